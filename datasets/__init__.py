@@ -12,12 +12,20 @@ if __name__ == "datasets":
         """The spec of `datasets` with this folder's parent left out of the search; None if there is no other."""
         here = Path(__file__).resolve()
         root = here.parent.parent
-        others = [entry for entry in sys.path if Path(entry).resolve() != root]  # "" resolves to the current folder
+        others = [
+            entry for entry in sys.path if Path(entry).resolve() != root
+        ]  # "" resolves to the current folder
         for finder in sys.meta_path:
             # Only PathFinder reads sys.path; the other finders are those of frozen modules and editable installs.
-            spec = finder.find_spec("datasets", others if finder is PathFinder else None)
+            spec = finder.find_spec(
+                "datasets", others if finder is PathFinder else None
+            )
             # A namespace spec (no loader) is any plain folder that happens to be called datasets.
-            if spec is not None and spec.loader is not None and Path(spec.origin or "").resolve() != here:
+            if (
+                spec is not None
+                and spec.loader is not None
+                and Path(spec.origin or "").resolve() != here
+            ):
                 return spec
         return None
 
@@ -25,7 +33,9 @@ if __name__ == "datasets":
     if _spec is None or _spec.loader is None:
         raise ModuleNotFoundError("No module named 'datasets'", name="datasets")
     _real = module_from_spec(_spec)
-    sys.modules["datasets"] = _real  # before it runs: its own modules import `datasets` again
+    sys.modules["datasets"] = (
+        _real  # before it runs: its own modules import `datasets` again
+    )
     _spec.loader.exec_module(_real)
 else:
     from .loading import count_rows, iter_rows, read_labels

@@ -84,7 +84,9 @@ class Merged:
     def applied(self, rows: Sequence[Row]) -> tuple[Row, ...]:
         """The rows, in these groups."""
         return tuple(
-            row if row.group == group else replace(row, group=group, own_group=row.own_group or row.group)
+            row
+            if row.group == group
+            else replace(row, group=group, own_group=row.own_group or row.group)
             for row, group in zip(rows, self.groups, strict=True)
         )
 
@@ -92,15 +94,25 @@ class Merged:
         """What was merged and what was not, in sentences for the user."""
         lines = []
         if self.links:
-            counts = Counter(f"{'equal' if link.equal else 'nearly equal'} {link.field}" for link in self.links)
-            parts = ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in sorted(counts.items()))
+            counts = Counter(
+                f"{'equal' if link.equal else 'nearly equal'} {link.field}"
+                for link in self.links
+            )
+            parts = ", ".join(
+                f"{n} {what}{'s' if n > 1 else ''}"
+                for what, n in sorted(counts.items())
+            )
             lines.append(
                 f"{origin}: near-duplicates ({parts}; case, white space, Unicode and punctuation are ignored; first:"
                 f" {_pair(self.links[0], rows)}); they stay on one side of every split"
             )
         if self.left:
             link, count = self.left[0]
-            more = f", and {len(self.left) - 1} more such texts" if len(self.left) > 1 else ""
+            more = (
+                f", and {len(self.left) - 1} more such texts"
+                if len(self.left) > 1
+                else ""
+            )
             text = f"{link.field}" if link.field != "row" else "texts"
             lines.append(
                 f"{origin}: {count} rows of many documents have {'the same' if link.equal else 'nearly the same'}"
@@ -133,7 +145,9 @@ class _Groups:
     def join(self, one: int, other: int) -> None:
         one, other = sorted((self.root(one), self.root(other)))
         if one != other:
-            self.parent[other] = one  # the earliest row stays the root and gives the name
+            self.parent[other] = (
+                one  # the earliest row stays the root and gives the name
+            )
             self.size[one] += self.size[other]
 
 
@@ -145,7 +159,8 @@ def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
     sources = _classes("source", [folded(row.source) for row in rows])
     outputs = _classes("output", [folded(row.output) for row in rows])
     source_of, output_of = (
-        {row: number for number, one in enumerate(classes) for row in one.rows} for classes in (sources, outputs)
+        {row: number for number, one in enumerate(classes) for row in one.rows}
+        for classes in (sources, outputs)
     )
     first_with: dict[Hashable, int] = {}
     links: list[Link] = []
@@ -161,7 +176,9 @@ def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
     apart: list[tuple[Link, int]] = []
     for members in both.values():
         one, *others = members
-        if len({groups.root(index) for index in members}) > most and all(_is_stated(rows[i]) for i in members):
+        if len({groups.root(index) for index in members}) > most and all(
+            _is_stated(rows[i]) for i in members
+        ):
             unlike = next((i for i in others if not _equal(rows[one], rows[i])), None)
             if unlike is not None:
                 apart.append((Link("row", False, one, unlike), len(members)))
@@ -192,7 +209,9 @@ def _equal(one: Row, other: Row) -> bool:
     return all(folded(a).key == folded(b).key for a, b in _texts(one, other))
 
 
-def _join_all(groups: _Groups, rows: Sequence[Row], members: Sequence[int]) -> list[Link]:
+def _join_all(
+    groups: _Groups, rows: Sequence[Row], members: Sequence[int]
+) -> list[Link]:
     links, first = [], members[0]
     for index in members[1:]:
         if groups.root(first) != groups.root(index):
@@ -201,11 +220,17 @@ def _join_all(groups: _Groups, rows: Sequence[Row], members: Sequence[int]) -> l
     return links
 
 
-def _join_equal(groups: _Groups, rows: Sequence[Row], members: Sequence[int]) -> list[Link]:
+def _join_equal(
+    groups: _Groups, rows: Sequence[Row], members: Sequence[int]
+) -> list[Link]:
     equal: dict[Hashable, list[int]] = defaultdict(list)
     for index in members:
-        equal[folded(rows[index].source).key, folded(rows[index].output).key].append(index)
-    return [link for several in equal.values() for link in _join_all(groups, rows, several)]
+        equal[folded(rows[index].source).key, folded(rows[index].output).key].append(
+            index
+        )
+    return [
+        link for several in equal.values() for link in _join_all(groups, rows, several)
+    ]
 
 
 def _texts(one: Row, other: Row) -> tuple[tuple[str, str], ...]:
@@ -221,7 +246,9 @@ class Shared:
     what: str
 
 
-def shared(rows: Sequence[Row], others: Sequence[Row], share: float = SHARE) -> list[Shared]:
+def shared(
+    rows: Sequence[Row], others: Sequence[Row], share: float = SHARE
+) -> list[Shared]:
     """For each group of `merge` that rows of both sets are in, two of them, such as have a text in common first."""
     groups = merge([*rows, *others], share).groups
     members: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
@@ -231,7 +258,9 @@ def shared(rows: Sequence[Row], others: Sequence[Row], share: float = SHARE) -> 
     return [_nearest(rows, others, *sides) for sides in members.values() if all(sides)]
 
 
-def _nearest(rows: Sequence[Row], others: Sequence[Row], ones: Sequence[int], twos: Sequence[int]) -> Shared:
+def _nearest(
+    rows: Sequence[Row], others: Sequence[Row], ones: Sequence[int], twos: Sequence[int]
+) -> Shared:
     best: tuple[str, ...] = ()
     pair = ones[0], twos[0]
     for one, other in islice(product(ones, twos), 1000):
@@ -242,7 +271,9 @@ def _nearest(rows: Sequence[Row], others: Sequence[Row], ones: Sequence[int], tw
     return Shared(*pair, " and ".join(best) or "document, by way of other rows,")
 
 
-def _join(groups: _Groups, classes: Sequence[_Class], limit: int) -> tuple[list[Link], list[tuple[Link, int]]]:
+def _join(
+    groups: _Groups, classes: Sequence[_Class], limit: int
+) -> tuple[list[Link], list[tuple[Link, int]]]:
     """Join what stays within the limit, what joins fewest documents first; of the rest the equal texts, likewise."""
     links: list[Link] = []
     left: list[tuple[Link, int]] = []
@@ -256,7 +287,11 @@ def _join(groups: _Groups, classes: Sequence[_Class], limit: int) -> tuple[list[
             roots = {groups.root(i) for i in one.rows}
             if len(roots) < 2:
                 continue
-            across = [link for link in one.links if groups.root(link.one) != groups.root(link.other)]
+            across = [
+                link
+                for link in one.links
+                if groups.root(link.one) != groups.root(link.other)
+            ]
             if sum(groups.size[root] for root in roots) > limit:
                 left.append((across[0], len(one.rows)))
                 rest += one.equal_ones()
@@ -283,12 +318,20 @@ def _classes(name: Field, texts: Sequence[Folded]) -> list[_Class]:
     parts: dict[int, list[tuple[int, ...]]] = defaultdict(list)
     for place, rows in enumerate(distinct):
         parts[joined.root(place)].append(rows)
-        links[joined.root(place)] += [Link(name, True, rows[0], row) for row in rows[1:]]
+        links[joined.root(place)] += [
+            Link(name, True, rows[0], row) for row in rows[1:]
+        ]
     for one, other in pairs:
         first, second = sorted((distinct[one][0], distinct[other][0]))
         links[joined.root(one)].append(Link(name, False, first, second))
-    telling = {root: name == "source" or texts[several[0][0]].telling for root, several in parts.items()}
-    return [_Class(name, tuple(several), tuple(links[root]), telling[root]) for root, several in parts.items()]
+    telling = {
+        root: name == "source" or texts[several[0][0]].telling
+        for root, several in parts.items()
+    }
+    return [
+        _Class(name, tuple(several), tuple(links[root]), telling[root])
+        for root, several in parts.items()
+    ]
 
 
 def near_pairs(texts: Sequence[Folded]) -> Iterator[tuple[int, int]]:
@@ -297,7 +340,10 @@ def near_pairs(texts: Sequence[Folded]) -> Iterator[tuple[int, int]]:
     Candidates are texts that share a band of their MinHashes, each compared with the `COMPARISONS` before it in the
     order of their words, where templates with their difference at the end are neighbours: time is linear in the texts.
     """
-    order = sorted((i for i, t in enumerate(texts) if len(t.words) >= NEAR_WORDS), key=lambda i: texts[i].words)
+    order = sorted(
+        (i for i, t in enumerate(texts) if len(t.words) >= NEAR_WORDS),
+        key=lambda i: texts[i].words,
+    )
     if len(order) < 2:
         return
     signatures = minhashes([texts[i] for i in order], BANDS * WIDTH)
@@ -305,10 +351,15 @@ def near_pairs(texts: Sequence[Folded]) -> Iterator[tuple[int, int]]:
     for band in range(BANDS):
         buckets: dict[bytes, list[int]] = defaultdict(list)
         values = np.ascontiguousarray(signatures[:, band * WIDTH : (band + 1) * WIDTH])
-        for place, value in enumerate(values.view(f"V{values.itemsize * WIDTH}").ravel().tolist()):
+        for place, value in enumerate(
+            values.view(f"V{values.itemsize * WIDTH}").ravel().tolist()
+        ):
             bucket = buckets[value]
             for other in bucket[-COMPARISONS:]:
-                pair = (min(order[other], order[place]), max(order[other], order[place]))
+                pair = (
+                    min(order[other], order[place]),
+                    max(order[other], order[place]),
+                )
                 if pair not in done:
                     done.add(pair)
                     if alike(texts[pair[0]], texts[pair[1]]):
@@ -336,6 +387,10 @@ def _empty(values: int) -> Any:
 
 def _pairs(text: Folded) -> list[int]:
     """A number in 32 bits for each pair of neighbouring words, the ends of the text counting as words."""
-    words = np.frombuffer(f"\0{text.words[:COMPARED]}\0".encode("utf-32-le"), dtype=np.uint32)
-    made: list[int] = (words[:-1] * np.uint32(0x9E3779B1) + words[1:] * np.uint32(0x85EBCA77)).tolist()
+    words = np.frombuffer(
+        f"\0{text.words[:COMPARED]}\0".encode("utf-32-le"), dtype=np.uint32
+    )
+    made: list[int] = (
+        words[:-1] * np.uint32(0x9E3779B1) + words[1:] * np.uint32(0x85EBCA77)
+    ).tolist()
     return made

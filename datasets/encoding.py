@@ -18,7 +18,12 @@ _OFFICE = [
 ]
 #: Where anything else fits as well, it is that.
 _LAST = "mac_roman"
-_MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_MARKS = (
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
 _CHUNK = 1 << 20
 _SAMPLE = 50_000  # bytes of lines beyond ASCII that are looked at
 _WORDS, _SHOWN = 4, 24  # words in a note, and characters of each
@@ -26,7 +31,11 @@ _WORDS, _SHOWN = 4, 24  # words in a note, and characters of each
 
 def binary(path: Path) -> BinaryIO:
     """The bytes of a file, of one that gzip has packed, too."""
-    return cast(BinaryIO, gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+    return (
+        cast(BinaryIO, gzip.open(path))
+        if path.suffix.lower() == ".gz"
+        else path.open("rb")
+    )
 
 
 def encoding_of(path: Path) -> tuple[str, str | None]:
@@ -40,7 +49,9 @@ def encoding_of(path: Path) -> tuple[str, str | None]:
     for mark, name in _MARKS:
         if head.startswith(mark):
             return name, None
-    if head.count(b"\0") * 4 > len(head):  # two bytes a letter, without a mark that says in which order
+    if head.count(b"\0") * 4 > len(
+        head
+    ):  # two bytes a letter, without a mark that says in which order
         little = head[1::2].count(b"\0") > head[::2].count(b"\0")
         return ("utf-16-le" if little else "utf-16-be"), None
     broken = _not_utf8(path)
@@ -78,13 +89,23 @@ def _found(path: Path, line: int) -> tuple[str, str]:
     read = bytes(sample).decode("utf-8", "surrogateescape")
     odd = sum("\udc80" <= letter <= "\udcff" for letter in read)
     if sum(letter > "\x7f" for letter in read) >= 2 * odd:
-        raise LabelsError(f"{problem}, though most of the file is: it is damaged there; write it again, or {advice}")
+        raise LabelsError(
+            f"{problem}, though most of the file is: it is damaged there; write it again, or {advice}"
+        )
     try:
         from charset_normalizer import from_bytes
     except ImportError:
-        raise LabelsError(f"{problem}; {advice}, or pip install 'judgesmith[tables]' to find its encoding") from None
+        raise LabelsError(
+            f"{problem}; {advice}, or pip install 'judgesmith[tables]' to find its encoding"
+        ) from None
     ranked = sorted(
-        (name == _LAST, round(match.chaos, 1), -round(match.coherence, 1), _OFFICE.index(name), name)
+        (
+            name == _LAST,
+            round(match.chaos, 1),
+            -round(match.coherence, 1),
+            _OFFICE.index(name),
+            name,
+        )
         for match in from_bytes(bytes(sample), cp_isolation=list(_OFFICE))
         for name in match.could_be_from_charset
         if name in _OFFICE
@@ -92,7 +113,9 @@ def _found(path: Path, line: int) -> tuple[str, str]:
     for *_, name in ranked:
         if _decodes(path, name):
             words = re.findall(r"[^\W\d_]+", bytes(sample).decode(name))
-            beyond = dict.fromkeys(word[:_SHOWN] for word in words if not word.isascii())
+            beyond = dict.fromkeys(
+                word[:_SHOWN] for word in words if not word.isascii()
+            )
             shown = ", ".join(list(beyond)[:_WORDS]) or "signs alone"
             return name, (
                 f"{path.name}: the text is not UTF-8 and was read as {name}, which was found by its letters ({shown}); "

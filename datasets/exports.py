@@ -69,32 +69,52 @@ class Export:
         why: dict[str, dict[str, list[Any]]] = {}
         for one in answers:
             question, value, reason = one.question, _single(one.value), one.reason
-            if isinstance(value, str) and folded_name(str(question)) in _REASONS:  # a question that asks for a text
+            if (
+                isinstance(value, str) and folded_name(str(question)) in _REASONS
+            ):  # a question that asks for a text
                 question, value, reason = None, None, value
             name = str(question or "rating")
             if one.left:
                 self.left[one.left] += value is not None
                 continue
-            compares = one.compares or (pairs is not None and names_a_side(value, pairs))
+            compares = one.compares or (
+                pairs is not None and names_a_side(value, pairs)
+            )
             kept = (choices if compares else scores).setdefault(name, {})
             who = str(one.rater) if _there(one.rater) else str(len(kept) + 1)
-            if value is not None and not isinstance(value, Mapping | list):  # rankings and spans are no ratings
+            if value is not None and not isinstance(
+                value, Mapping | list
+            ):  # rankings and spans are no ratings
                 self.left[AGAIN] += who in kept
                 kept[who] = value
                 why.get(name, {}).pop(who, None)
             if _there(reason):
                 why.setdefault(name, {}).setdefault(who, []).append(reason)
         rated = {name: by for name, by in scores.items() if by}
-        comparisons = self._comparisons(texts, {name: by for name, by in choices.items() if by})
+        comparisons = self._comparisons(
+            texts, {name: by for name, by in choices.items() if by}
+        )
         made = texts | ({"scores": rated} if rated or not comparisons else {})
-        reasons = {name: [text for several in by.values() for text in several] for name, by in why.items()}
+        reasons = {
+            name: [text for several in by.values() for text in several]
+            for name, by in why.items()
+        }
         return made | comparisons | ({"why": reasons} if reasons else {})
 
     def _comparisons(self, texts: Record, choices: Mapping[str, Any]) -> Record:
-        if choices and not self.roles and Pairs.find([*texts], {}, decided=False) is None:
-            sides = only_pair([name for name, cell in texts.items() if as_text(cell) is not None])
+        if (
+            choices
+            and not self.roles
+            and Pairs.find([*texts], {}, decided=False) is None
+        ):
+            sides = only_pair(
+                [name for name, cell in texts.items() if as_text(cell) is not None]
+            )
             self.roles = dict(zip(("output_a", "output_b"), sides, strict=False))
-        made = {name if name not in texts else f"{name} (winner)": by for name, by in choices.items()}
+        made = {
+            name if name not in texts else f"{name} (winner)": by
+            for name, by in choices.items()
+        }
         self.winners |= dict.fromkeys(made)
         return made
 
@@ -105,19 +125,27 @@ class Export:
             return dict(chosen)
         if len(self.winners) > 1 and "winner" not in chosen:
             names = ", ".join(self.winners)
-            raise LabelsError(f"{origin}: several questions compare two outputs ({names}); pass --columns winner=NAME")
+            raise LabelsError(
+                f"{origin}: several questions compare two outputs ({names}); pass --columns winner=NAME"
+            )
         return self.roles | {"winner": next(iter(self.winners))} | dict(chosen)
 
     def said(self) -> str:
         """How many ratings were left out, with the reasons; "" where there are none."""
-        return "".join(f"; {count} ratings were left out, {why}" for why, count in self.left.items() if count)
+        return "".join(
+            f"; {count} ratings were left out, {why}"
+            for why, count in self.left.items()
+            if count
+        )
 
 
 def recognised(head: Sequence[Mapping[str, Any]], origin: str) -> Export | None:
     """The tool that these records come from, None for plain ones. Raises LabelsError for an export without texts, and
     for Label Studio's CSV."""
     for keys, without, problem in _REFUSED:
-        if head and all(keys <= set(record) and not without & set(record) for record in head):
+        if head and all(
+            keys <= set(record) and not without & set(record) for record in head
+        ):
             raise LabelsError(f"{origin}: {problem}")
     for tool, known, read in _TOOLS:
         if head and sum(map(known, head)) * 2 > len(head):
@@ -131,8 +159,15 @@ def recognised(head: Sequence[Mapping[str, Any]], origin: str) -> Export | None:
 def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     """`records.to_list()`; responses that were not submitted do not count."""
     answers = _object(parsed(record["responses"])).items()
-    given = (one for question, responses in answers for one in _responses(question, responses))
-    fields, about = _object(parsed(record["fields"])), _object(parsed(record.get("metadata")))
+    given = (
+        one
+        for question, responses in answers
+        for one in _responses(question, responses)
+    )
+    fields, about = (
+        _object(parsed(record["fields"])),
+        _object(parsed(record.get("metadata"))),
+    )
     return {**fields, **about, "id": record.get("id")}, given
 
 
@@ -143,13 +178,27 @@ def _argilla_flat(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     def given() -> Iterator[Given]:
         for question in _questions(record):
             values = _listed(record.get(f"{question}.responses"))
-            users = [*_listed(record.get(f"{question}.responses.users")), *[None] * len(values)]
-            status = [*_listed(record.get(f"{question}.responses.status")), *[None] * len(values)]
+            users = [
+                *_listed(record.get(f"{question}.responses.users")),
+                *[None] * len(values),
+            ]
+            status = [
+                *_listed(record.get(f"{question}.responses.status")),
+                *[None] * len(values),
+            ]
             for value, who, state in zip(values, users, status, strict=False):
                 yield Given(question, who, value, _unless_submitted(state))
 
-    ours = tuple(f"{question}.{part}" for question in _questions(record) for part in ("responses", "suggestion"))
-    kept = {name: cell for name, cell in record.items() if not name.startswith(ours) and name not in _OF_ARGILLA}
+    ours = tuple(
+        f"{question}.{part}"
+        for question in _questions(record)
+        for part in ("responses", "suggestion")
+    )
+    kept = {
+        name: cell
+        for name, cell in record.items()
+        if not name.startswith(ours) and name not in _OF_ARGILLA
+    }
     return kept, given()
 
 
@@ -160,10 +209,14 @@ def _argilla_1(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     kept = {
         name: cell
         for name, cell in record.items()
-        if name not in questions and not name.startswith(suggested) and name not in ("metadata", "vectors")
+        if name not in questions
+        and not name.startswith(suggested)
+        and name not in ("metadata", "vectors")
     }
     about = _object(parsed(record.get("metadata")))
-    given = (one for question in questions for one in _responses(question, record[question]))
+    given = (
+        one for question in questions for one in _responses(question, record[question])
+    )
     return {**about, **kept, "id": record.get("external_id") or record.get("id")}, given
 
 
@@ -178,16 +231,34 @@ def _is_flat(record: Mapping[str, Any]) -> bool:
 def _questions(record: Mapping[str, Any]) -> list[str]:
     """The questions of a flat record of Argilla."""
     names = set(record)
-    answered = [name.removesuffix(".responses") for name in record if name.endswith(".responses")]
-    answered = [name for name in answered if {f"{name}.responses.users", f"{name}.responses.status"} & names]
-    suggested = [name.removesuffix(".suggestion") for name in record if name.endswith(".suggestion")]
-    suggested = [name for name in suggested if {f"{name}.suggestion.score", f"{name}.suggestion.agent"} & names]
+    answered = [
+        name.removesuffix(".responses")
+        for name in record
+        if name.endswith(".responses")
+    ]
+    answered = [
+        name
+        for name in answered
+        if {f"{name}.responses.users", f"{name}.responses.status"} & names
+    ]
+    suggested = [
+        name.removesuffix(".suggestion")
+        for name in record
+        if name.endswith(".suggestion")
+    ]
+    suggested = [
+        name
+        for name in suggested
+        if {f"{name}.suggestion.score", f"{name}.suggestion.agent"} & names
+    ]
     return list(dict.fromkeys([*answered, *suggested]))
 
 
 def _is_argilla_1(record: Mapping[str, Any]) -> bool:
     """Whether it has responses, or suggestions; many records have none."""
-    return any(name.endswith("-suggestion-metadata") for name in record) or any(map(_are_responses, record.values()))
+    return any(name.endswith("-suggestion-metadata") for name in record) or any(
+        map(_are_responses, record.values())
+    )
 
 
 def _are_responses(cell: Any) -> bool:
@@ -199,7 +270,9 @@ def _are_responses(cell: Any) -> bool:
             isinstance(parsed(part), list) for part in cell.values()
         )
     responses = _objects(cell)
-    return bool(responses) and all({"value", "status"} <= set(one) and "user_id" in one for one in responses)
+    return bool(responses) and all(
+        {"value", "status"} <= set(one) and "user_id" in one for one in responses
+    )
 
 
 def _responses(question: str, cell: Any) -> Iterator[Given]:
@@ -210,7 +283,12 @@ def _responses(question: str, cell: Any) -> Iterator[Given]:
         rows = zip(*columns.values(), strict=False)
         cell = [dict(zip(columns, row, strict=True)) for row in rows]
     for one in _objects(cell):
-        yield Given(question, one.get("user_id"), one.get("value"), _unless_submitted(one.get("status")))
+        yield Given(
+            question,
+            one.get("user_id"),
+            one.get("value"),
+            _unless_submitted(one.get("status")),
+        )
 
 
 def _unless_submitted(status: Any) -> str:
@@ -220,15 +298,27 @@ def _unless_submitted(status: Any) -> str:
 def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     """The JSON export, also the older one with `completions`. Cancelled annotations do not count, and of what was said
     of regions or messages nothing but comments."""
-    annotations = _in_time(_objects(record.get("annotations", record.get("completions"))), "created_at", "id")
+    annotations = _in_time(
+        _objects(record.get("annotations", record.get("completions"))),
+        "created_at",
+        "id",
+    )
     data = dict(_object(parsed(record["data"])))
-    chats = [name for name, cell in data.items() if not isinstance(cell, str) and judged(cell) is not None]
+    chats = [
+        name
+        for name, cell in data.items()
+        if not isinstance(cell, str) and judged(cell) is not None
+    ]
     if len(chats) == 1:
         if chats[0] not in _CONVERSATIONS:
             data["messages"] = data.pop(chats[0])
-        if "text" in data:  # what annotators are told stands there in templates for chats, and the chat is judged
+        if (
+            "text" in data
+        ):  # what annotators are told stands there in templates for chats, and the chat is judged
             data["data.text"] = data.pop("text")
-    return {**data, "id": record.get("id")}, (one for annotation in annotations for one in _annotated(annotation))
+    return {**data, "id": record.get("id")}, (
+        one for annotation in annotations for one in _annotated(annotation)
+    )
 
 
 #: What answers to a question of Label Studio are called.
@@ -238,7 +328,9 @@ _ANSWERS = ("rating", "choices", "number", "taxonomy", "selected")
 def _annotated(annotation: Mapping[str, Any]) -> Iterator[Given]:
     who = annotation.get("completed_by")
     who = (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who
-    discarded = any(annotation.get(key) for key in ("was_cancelled", "skipped", "was_generated"))
+    discarded = any(
+        annotation.get(key) for key in ("was_cancelled", "skipped", "was_generated")
+    )
     results = _objects(annotation.get("result"))
     regions = {result.get("id") for result in results if _is_region(result)} - {None}
     for result in results:
@@ -247,19 +339,41 @@ def _annotated(annotation: Mapping[str, Any]) -> Iterator[Given]:
         if key is not None:
             value = inner[key]
             if key == "taxonomy":
-                value = [" > ".join(map(str, path)) for path in value if isinstance(path, list)]
-            if isinstance(value, list) and len(value) > 1 and key in ("choices", "taxonomy"):
-                value = " + ".join(map(str, value))  # an answer of its own: it is no one of them
-            left = DISCARDED if discarded else OF_PARTS if result.get("id") in regions or _is_region(result) else ""
+                value = [
+                    " > ".join(map(str, path))
+                    for path in value
+                    if isinstance(path, list)
+                ]
+            if (
+                isinstance(value, list)
+                and len(value) > 1
+                and key in ("choices", "taxonomy")
+            ):
+                value = " + ".join(
+                    map(str, value)
+                )  # an answer of its own: it is no one of them
+            left = (
+                DISCARDED
+                if discarded
+                else OF_PARTS
+                if result.get("id") in regions or _is_region(result)
+                else ""
+            )
             yield Given(name, who, value, left, compares=key == "selected")
         elif result.get("type") == "textarea" and not discarded:
-            yield Given(None, who, None, reason=" ".join(map(str, inner.get("text") or ())))
+            yield Given(
+                None, who, None, reason=" ".join(map(str, inner.get("text") or ()))
+            )
 
 
 def _is_region(result: Mapping[str, Any]) -> bool:
     """Whether an answer is of a part of the text, which then stands beside it."""
     inner = _object(result.get("value"))
-    beside = {key for key, held in inner.items() if held is not None} - {*_ANSWERS, "text", "meta"}
+    beside = {key for key, held in inner.items() if held is not None} - {
+        *_ANSWERS,
+        "text",
+        "meta",
+    }
     return bool(beside) or "item_index" in result or bool(result.get("parentID"))
 
 
@@ -269,7 +383,9 @@ def _is_region(result: Mapping[str, Any]) -> bool:
 def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     """`mlflow.search_traces()` as a table; human assessments count, unless another one has taken their place. Passages
     stand beside the inputs as `context`, an expected answer is the reference, and a session is a group."""
-    standing = [one for one in _objects(record["assessments"]) if one.get("valid") is not False]
+    standing = [
+        one for one in _objects(record["assessments"]) if one.get("valid") is not False
+    ]
     about = _object(parsed(record.get("trace_metadata")))
     roots = _roots(record.get("spans"), about)
 
@@ -279,7 +395,13 @@ def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
             if "feedback" in assessment:
                 by_person = str(source.get("source_type", "HUMAN")).upper() == "HUMAN"
                 span = assessment.get("span_id")
-                left = DISCARDED if not by_person else OF_SPANS if _there(span) and not roots(span) else ""
+                left = (
+                    DISCARDED
+                    if not by_person
+                    else OF_SPANS
+                    if _there(span) and not roots(span)
+                    else ""
+                )
                 value = _object(assessment["feedback"]).get("value")
                 yield Given(
                     assessment.get("assessment_name"),
@@ -289,29 +411,59 @@ def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
                     assessment.get("rationale"),
                 )
 
-    expected = {one.get("assessment_name"): _object(one.get("expectation")).get("value") for one in standing}
+    expected = {
+        one.get("assessment_name"): _object(one.get("expectation")).get("value")
+        for one in standing
+    }
     asked = trace_input(record.get("request"))
     beside = {
         "context": asked.context,
-        "reference": next((expected[name] for name in _EXPECTED if _there(expected.get(name))), None),
+        "reference": next(
+            (expected[name] for name in _EXPECTED if _there(expected.get(name))), None
+        ),
         "group": about.get("mlflow.trace.session"),
     }
-    texts = {"source": asked.value, "output": trace_output(record.get("response")).value}
-    return {"id": record.get("trace_id"), **texts} | {k: v for k, v in beside.items() if v is not None}, given()
+    texts = {
+        "source": asked.value,
+        "output": trace_output(record.get("response")).value,
+    }
+    return {"id": record.get("trace_id"), **texts} | {
+        k: v for k, v in beside.items() if v is not None
+    }, given()
 
 
 def _mlflow_whole(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     """A line of `Trace.to_json()`: what a table has of it, from its root span."""
-    about, spans = _object(parsed(record["info"])), _objects(_object(parsed(record["data"])).get("spans"))
-    root = next((_object(span.get("attributes")) for span in spans if not _there(_parent(span))), {})
-    sides = {"request": root.get("mlflow.spanInputs"), "response": root.get("mlflow.spanOutputs")}
-    return _mlflow({"assessments": [], **about, "spans": spans} | {k: _loaded(v) for k, v in sides.items()})
+    about, spans = (
+        _object(parsed(record["info"])),
+        _objects(_object(parsed(record["data"])).get("spans")),
+    )
+    root = next(
+        (
+            _object(span.get("attributes"))
+            for span in spans
+            if not _there(_parent(span))
+        ),
+        {},
+    )
+    sides = {
+        "request": root.get("mlflow.spanInputs"),
+        "response": root.get("mlflow.spanOutputs"),
+    }
+    return _mlflow(
+        {"assessments": [], **about, "spans": spans}
+        | {k: _loaded(v) for k, v in sides.items()}
+    )
 
 
 def _roots(spans: Any, about: Mapping[str, Any]) -> Callable[[Any], bool]:
     """Whether a span is the root of its trace: as its spans say, or where it is the only one."""
     if known := _objects(spans):
-        roots = {_hexadecimal(span.get("span_id")) for span in known if not _there(_parent(span))}
+        roots = {
+            _hexadecimal(span.get("span_id"))
+            for span in known
+            if not _there(_parent(span))
+        }
         return lambda span: _hexadecimal(span) in roots
     alone = _object(parsed(about.get("mlflow.trace.sizeStats"))).get("num_spans") == 1
     return lambda _: alone
@@ -350,7 +502,13 @@ def trace_input(value: Any) -> Side:
         return Side(value)
     context = value.get("context") if len(value) > 1 else None
     return _side(
-        {name: part for name, part in value.items() if name != "context" or context is None}, "source", context
+        {
+            name: part
+            for name, part in value.items()
+            if name != "context" or context is None
+        },
+        "source",
+        context,
     )
 
 
@@ -375,38 +533,85 @@ def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     A row is of the span that its id names."""
     by_person = str(record.get("annotator_kind") or "HUMAN").upper() == "HUMAN"
     reason = record.get("result.explanation")
-    rating = next((cell for name in ("score", "label") if _there(cell := record.get(f"result.{name}"))), None)
+    rating = next(
+        (
+            cell
+            for name in ("score", "label")
+            if _there(cell := record.get(f"result.{name}"))
+        ),
+        None,
+    )
     who = phoenix_rater(record)
-    given = [Given(record.get("annotation_name"), who, rating, "" if by_person else DISCARDED, reason)]
+    given = [
+        Given(
+            record.get("annotation_name"),
+            who,
+            rating,
+            "" if by_person else DISCARDED,
+            reason,
+        )
+    ]
     texts = {
         "source": trace_input(record.get("attributes.input.value")).value,
         "output": trace_output(record.get("attributes.output.value")).value,
     }
-    span = next((cell for name in ("context.span_id", "span_id") if _there(cell := record.get(name))), None)
-    name = span if span is not None else source_key(f"{as_text(texts['source'])}\n{as_text(texts['output'])}")
+    span = next(
+        (
+            cell
+            for name in ("context.span_id", "span_id")
+            if _there(cell := record.get(name))
+        ),
+        None,
+    )
+    name = (
+        span
+        if span is not None
+        else source_key(f"{as_text(texts['source'])}\n{as_text(texts['output'])}")
+    )
     session = record.get("attributes.session.id")
-    return {"id": name, **texts} | ({"group": session} if _there(session) else {}), given
+    return {"id": name, **texts} | (
+        {"group": session} if _there(session) else {}
+    ), given
 
 
 def phoenix_rater(annotation: Mapping[str, Any]) -> Any:
     """Who gave an annotation: the user, or its identifier where a program gave it, whose key names no person."""
-    who = [cell for name in ("user_id", "identifier") if _there(cell := annotation.get(name))]
+    who = [
+        cell
+        for name in ("user_id", "identifier")
+        if _there(cell := annotation.get(name))
+    ]
     return next(iter(who[::-1] if annotation.get("source") == "API" else who), None)
 
 
 def _langfuse(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     """Traces or observations with `scores`."""
-    texts = {"source": trace_input(record["input"]).value, "output": trace_output(record["output"]).value}
+    texts = {
+        "source": trace_input(record["input"]).value,
+        "output": trace_output(record["output"]).value,
+    }
     scores = _in_time(_objects(record["scores"]), "timestamp", "createdAt")
     return {"id": record.get("id"), **texts}, map(langfuse_score, scores)
 
 
 def langfuse_score(score: Mapping[str, Any]) -> Given:
     """A score; those of people count (their source is not EVAL, and no judge is named, as `judgesmith sync` does)."""
-    by_person = str(score.get("source", "")).upper() != "EVAL" and "judge" not in _object(score.get("metadata"))
-    rating = None if score.get("dataType") in ("TEXT", "CORRECTION") else score.get("stringValue") or score.get("value")
+    by_person = str(
+        score.get("source", "")
+    ).upper() != "EVAL" and "judge" not in _object(score.get("metadata"))
+    rating = (
+        None
+        if score.get("dataType") in ("TEXT", "CORRECTION")
+        else score.get("stringValue") or score.get("value")
+    )
     who = score.get("authorUserId") or score.get("source")
-    return Given(score.get("name"), who, rating, "" if by_person else DISCARDED, score.get("comment"))
+    return Given(
+        score.get("name"),
+        who,
+        rating,
+        "" if by_person else DISCARDED,
+        score.get("comment"),
+    )
 
 
 def _has(*keys: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -426,7 +631,11 @@ _TOOLS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool], Reader], ...] = (
     ("Label Studio", _has("completions", "data"), _label_studio),
     ("MLflow", _has("trace_id", "assessments"), _mlflow),
     ("MLflow", _is_whole_trace, _mlflow_whole),
-    ("Phoenix", _has("attributes.output.value", "result.label", "result.score"), _phoenix),
+    (
+        "Phoenix",
+        _has("attributes.output.value", "result.label", "result.score"),
+        _phoenix,
+    ),
     ("Langfuse", _has("input", "output", "scores", "sessionId"), _langfuse),
 )
 #: Exports that cannot be labels: columns that they have, and those that they would have if they could; the message.
@@ -462,8 +671,14 @@ def _single(value: Any) -> Any:
 
 def _in_time(items: Sequence[Mapping[str, Any]], *keys: str) -> list[Mapping[str, Any]]:
     """From the first to the last, by the first of these keys that all of them have."""
-    key = next((key for key in keys if all(_there(item.get(key)) for item in items)), None)
-    return list(items) if key is None else sorted(items, key=lambda item: _moment(item[key]))
+    key = next(
+        (key for key in keys if all(_there(item.get(key)) for item in items)), None
+    )
+    return (
+        list(items)
+        if key is None
+        else sorted(items, key=lambda item: _moment(item[key]))
+    )
 
 
 def _moment(value: Any) -> tuple[float, str]:
@@ -484,7 +699,13 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 def _listed(value: Any) -> list[Any]:
     value = parsed(value)
-    return list(value) if isinstance(value, list | tuple) else [value] if _there(value) else []
+    return (
+        list(value)
+        if isinstance(value, list | tuple)
+        else [value]
+        if _there(value)
+        else []
+    )
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:

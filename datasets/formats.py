@@ -31,10 +31,20 @@ if TYPE_CHECKING:
 
 Record: TypeAlias = dict[str, Any]
 
-_FORMATS = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
 _PACKED = {f"{ending}.gz": kind for ending, kind in _FORMATS.items()}
 _FORMATS |= {".parquet": "parquet", ".eval": "eval", **dict.fromkeys(SHEETS, "sheet")}
-_SCORED = {"judge_score", "judge_id", "judge"}  # columns of a CSV that `judgesmith score` wrote
+_SCORED = {
+    "judge_score",
+    "judge_id",
+    "judge",
+}  # columns of a CSV that `judgesmith score` wrote
 #: Columns of exports that hold objects, which `score` writes into a CSV as JSON.
 _OBJECTS = ({"data", "annotations"}, {"fields", "responses"})
 _DELIMITERS = ",;\t|"
@@ -64,14 +74,23 @@ def open_table(source: Source) -> Table:
     if not path.exists():
         raise LabelsError(f"{path.name}: there is no such file; check the path")
     if not path.is_file():
-        raise LabelsError(f"{path.name}: this is a folder, not a file; name a file in it")
+        raise LabelsError(
+            f"{path.name}: this is a folder, not a file; name a file in it"
+        )
     if kind is None:
-        raise LabelsError(f"{path.name}: unknown file type; use one of {', '.join(_FORMATS)}")
+        raise LabelsError(
+            f"{path.name}: unknown file type; use one of {', '.join(_FORMATS)}"
+        )
     if path.stat().st_size == 0:
         raise LabelsError(f"{path.name}: the file is empty")
     notes: list[str] = []
     if kind == "sheet":
-        return Table(path.name, _guarded(path, sheet_records(path, notes)), has_header=True, notes=notes)
+        return Table(
+            path.name,
+            _guarded(path, sheet_records(path, notes)),
+            has_header=True,
+            notes=notes,
+        )
     if kind == "eval":
         return Table(path.name, _guarded(path, inspect_log(path)))
     if kind == "parquet":
@@ -80,9 +99,14 @@ def open_table(source: Source) -> Table:
     notes += [found] if found else []
     text = _Text(path, encoding)
     if kind in ("csv", "tsv"):
-        form = _Form.of(list(itertools.islice(_guarded(path, text.lines()), _LINES)), tabs=kind == "tsv")
+        form = _Form.of(
+            list(itertools.islice(_guarded(path, text.lines()), _LINES)),
+            tabs=kind == "tsv",
+        )
         if form.above:
-            notes.append(f"{path.name}: {form.above} line(s) above the header were left out")
+            notes.append(
+                f"{path.name}: {form.above} line(s) above the header were left out"
+            )
         records = _guarded(path, _csv_records(text, form, notes))
         return Table(path.name, records, True, notes, form.delimiter == ";")
     reader = _json_records if kind == "json" else _jsonl_records
@@ -91,7 +115,9 @@ def open_table(source: Source) -> Table:
 
 def kind_of(path: Path) -> str | None:
     """The format that a file's name says; None for an unknown one."""
-    return _FORMATS.get(path.suffix.lower()) or _PACKED.get("".join(path.suffixes[-2:]).lower())
+    return _FORMATS.get(path.suffix.lower()) or _PACKED.get(
+        "".join(path.suffixes[-2:]).lower()
+    )
 
 
 def _guarded(path: Path, records: Iterator[Any]) -> Iterator[Any]:
@@ -104,7 +130,9 @@ def _guarded(path: Path, records: Iterator[Any]) -> Iterator[Any]:
             "UTF-8 (Excel: CSV UTF-8)"
         ) from None
     except (OSError, EOFError) as error:
-        raise LabelsError(f"{path.name}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+        raise LabelsError(
+            f"{path.name}: cannot be read ({getattr(error, 'strerror', None) or error})"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +185,9 @@ def _cells(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 def _fit(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
     """How many rows have as many cells as most have, two or more, and how many these are."""
     counts = Counter(len(row) for row in rows if len(row) > 1)
-    cells, times = max(counts.items(), key=lambda item: (item[1], item[0]), default=(1, 0))
+    cells, times = max(
+        counts.items(), key=lambda item: (item[1], item[0]), default=(1, 0)
+    )
     return times, cells
 
 
@@ -170,7 +200,9 @@ def _above(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]:
-    csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # the default refuses texts over 128 KiB
+    csv.field_size_limit(
+        max(csv.field_size_limit(), 1 << 30)
+    )  # the default refuses texts over 128 KiB
     lines = text.lines()
     if form.says:
         next(lines)
@@ -188,7 +220,12 @@ def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]
                 if ours := set(cells) >= _SCORED:
                     cells = [unguarded(name) for name in cells]
                 header = unique(cells, text.name)
-                packed = [name for names in _OBJECTS if ours and names <= set(header) for name in names]
+                packed = [
+                    name
+                    for names in _OBJECTS
+                    if ours and names <= set(header)
+                    for name in names
+                ]
                 continue
             whole = rows.whole(cells, header)
             if whole is None:
@@ -205,7 +242,9 @@ def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]
         ) from None
     if rows.short and header is not None:
         missing = ", ".join(map(repr, header[rows.cells :]))
-        notes.append(f"{text.name}: {rows.short} rows end before {missing}, which was taken as empty there")
+        notes.append(
+            f"{text.name}: {rows.short} rows end before {missing}, which was taken as empty there"
+        )
 
 
 @dataclass(slots=True)
@@ -229,10 +268,18 @@ class _Rows:
         missing = header[len(cells) if lacking > 0 else self.cells :]
         optional = all(not is_role(name) or is_comment(name) for name in missing)
         if lacking < 0:
-            return None if any(cell.strip() for cell in cells[lacking:]) else cells[:lacking]
+            return (
+                None
+                if any(cell.strip() for cell in cells[lacking:])
+                else cells[:lacking]
+            )
         if lacking == 0:
             return cells if optional or not self.short else None
-        if lacking * 3 >= len(header) or self.cells not in (0, len(cells)) or not (optional or every):
+        if (
+            lacking * 3 >= len(header)
+            or self.cells not in (0, len(cells))
+            or not (optional or every)
+        ):
             return None
         self.short, self.cells = self.short + 1, len(cells)
         return [*cells, *[""] * lacking]
@@ -241,12 +288,18 @@ class _Rows:
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 
-def _malformed(origin: str, line: int, why: str, advice: str = "correct the line") -> LabelsError:
+def _malformed(
+    origin: str, line: int, why: str, advice: str = "correct the line"
+) -> LabelsError:
     return LabelsError(f"{origin}, line {line}: malformed JSON ({why}); {advice}")
 
 
 def _reason(error: Exception) -> str:
-    return f"{error.msg}, character {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+    return (
+        f"{error.msg}, character {error.colno}"
+        if isinstance(error, json.JSONDecodeError)
+        else str(error)
+    )
 
 
 def _jsonl_records(text: _Text) -> Iterator[Record]:
@@ -265,7 +318,9 @@ def _jsonl_records(text: _Text) -> Iterator[Record]:
             if record is None:
                 raise _malformed(text.name, number, _reason(error)) from None
         if not isinstance(record, dict):
-            raise LabelsError(f"{text.name}, line {number}: a JSON object is needed, not {type(record).__name__}")
+            raise LabelsError(
+                f"{text.name}, line {number}: a JSON object is needed, not {type(record).__name__}"
+            )
         yield of_lm_eval(record)
 
 
@@ -299,7 +354,9 @@ def _json_records(text: _Text) -> Iterator[Record]:
         data = json.loads(content)
     except json.JSONDecodeError as error:
         if error.msg != "Extra data":
-            raise _malformed(text.name, error.lineno, _reason(error), _advice(content, error.pos)) from None
+            raise _malformed(
+                text.name, error.lineno, _reason(error), _advice(content, error.pos)
+            ) from None
         data = list(_objects(content, text.name))
     except (ValueError, RecursionError) as error:
         raise _malformed(text.name, 1, str(error)) from None
@@ -346,28 +403,43 @@ def _parquet_records(path: Path) -> Iterator[Record]:
             for batch in file.iter_batches(batch_size=1024):
                 yield from batch.to_pylist()
     except pa.ArrowException as error:
-        raise LabelsError(f"{path.name}: not a readable Parquet file ({error}); write it again") from None
+        raise LabelsError(
+            f"{path.name}: not a readable Parquet file ({error}); write it again"
+        ) from None
 
 
 def is_table(source: Any) -> bool:
     """Whether it is a DataFrame, or a table that Arrow reads."""
-    return hasattr(source, "__arrow_c_stream__") or (hasattr(source, "to_dict") and hasattr(source, "columns"))
+    return hasattr(source, "__arrow_c_stream__") or (
+        hasattr(source, "to_dict") and hasattr(source, "columns")
+    )
 
 
 def table_records(source: Any, origin: str = "<table>") -> Iterator[Record]:
     """The records of a DataFrame, of any table that Arrow reads (polars, pyarrow, DuckDB), or of an iterable of
     mappings."""
-    pandas = sys.modules.get("pandas")  # who passes a DataFrame has imported it; no one else should wait for it
+    pandas = sys.modules.get(
+        "pandas"
+    )  # who passes a DataFrame has imported it; no one else should wait for it
     if pandas is not None and isinstance(source, pandas.DataFrame):
         names = [str(name) for name in source.columns]
         if len(set(names)) < len(names):
-            raise LabelsError(f"{origin}: two columns have the same name; rename one ({', '.join(names)})")
-        source = (dict(zip(names, cells, strict=True)) for cells in source.itertuples(index=False, name=None))
+            raise LabelsError(
+                f"{origin}: two columns have the same name; rename one ({', '.join(names)})"
+            )
+        source = (
+            dict(zip(names, cells, strict=True))
+            for cells in source.itertuples(index=False, name=None)
+        )
     elif (reader := arrow_table(source)) is not None:
         source = arrow_records(reader)
     elif isinstance(source, (str, bytes, Mapping)) or not isinstance(source, Iterable):
-        raise LabelsError(f"{origin}: rows are needed (a list of objects), not {type(source).__name__}")
+        raise LabelsError(
+            f"{origin}: rows are needed (a list of objects), not {type(source).__name__}"
+        )
     for number, record in enumerate(source, 1):
         if not isinstance(record, Mapping):
-            raise LabelsError(f"{origin}, row {number}: an object is needed, not {type(record).__name__}")
+            raise LabelsError(
+                f"{origin}, row {number}: an object is needed, not {type(record).__name__}"
+            )
         yield {str(name): value for name, value in record.items()}

@@ -62,7 +62,9 @@ def read_labels(
     Rows without a rating are left out and counted (`Labels.account`). Raises LabelsError with file, row, column and
     what to do (up to 5 problems at once); OptionError for a bad argument.
     """
-    if scale is not None and not (len(scale) == 2 and -LARGEST_SCORE <= scale[0] < scale[1] <= LARGEST_SCORE):
+    if scale is not None and not (
+        len(scale) == 2 and -LARGEST_SCORE <= scale[0] < scale[1] <= LARGEST_SCORE
+    ):
         raise OptionError(
             f"--scale needs two finite numbers, the lower first, within ±{LARGEST_SCORE:g}; got "
             f"{' '.join(map(str, scale))}"
@@ -77,9 +79,13 @@ def read_labels(
     table = open_table(source)
     records = list(itertools.islice(table.records, limit))
     if not records:
-        raise LabelsError(f"{table.origin}: there are no rows in it, at least {min_rows} are needed")
+        raise LabelsError(
+            f"{table.origin}: there are no rows in it, at least {min_rows} are needed"
+        )
     read = [
-        Sheet(table, records, columns or {}, kind).labels(part, scale, min_rows, categories)
+        Sheet(table, records, columns or {}, kind).labels(
+            part, scale, min_rows, categories
+        )
         for part in parts or (aspect,)
     ]
     labels = _mean_of(read, min_rows) if parts else read[0]
@@ -110,16 +116,26 @@ def read_outputs(
         raise LabelsError(f"{table.origin}: there are no rows in it")
     sheet = Sheet(table, records, columns or {})
     path = Path(source) if isinstance(source, str | PathLike) else None
-    return replace(sheet.outputs(also, texts_needed=texts_needed, categories=categories), path=path)
+    return replace(
+        sheet.outputs(also, texts_needed=texts_needed, categories=categories), path=path
+    )
 
 
 def aspects_of_mean(aspect: str | None) -> tuple[str, ...]:
     """The aspects that `mean:A,B,…` names; none for any other aspect. Raises OptionError for fewer than two."""
     if aspect is None or not aspect.startswith(MEAN):
         return ()
-    parts = tuple(dict.fromkeys(part.strip() for part in aspect.removeprefix(MEAN).split(",") if part.strip()))
+    parts = tuple(
+        dict.fromkeys(
+            part.strip()
+            for part in aspect.removeprefix(MEAN).split(",")
+            if part.strip()
+        )
+    )
     if len(parts) < 2:
-        raise OptionError(f"--aspect {aspect}: a mean needs two aspects or more, for example {MEAN}coherence,fluency")
+        raise OptionError(
+            f"--aspect {aspect}: a mean needs two aspects or more, for example {MEAN}coherence,fluency"
+        )
     return parts
 
 
@@ -128,7 +144,9 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
     LabelsError where the aspects are on different scales, or too few rows have them all."""
     first = read[0]
     if len({one.scale for one in read}) > 1:
-        text = ", ".join(f"{one.aspect} on {one.scale[0]:g}..{one.scale[1]:g}" for one in read)
+        text = ", ".join(
+            f"{one.aspect} on {one.scale[0]:g}..{one.scale[1]:g}" for one in read
+        )
         raise LabelsError(
             f"{first.origin}: the aspects of a mean share a scale, and these do not: {text}; pass --scale LOW HIGH if "
             "they were inferred wrongly, or leave some out"
@@ -136,7 +154,13 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
     names = ", ".join(one.aspect for one in read)
     scores = [{row.id: row.scores[one.aspect] for row in one.rows} for one in read]
     rows = tuple(
-        replace(row, scores={**row.scores, OVERALL: math.fsum(of[row.id] for of in scores) / len(scores)})
+        replace(
+            row,
+            scores={
+                **row.scores,
+                OVERALL: math.fsum(of[row.id] for of in scores) / len(scores),
+            },
+        )
         for row in first.rows
         if all(row.id in of for of in scores)
     )
@@ -146,11 +170,21 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
             "leave aspects out"
         )
     warnings = dict.fromkeys(warning for one in read for warning in one.warnings)
-    left = f"; {len(first) - len(rows)} rows that lack one were left out" if len(rows) < len(first) else ""
+    left = (
+        f"; {len(first) - len(rows)} rows that lack one were left out"
+        if len(rows) < len(first)
+        else ""
+    )
     note = f"{first.origin}: the overall score is the mean of {names}{left}"
-    columns = ", ".join(dict.fromkeys(one.account.columns["score"] for one in read if one.account))
+    columns = ", ".join(
+        dict.fromkeys(one.account.columns["score"] for one in read if one.account)
+    )
     kept = {row.line for row in rows}
-    lacking = [(row.line, f"it lacks one of {names}") for row in first.rows if row.line not in kept]
+    lacking = [
+        (row.line, f"it lacks one of {names}")
+        for row in first.rows
+        if row.line not in kept
+    ]
     account = first.account and replace(
         first.account,
         labelled=first.account.labelled - len(lacking),
@@ -170,7 +204,9 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
     )
 
 
-def iter_rows(source: Source, *, columns: Mapping[str, str] | None = None) -> Iterator[tuple[Row, Record]]:
+def iter_rows(
+    source: Source, *, columns: Mapping[str, str] | None = None
+) -> Iterator[tuple[Row, Record]]:
     """Stream (row, original record) pairs; CSV, TSV, JSONL and Parquet are never held in memory as a whole.
 
     Scores are optional here and kept where they can be read. An empty output is a row with output "". Groups are
@@ -190,7 +226,9 @@ class Compared:
     won: float | None = None
 
 
-def read_compared(source: Source, columns: Mapping[str, Any] | None = None) -> list[tuple[Compared, Record]] | None:
+def read_compared(
+    source: Source, columns: Mapping[str, Any] | None = None
+) -> list[tuple[Compared, Record]] | None:
     """Every row of a file that compares two outputs, whether or not somebody has preferred one; None for another."""
     table = open_table(source)
     records = list(table.records)
@@ -200,21 +238,34 @@ def read_compared(source: Source, columns: Mapping[str, Any] | None = None) -> l
     chosen = remembered(records, columns)
     if export is not None:
         chosen = export.columns(chosen, table.origin)
-    pairs = None if "output" in chosen else Pairs.find(names_of(plain, verdicts=False), chosen, decided=False)
+    pairs = (
+        None
+        if "output" in chosen
+        else Pairs.find(names_of(plain, verdicts=False), chosen, decided=False)
+    )
     if pairs is None:
         return None
-    judged_by = pairs.judged_by(plain, [name for name in names_of(plain, verdicts=False) if not is_role(name)])
+    judged_by = pairs.judged_by(
+        plain, [name for name in names_of(plain, verdicts=False) if not is_role(name)]
+    )
     sides = [
-        dict(side) | {name: pairs.share_of_side(record, name, place) for name in judged_by}
+        dict(side)
+        | {name: pairs.share_of_side(record, name, place) for name in judged_by}
         for record in plain
         for place, side in enumerate(pairs.sides(record, 1.0))
     ]
     for side in sides:
         del side["score"]
-    roles = {role: name for role, name in chosen.items() if role not in ("output_a", "output_b", "winner", "score")}
+    roles = {
+        role: name
+        for role, name in chosen.items()
+        if role not in ("output_a", "output_b", "winner", "score")
+    }
     rows = [row for row, _ in iter_rows(sides, columns=roles | {"output": "output"})]
     found = []
-    for line, (a, b, record) in enumerate(zip(rows[::2], rows[1::2], records, strict=True), 1):
+    for line, (a, b, record) in enumerate(
+        zip(rows[::2], rows[1::2], records, strict=True), 1
+    ):
         name = a.id.removesuffix("-a") if a.id.endswith("-a") else str(line)
         won = None
         with suppress(ValueError):
@@ -242,7 +293,9 @@ def count_rows(path: str | PathLike[str]) -> int | None:
     return None
 
 
-def _iter_rows(table: Table, columns: Mapping[str, str] | None) -> Iterator[tuple[Row, Record]]:
+def _iter_rows(
+    table: Table, columns: Mapping[str, str] | None
+) -> Iterator[tuple[Row, Record]]:
     head = list(itertools.islice(table.records, _HEAD))
     if not head:
         raise LabelsError(f"{table.origin}: there are no rows in it")
@@ -250,7 +303,9 @@ def _iter_rows(table: Table, columns: Mapping[str, str] | None) -> Iterator[tupl
     plain = head if export is None else [export.record(record) for record in head]
     names = names_of(plain, verdicts=False)
     columns = remembered(head, columns)
-    chosen_columns = Columns.find(names, table.origin, chosen=columns, scores_needed=False, records=plain)
+    chosen_columns = Columns.find(
+        names, table.origin, chosen=columns, scores_needed=False, records=plain
+    )
     roles = chosen_columns.reading(plain, decimal_comma=table.decimal_comma)
     for line, record in enumerate(itertools.chain(head, table.records), 1):
         row = roles.row(record if export is None else export.record(record), line)[0]

@@ -25,7 +25,9 @@ def word_set(words: str, apart: str | None = None) -> frozenset[str]:
     return frozenset(words.split(apart))
 
 
-WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("marks.toml").read_text(encoding="utf-8"))
+WORDS: dict[str, Any] = tomllib.loads(
+    files(__package__).joinpath("marks.toml").read_text(encoding="utf-8")
+)
 #: Contents of a cell without a rating.
 UNRATED = word_set(WORDS["unrated"], "|") | {""}
 _TABLES = (WORDS["pairs"], WORDS["ladders"])
@@ -42,12 +44,19 @@ _MOST_WORDS = 9
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 #: Numbers with a comma that can be read in one way: where it is decimal, and where it is not.
 _DECIMAL = re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d{3})+|\d+),(\d+)(?![\w.,])", re.ASCII)
-_THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,}|(?:['’]\d{3})+)(?![\w.,])", re.ASCII)
+_THOUSANDS = re.compile(
+    r"(?<![\w.,])\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,}|(?:['’]\d{3})+)(?![\w.,])",
+    re.ASCII,
+)
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
 _STARS = re.compile(r"([★⭐🌟✭✮*]*)([☆✩]*)")
 _STAR_WORDS = re.compile(r"(\d+) ?stars?", re.ASCII)
-_FRACTION = re.compile(r"(\d+(?:\.\d+)?) ?(?:/|\u2044|out of|of|von|sur|de|su) ?(\d+)", re.ASCII)
-_PERCENT = re.compile(r"([+-]?\d+(?:\.\d+)?) ?(?:%|percent|per cent|pct|prozent)", re.ASCII)
+_FRACTION = re.compile(
+    r"(\d+(?:\.\d+)?) ?(?:/|\u2044|out of|of|von|sur|de|su) ?(\d+)", re.ASCII
+)
+_PERCENT = re.compile(
+    r"([+-]?\d+(?:\.\d+)?) ?(?:%|percent|per cent|pct|prozent)", re.ASCII
+)
 _UNITS = re.compile(rf"([+-]?\d+(?:\.\d+)?) ?(?:{WORDS['units']})", re.ASCII)
 _NUMBERED = re.compile(r"\(?(\d{1,2})\)? ?[-–—:.)=(] ?([^\d\s].*)", re.ASCII)
 _DATE = re.compile(
@@ -57,8 +66,13 @@ _DATE = re.compile(
     r"|\d{1,2}年?\d{1,2}月(?:\d{1,2}日)?",
     re.ASCII,
 )
-_BRACKETS = re.compile(r"(?P<what>.*?\S)[\s_]*[(\[](?P<inside>[^()\[\]]*)[)\]]\s*[?:*]?\s*", re.DOTALL)
-_RANGE = re.compile(r"(?<![\d.])(-?\d{1,3})\s*(?:-|–|—|to|\.\.|bis|/)\s*(\d{1,3})(?![\d.])", re.IGNORECASE)
+_BRACKETS = re.compile(
+    r"(?P<what>.*?\S)[\s_]*[(\[](?P<inside>[^()\[\]]*)[)\]]\s*[?:*]?\s*", re.DOTALL
+)
+_RANGE = re.compile(
+    r"(?<![\d.])(-?\d{1,3})\s*(?:-|–|—|to|\.\.|bis|/)\s*(\d{1,3})(?![\d.])",
+    re.IGNORECASE,
+)
 _NAMED_ENDS = re.compile(r"(-?\d{1,3})\s*(?:=|:|is|means)\s*([^\d,;]*)", re.IGNORECASE)
 _OF_HUNDRED = re.compile(r"\s*(?:in )?(?:%|percent|pct)\s*", re.IGNORECASE)
 _OUT_OF = re.compile(r"(?:/|out of)\s*(\d{1,3})", re.IGNORECASE)
@@ -66,8 +80,12 @@ _TRAILING = re.compile(
     r"(?P<what>.*?[^\W\d])[\s_]+(?P<inside>-?\d{1,3}\s*(?:-|–|\.\.|_?to_?)\s*\d{1,3}|(?:/|out of)\s*\d{1,3}|(?:in )?%)",
     re.IGNORECASE,
 )
-_GOOD = re.compile(r"\b(best|excellent|perfect|very good|great|outstanding|good)\b", re.IGNORECASE)
-_BAD = re.compile(r"\b(worst|bad|poor|terrible|awful|very poor|very bad)\b", re.IGNORECASE)
+_GOOD = re.compile(
+    r"\b(best|excellent|perfect|very good|great|outstanding|good)\b", re.IGNORECASE
+)
+_BAD = re.compile(
+    r"\b(worst|bad|poor|terrible|awful|very poor|very bad)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -93,15 +111,31 @@ class Marks:
     fault: bool = False
 
     @classmethod
-    def of(cls, cells: Iterable[Any], categories: Sequence[str] = (), *, decimal_comma: bool = False) -> Marks:
+    def of(
+        cls,
+        cells: Iterable[Any],
+        categories: Sequence[str] = (),
+        *,
+        decimal_comma: bool = False,
+    ) -> Marks:
         """From all cells of a column, single ratings each. categories: the words, worst first, where the user said
         them. decimal_comma: a comma in a number is one. Cells that do not fit are left to `number`, which raises."""
         every = list(cells)
-        words = Counter(word for cell in every if not unrated(cell) and not is_date(word := folded(cell)))
-        signs = "+" in words and any(isinstance(cell, str) and plain(cell).strip() == "-" for cell in every)
+        words = Counter(
+            word
+            for cell in every
+            if not unrated(cell) and not is_date(word := folded(cell))
+        )
+        signs = "+" in words and any(
+            isinstance(cell, str) and plain(cell).strip() == "-" for cell in every
+        )
         commas = decimal_comma and any(map(_DECIMAL.search, words))
         words = Counter({_word(word, commas): count for word, count in words.items()})
-        made = cls(signs=True) if signs and not categories else cls._of_words(words, categories)
+        made = (
+            cls(signs=True)
+            if signs and not categories
+            else cls._of_words(words, categories)
+        )
         return replace(made, decimal_comma=commas)
 
     @classmethod
@@ -112,7 +146,9 @@ class Marks:
             return cls()
         ways = (_numbers, _stars, _fractions, _percentages, _points, _numbered, _grades)
         result = [made for way in ways if (made := way(words)) is not None]
-        result += [made for table in _TABLES if (made := _ladder(words, table)) is not None]
+        result += [
+            made for table in _TABLES if (made := _ladder(words, table)) is not None
+        ]
         # What reads most of the cells; of equals the first. The others are problems, a row each.
 
         def read(made: Marks) -> int:
@@ -120,7 +156,11 @@ class Marks:
 
         best = max(result, key=read, default=cls())
         wordy = not any(character.isdigit() for word in words for character in word)
-        if read(best) * 2 <= sum(words.values()) and len(words) <= _MOST_WORDS and wordy:
+        if (
+            read(best) * 2 <= sum(words.values())
+            and len(words) <= _MOST_WORDS
+            and wordy
+        ):
             return cls(unknown=tuple(sorted(words)))
         return best
 
@@ -131,7 +171,9 @@ class Marks:
         return Marks(unknown=self.names[::-1], fault=True) if present else self
 
     def reads(self, word: str) -> bool:
-        return word in self.values if self.values else NUMBER.fullmatch(word) is not None
+        return (
+            word in self.values if self.values else NUMBER.fullmatch(word) is not None
+        )
 
     def number(self, cell: Any) -> float | None:
         """The number of a word, None where the cell is to be read as a number. Raises ValueError that says what to
@@ -140,14 +182,18 @@ class Marks:
         if word in self.values:
             return self.values[word]
         if self.signs:
-            raise ValueError("'+' and '-' can say good and bad, or that there is no rating; write pass and fail")
+            raise ValueError(
+                "'+' and '-' can say good and bad, or that there is no rating; write pass and fail"
+            )
         if is_date(word):
             raise ValueError(
                 f"{_cut(cell)} is a date, perhaps a rating such as 4/5 that a spreadsheet took for one; "
                 "format the column as text and type it again"
             )
         if self.decimal_comma and _EITHER.fullmatch(word):
-            raise ValueError(f"{_cut(cell)} has a point where other cells have a decimal comma; write it with a comma")
+            raise ValueError(
+                f"{_cut(cell)} has a point where other cells have a decimal comma; write it with a comma"
+            )
         if not self.values:
             return None
         known = ", ".join(self.names or list(self.values)[:8])
@@ -164,8 +210,15 @@ class Marks:
                 used.setdefault(number, []).append(word)
         named = dict(zip(self.levels, self.names, strict=True)) if used else {}
         levels = sorted({*used, *named})
-        shown = (f"{'/'.join(used.get(level) or [named[level]])} = {level:g}" for level in levels)
-        return " < ".join(shown) if len(levels) <= _MOST_SHOWN else f"numbers from {levels[0]:g} to {levels[-1]:g}"
+        shown = (
+            f"{'/'.join(used.get(level) or [named[level]])} = {level:g}"
+            for level in levels
+        )
+        return (
+            " < ".join(shown)
+            if len(levels) <= _MOST_SHOWN
+            else f"numbers from {levels[0]:g} to {levels[-1]:g}"
+        )
 
     def plain(self, cell: Any) -> Any:
         """A cell that is a number in other digits, or with commas, as the number that it is; any other as it is."""
@@ -180,7 +233,9 @@ def pointed(cell: Any) -> Any:
 
 def unrated(cell: Any) -> bool:
     """Whether a cell holds no rating: empty, NaN, or a word such as n/a."""
-    return is_missing(cell) or (isinstance(cell, str) and plain(cell).strip().casefold() in UNRATED)
+    return is_missing(cell) or (
+        isinstance(cell, str) and plain(cell).strip().casefold() in UNRATED
+    )
 
 
 def is_date(word: str) -> bool:
@@ -191,7 +246,11 @@ def is_date(word: str) -> bool:
 def _word(word: str, decimal_comma: bool) -> str:
     """A folded word whose numbers have a point for a decimal comma, and nothing between thousands."""
     word = _THOUSANDS.sub(lambda hit: re.sub("[,'’]", "", hit[0]), word)
-    return _DECIMAL.sub(lambda hit: f"{hit[1].replace('.', '')}.{hit[2]}", word) if decimal_comma else word
+    return (
+        _DECIMAL.sub(lambda hit: f"{hit[1].replace('.', '')}.{hit[2]}", word)
+        if decimal_comma
+        else word
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -220,7 +279,9 @@ def named_scale(name: str) -> tuple[str, tuple[float, float] | None]:
 def reversed_scale(name: str) -> bool:
     """Whether a column's name says that the lowest score is the best: "Rank (1 = best, 5 = worst)"."""
     ends = sorted((float(number), word) for number, word in _NAMED_ENDS.findall(name))
-    return len(ends) >= 2 and bool(_GOOD.search(ends[0][1]) and _BAD.search(ends[-1][1]))
+    return len(ends) >= 2 and bool(
+        _GOOD.search(ends[0][1]) and _BAD.search(ends[-1][1])
+    )
 
 
 def _numbers(words: Counter[str]) -> Marks | None:
@@ -235,16 +296,32 @@ def _numbers(words: Counter[str]) -> Marks | None:
 
 def _stars(words: Counter[str]) -> Marks | None:
     """★★★★, ★★☆☆☆, 4 stars."""
-    drawn = {word: made for word in words if (made := _STARS.fullmatch(word.replace(" ", ""))) and made[0]}
+    drawn = {
+        word: made
+        for word in words
+        if (made := _STARS.fullmatch(word.replace(" ", ""))) and made[0]
+    }
     values = {word: float(len(made[1])) for word, made in drawn.items()}
-    values |= {word: float(made[1]) for word in words if (made := _STAR_WORDS.fullmatch(word))}
+    values |= {
+        word: float(made[1]) for word in words if (made := _STAR_WORDS.fullmatch(word))
+    }
     if not values:
         return None
     low = 0 if min(values.values()) < 1 else 1
     high = int(max(5, *values.values(), *(len(made[0]) for made in drawn.values())))
     levels = tuple(float(n) for n in range(low, high + 1))
-    values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and low <= float(word) <= high}
-    return Marks("score", values, tuple("★" * int(n) or "no star" for n in levels), levels, (low, high))
+    values |= {
+        word: float(word)
+        for word in words
+        if NUMBER.fullmatch(word) and low <= float(word) <= high
+    }
+    return Marks(
+        "score",
+        values,
+        tuple("★" * int(n) or "no star" for n in levels),
+        levels,
+        (low, high),
+    )
 
 
 def _fractions(words: Counter[str]) -> Marks | None:
@@ -252,23 +329,35 @@ def _fractions(words: Counter[str]) -> Marks | None:
     tops: Counter[str] = Counter()
     for word, made in fractions.items():
         tops[made[2]] += words[word]
-    top = tops.most_common(1)[0][0] if tops else "0"  # another one in some cell is a problem of that cell
+    top = (
+        tops.most_common(1)[0][0] if tops else "0"
+    )  # another one in some cell is a problem of that cell
     if int(top) < 2:
         return None
-    values = {word: float(made[1]) for word, made in fractions.items() if made[2] == top}
-    values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and 0 <= float(word) <= float(top)}
+    values = {
+        word: float(made[1]) for word, made in fractions.items() if made[2] == top
+    }
+    values |= {
+        word: float(word)
+        for word in words
+        if NUMBER.fullmatch(word) and 0 <= float(word) <= float(top)
+    }
     low = 0.0 if min(values.values()) < 1 or int(top) >= 20 else 1.0
     return Marks("score", values, scale=(low, float(top)))
 
 
 def _percentages(words: Counter[str]) -> Marks | None:
-    values = {word: float(made[1]) for word in words if (made := _PERCENT.fullmatch(word))}
+    values = {
+        word: float(made[1]) for word in words if (made := _PERCENT.fullmatch(word))
+    }
     return Marks("score", values, scale=(0.0, 100.0)) if values else None
 
 
 def _points(words: Counter[str]) -> Marks | None:
     """`5 points`."""
-    values = {word: float(made[1]) for word in words if (made := _UNITS.fullmatch(word))}
+    values = {
+        word: float(made[1]) for word in words if (made := _UNITS.fullmatch(word))
+    }
     values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and values}
     return Marks("score", values) if values else None
 
@@ -284,23 +373,37 @@ def _numbered(words: Counter[str]) -> Marks | None:
     if not 1 <= most - least <= 10:
         return Marks("score", values)
     low, high = int(least), int(most)
-    texts = {values[word]: made[2].strip(" ()") for word, made in sorted(numbers.items(), reverse=True)}
+    texts = {
+        values[word]: made[2].strip(" ()")
+        for word, made in sorted(numbers.items(), reverse=True)
+    }
     levels = tuple(float(n) for n in range(low, high + 1))
     kind: Kind = "score" if len(levels) >= _LIKERT else "category"
-    return Marks(kind, values, tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels), levels)
+    return Marks(
+        kind, values, tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels), levels
+    )
 
 
 def _grades(words: Counter[str]) -> Marks | None:
     """A, B, C, D, F: marks of a school where somebody has the F. Without it letters may name anything."""
     grades = "fdcba"
-    if len(words) < 3 or "f" not in words or not all(len(word) == 1 and word in grades for word in words):
+    if (
+        len(words) < 3
+        or "f" not in words
+        or not all(len(word) == 1 and word in grades for word in words)
+    ):
         return None
-    return replace(_of_ladder([(grade,) for grade in grades], tuple(grades.upper())), kind="score")
+    return replace(
+        _of_ladder([(grade,) for grade in grades], tuple(grades.upper())), kind="score"
+    )
 
 
 def _ladder(words: Counter[str], ladders: Sequence[Sequence[str]]) -> Marks | None:
     def covered(ladder: Sequence[str]) -> int:
-        return sum(words[word] for word in {folded(word) for step in ladder for word in step.split("|")})
+        return sum(
+            words[word]
+            for word in {folded(word) for step in ladder for word in step.split("|")}
+        )
 
     best = max(ladders, key=lambda ladder: (covered(ladder), -len(ladder)))
     if covered(best) * 2 <= sum(words.values()):
@@ -312,10 +415,16 @@ def _ladder(words: Counter[str], ladders: Sequence[Sequence[str]]) -> Marks | No
 
 def _of_ladder(steps: Sequence[Sequence[str]], names: tuple[str, ...]) -> Marks:
     if len(steps) < 2 or len({folded(name) for name in names}) < len(names):
-        raise OptionError(f"--categories: {', '.join(names)}: give two or more different words, worst first")
+        raise OptionError(
+            f"--categories: {', '.join(names)}: give two or more different words, worst first"
+        )
     first = 0.0 if len(steps) == 2 else 1.0
     levels = tuple(first + n for n in range(len(steps)))
-    values = {folded(word): level for step, level in zip(steps, levels, strict=True) for word in step}
+    values = {
+        folded(word): level
+        for step, level in zip(steps, levels, strict=True)
+        for word in step
+    }
     kind: Kind = "binary" if len(steps) == 2 else "category"
     return Marks(kind, values, names, levels, (levels[0], levels[-1]))
 

@@ -14,7 +14,10 @@ from .marks import WORDS, Marks, named_scale, unrated, word_set
 Records = Sequence[Mapping[str, Any]]
 
 _NAMES = {what: word_set(words) for what, words in WORDS["columns"].items()}
-_WORDS = {role: _NAMES[role] for role in ("output", "source", "context", "reference", "rationale")}
+_WORDS = {
+    role: _NAMES[role]
+    for role in ("output", "source", "context", "reference", "rationale")
+}
 #: Words of columns that hold something about a text, and by which a column is likely to be the score, where its values
 #: could be one.
 _ABOUT, _SCORE_WORDS = _NAMES["about"], _NAMES["score"]
@@ -26,7 +29,9 @@ _OTHER = {"reference": _ABOUT, "rationale": _NAMES["machine"]}
 _OURS = ("verdict", "verdicts", "preference", "judge", "seen", "defer")
 
 
-def guessed(records: Records, names: Sequence[str], taken: Mapping[str, str]) -> dict[str, str]:
+def guessed(
+    records: Records, names: Sequence[str], taken: Mapping[str, str]
+) -> dict[str, str]:
     """role -> column for roles without a column: of the columns with texts the only one whose name has one of the
     role's words."""
     result: dict[str, str] = {}
@@ -34,8 +39,16 @@ def guessed(records: Records, names: Sequence[str], taken: Mapping[str, str]) ->
         if role in taken:
             continue
         other = _OTHER.get(role, _ABOUT | _WORDS["reference"])
-        free = {name: words_of(name) for name in names if name not in (*taken.values(), *result.values())}
-        hits = [n for n, own in free.items() if words & own and not own & other and text_like(records, n)]
+        free = {
+            name: words_of(name)
+            for name in names
+            if name not in (*taken.values(), *result.values())
+        }
+        hits = [
+            n
+            for n, own in free.items()
+            if words & own and not own & other and text_like(records, n)
+        ]
         if len(hits) == 1:
             result[role] = hits[0]
     return result
@@ -45,9 +58,15 @@ def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
     """Columns that could be the score: their values are ratings, and the name speaks of one or the values cannot be
     anything else (thumbs, stars, pass/fail)."""
     named, certain = [], []
-    for name in (n for n in names if n not in _OURS and not n.startswith("judge_") and not by_machine(n)):
+    for name in (
+        n
+        for n in names
+        if n not in _OURS and not n.startswith("judge_") and not by_machine(n)
+    ):
         cells = [cell for record in records if not unrated(cell := record.get(name))]
-        if len(set(map(str, cells))) < 2 or any(isinstance(parsed(cell), list | dict) for cell in cells[:20]):
+        if len(set(map(str, cells))) < 2 or any(
+            isinstance(parsed(cell), list | dict) for cell in cells[:20]
+        ):
             continue
         marks = Marks.of(cells)
         if sum(marks.reads(folded(cell)) for cell in cells) * 10 < len(cells) * 9:
@@ -72,21 +91,30 @@ def _of_people(name: str) -> bool:
 
 def _is_nested(records: Records, name: str) -> bool:
     """Whether the cells of a column are lists or objects of ratings, by its name or by their own."""
-    cells = [parsed(cell) for record in records if not unrated(cell := record.get(name))]
+    cells = [
+        parsed(cell) for record in records if not unrated(cell := record.get(name))
+    ]
     if not all(isinstance(cell, list | tuple | Mapping) for cell in cells):
         return False
     parts = [part for cell in cells for _, part in parts_of(cell) if not unrated(part)]
-    if any(isinstance(part, list | tuple | Mapping) for part in parts) or len(set(map(str, parts))) < 2:
+    if (
+        any(isinstance(part, list | tuple | Mapping) for part in parts)
+        or len(set(map(str, parts))) < 2
+    ):
         return False
     named = {word.removesuffix("s") for word in words_of(name)} & _SCORE_WORDS
     marks = Marks.of(parts)
-    return bool(named or all(map(_says_rating, cells))) and all(map(marks.reads, map(folded, parts)))
+    return bool(named or all(map(_says_rating, cells))) and all(
+        map(marks.reads, map(folded, parts))
+    )
 
 
 def _says_rating(cell: Any) -> bool:
     """Whether every object in a cell names what is the rating in it."""
     inside = cell.values() if isinstance(cell, Mapping) else cell
-    return one_rating(cell) is not None or all(one_rating(part) is not None for part in inside)
+    return one_rating(cell) is not None or all(
+        one_rating(part) is not None for part in inside
+    )
 
 
 def parts_of(value: Any) -> list[tuple[str, Any]]:
@@ -97,7 +125,10 @@ def parts_of(value: Any) -> list[tuple[str, Any]]:
         return [single]
     if isinstance(value, Mapping):
         return [(str(rater), _inside(part)[1]) for rater, part in value.items()]
-    return [_inside(part) for part in (value if isinstance(value, (list, tuple)) else [value])]
+    return [
+        _inside(part)
+        for part in (value if isinstance(value, (list, tuple)) else [value])
+    ]
 
 
 def _inside(part: Any) -> tuple[str, Any]:
@@ -106,7 +137,11 @@ def _inside(part: Any) -> tuple[str, Any]:
     if held is None and isinstance(part, Mapping):
         beside = _NAMES["rater_in_object"] | _ABOUT
         free = [name for name in part if not words_of(str(name)) & beside]
-        held = (_rater_in(part), part[free[0]]) if len(free) == 1 and _is_number(part[free[0]]) else None
+        held = (
+            (_rater_in(part), part[free[0]])
+            if len(free) == 1 and _is_number(part[free[0]])
+            else None
+        )
     return held or ("", part)
 
 
@@ -115,8 +150,14 @@ def one_rating(value: Any) -> tuple[str, Any] | None:
     None for anything else."""
     if not isinstance(value, Mapping):
         return None
-    hits = [name for name in value if words_of(str(name)) & _NAMES["rating_in_object"] and not unrated(value[name])]
-    others = [name for name in value if name not in hits and not words_of(str(name)) & _ABOUT]
+    hits = [
+        name
+        for name in value
+        if words_of(str(name)) & _NAMES["rating_in_object"] and not unrated(value[name])
+    ]
+    others = [
+        name for name in value if name not in hits and not words_of(str(name)) & _ABOUT
+    ]
     single = len(hits) == 1 and not isinstance(value[hits[0]], list | Mapping)
     if not single or any(_is_number(value[name]) for name in others):
         return None
@@ -124,7 +165,9 @@ def one_rating(value: Any) -> tuple[str, Any] | None:
 
 
 def _rater_in(value: Mapping[Any, Any]) -> str:
-    named = [value[name] for name in value if words_of(str(name)) & _NAMES["rater_in_object"]]
+    named = [
+        value[name] for name in value if words_of(str(name)) & _NAMES["rater_in_object"]
+    ]
     return str(named[0]) if named and isinstance(named[0], str | int) else ""
 
 
@@ -148,7 +191,11 @@ def speaks_of_machine(name: str) -> bool:
 def text_like(records: Records, name: str) -> bool:
     """Whether most cells of a column are texts of a few words, or structures."""
     cells = [cell for record in records if not unrated(cell := record.get(name))]
-    texts = [c for c in cells if isinstance(c, list | dict) or (isinstance(c, str) and len(c.split()) >= 3)]
+    texts = [
+        c
+        for c in cells
+        if isinstance(c, list | dict) or (isinstance(c, str) and len(c.split()) >= 3)
+    ]
     return bool(cells) and len(texts) * 2 >= len(cells)
 
 

@@ -29,11 +29,21 @@ def parse_orders(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
         name, equals, rest = text.partition("=")
         words = tuple(word.strip() for word in rest.split(","))
         if not equals or not name.strip():
-            raise OptionError(f"--scale {text!r} is not of the form {FORM}, such as gpt4=fail,pass")
-        if len(words) < 2 or not all(words) or len(set(map(folded, words))) < len(words):
-            raise OptionError(f"--scale {text!r}: give two or more different words, the worst first")
+            raise OptionError(
+                f"--scale {text!r} is not of the form {FORM}, such as gpt4=fail,pass"
+            )
+        if (
+            len(words) < 2
+            or not all(words)
+            or len(set(map(folded, words))) < len(words)
+        ):
+            raise OptionError(
+                f"--scale {text!r}: give two or more different words, the worst first"
+            )
         if name.strip() in result:
-            raise OptionError(f"--scale {text!r}: the order of {name.strip()!r} is said twice; leave one out")
+            raise OptionError(
+                f"--scale {text!r}: the order of {name.strip()!r} is said twice; leave one out"
+            )
         result[name.strip()] = words
     return result
 
@@ -43,7 +53,10 @@ def order_of(orders: Orders, *names: str | None) -> tuple[str, ...]:
     if not isinstance(orders, Mapping):
         return tuple(orders)
     by_name = {folded(name): tuple(words) for name, words in orders.items()}
-    return next((by_name[folded(name)] for name in names if name and folded(name) in by_name), ())
+    return next(
+        (by_name[folded(name)] for name in names if name and folded(name) in by_name),
+        (),
+    )
 
 
 def check_orders(orders: Orders, known: Iterable[str]) -> None:
@@ -52,7 +65,9 @@ def check_orders(orders: Orders, known: Iterable[str]) -> None:
     here = set(map(folded, names))
     for name in orders if isinstance(orders, Mapping) else ():
         if not here & {folded(name), folded(name.split(".")[0])}:
-            raise OptionError(f"--scale {name}=…: there is no such column or judge; there are {', '.join(names)}")
+            raise OptionError(
+                f"--scale {name}=…: there is no such column or judge; there are {', '.join(names)}"
+            )
 
 
 def read_marks(
@@ -70,13 +85,23 @@ def read_marks(
     for yes and no are left `unknown`.
     """
     every = list(cells)
-    if numbers and not order and all(_is_number(cell, decimal_comma) for cell in every if not unrated(cell)):
+    if (
+        numbers
+        and not order
+        and all(_is_number(cell, decimal_comma) for cell in every if not unrated(cell))
+    ):
         return Marks(decimal_comma=decimal_comma)
     marks = Marks.of(every, order, decimal_comma=decimal_comma)
-    return marks.of_fault() if not order and any(names_a_fault(name) for name in names if name) else marks
+    return (
+        marks.of_fault()
+        if not order and any(names_a_fault(name) for name in names if name)
+        else marks
+    )
 
 
-def refuse_unordered(where: str, name: str, marks: Marks, option: str = "--scale") -> None:
+def refuse_unordered(
+    where: str, name: str, marks: Marks, option: str = "--scale"
+) -> None:
     """Raise LabelsError for words whose order, or better end, only the user knows. where: file and column."""
     words, back = ",".join(marks.unknown), ",".join(reversed(marks.unknown))
     if marks.fault:
@@ -93,5 +118,8 @@ def refuse_unordered(where: str, name: str, marks: Marks, option: str = "--scale
 
 def _is_number(cell: Any, decimal_comma: bool) -> bool:
     if isinstance(cell, str):
-        return NUMBER.fullmatch((pointed(cell) if decimal_comma else plain(cell)).strip()) is not None
+        return (
+            NUMBER.fullmatch((pointed(cell) if decimal_comma else plain(cell)).strip())
+            is not None
+        )
     return isinstance(cell, Real) and not isinstance(cell, bool)

@@ -13,9 +13,28 @@ from .marks import NUMBER, WORDS, unrated, word_set
 from .meanings import spaced, speaks_of_machine, words_of
 
 #: Column names of the two sides, and what a winner is called.
-_SIDE = re.compile(r"(?P<what>.*?)_?(?P<side>a|b|1|2|left|right|first|second|chosen|rejected)")
-_SIDES = {"a": 0, "1": 0, "left": 0, "first": 0, "chosen": 0, "b": 1, "2": 1, "right": 1, "second": 1, "rejected": 1}
-_OPPOSITE = {"a": "b", "1": "2", "left": "right", "first": "second", "chosen": "rejected"}
+_SIDE = re.compile(
+    r"(?P<what>.*?)_?(?P<side>a|b|1|2|left|right|first|second|chosen|rejected)"
+)
+_SIDES = {
+    "a": 0,
+    "1": 0,
+    "left": 0,
+    "first": 0,
+    "chosen": 0,
+    "b": 1,
+    "2": 1,
+    "right": 1,
+    "second": 1,
+    "rejected": 1,
+}
+_OPPOSITE = {
+    "a": "b",
+    "1": "2",
+    "left": "right",
+    "first": "second",
+    "chosen": "rejected",
+}
 _OUTPUTS = word_set(WORDS["preferences"]["outputs"]) | {""}
 _SYSTEMS = frozenset({"model", "system", "model_name", "model_id"})
 _WINNERS = tuple(WORDS["preferences"]["winners"])
@@ -36,7 +55,9 @@ class Pairs:
     systems: tuple[str, str] | None = None
 
     @classmethod
-    def find(cls, names: Sequence[str], chosen: Mapping[str, str], *, decided: bool = True) -> Pairs | None:
+    def find(
+        cls, names: Sequence[str], chosen: Mapping[str, str], *, decided: bool = True
+    ) -> Pairs | None:
         """None for a table without two outputs of which one is the better. chosen: columns by role: output_a, output_b,
         winner. decided: whether a column must say which is."""
         both = {_plain(name): name for name in names}
@@ -57,8 +78,12 @@ class Pairs:
                 systems = (name, other)
         if outputs is None:
             return None
-        winner = chosen.get("winner") or next((both[word] for word in _WINNERS if word in both), None)
-        winner = winner or next((n for n in names if n not in outputs and words_of(n) & _WINNER_WORDS), None)
+        winner = chosen.get("winner") or next(
+            (both[word] for word in _WINNERS if word in both), None
+        )
+        winner = winner or next(
+            (n for n in names if n not in outputs and words_of(n) & _WINNER_WORDS), None
+        )
         found = cls(outputs, winner, systems)
         return found if found.decided or not decided else None
 
@@ -79,24 +104,45 @@ class Pairs:
             return [("", 1.0)]
         cell = parsed(record.get(self.winner))
         by = cell if isinstance(cell, Mapping) else {"": cell}
-        return [(str(who), self.share(one, record)) for who, one in by.items() if not unrated(one)]
+        return [
+            (str(who), self.share(one, record))
+            for who, one in by.items()
+            if not unrated(one)
+        ]
 
-    def judged_by(self, records: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+    def judged_by(
+        self, records: Sequence[Mapping[str, Any]], names: Sequence[str]
+    ) -> list[str]:
         """The columns of these in which a judge says, too, which output is the better one: every cell names a side, and
         the column's name speaks of a choice or a machine, or a cell of more than a letter."""
         own = {*self.outputs, *(self.systems or ()), self.winner}
-        return [name for name in names if name not in own and self._are_choices(name, records)]
+        return [
+            name
+            for name in names
+            if name not in own and self._are_choices(name, records)
+        ]
 
     def _are_choices(self, name: str, records: Sequence[Mapping[str, Any]]) -> bool:
-        rated = [(cell, record) for record in records if not unrated(cell := record.get(name))]
-        if not rated or any(not isinstance(cell, str) or NUMBER.fullmatch(cell.strip()) for cell, _ in rated):
+        rated = [
+            (cell, record)
+            for record in records
+            if not unrated(cell := record.get(name))
+        ]
+        if not rated or any(
+            not isinstance(cell, str) or NUMBER.fullmatch(cell.strip())
+            for cell, _ in rated
+        ):
             return False
         try:
             shares = [self.share(cell, record) for cell, record in rated]
         except ValueError:
             return False
-        of_choice = bool(words_of(name) & (_WINNER_WORDS | set(_WINNERS))) or speaks_of_machine(name)
-        return len(set(shares)) > 1 and (of_choice or any(len(folded(cell)) > 1 for cell, _ in rated))
+        of_choice = bool(
+            words_of(name) & (_WINNER_WORDS | set(_WINNERS))
+        ) or speaks_of_machine(name)
+        return len(set(shares)) > 1 and (
+            of_choice or any(len(folded(cell)) > 1 for cell, _ in rated)
+        )
 
     def share(self, cell: Any, record: Mapping[str, Any]) -> float:
         """1 where a cell names the first output, 0 for the second, 0.5 for a tie. Raises ValueError for another."""
@@ -114,9 +160,13 @@ class Pairs:
         short = word.rsplit(" ", 1)[-1].strip("()[]>< ")
         if short in _SIDES:
             return 1.0 - _SIDES[short]
-        raise ValueError(f"{cell!r} names neither output; write A, B or tie, or remove the row")
+        raise ValueError(
+            f"{cell!r} names neither output; write A, B or tie, or remove the row"
+        )
 
-    def share_of_side(self, record: Mapping[str, Any], name: str, place: int) -> float | None:
+    def share_of_side(
+        self, record: Mapping[str, Any], name: str, place: int
+    ) -> float | None:
         """What a judge that chose between both outputs, in the column `name`, gives one of them: 1 where it is the
         better one; None where the judge chose none."""
         if unrated(record.get(name)):
@@ -140,7 +190,10 @@ class Pairs:
             cell = record.get(column)
             turns = judged(cell)
             row = {**shared, "output": cell if turns is None else turns.output}
-            if isinstance(details := _details(record), Mapping) and "ab"[place] in details:
+            if (
+                isinstance(details := _details(record), Mapping)
+                and "ab"[place] in details
+            ):
                 row["verdict"] = details["ab"[place]]
             if turns is not None and turns.before:
                 row.setdefault("source", turns.before)
@@ -166,10 +219,17 @@ def names_a_side(value: Any, pairs: Pairs) -> bool:
 def only_pair(names: Sequence[str]) -> tuple[str, ...]:
     """The only two columns whose names differ in nothing but the side, whatever they are called; none where there are
     several such pairs."""
-    words = {tuple(re.findall(r"[^\W\d_]+|\d+", spaced(name).casefold())): name for name in names}
+    words = {
+        tuple(re.findall(r"[^\W\d_]+|\d+", spaced(name).casefold())): name
+        for name in names
+    }
     found = []
     for own, name in words.items():
-        others = [(*own[:i], _OPPOSITE[word], *own[i + 1 :]) for i, word in enumerate(own) if word in _OPPOSITE]
+        others = [
+            (*own[:i], _OPPOSITE[word], *own[i + 1 :])
+            for i, word in enumerate(own)
+            if word in _OPPOSITE
+        ]
         found += [(name, words[other]) for other in others if other in words]
     return found[0] if len(found) == 1 else ()
 

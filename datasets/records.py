@@ -40,7 +40,15 @@ _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 # Scales people use, smallest first. The rare ones are believed only when many rows reach both of their ends: taking
 # 1..3 for a 1..5 would cut good outputs off, while taking 1..5 for a 1..3 does no harm to an order.
-_COMMON_SCALES = ((0.0, 1.0), (1.0, 5.0), (0.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
+_COMMON_SCALES = (
+    (0.0, 1.0),
+    (1.0, 5.0),
+    (0.0, 5.0),
+    (1.0, 7.0),
+    (1.0, 10.0),
+    (0.0, 10.0),
+    (0.0, 100.0),
+)
 _RARE_SCALES = ((1.0, 3.0), (1.0, 6.0))
 _MANY_ROWS = 30
 #: Up to here sums, differences and squares of scores are finite, and differences of 0.001 are kept.
@@ -116,14 +124,18 @@ class Labels:
             "rows": account.rows,
             "labelled": account.labelled,
             "skipped": len(account.skipped),
-            "skipped_rows": [{"row": line, "reason": reason} for line, reason in account.skipped],
+            "skipped_rows": [
+                {"row": line, "reason": reason} for line, reason in account.skipped
+            ],
             "outputs": len(self),
             "raters": account.raters,
             "kind": self.kind,
             "categories": list(self.categories),
             "aspect": self.aspect,
             "scale": list(self.scale),
-            "scale_from": "inferred" if not self.scale_given else account.scale_from or "given",
+            "scale_from": "inferred"
+            if not self.scale_given
+            else account.scale_from or "given",
             "columns": dict(account.columns),
             "unused": list(account.unused),
             "notes": list(self.warnings),
@@ -132,7 +144,10 @@ class Labels:
     @property
     def scores(self) -> NDArray[np.float64]:
         """The human scores of the aspect, shape (rows,), on `scale`; NaN for a row without one."""
-        return np.array([row.scores.get(self.aspect, math.nan) for row in self.rows], dtype=np.float64)
+        return np.array(
+            [row.scores.get(self.aspect, math.nan) for row in self.rows],
+            dtype=np.float64,
+        )
 
     @property
     def groups(self) -> list[str]:
@@ -156,10 +171,15 @@ class Labels:
         if share == self.template_share:
             return self
         rows = [replace(row, group=row.own_group or row.group) for row in self.rows]
-        before, merged = merge(rows, self.template_share).warnings(rows, self.origin), merge(rows, share)
+        before, merged = (
+            merge(rows, self.template_share).warnings(rows, self.origin),
+            merge(rows, share),
+        )
         kept = (note for note in self.warnings if note not in before)
         notes = (*kept, *merged.warnings(rows, self.origin))
-        return replace(self, rows=merged.applied(rows), warnings=notes, template_share=share)
+        return replace(
+            self, rows=merged.applied(rows), warnings=notes, template_share=share
+        )
 
     def subset(self, indices: Iterable[int]) -> Labels:
         """These rows, in the order of `indices`, with everything else kept. Raises IndexError."""
@@ -167,7 +187,9 @@ class Labels:
 
     def fingerprint(self) -> str:
         """Sha256 (64 hex digits) over ids, texts, scores of the aspect, reasons, scale. The order of rows counts."""
-        digest = hashlib.sha256(json.dumps([self.aspect, *map(float, self.scale)]).encode())
+        digest = hashlib.sha256(
+            json.dumps([self.aspect, *map(float, self.scale)]).encode()
+        )
         for row, score in zip(self.rows, self.scores.tolist(), strict=True):
             digest.update(b"\n")
             texts = [row.id, row.source, row.context, row.output, row.reference]
@@ -190,13 +212,23 @@ def on_one_scale(labels: Labels, heldout: Labels) -> tuple[Labels, Labels]:
     A stated scale is a bound: an inferred one gives way to it, and is never widened for ratings outside it. As they are
     where both are stated, ratings lie outside, or the kinds differ.
     """
-    if (labels.kind, labels.levels) != (heldout.kind, heldout.levels) or labels.scale == heldout.scale:
+    if (labels.kind, labels.levels) != (
+        heldout.kind,
+        heldout.levels,
+    ) or labels.scale == heldout.scale:
         return labels, heldout
     if labels.scale_given and heldout.scale_given:
         return labels, heldout
     stated = next((one.scale for one in (labels, heldout) if one.scale_given), None)
     low, high = stated or labels.scale
-    values = np.array([value for one in (labels, heldout) for row in one.rows for value in row.single(one.aspect)])
+    values = np.array(
+        [
+            value
+            for one in (labels, heldout)
+            for row in one.rows
+            for value in row.single(one.aspect)
+        ]
+    )
     if not (low <= values.min() and values.max() <= high):
         if stated:
             return labels, heldout
@@ -211,14 +243,20 @@ def on_one_scale(labels: Labels, heldout: Labels) -> tuple[Labels, Labels]:
     return labels, replace(heldout, scale=(low, high))
 
 
-def refuse_outliers(origin: str, column: str | None, rows: Sequence[Row], aspect: str) -> None:
+def refuse_outliers(
+    origin: str, column: str | None, rows: Sequence[Row], aspect: str
+) -> None:
     """Raises LabelsError where all ratings but one or two (of 50 or more rows: 2 %) are whole numbers up to 10, and
     these lie far above: a slip of the keyboard that would become the scale."""
     values = sorted((value, row.line) for row in rows for value in row.single(aspect))
     off = max(1, len(values) // 50)
     most = values[-off - 1][0] if len(values) > 2 * off + 5 else math.inf
     far = [(value, line) for value, line in values[-off:] if value > 2 * max(most, 1)]
-    if 2 <= most <= 10 and far and all(value == int(value) for value, _ in values[:-off]):
+    if (
+        2 <= most <= 10
+        and far
+        and all(value == int(value) for value, _ in values[:-off])
+    ):
         raise LabelsError(
             f"{origin}, row {far[0][1]}, column {column!r}: {far[0][0]:g} is far from all other ratings, which are "
             f"{values[0][0]:g} to {most:g}; correct it, or pass --scale LOW HIGH if it is right"
@@ -275,11 +313,15 @@ class Columns:
         raters: tuple[str, ...] = ()
         for role, given in (chosen or {}).items():
             if role not in ROLES:
-                raise OptionError(f"--columns: there is no role {role!r}; the roles are {', '.join(ROLES)}")
+                raise OptionError(
+                    f"--columns: there is no role {role!r}; the roles are {', '.join(ROLES)}"
+                )
             wanted = [given] if isinstance(given, str) else list(given)
             same = {name: _same(name, names) for name in wanted}
             if missing := [name for name in wanted if same[name] is None]:
-                raise LabelsError(f"{origin}: there is no column {missing[0]!r} for the {role}; {_listed(names)}")
+                raise LabelsError(
+                    f"{origin}: there is no column {missing[0]!r} for the {role}; {_listed(names)}"
+                )
             if role == "rater_score":
                 raters = tuple(str(same[name]) for name in wanted)
             else:
@@ -298,13 +340,21 @@ class Columns:
         free = [n for n in names if n not in result.values()]
         aspects: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         if score is not None or raters:
-            own_name = OVERALL if score is None or is_score(score) else named_scale(score)[0]
+            own_name = (
+                OVERALL if score is None or is_score(score) else named_scale(score)[0]
+            )
             aspects[aspect or own_name] = (score, raters)
         elif objects is None:
             aspects, objects = _score_columns(free, origin, aspect, scores_needed)
-        further = {name: column for name in also if (column := _same(name, names)) is not None}
+        further = {
+            name: column for name in also if (column := _same(name, names)) is not None
+        }
         rated = bool(aspects or further) or objects is not None
-        likely = [] if rated else [*likely_scores(records, free), *nested_ratings(records, free)]
+        likely = (
+            []
+            if rated
+            else [*likely_scores(records, free), *nested_ratings(records, free)]
+        )
         if likely:
             if len(likely) > 1 and scores_needed:
                 raise LabelsError(
@@ -317,7 +367,12 @@ class Columns:
                 f"{origin}: no column with scores{_of_machines(free)}; {_listed(names)}; name it with --columns "
                 "score=NAME"
             )
-        return cls(result, {name: (column, ()) for name, column in further.items()} | aspects, objects, origin=origin)
+        return cls(
+            result,
+            {name: (column, ()) for name, column in further.items()} | aspects,
+            objects,
+            origin=origin,
+        )
 
     def reading(
         self,
@@ -331,7 +386,9 @@ class Columns:
         cells: dict[str, list[Any]] = {}
         for record in records:
             for aspect, (_, *given) in self._score_cells(record).items():
-                cells.setdefault(aspect, []).extend(part for _, cell in chain(*given) for _, part in parts_of(cell))
+                cells.setdefault(aspect, []).extend(
+                    part for _, cell in chain(*given) for _, part in parts_of(cell)
+                )
         marks = {}
         for name, found in cells.items():
             names = (name, self.column_of(name))
@@ -341,8 +398,15 @@ class Columns:
 
     def pointed(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The record, its ratings with a point for a decimal comma: where it goes, nothing says that `;` separated."""
-        ratings = {name for column, raters in self.aspects.values() for name in (column, *raters)}
-        return {name: pointed(cell) if name in ratings else cell for name, cell in record.items()}
+        ratings = {
+            name
+            for column, raters in self.aspects.values()
+            for name in (column, *raters)
+        }
+        return {
+            name: pointed(cell) if name in ratings else cell
+            for name, cell in record.items()
+        }
 
     def row(self, record: Mapping[str, Any], line: int) -> tuple[Row, dict[str, str]]:
         """The record as a Row, and for each aspect whose score cannot be read the reason, with its column. Raises
@@ -353,7 +417,10 @@ class Columns:
         problems: dict[str, str] = {}
         for aspect, (column, own, singles) in self._score_cells(record).items():
             try:
-                given, single = self._ratings(aspect, own), self._ratings(aspect, singles)
+                given, single = (
+                    self._ratings(aspect, own),
+                    self._ratings(aspect, singles),
+                )
             except ValueError as error:
                 problems[aspect] = f"column {column!r}: {error}"
                 continue
@@ -396,15 +463,22 @@ class Columns:
         )
         return row, problems
 
-    def _comments(self, record: Mapping[str, Any], aspects: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    def _comments(
+        self, record: Mapping[str, Any], aspects: Iterable[str]
+    ) -> dict[str, tuple[str, ...]]:
         """What people wrote, on one line each: a text, a list, or an object of these by aspect or rater."""
         cell = parsed(record.get(self.texts.get("rationale", "")))
         named = cell if isinstance(cell, Mapping) else {"": cell}
         made: dict[str, tuple[str, ...]] = {}
         for name, part in named.items():
             key = name if name in aspects else ""
-            lines = (as_text(one) for one in (part if isinstance(part, (list, tuple)) else [part]))
-            made[key] = made.get(key, ()) + tuple(" ".join(line.split()) for line in lines if line)
+            lines = (
+                as_text(one)
+                for one in (part if isinstance(part, (list, tuple)) else [part])
+            )
+            made[key] = made.get(key, ()) + tuple(
+                " ".join(line.split()) for line in lines if line
+            )
         return {name: lines for name, lines in made.items() if lines}
 
     def _ratings(self, aspect: str, cells: _Cells) -> list[tuple[str, float]]:
@@ -420,7 +494,9 @@ class Columns:
         column, raters = self.aspects.get(aspect, (self.objects, ()))
         return column or next(iter(raters), None)
 
-    def _score_cells(self, record: Mapping[str, Any]) -> dict[str, tuple[str, _Cells, _Cells]]:
+    def _score_cells(
+        self, record: Mapping[str, Any]
+    ) -> dict[str, tuple[str, _Cells, _Cells]]:
         """Aspect -> (column for messages, the score's cell, the cells of single raters), cells with their raters."""
         cells: dict[str, tuple[str, _Cells, _Cells]] = {}
         for aspect, (column, raters) in self.aspects.items():
@@ -434,14 +510,18 @@ class Columns:
             value = parsed(record.get(self.objects))
             given = value if isinstance(value, Mapping) else {OVERALL: value}
             for aspect, cell in given.items():
-                if not is_missing(cell):  # Parquet fills absent keys of a struct with None
+                if not is_missing(
+                    cell
+                ):  # Parquet fills absent keys of a struct with None
                     cells.setdefault(str(aspect), (self.objects, [("", cell)], []))
         return cells
 
 
 def _same(name: str, names: Sequence[str]) -> str | None:
     """The column of that name, or the only one that differs in case alone; None where there is none."""
-    same = [n for n in names if n == name] or [n for n in names if n.casefold() == name.casefold()]
+    same = [n for n in names if n == name] or [
+        n for n in names if n.casefold() == name.casefold()
+    ]
     return same[0] if len(same) == 1 else None
 
 
@@ -473,18 +553,30 @@ def _says(role: str, name: Any) -> bool:
     return isinstance(name, str) and any(_plain(name) in tier for tier in ROLES[role])
 
 
-def remembered(records: Sequence[Mapping[str, Any]], columns: Mapping[str, Any] | None) -> dict[str, Any]:
+def remembered(
+    records: Sequence[Mapping[str, Any]], columns: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """The columns that the user named, and for other roles those by which `score` read the rows that it wrote."""
     first = records[0] if records else {}
     verdict = parsed(first.get("verdict"))
-    kept = parsed(verdict.get("columns") if isinstance(verdict, Mapping) else first.get("judge_columns"))
+    kept = parsed(
+        verdict.get("columns")
+        if isinstance(verdict, Mapping)
+        else first.get("judge_columns")
+    )
     own = kept.items() if isinstance(kept, Mapping) else ()
-    return {role: name for role, name in own if role in ROLES and name in first} | dict(columns or {})
+    return {role: name for role, name in own if role in ROLES and name in first} | dict(
+        columns or {}
+    )
 
 
 def _of_machines(names: Sequence[str]) -> str:
     machines = ", ".join(repr(name) for name in names if by_machine(name))
-    return f" of people, as the name of {machines} says that a machine gave it" if machines else ""
+    return (
+        f" of people, as the name of {machines} says that a machine gave it"
+        if machines
+        else ""
+    )
 
 
 def is_role(name: str) -> bool:
@@ -528,14 +620,26 @@ def _score_columns(
             aspects[clean] = (name, ())
     if aspect is not None and aspect not in aspects:
         asked = [name for name in names if name == aspect] or [
-            n for n in names if aspect.casefold() in (n.casefold(), named_scale(n)[0].casefold())
+            n
+            for n in names
+            if aspect.casefold() in (n.casefold(), named_scale(n)[0].casefold())
         ]
         if asked:
             aspects[aspect] = (asked[0], ())
-    overall = next((name for word in ("score", OVERALL) for name in names if _plain(name) == word), None)
+    overall = next(
+        (name for word in ("score", OVERALL) for name in names if _plain(name) == word),
+        None,
+    )
     # Words like "label" or "gold" mean a score only where nothing says so more plainly.
     if overall is None:
-        overall = next((name for name in names if named_scale(name)[1] is not None and is_score(name)), None)
+        overall = next(
+            (
+                name
+                for name in names
+                if named_scale(name)[1] is not None and is_score(name)
+            ),
+            None,
+        )
     if overall is None and not aspects and not raters and objects is None:
         overall = _best("score", names, origin if needed else None)
     if overall is not None or raters:
@@ -548,7 +652,12 @@ def read_ratings(value: Any, marks: Marks | None = None) -> list[tuple[str, floa
     ones are left out. marks: how words are read. Raises ValueError that says what to do."""
     read = marks or Marks()
     return [
-        (rater, _number(read.plain(part)) if (number := read.number(part)) is None else number)
+        (
+            rater,
+            _number(read.plain(part))
+            if (number := read.number(part)) is None
+            else number,
+        )
         for rater, part in parts_of(value)
         if not unrated(part)
     ]
@@ -556,23 +665,37 @@ def read_ratings(value: Any, marks: Marks | None = None) -> list[tuple[str, floa
 
 def _number(value: Any) -> float:
     if isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{str(value).lower()} is not a number; write 1 for true and 0 for false, or remove the row")
+        raise ValueError(
+            f"{str(value).lower()} is not a number; write 1 for true and 0 for false, or remove the row"
+        )
     if isinstance(value, str):
         text = value.strip()
         if _DECIMAL_COMMA.fullmatch(text):
-            other = " or two ratings" if not _THOUSANDS.fullmatch(text) else f" or stand for {text.replace(',', '')}"
-            raise ValueError(f"{value!r} could be a decimal comma{other}; write {text.replace(',', '.')}")
+            other = (
+                " or two ratings"
+                if not _THOUSANDS.fullmatch(text)
+                else f" or stand for {text.replace(',', '')}"
+            )
+            raise ValueError(
+                f"{value!r} could be a decimal comma{other}; write {text.replace(',', '.')}"
+            )
         if not NUMBER.fullmatch(text):
-            raise ValueError(f"{value!r} is not a number; write a number or remove the row")
+            raise ValueError(
+                f"{value!r} is not a number; write a number or remove the row"
+            )
         value = text
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{value!r} is not a number; write a number or remove the row") from None
+        raise ValueError(
+            f"{value!r} is not a number; write a number or remove the row"
+        ) from None
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{value!r} is not a finite number; write a number or remove the row")
+        raise ValueError(
+            f"{value!r} is not a finite number; write a number or remove the row"
+        )
     if abs(number) > LARGEST_SCORE:
         raise ValueError(
             f"{number:g} is larger than any score ({LARGEST_SCORE:g} at most); correct it or remove the row"

@@ -33,8 +33,14 @@ def results_in(data: Any) -> list[Record] | None:
         return None
     run = data.get("testRunData", data)
     inner = data.get("results")
-    if isinstance(run, Mapping) and _are_objects(run.get("testCases")) and "metricsData" in run["testCases"][0]:
-        return [_deepeval(case, number) for number, case in enumerate(run["testCases"], 1)]
+    if (
+        isinstance(run, Mapping)
+        and _are_objects(run.get("testCases"))
+        and "metricsData" in run["testCases"][0]
+    ):
+        return [
+            _deepeval(case, number) for number, case in enumerate(run["testCases"], 1)
+        ]
     if _are_objects(data.get("samples")) and isinstance(data.get("eval"), Mapping):
         return [_inspect(sample) for sample in data["samples"]]
     if isinstance(inner, Mapping) and _are_objects(inner.get("results")):
@@ -48,11 +54,23 @@ def of_lm_eval(record: Record) -> Record:
         return record
     arguments, said = record["arguments"], record["filtered_resps"]
     first = (
-        arguments.get("gen_args_0", {}).get("arg_0") if isinstance(arguments, Mapping) else _first(_first(arguments))
+        arguments.get("gen_args_0", {}).get("arg_0")
+        if isinstance(arguments, Mapping)
+        else _first(_first(arguments))
     )
-    names = record.get("metrics") or [name for name in record if name not in _NO_METRICS]
-    judges = {name: _verdict(record[name]) for name in names if isinstance(record.get(name), int | float)}
-    made = {"id": str(record["doc_id"]), "source": _text(first), "output": _lm_output(said, record.get("doc"))}
+    names = record.get("metrics") or [
+        name for name in record if name not in _NO_METRICS
+    ]
+    judges = {
+        name: _verdict(record[name])
+        for name in names
+        if isinstance(record.get(name), int | float)
+    }
+    made = {
+        "id": str(record["doc_id"]),
+        "source": _text(first),
+        "output": _lm_output(said, record.get("doc")),
+    }
     return made | {"reference": _text(record.get("target")), JUDGES: judges}
 
 
@@ -60,9 +78,13 @@ def inspect_log(path: Path) -> Iterator[Record]:
     """The samples of an Inspect log in its own format (.eval). Raises LabelsError."""
     try:
         with zipfile.ZipFile(path) as log:
-            names = sorted(name for name in log.namelist() if name.startswith("samples/"))
+            names = sorted(
+                name for name in log.namelist() if name.startswith("samples/")
+            )
             for name in names:
-                yield _inspect(json.load(io.TextIOWrapper(log.open(name), encoding="utf-8")))
+                yield _inspect(
+                    json.load(io.TextIOWrapper(log.open(name), encoding="utf-8"))
+                )
     except (zipfile.BadZipFile, NotImplementedError, ValueError, KeyError) as error:
         raise LabelsError(
             f"{path.name}: this log of Inspect cannot be read ({error}); write it as JSON: "
@@ -84,7 +106,9 @@ def _inspect(sample: Mapping[str, Any]) -> Record:
         value, reason = _object(score).get("value"), _object(score).get("explanation")
         several = value.items() if isinstance(value, Mapping) else [("", value)]
         for key, one in several:
-            judges[f"{name} {key}".strip()] = _verdict(_LETTERS.get(str(one), one), reason)
+            judges[f"{name} {key}".strip()] = _verdict(
+                _LETTERS.get(str(one), one), reason
+            )
     return made | {JUDGES: judges}
 
 
@@ -94,15 +118,28 @@ def _deepeval(case: Mapping[str, Any], number: int) -> Record:
         score = metric.get("score") if metric.get("error") is None else None
         judges[str(metric.get("name"))] = _verdict(score, metric.get("reason"))
     context = case.get("retrievalContext") or case.get("context")
-    made = {"id": str(number), "source": case.get("input"), "output": case.get("actualOutput")}
-    made |= {"name": case.get("name"), "reference": case.get("expectedOutput"), "context": _text(context)}
+    made = {
+        "id": str(number),
+        "source": case.get("input"),
+        "output": case.get("actualOutput"),
+    }
+    made |= {
+        "name": case.get("name"),
+        "reference": case.get("expectedOutput"),
+        "context": _text(context),
+    }
     return {name: cell for name, cell in made.items() if cell} | {JUDGES: judges}
 
 
 def _promptfoo(result: Mapping[str, Any]) -> Record:
-    grading, response = _object(result.get("gradingResult")), _object(result.get("response"))
+    grading, response = (
+        _object(result.get("gradingResult")),
+        _object(result.get("response")),
+    )
     parts = [_object(part) for part in grading.get("componentResults") or ()]
-    people = [part for part in parts if _object(part.get("assertion")).get("type") == "human"]
+    people = [
+        part for part in parts if _object(part.get("assertion")).get("type") == "human"
+    ]
     places = [str(result[key]) for key in ("testIdx", "promptIdx") if key in result]
     provider = _object(result.get("provider"))
     made = {
@@ -116,12 +153,20 @@ def _promptfoo(result: Mapping[str, Any]) -> Record:
     for part in parts:
         assertion = _object(part.get("assertion"))
         if assertion and part not in people:
-            name = _unlike(str(assertion.get("metric") or assertion.get("type")), judges)
+            name = _unlike(
+                str(assertion.get("metric") or assertion.get("type")), judges
+            )
             judges[name] = _verdict(part.get("score"), part.get("reason"))
     if grading and not people:  # a person's thumb takes the place of the whole
         judges["promptfoo"] = _verdict(grading.get("score"), grading.get("reason"))
-    rated = {"scores": {"overall": "pass" if people[-1].get("pass") else "fail"}} if people else {}
-    return {name: cell for name, cell in made.items() if cell} | rated | {JUDGES: judges}
+    rated = (
+        {"scores": {"overall": "pass" if people[-1].get("pass") else "fail"}}
+        if people
+        else {}
+    )
+    return (
+        {name: cell for name, cell in made.items() if cell} | rated | {JUDGES: judges}
+    )
 
 
 # Parts ---------------------------------------------------------------------------------------------------------------
@@ -129,13 +174,19 @@ def _promptfoo(result: Mapping[str, Any]) -> Record:
 
 def _verdict(score: Any, reason: Any = None) -> Record | None:
     """What a judge said; None where it failed."""
-    return None if score is None else {"score": score} | ({"reason": reason} if reason else {})
+    return (
+        None
+        if score is None
+        else {"score": score} | ({"reason": reason} if reason else {})
+    )
 
 
 def _unlike(name: str, taken: Iterable[str]) -> str:
     names = set(taken)
     numbered = (f"{name} {number}" for number in range(2, len(names) + 3))
-    return name if name not in names else next(one for one in numbered if one not in names)
+    return (
+        name if name not in names else next(one for one in numbered if one not in names)
+    )
 
 
 def _lm_output(said: Any, doc: Any) -> str:
@@ -147,13 +198,20 @@ def _lm_output(said: Any, doc: Any) -> str:
     place = max(range(len(likely)), key=lambda k: float(likely[k]))
     choices = _object(doc).get("choices")
     choices = choices.get("text") if isinstance(choices, Mapping) else choices
-    return _text(choices[place]) if isinstance(choices, list) and place < len(choices) else f"choice {place + 1}"
+    return (
+        _text(choices[place])
+        if isinstance(choices, list) and place < len(choices)
+        else f"choice {place + 1}"
+    )
 
 
 def _conversation(value: Any) -> str:
     if not isinstance(value, list):
         return _text(value)
-    return "\n".join(f"{_object(turn).get('role')}: {_content(_object(turn).get('content'))}" for turn in value)
+    return "\n".join(
+        f"{_object(turn).get('role')}: {_content(_object(turn).get('content'))}"
+        for turn in value
+    )
 
 
 def _content(value: Any) -> str:
@@ -179,4 +237,8 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 def _are_objects(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(item, Mapping) for item in value)
+    )

@@ -42,7 +42,9 @@ class Row:
 
     def single(self, aspect: str) -> tuple[float, ...]:
         """The single ratings of an aspect, or its score; none where it has no rating."""
-        return self.ratings.get(aspect) or ((self.scores[aspect],) if aspect in self.scores else ())
+        return self.ratings.get(aspect) or (
+            (self.scores[aspect],) if aspect in self.scores else ()
+        )
 
     def why(self, aspect: str) -> tuple[str, ...]:
         """People's reasons for the score of an aspect; all that they wrote where that is overall quality."""

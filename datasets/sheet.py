@@ -77,7 +77,11 @@ class Outputs:
 
     def aspects(self) -> list[str]:
         """Those that people rated, readable or not."""
-        return list(dict.fromkeys(name for row in self.rows for name in (*row.scores, *self.problems)))
+        return list(
+            dict.fromkeys(
+                name for row in self.rows for name in (*row.scores, *self.problems)
+            )
+        )
 
 
 class Sheet:
@@ -89,26 +93,47 @@ class Sheet:
     """
 
     def __init__(
-        self, table: Table, rows: Sequence[Record], columns: Mapping[str, Any], kind: Kind | None = None
+        self,
+        table: Table,
+        rows: Sequence[Record],
+        columns: Mapping[str, Any],
+        kind: Kind | None = None,
     ) -> None:
         columns = remembered(rows, columns)
-        self.table, self.origin, self.columns, self.kind = table, table.origin, columns, kind
+        self.table, self.origin, self.columns, self.kind = (
+            table,
+            table.origin,
+            columns,
+            kind,
+        )
         self.records: list[Record] = []
         self.lines: list[int] = []
         self.skipped: dict[int, str] = {}
         self.problems: list[tuple[int, str]] = []
         self.raters: set[str] = set()
         self.rows, self.export = rows, recognised(rows, self.origin)
-        plain = list(rows) if self.export is None else [self.export.record(record) for record in rows]
+        plain = (
+            list(rows)
+            if self.export is None
+            else [self.export.record(record) for record in rows]
+        )
         self.total = len(plain)
         if self.export is not None:
             self.columns = columns = self.export.columns(columns, self.origin)
         compares = kind in (None, "preference") and "output" not in columns
-        self.pairs = Pairs.find(names_of(plain, verdicts=False), columns) if compares else None
-        if compares and self.pairs is None and self.export is not None and self.export.winners:
+        self.pairs = (
+            Pairs.find(names_of(plain, verdicts=False), columns) if compares else None
+        )
+        if (
+            compares
+            and self.pairs is None
+            and self.export is not None
+            and self.export.winners
+        ):
             raise LabelsError(
                 f"{self.origin}: which two outputs does {columns['winner']!r} compare? Name them, the left one first, "
-                "with --columns output_a=NAME --columns output_b=NAME; the columns are: " + ", ".join(names_of(plain))
+                "with --columns output_a=NAME --columns output_b=NAME; the columns are: "
+                + ", ".join(names_of(plain))
             )
         if kind == "preference" and self.pairs is None:
             raise LabelsError(
@@ -122,7 +147,11 @@ class Sheet:
             if all(unrated(value) for value in record.values()):
                 self.skipped[line] = "the row is empty"
                 continue
-            made = [record] if self.pairs is None else self._sides(self.pairs, record, line)
+            made = (
+                [record]
+                if self.pairs is None
+                else self._sides(self.pairs, record, line)
+            )
             self.records += made
             self.lines += [line] * len(made)
         self.names = names_of(self.records, verdicts=False)
@@ -133,14 +162,21 @@ class Sheet:
         except ValueError as error:
             self.problems.append((line, f"column {pairs.winner!r}: {error}"))
             return []
-        named = [(who, side) for who, won in choices for side in pairs.sides(record, won)]
+        named = [
+            (who, side) for who, won in choices for side in pairs.sides(record, won)
+        ]
         texts = [as_text(side["output"]) for _, side in named[:2]]
         if not named or None in texts or texts[0] == texts[1]:
-            both = "an output is empty" if None in texts else "both outputs are the same"
+            both = (
+                "an output is empty" if None in texts else "both outputs are the same"
+            )
             self.skipped[line] = both if named else "no choice was made"
             return []
         for place, (who, side) in enumerate(named):
-            side |= {name: pairs.share_of_side(record, name, place % 2) for name in self.judged_by}
+            side |= {
+                name: pairs.share_of_side(record, name, place % 2)
+                for name in self.judged_by
+            }
             side.setdefault("id", f"{line}-{'ab'[place % 2]}")
             side |= {"rater": who} if who else {}
             # A comparison that says nothing of what it is about is a document of its own.
@@ -150,14 +186,27 @@ class Sheet:
 
     def _choices(self, places: Iterable[int]) -> Record:
         """What judges that chose between two outputs give one that stands in several comparisons: the share won."""
-        found = {name: [self.records[place][name] for place in places] for name in self.judged_by}
-        present = {name: [share for share in shares if share is not None] for name, shares in found.items()}
-        return {name: math.fsum(shares) / len(shares) if shares else None for name, shares in present.items()}
+        found = {
+            name: [self.records[place][name] for place in places]
+            for name in self.judged_by
+        }
+        present = {
+            name: [share for share in shares if share is not None]
+            for name, shares in found.items()
+        }
+        return {
+            name: math.fsum(shares) / len(shares) if shares else None
+            for name, shares in present.items()
+        }
 
     def _whole(self, place: int) -> Record:
         """A record with all that its row of the file has, of an export, too."""
         record = self.records[place]
-        return record if self.export is None else {**self.rows[self.lines[place] - 1], **record}
+        return (
+            record
+            if self.export is None
+            else {**self.rows[self.lines[place] - 1], **record}
+        )
 
     def labels(
         self,
@@ -168,24 +217,46 @@ class Sheet:
     ) -> Labels:
         """The labels of one aspect, perhaps all the same. Raises LabelsError."""
         roles = self._roles(aspect, categories)
-        parsed = [roles.row(record, line) for record, line in zip(self.records, self.lines, strict=True)]
-        if self.pairs is not None:  # what is written of two outputs speaks for the better one
+        parsed = [
+            roles.row(record, line)
+            for record, line in zip(self.records, self.lines, strict=True)
+        ]
+        if (
+            self.pairs is not None
+        ):  # what is written of two outputs speaks for the better one
             parsed = [
-                (row if max(row.scores.values(), default=0) > 0.5 else replace(row, comments={}), reasons)
+                (
+                    row
+                    if max(row.scores.values(), default=0) > 0.5
+                    else replace(row, comments={}),
+                    reasons,
+                )
                 for row, reasons in parsed
             ]
         aspect = self._aspect(parsed, aspect)
         marks, column = roles.marks.get(aspect, Marks()), roles.column_of(aspect)
         self._refuse_unknown(marks, aspect, column)
         rows = self._rows(parsed, roles, aspect)
-        given, where = self._told_scale(column or "", marks) if scale is None else (scale, None)
+        given, where = (
+            self._told_scale(column or "", marks) if scale is None else (scale, None)
+        )
 
-        found = [*self._text_problems(rows, roles), *self.problems, *_score_problems(rows, aspect, column, given)]
+        found = [
+            *self._text_problems(rows, roles),
+            *self.problems,
+            *_score_problems(rows, aspect, column, given),
+        ]
         problems = _by_column(self.origin, found)
         if len(rows) < min_rows and not self.problems:
-            of = f" of {self.total} rows are labels ({self._reasons()})," if self.skipped else " rows,"
+            of = (
+                f" of {self.total} rows are labels ({self._reasons()}),"
+                if self.skipped
+                else " rows,"
+            )
             more = "rate more rows" if self.skipped else "add rows"
-            problems.append(f"{self.origin}: {len(rows)}{of} at least {min_rows} are needed; {more}")
+            problems.append(
+                f"{self.origin}: {len(rows)}{of} at least {min_rows} are needed; {more}"
+            )
         self._fail(problems)
 
         warnings = [*self.table.notes, *self._notes(roles)]
@@ -197,7 +268,9 @@ class Sheet:
         values = np.array([value for row in rows for value in _values(row, aspect)])
         if given is None:
             refuse_outliers(self.origin, column, rows, aspect)
-        if given == (0.0, 100.0) and where == _NAMED and values.max() <= 1:  # shares, whatever the name says of percent
+        if (
+            given == (0.0, 100.0) and where == _NAMED and values.max() <= 1
+        ):  # shares, whatever the name says of percent
             given, where = None, None
         low, high = given or infer_scale(values, len(rows))
         if given is None:
@@ -206,9 +279,14 @@ class Sheet:
                 f" {values.min():g} and {values.max():g}; pass --scale LOW HIGH if that is wrong"
             )
         merged = merge(rows)
-        warnings += [*merged.warnings(rows, self.origin), *_conflicts(self.origin, rows, aspect, (high - low) / 2)]
+        warnings += [
+            *merged.warnings(rows, self.origin),
+            *_conflicts(self.origin, rows, aspect, (high - low) / 2),
+        ]
         warnings += self._splits(rows, aspect, marks)
-        kind, names, levels = ("preference", (), ()) if self.pairs else self._kind(marks, scale, values)
+        kind, names, levels = (
+            ("preference", (), ()) if self.pairs else self._kind(marks, scale, values)
+        )
         return Labels(
             merged.applied(rows),
             aspect,
@@ -224,7 +302,11 @@ class Sheet:
 
     def _splits(self, rows: Sequence[Row], aspect: str, marks: Marks) -> list[str]:
         """A note on rows whose raters are split half and half between two categories."""
-        if marks.kind not in ("binary", "category") or self.pairs is not None or not marks.levels:
+        if (
+            marks.kind not in ("binary", "category")
+            or self.pairs is not None
+            or not marks.levels
+        ):
             return []
         levels = np.array(marks.levels)
         lines = [row.line for row in rows if undecided(row.scores[aspect], levels)]
@@ -239,10 +321,16 @@ class Sheet:
     def _roles(self, aspect: str | None, categories: Orders) -> Columns:
         if not self.records:
             self._fail(_by_column(self.origin, self.problems))
-            raise LabelsError(f"{self.origin}: no row is a label ({self._reasons()}); at least some must be rated")
+            raise LabelsError(
+                f"{self.origin}: no row is a label ({self._reasons()}); at least some must be rated"
+            )
         chosen = self._chosen()
-        columns = Columns.find(self.names, self.origin, chosen=chosen, aspect=aspect, records=self.records)
-        return columns.reading(self.records, categories, decimal_comma=self.table.decimal_comma)
+        columns = Columns.find(
+            self.names, self.origin, chosen=chosen, aspect=aspect, records=self.records
+        )
+        return columns.reading(
+            self.records, categories, decimal_comma=self.table.decimal_comma
+        )
 
     def _refuse_unknown(self, marks: Marks, aspect: str, column: str | None) -> None:
         """Raises LabelsError for words whose order, or better end, only the user knows."""
@@ -267,18 +355,28 @@ class Sheet:
         return {**kept, "output": "output", "score": "score"}
 
     def _aspect(self, parsed: _Parsed, wanted: str | None) -> str:
-        present = list(dict.fromkeys(name for row, reasons in parsed for name in (*row.scores, *reasons)))
+        present = list(
+            dict.fromkeys(
+                name for row, reasons in parsed for name in (*row.scores, *reasons)
+            )
+        )
         names = ", ".join(present)
         if not present and wanted is None:
             left = self.export.said() if self.export is not None else ""
             raise LabelsError(
                 f"{self.origin}: no row has a score; rate some, or name the column with --columns score=NAME{left}"
             )
-        wanted = wanted or (OVERALL if OVERALL in present else present[0] if len(present) == 1 else None)
+        wanted = wanted or (
+            OVERALL if OVERALL in present else present[0] if len(present) == 1 else None
+        )
         if wanted is None:
-            raise LabelsError(f"{self.origin}: there are several aspects ({names}); pass --aspect NAME")
+            raise LabelsError(
+                f"{self.origin}: there are several aspects ({names}); pass --aspect NAME"
+            )
         if wanted not in present:
-            raise LabelsError(f"{self.origin}: there is no aspect {wanted!r}; pass --aspect with one of: {names}")
+            raise LabelsError(
+                f"{self.origin}: there is no aspect {wanted!r}; pass --aspect with one of: {names}"
+            )
         return wanted
 
     def _rows(self, parsed: _Parsed, roles: Columns, aspect: str) -> list[Row]:
@@ -289,11 +387,15 @@ class Sheet:
         where they have the same id, too. An output may stand in several comparisons, and every one is a rating.
         """
         labelled = []
-        for place, ((row, reasons), line) in enumerate(zip(parsed, self.lines, strict=True)):
+        for place, ((row, reasons), line) in enumerate(
+            zip(parsed, self.lines, strict=True)
+        ):
             if aspect in reasons:
                 self.problems.append((line, reasons[aspect]))
             elif aspect not in row.scores:
-                self.skipped[line] = "no rating" if row.output else "no output and no rating"
+                self.skipped[line] = (
+                    "no rating" if row.output else "no output and no rating"
+                )
             elif self.export is not None and not row.output:
                 self.skipped[line] = "a rating, but no output"
             else:
@@ -303,25 +405,53 @@ class Sheet:
             self.raters.update([who] if who else (), row.raters.get(aspect, ()))
         rows = [_one(group) for group in of_output]
         if self.judged_by:
-            shares = [self._choices([place for place, _, _ in group]) for group in of_output]
-            rows = [replace(row, columns={**row.columns, **own}) for row, own in zip(rows, shares, strict=True)]
+            shares = [
+                self._choices([place for place, _, _ in group]) for group in of_output
+            ]
+            rows = [
+                replace(row, columns={**row.columns, **own})
+                for row, own in zip(rows, shares, strict=True)
+            ]
         if not self.raters:
-            most = 1 if self.pairs else max((len(row.ratings.get(aspect, ())) for row in rows), default=1)
+            most = (
+                1
+                if self.pairs
+                else max((len(row.ratings.get(aspect, ())) for row in rows), default=1)
+            )
             self.raters = set(map(str, range(max(1, most))))
         return rows
 
-    def _by_output(self, rows: Iterable[tuple[int, Row]], roles: Columns) -> Iterable[list[_Rated]]:
+    def _by_output(
+        self, rows: Iterable[tuple[int, Row]], roles: Columns
+    ) -> Iterable[list[_Rated]]:
         """Rows with their places, together where they are of one output."""
         of_output: dict[tuple[object, ...], list[_Rated]] = {}
         column = roles.texts.get("rater")
         for place, row in rows:
             name = None if column is None else as_text(self.records[place].get(column))
-            texts = (row.source, row.output, row.context, row.reference, row.system, row.doc_id)
-            key = texts if name is not None or self.pairs is not None else (*texts, row.id)
+            texts = (
+                row.source,
+                row.output,
+                row.context,
+                row.reference,
+                row.system,
+                row.doc_id,
+            )
+            key = (
+                texts
+                if name is not None or self.pairs is not None
+                else (*texts, row.id)
+            )
             of_output.setdefault(key, []).append((place, row, name))
         return of_output.values()
 
-    def outputs(self, also: Sequence[str] = (), *, texts_needed: bool = True, categories: Orders = ()) -> Outputs:
+    def outputs(
+        self,
+        also: Sequence[str] = (),
+        *,
+        texts_needed: bool = True,
+        categories: Orders = (),
+    ) -> Outputs:
         """Every output, rated or not. also: columns with further ratings. categories: the words of ratings, worst
         first, of all or by name. Raises LabelsError, for winners that cannot be read, too."""
         self._fail(_by_column(self.origin, self.problems))
@@ -334,20 +464,34 @@ class Sheet:
             also=also,
             records=self.records,
         )
-        roles = found.reading(self.records, categories, decimal_comma=self.table.decimal_comma)
-        parsed = [roles.row(record, line) for record, line in zip(self.records, self.lines, strict=True)]
+        roles = found.reading(
+            self.records, categories, decimal_comma=self.table.decimal_comma
+        )
+        parsed = [
+            roles.row(record, line)
+            for record, line in zip(self.records, self.lines, strict=True)
+        ]
         wrong: dict[str, list[tuple[int, str]]] = {}
         for (_, reasons), line in zip(parsed, self.lines, strict=True):
             for aspect, reason in reasons.items():
                 wrong.setdefault(aspect, []).append((line, reason))
-        problems = {aspect: _by_column(self.origin, cells)[0] for aspect, cells in wrong.items()}
+        problems = {
+            aspect: _by_column(self.origin, cells)[0] for aspect, cells in wrong.items()
+        }
         groups: list[list[_Rated]] = []
-        for group in self._by_output(((place, row) for place, (row, _) in enumerate(parsed)), roles):
-            rated = any(row.scores for _, row, _ in group)  # what has no rating is there as often as the file has it
+        for group in self._by_output(
+            ((place, row) for place, (row, _) in enumerate(parsed)), roles
+        ):
+            rated = any(
+                row.scores for _, row, _ in group
+            )  # what has no rating is there as often as the file has it
             groups += [group] if rated else [[one] for one in group]
         groups.sort(key=lambda group: group[0][0])
         rows = [_one(group) for group in groups]
-        records = [self._whole(group[0][0]) | self._choices([place for place, _, _ in group]) for group in groups]
+        records = [
+            self._whole(group[0][0]) | self._choices([place for place, _, _ in group])
+            for group in groups
+        ]
         return Outputs(
             self.origin,
             rows,
@@ -360,7 +504,9 @@ class Sheet:
             orders=categories,
         )
 
-    def _told_scale(self, column: str, marks: Marks) -> tuple[tuple[float, float] | None, str | None]:
+    def _told_scale(
+        self, column: str, marks: Marks
+    ) -> tuple[tuple[float, float] | None, str | None]:
         """The scale that the column's name or the marks themselves say, and where it stands; None where nothing
         does."""
         if reversed_scale(column):
@@ -373,35 +519,63 @@ class Sheet:
         named = named_scale(column)[1]
         if named is not None and not marks.levels:
             return named, _NAMED
-        return (marks.scale, "the ratings") if marks.values or marks.scale == (-1.0, 1.0) else (None, None)
+        return (
+            (marks.scale, "the ratings")
+            if marks.values or marks.scale == (-1.0, 1.0)
+            else (None, None)
+        )
 
     def _kind(
-        self, marks: Marks, scale: tuple[float, float] | None, values: NDArray[np.float64]
+        self,
+        marks: Marks,
+        scale: tuple[float, float] | None,
+        values: NDArray[np.float64],
     ) -> tuple[Kind, tuple[str, ...], tuple[float, ...]]:
         """The kind of the labels, and the names and scores of their categories."""
         kind = self.kind or marks.kind
-        longer = scale is not None and marks.kind == "binary" and not marks.values and scale != marks.scale
-        if kind == "score" or (self.kind is None and longer):  # only two numbers of a longer scale were given so far
+        longer = (
+            scale is not None
+            and marks.kind == "binary"
+            and not marks.values
+            and scale != marks.scale
+        )
+        if kind == "score" or (
+            self.kind is None and longer
+        ):  # only two numbers of a longer scale were given so far
             return "score", (), ()
         names, levels = marks.names, marks.levels
         if not names:
             levels = tuple(sorted({float(value) for value in values}))
             names = tuple(f"{level:g}" for level in levels)
         if kind == "binary" and len(levels) != 2:
-            raise OptionError(f"--kind binary: {self.origin} has the ratings {', '.join(names[:12])}; two are needed")
+            raise OptionError(
+                f"--kind binary: {self.origin} has the ratings {', '.join(names[:12])}; two are needed"
+            )
         if len(levels) > _MOST_CATEGORIES:
-            raise OptionError(f"--kind category: {self.origin} has {len(levels)} different ratings; take --kind score")
+            raise OptionError(
+                f"--kind category: {self.origin} has {len(levels)} different ratings; take --kind score"
+            )
         return kind, names, levels
 
     # -- what is said
 
-    def _text_problems(self, rows: Sequence[Row], roles: Columns) -> list[tuple[int, str]]:
+    def _text_problems(
+        self, rows: Sequence[Row], roles: Columns
+    ) -> list[tuple[int, str]]:
         problems = []
-        output, name = roles.texts.get("output", roles.texts.get("messages")), roles.texts.get("id", "id")
+        output, name = (
+            roles.texts.get("output", roles.texts.get("messages")),
+            roles.texts.get("id", "id"),
+        )
         seen: dict[str, int] = {}
         for row in rows:
             if not row.output:
-                problems.append((row.line, f"column {output!r}: the output is empty; fill it in or remove the row"))
+                problems.append(
+                    (
+                        row.line,
+                        f"column {output!r}: the output is empty; fill it in or remove the row",
+                    )
+                )
             first = seen.setdefault(row.id, row.line)
             if first != row.line:
                 again = f"id {row.id!r} is that of row {first} already; give every row its own"
@@ -420,28 +594,44 @@ class Sheet:
 
     def _reasons(self) -> str:
         reasons = by_reason(sorted(self.skipped.items()))
-        return "; ".join(f"{reason}: {rows_in_words(lines)}" for reason, lines in reasons.items()) or "all of them"
+        return (
+            "; ".join(
+                f"{reason}: {rows_in_words(lines)}" for reason, lines in reasons.items()
+            )
+            or "all of them"
+        )
 
     def _notes(self, roles: Columns) -> list[str]:
         """What a user should know of how the rows were read."""
         lines = []
         if self.export is not None:
-            lines.append(f"{self.origin}: read as an export of {self.export.tool}{self.export.said()}")
+            lines.append(
+                f"{self.origin}: read as an export of {self.export.tool}{self.export.said()}"
+            )
         column = roles.texts.get("messages")
         if column is not None and not {"output", "turn"} & set(roles.texts):
-            chats = [chat for record in self.records if (chat := judged(record.get(column))) is not None]
+            chats = [
+                chat
+                for record in self.records
+                if (chat := judged(record.get(column))) is not None
+            ]
             after = sum(chat.after > 0 for chat in chats)
             more = f"; turns after it are not shown ({after} rows)" if after else ""
             lines.append(
                 f"{self.origin}, column {column!r}: the assistant's last turn is judged, the turns before it are its "
                 f"source{more}; to judge whole conversations, pass --columns output={column}"
             )
-        without = sum(not as_text(record.get(roles.texts.get("source", ""))) for record in self.records)
+        without = sum(
+            not as_text(record.get(roles.texts.get("source", "")))
+            for record in self.records
+        )
         if "source" in roles.texts and 0 < without < len(self.records):
             lines.append(
                 f"{self.origin}: {without} of {len(self.records)} rows have no source and are judged without one"
             )
-        columns = sorted({column for column, _ in roles.aspects.values() if column is not None})
+        columns = sorted(
+            {column for column, _ in roles.aspects.values() if column is not None}
+        )
         lines += [
             f"{self.origin}: the ratings are those of {name!r}, whose name speaks of a machine; if no person gave "
             "them, name people's with --columns score=NAME"
@@ -452,7 +642,10 @@ class Sheet:
             f"{self.origin}, column {column!r}: the keys of its objects were taken as raters and averaged;"
             f" if they are aspects, pass --columns scores={column}"
             for column in columns
-            if any(isinstance(cell := record.get(column), Mapping) and not one_rating(cell) for record in self.records)
+            if any(
+                isinstance(cell := record.get(column), Mapping) and not one_rating(cell)
+                for record in self.records
+            )
         ]
 
     def _account(self, roles: Columns, aspect: str, scale_from: str | None) -> Account:
@@ -460,20 +653,50 @@ class Sheet:
         columns = dict(roles.texts)
         score, raters = roles.aspects.get(aspect, (roles.objects, ()))
         if self.pairs is not None:
-            columns = {role: name for role, name in columns.items() if name not in ("doc_id", "id", "system")}
+            columns = {
+                role: name
+                for role, name in columns.items()
+                if name not in ("doc_id", "id", "system")
+            }
             columns |= {"output": " | ".join(self.pairs.outputs)}
             score = self.pairs.winner or self.pairs.outputs[0]
         columns["score"] = ", ".join([*([score] if score else []), *raters])
-        used = {*roles.texts.values(), *raters, score, roles.objects, *(column for column, _ in roles.aspects.values())}
-        unused = tuple(name for name in self.names if name not in used and text_like(self.records, name))
+        used = {
+            *roles.texts.values(),
+            *raters,
+            score,
+            roles.objects,
+            *(column for column, _ in roles.aspects.values()),
+        }
+        unused = tuple(
+            name
+            for name in self.names
+            if name not in used and text_like(self.records, name)
+        )
         skipped = tuple(sorted(self.skipped.items()))
-        return Account(self.total, self.total - len(skipped), skipped, len(self.raters), columns, unused, scale_from)
+        return Account(
+            self.total,
+            self.total - len(skipped),
+            skipped,
+            len(self.raters),
+            columns,
+            unused,
+            scale_from,
+        )
 
 
-def names_of(records: Iterable[Mapping[str, Any]], *, verdicts: bool = True) -> list[str]:
+def names_of(
+    records: Iterable[Mapping[str, Any]], *, verdicts: bool = True
+) -> list[str]:
     """The columns of all the records, in the order of their first appearance. verdicts: with those of `score`."""
     every = (item for record in records for item in record.items())
-    return list(dict.fromkeys(n for n, cell in every if verdicts or n != "verdict" or not isinstance(cell, Mapping)))
+    return list(
+        dict.fromkeys(
+            n
+            for n, cell in every
+            if verdicts or n != "verdict" or not isinstance(cell, Mapping)
+        )
+    )
 
 
 def undecided(score: float, levels: NDArray[np.float64]) -> bool:
@@ -482,11 +705,20 @@ def undecided(score: float, levels: NDArray[np.float64]) -> bool:
     return len(far) > 1 and bool(np.isclose(far[0], far[1]))
 
 
-def _conflicts(origin: str, rows: Sequence[Row], aspect: str, apart: float) -> list[str]:
+def _conflicts(
+    origin: str, rows: Sequence[Row], aspect: str, apart: float
+) -> list[str]:
     """A note on rows with the same texts whose ratings are further apart than that."""
     first: dict[tuple[str, str], Row] = {}
-    same = [(first.setdefault((folded(row.source).key, folded(row.output).key), row), row) for row in rows]
-    pairs = [(a, b) for a, b in same if abs(a.scores[aspect] - b.scores[aspect]) > apart and a.output]
+    same = [
+        (first.setdefault((folded(row.source).key, folded(row.output).key), row), row)
+        for row in rows
+    ]
+    pairs = [
+        (a, b)
+        for a, b in same
+        if abs(a.scores[aspect] - b.scores[aspect]) > apart and a.output
+    ]
     if not pairs:
         return []
     (a, b), others = pairs[0], len(pairs) - 1
@@ -505,14 +737,24 @@ def rows_in_words(lines: Sequence[int]) -> str:
 
 
 def _score_problems(
-    rows: Sequence[Row], aspect: str, column: str | None, scale: tuple[float, float] | None
+    rows: Sequence[Row],
+    aspect: str,
+    column: str | None,
+    scale: tuple[float, float] | None,
 ) -> list[tuple[int, str]]:
     low, high = scale or (-np.inf, np.inf)
-    outside = {row.line: off for row in rows if (off := [x for x in _values(row, aspect) if not low <= x <= high])}
+    outside = {
+        row.line: off
+        for row in rows
+        if (off := [x for x in _values(row, aspect) if not low <= x <= high])
+    }
     every = [value for off in outside.values() for value in off]
     wider = f"--scale {min([low, *every]):g} {max([high, *every]):g}"
     return [
-        (line, f"column {column!r}: {off[0]:g} is outside {low:g}..{high:g}; pass {wider} or correct the row")
+        (
+            line,
+            f"column {column!r}: {off[0]:g} is outside {low:g}..{high:g}; pass {wider} or correct the row",
+        )
         for line, off in outside.items()
     ]
 
@@ -527,7 +769,11 @@ def _by_column(origin: str, problems: Iterable[tuple[int, str]]) -> list[str]:
     result = []
     for cells in kinds.values():
         line, reason = cells[0]
-        rows = f": rows {', '.join(str(other) for other, _ in cells)}" if len(cells) <= _LISTED else ""
+        rows = (
+            f": rows {', '.join(str(other) for other, _ in cells)}"
+            if len(cells) <= _LISTED
+            else ""
+        )
         such = f" ({len(cells)} such cells{rows})" if len(cells) > 1 else ""
         result.append(f"{origin}, row {line}, {reason}{such}")
     return result
@@ -535,26 +781,52 @@ def _by_column(origin: str, problems: Iterable[tuple[int, str]]) -> list[str]:
 
 def _values(row: Row, aspect: str) -> tuple[float, ...]:
     """The score and the single ratings, as a mean can lie on the scale when a rating does not."""
-    return (row.scores[aspect], *row.ratings.get(aspect, ())) if aspect in row.scores else ()
+    return (
+        (row.scores[aspect], *row.ratings.get(aspect, ()))
+        if aspect in row.scores
+        else ()
+    )
 
 
 def _one(several: Sequence[_Rated]) -> Row:
     """The rows of one output, with their raters, as one row with every rating."""
     _, first, rater = several[0]
     if len(several) == 1:
-        return replace(first, raters=dict.fromkeys(first.scores, (rater,)) | dict(first.raters)) if rater else first
-    scores, ratings, raters = dict[str, float](), dict[str, tuple[float, ...]](), dict[str, tuple[str, ...]]()
-    for aspect in dict.fromkeys(aspect for _, row, _ in several for aspect in row.scores):
+        return (
+            replace(
+                first, raters=dict.fromkeys(first.scores, (rater,)) | dict(first.raters)
+            )
+            if rater
+            else first
+        )
+    scores, ratings, raters = (
+        dict[str, float](),
+        dict[str, tuple[float, ...]](),
+        dict[str, tuple[str, ...]](),
+    )
+    for aspect in dict.fromkeys(
+        aspect for _, row, _ in several for aspect in row.scores
+    ):
         given = [
             (value, name or (row.raters[aspect][place] if aspect in row.raters else ""))
             for _, row, name in several
             if aspect in row.scores
-            for place, value in enumerate(row.ratings.get(aspect) or (row.scores[aspect],))
+            for place, value in enumerate(
+                row.ratings.get(aspect) or (row.scores[aspect],)
+            )
         ]
-        values, who = tuple(value for value, _ in given), tuple(name for _, name in given)
+        values, who = (
+            tuple(value for value, _ in given),
+            tuple(name for _, name in given),
+        )
         scores[aspect] = math.fsum(values) / len(values)
         ratings |= {aspect: values} if len(values) > 1 else {}
         raters |= {aspect: who} if all(who) else {}
     written = [pair for _, row, _ in several for pair in row.comments.items()]
-    comments = {name: tuple(text for of, texts in written if of == name for text in texts) for name, _ in written}
-    return replace(first, scores=scores, ratings=ratings, raters=raters, comments=comments)
+    comments = {
+        name: tuple(text for of, texts in written if of == name for text in texts)
+        for name, _ in written
+    }
+    return replace(
+        first, scores=scores, ratings=ratings, raters=raters, comments=comments
+    )

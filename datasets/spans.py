@@ -24,7 +24,13 @@ from .formats import open_table
 
 #: What files call severities, on the scale 1..5 that judges use. The five names are those that OpeNLGauge's ablations
 #: give the five numbers; MQM has all of them but "moderate", so that its Minor and Major lie two steps apart.
-SEVERITIES: Mapping[str, float] = {"neutral": 1.0, "minor": 2.0, "moderate": 3.0, "major": 4.0, "critical": 5.0}
+SEVERITIES: Mapping[str, float] = {
+    "neutral": 1.0,
+    "minor": 2.0,
+    "moderate": 3.0,
+    "major": 4.0,
+    "critical": 5.0,
+}
 #: MQM's row for a text without errors; it marks nothing.
 _NO_ERROR = re.compile(r"no[-_ ]?error", re.IGNORECASE)
 _MARK = re.compile(r"<v>(.*?)</v>", re.DOTALL)
@@ -58,10 +64,14 @@ class SpanSet:
 
     @property
     def ids(self) -> frozenset[str]:
-        return frozenset(identity for marked in self.people.values() for identity in marked)
+        return frozenset(
+            identity for marked in self.people.values() for identity in marked
+        )
 
 
-def read_spans(source: str | PathLike[str], outputs: Mapping[str, str] | None = None) -> SpanSet:
+def read_spans(
+    source: str | PathLike[str], outputs: Mapping[str, str] | None = None
+) -> SpanSet:
     """Read marked spans and check every one of them against its text.
 
     outputs: id -> the text that was judged. A text in the file must be the same; marks in tokens are placed in it.
@@ -77,13 +87,19 @@ def read_spans(source: str | PathLike[str], outputs: Mapping[str, str] | None = 
         if isinstance(identity, int) and not isinstance(identity, bool):
             identity = str(identity)
         if not isinstance(identity, str) or not identity:
-            raise LabelsError(f'{where}: "id" is missing; it says which output is marked')
+            raise LabelsError(
+                f'{where}: "id" is missing; it says which output is marked'
+            )
         errors, person = record.get("errors"), str(record.get("annotator", ""))
         if not isinstance(errors, list):
-            raise LabelsError(f'{where}: "errors" must be a list, empty for a text without errors')
+            raise LabelsError(
+                f'{where}: "errors" must be a list, empty for a text without errors'
+            )
         if identity in people.get(person, ()):
             who = f" by {person!r}" if person else ""
-            raise LabelsError(f'{where}: {identity!r} is marked{who} twice; give each person an "annotator"')
+            raise LabelsError(
+                f'{where}: {identity!r} is marked{who} twice; give each person an "annotator"'
+            )
         own, text = record.get("output"), outputs.get(identity)
         if isinstance(own, str):
             _same(own, own if text is None else text, identity, where)
@@ -91,7 +107,9 @@ def read_spans(source: str | PathLike[str], outputs: Mapping[str, str] | None = 
         if text is None and isinstance(record.get("tokenized"), str):
             unplaced[identity] = None
         else:
-            people.setdefault(person, {})[identity] = tuple(_spans(errors, record, text, identity, where))
+            people.setdefault(person, {})[identity] = tuple(
+                _spans(errors, record, text, identity, where)
+            )
     if not people and not unplaced:
         raise LabelsError(f"{origin}: there are no rows in it")
     return SpanSet(origin, people, tuple(unplaced))
@@ -100,7 +118,9 @@ def read_spans(source: str | PathLike[str], outputs: Mapping[str, str] | None = 
 def _same(marked: str, judged: str, identity: str, where: str) -> None:
     if marked == judged:
         return
-    place = next(i for i, (one, other) in enumerate(zip_longest(marked, judged)) if one != other)
+    place = next(
+        i for i, (one, other) in enumerate(zip_longest(marked, judged)) if one != other
+    )
     raise LabelsError(
         f"{where}: {identity!r} is marked in another text than the one that was judged; they differ from character"
         f" {place} on ({_short(marked[place:])} and {_short(judged[place:])}); judge the text that people marked"
@@ -108,7 +128,11 @@ def _same(marked: str, judged: str, identity: str, where: str) -> None:
 
 
 def _spans(
-    errors: Sequence[Any], record: Mapping[str, Any], text: str | None, identity: str, where: str
+    errors: Sequence[Any],
+    record: Mapping[str, Any],
+    text: str | None,
+    identity: str,
+    where: str,
 ) -> Iterator[Span]:
     tokenized = record.get("tokenized")
     tokens: list[str] = tokenized.split() if isinstance(tokenized, str) else []
@@ -122,7 +146,9 @@ def _spans(
             )
     for error in errors:
         if not isinstance(error, Mapping):
-            raise LabelsError(f"{where}: an error must be an object, not {type(error).__name__}")
+            raise LabelsError(
+                f"{where}: an error must be an object, not {type(error).__name__}"
+            )
         severity = error.get("severity")
         if isinstance(severity, str) and _NO_ERROR.fullmatch(severity.strip()):
             continue
@@ -152,7 +178,9 @@ def _severity(value: Any, where: str) -> float:
         return math.nan
     name = value.strip().casefold() if isinstance(value, str) else value
     try:
-        number = math.nan if isinstance(value, bool) else SEVERITIES.get(name) or float(name)
+        number = (
+            math.nan if isinstance(value, bool) else SEVERITIES.get(name) or float(name)
+        )
     except (TypeError, ValueError):
         number = math.nan
     if not 1.0 <= number <= 5.0:
@@ -162,12 +190,17 @@ def _severity(value: Any, where: str) -> float:
     return number
 
 
-def _marked(target: str, text: str | None, identity: str, where: str) -> Sequence[tuple[int | None, int | None, str]]:
+def _marked(
+    target: str, text: str | None, identity: str, where: str
+) -> Sequence[tuple[int | None, int | None, str]]:
     """The places of <v>…</v> once the marks are taken out; (None, None, "") where there are none."""
-    pieces = _MARK.split(target)  # what stands before a mark, what is marked, what stands behind it
+    pieces = _MARK.split(
+        target
+    )  # what stands before a mark, what is marked, what stands behind it
     plain, ends = "".join(pieces), list(accumulate(map(len, pieces)))
     marked: list[tuple[int | None, int | None, str]] = [
-        (end - len(words), end, words) for end, words in zip(ends[1::2], pieces[1::2], strict=True)
+        (end - len(words), end, words)
+        for end, words in zip(ends[1::2], pieces[1::2], strict=True)
     ]
     if text is not None:
         _same(plain, text, identity, where)
@@ -179,9 +212,13 @@ def _by_characters(
 ) -> tuple[int | None, int | None, str]:
     start, end = _whole(error, "start", where), _whole(error, "end", where)
     if text is None:
-        raise LabelsError(f'{where}: the text of {identity!r} is not known; give the record its "output"')
+        raise LabelsError(
+            f'{where}: the text of {identity!r} is not known; give the record its "output"'
+        )
     if not 0 <= start <= end <= len(text):
-        raise LabelsError(f"{where}: characters {start}..{end} do not lie in the {len(text)} of the text")
+        raise LabelsError(
+            f"{where}: characters {start}..{end} do not lie in the {len(text)} of the text"
+        )
     words = text[start:end]
     claimed = error.get("text")
     if isinstance(claimed, str) and claimed != words:
@@ -193,11 +230,17 @@ def _by_characters(
 
 
 def _by_tokens(
-    error: Mapping[str, Any], tokens: Sequence[str], places: Sequence[tuple[int, int]], text: str, where: str
+    error: Mapping[str, Any],
+    tokens: Sequence[str],
+    places: Sequence[tuple[int, int]],
+    text: str,
+    where: str,
 ) -> tuple[int | None, int | None, str]:
     first, last = _whole(error, "start", where), _whole(error, "end", where)
     if not 1 <= first <= last <= len(tokens):
-        raise LabelsError(f"{where}: tokens {first}..{last} are not among the {len(tokens)}; they count from 1")
+        raise LabelsError(
+            f"{where}: tokens {first}..{last} are not among the {len(tokens)}; they count from 1"
+        )
     words, named = " ".join(tokens[first - 1 : last]), error.get("tokens")
     if isinstance(named, str) and named.split() != words.split():
         raise LabelsError(
@@ -243,7 +286,9 @@ def _whole(error: Mapping[str, Any], key: str, where: str) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise LabelsError(f"{where}: {key} is {value!r}; a place needs whole numbers for both start and end")
+        raise LabelsError(
+            f"{where}: {key} is {value!r}; a place needs whole numbers for both start and end"
+        )
     return value
 
 

@@ -16,7 +16,9 @@ from .records import Labels
 
 MIN_SIDE = 3  # rows; a correlation over fewer is always -1, 0 or 1
 _DRAWS = 100
-MOST_DRAWN = 0.75  # of the rows drawn at random that are held out, where others were chosen
+MOST_DRAWN = (
+    0.75  # of the rows drawn at random that are held out, where others were chosen
+)
 _Rows: TypeAlias = NDArray[np.intp]
 
 
@@ -43,9 +45,16 @@ def holdout_split(labels: Labels, *, share: float = 0.25, seed: int = 0) -> Spli
     drawn = labels.subset(np.flatnonzero(~labels.suggested))
     if 0 < len(drawn) < len(labels):
         with suppress(LabelsError):
-            held = set(_holdout(drawn, min(share * len(labels) / len(drawn), MOST_DRAWN), seed).heldout.groups)
+            held = set(
+                _holdout(
+                    drawn, min(share * len(labels) / len(drawn), MOST_DRAWN), seed
+                ).heldout.groups
+            )
             out = np.array([name in held for name in labels.groups])
-            return Split(labels.subset(np.flatnonzero(~out)), labels.subset(np.flatnonzero(out & ~labels.suggested)))
+            return Split(
+                labels.subset(np.flatnonzero(~out)),
+                labels.subset(np.flatnonzero(out & ~labels.suggested)),
+            )
     return _holdout(labels, share, seed)
 
 
@@ -102,14 +111,24 @@ def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
     for start in range(0, len(groups), k):
         block = sorted(groups[start : start + k], key=lambda group: -len(group))
         emptiest = np.lexsort((rng.random(k), sizes))
-        for fold, group in zip(emptiest, block, strict=False):  # the last block may be short
+        for fold, group in zip(
+            emptiest, block, strict=False
+        ):  # the last block may be short
             fold_of[group] = fold
             sizes[fold] += len(group)
     splits = [_split(labels, fold_of == fold) for fold in range(k)]
-    drawn = [split.heldout.subset(np.flatnonzero(~split.heldout.suggested)) for split in splits]
-    if min(map(len, drawn)) == 0 or not _usable(np.concatenate([heldout.scores for heldout in drawn])):
+    drawn = [
+        split.heldout.subset(np.flatnonzero(~split.heldout.suggested))
+        for split in splits
+    ]
+    if min(map(len, drawn)) == 0 or not _usable(
+        np.concatenate([heldout.scores for heldout in drawn])
+    ):
         return splits
-    return [Split(split.train, heldout) for split, heldout in zip(splits, drawn, strict=True)]
+    return [
+        Split(split.train, heldout)
+        for split, heldout in zip(splits, drawn, strict=True)
+    ]
 
 
 def assert_disjoint(train: Labels, heldout: Labels) -> None:
@@ -137,18 +156,28 @@ def _by_mean(labels: Labels, rng: np.random.Generator) -> list[_Rows]:
     for index, name in enumerate(labels.groups):
         members.setdefault(name, []).append(index)
     scores, groups = labels.scores, [np.array(rows) for rows in members.values()]
-    return sorted((groups[i] for i in rng.permutation(len(groups))), key=lambda rows: float(scores[rows].mean()))
+    return sorted(
+        (groups[i] for i in rng.permutation(len(groups))),
+        key=lambda rows: float(scores[rows].mean()),
+    )
 
 
 def _draw(
-    groups: Sequence[_Rows], rows: int, target: float, share: float, rng: np.random.Generator
+    groups: Sequence[_Rows],
+    rows: int,
+    target: float,
+    share: float,
+    rng: np.random.Generator,
 ) -> NDArray[np.bool_]:
     """One random choice of held-out groups, as a mask over the rows. The smaller side is drawn: with more strata than
     half of the groups, the last ones are one group each, and the best groups would all be held out."""
     if share > 0.5:
         return ~_draw(groups, rows, rows - target, 1 - share, rng)
     strata = min(max(round(share * len(groups)), 1), len(groups))
-    shuffled = [rng.permutation(stratum) for stratum in np.array_split(np.arange(len(groups)), strata)]
+    shuffled = [
+        rng.permutation(stratum)
+        for stratum in np.array_split(np.arange(len(groups)), strata)
+    ]
     rounds = [
         stratum[turn]
         for turn in range(max(len(stratum) for stratum in shuffled))
@@ -170,4 +199,6 @@ def _usable(scores: NDArray[np.float64]) -> bool:
 
 
 def _split(labels: Labels, held: NDArray[np.bool_]) -> Split:
-    return Split(labels.subset(np.flatnonzero(~held)), labels.subset(np.flatnonzero(held)))
+    return Split(
+        labels.subset(np.flatnonzero(~held)), labels.subset(np.flatnonzero(held))
+    )

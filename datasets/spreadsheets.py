@@ -30,25 +30,40 @@ def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
     try:
         with CalamineWorkbook.from_path(str(path)) as book:
             opened = {name: book.get_sheet_by_name(name) for name in book.sheet_names}
-            sheets = {name: sheet.to_python(skip_empty_area=True) for name, sheet in opened.items()}
+            sheets = {
+                name: sheet.to_python(skip_empty_area=True)
+                for name, sheet in opened.items()
+            }
     except (CalamineError, OSError, ValueError) as error:
-        raise LabelsError(f"{path.name}: not a readable spreadsheet ({error}); save it again, or as CSV") from None
-    starts = {name: start for name, rows in sheets.items() if (start := _start(rows)) is not None}
+        raise LabelsError(
+            f"{path.name}: not a readable spreadsheet ({error}); save it again, or as CSV"
+        ) from None
+    starts = {
+        name: start
+        for name, rows in sheets.items()
+        if (start := _start(rows)) is not None
+    }
     if not starts:
         return
     name, start = next(iter(starts.items()))
     if len(starts) > 1:
         others = ", ".join(repr(other) for other in list(starts)[1:6])
-        notes.append(f"{path.name}: the sheet {name!r} was read; the others have rows, too, and were not: {others}")
+        notes.append(
+            f"{path.name}: the sheet {name!r} was read; the others have rows, too, and were not: {others}"
+        )
     if start:
         notes.append(f"{path.name}: {start} line(s) above the header were left out")
     header = unique([str(cell).strip() for cell in sheets[name][start]], path.name)
     filled = _fill(sheets[name], opened[name], start)
     if filled:
         columns = ", ".join(dict.fromkeys(repr(header[place]) for place in filled))
-        notes.append(f"{path.name}: {len(filled)} cells of merged ones have the text of all, in {columns}")
+        notes.append(
+            f"{path.name}: {len(filled)} cells of merged ones have the text of all, in {columns}"
+        )
     for cells in sheets[name][start + 1 :]:
-        yield {name: _cell(cell) for name, cell in zip(header, cells, strict=False) if name}
+        yield {
+            name: _cell(cell) for name, cell in zip(header, cells, strict=False) if name
+        }
 
 
 def _fill(rows: list[list[Any]], sheet: Any, header: int) -> list[int]:
@@ -56,10 +71,17 @@ def _fill(rows: list[list[Any]], sheet: Any, header: int) -> list[int]:
     cells."""
     filled = []
     top, left = sheet.start or (0, 0)
-    for (first, column), (last, _) in sheet.merged_cell_ranges or ():  # none in some formats
+    for (first, column), (last, _) in (
+        sheet.merged_cell_ranges or ()
+    ):  # none in some formats
         place = column - left
         for row in range(first + 1 - top, last + 1 - top):
-            if first - top > header and row < len(rows) and place < len(rows[row]) and rows[row][place] in ("", None):
+            if (
+                first - top > header
+                and row < len(rows)
+                and place < len(rows[row])
+                and rows[row][place] in ("", None)
+            ):
                 rows[row][place] = rows[first - top][place]
                 filled.append(place)
     return filled
@@ -67,7 +89,14 @@ def _fill(rows: list[list[Any]], sheet: Any, header: int) -> list[int]:
 
 def _start(rows: list[list[Any]]) -> int | None:
     """The place of the header."""
-    return next((i for i, row in enumerate(rows) if sum(cell not in ("", None) for cell in row) >= 2), None)
+    return next(
+        (
+            i
+            for i, row in enumerate(rows)
+            if sum(cell not in ("", None) for cell in row) >= 2
+        ),
+        None,
+    )
 
 
 def _cell(cell: Any) -> Any:
@@ -81,7 +110,9 @@ def unique(header: list[str], origin: str) -> list[str]:
     """The header itself. Raises LabelsError where two columns have one name."""
     twice = next((name for name in header if name and header.count(name) > 1), None)
     if twice is not None:
-        raise LabelsError(f"{origin}: column {twice!r} appears twice in the header; rename one of them")
+        raise LabelsError(
+            f"{origin}: column {twice!r} appears twice in the header; rename one of them"
+        )
     return header
 
 

@@ -37,8 +37,16 @@ def rows(model: type[Options]) -> list[str]:
         if said.get("hidden"):
             continue
         names = said.get("names") or (f"--{one.name.replace('_', '-')}",)
-        name = (said.get("metavar") or one.name.upper()) if said.get("argument") else ", ".join(names)
-        default = "" if one.default in ("none", "no", "") or field.is_required() else f" Default: {one.default}."
+        name = (
+            (said.get("metavar") or one.name.upper())
+            if said.get("argument")
+            else ", ".join(names)
+        )
+        default = (
+            ""
+            if one.default in ("none", "no", "") or field.is_required()
+            else f" Default: {one.default}."
+        )
         order = (not said.get("argument"), one.name not in own)
         made.append((order, f"| `{name}` | {cell(one.help + default)} |"))
     return [line for _, line in sorted(made, key=lambda pair: pair[0])]
@@ -52,7 +60,10 @@ def page() -> str:
         model = command_model(name.split())
         if model is None or name == "study":
             continue
-        lines += [f"## judgesmith {name}\n", f"{inspect.cleandoc(model.__doc__ or '')}\n"]
+        lines += [
+            f"## judgesmith {name}\n",
+            f"{inspect.cleandoc(model.__doc__ or '')}\n",
+        ]
         lines += ["| | |", "|---|---|", *rows(model), ""]
     return "\n".join(lines)
 

@@ -35,11 +35,18 @@ PAGES = {
     if path.is_file()
 }
 SITE_OF = PAGES | {
-    (OWN + path): path.removesuffix(".ipynb") + ".md" if path.endswith(".ipynb") else path
-    for path in (found.relative_to(ROOT / OWN).as_posix() for found in sorted((ROOT / OWN).rglob("*.*")))
+    (OWN + path): path.removesuffix(".ipynb") + ".md"
+    if path.endswith(".ipynb")
+    else path
+    for path in (
+        found.relative_to(ROOT / OWN).as_posix()
+        for found in sorted((ROOT / OWN).rglob("*.*"))
+    )
 }
 FROM = {site: path for path, site in SITE_OF.items()}
-LOADED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=\"((?:https?:)?//[^\"]+)\"")
+LOADED = re.compile(
+    r"<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=\"((?:https?:)?//[^\"]+)\""
+)
 LINK = re.compile(r"(\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?(\))")
 
 
@@ -48,7 +55,9 @@ def notebook(path: Path) -> str:
     parts = []
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         text = "".join(cell["source"])
-        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        parts.append(
+            text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```"
+        )
         for output in cell.get("outputs", []):
             shown = output.get("text") or output.get("data", {}).get("text/plain") or []
             if shown:
@@ -59,7 +68,9 @@ def notebook(path: Path) -> str:
 @event_priority(100)
 def on_config(config: Any) -> Any:
     """Point the API reference at the package."""
-    config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [str(ROOT / "src")]
+    config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [
+        str(ROOT / "src")
+    ]
     return config
 
 
@@ -81,12 +92,17 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    here, place = posixpath.dirname(FROM[page.file.src_uri]), posixpath.dirname(page.file.src_uri)
+    here, place = (
+        posixpath.dirname(FROM[page.file.src_uri]),
+        posixpath.dirname(page.file.src_uri),
+    )
 
     def linked(found: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(here, found[2]))
         if path not in SITE_OF:
-            raise PluginError(f"{FROM[page.file.src_uri]}: the site has no page for the link to {found[2]}")
+            raise PluginError(
+                f"{FROM[page.file.src_uri]}: the site has no page for the link to {found[2]}"
+            )
         return f"{found[1]}{posixpath.relpath(SITE_OF[path], place or '.')}{found[3] or ''}{found[4]}"
 
     return LINK.sub(linked, markdown)

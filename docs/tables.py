@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments/results"
 SUMMARIES = Path(__file__).with_name("summaries.yaml")
 BLOCK = re.compile(r"(<!-- table: ([\w.-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
-SUMMARY = re.compile(r"(<!-- summary: ([\w.-]+) -->\n).*?(<!-- /summary -->)", re.DOTALL)
+SUMMARY = re.compile(
+    r"(<!-- summary: ([\w.-]+) -->\n).*?(<!-- /summary -->)", re.DOTALL
+)
 REFERENCE = re.compile(r"\{\{([\w.-]+)\|([^|}]+)(?:\|([^|}]+))?\}\}")
 
 
@@ -35,7 +37,9 @@ def cell(value: Any, form: str) -> str:
     parts = value if isinstance(value, list) else [value]
     if None in parts:
         return "–"
-    text = re.sub(r"[+-](?=0(?:\.0+)?(?![\d.]))", "", form.format(*parts))  # no signed zero
+    text = re.sub(
+        r"[+-](?=0(?:\.0+)?(?![\d.]))", "", form.format(*parts)
+    )  # no signed zero
     return re.sub(r"(?<=\d)%", " %", re.sub(r"-(?=[\d.])", "−", text))
 
 
@@ -43,13 +47,23 @@ def source(name: str, data: dict[str, Any]) -> str:
     """The line below a table: what was run, when, and where the numbers are."""
     first, *others = data["commands"]
     more = f" and {len(others)} more" if others else ""
-    about = [data.get("model", ""), f"seed {data['seed']}" if "seed" in data else "", data.get("notes", "")]
-    parts = [f"judgesmith {data['versions']['judgesmith']}", data["date"], *map(plain, filter(None, about))]
+    about = [
+        data.get("model", ""),
+        f"seed {data['seed']}" if "seed" in data else "",
+        data.get("notes", ""),
+    ]
+    parts = [
+        f"judgesmith {data['versions']['judgesmith']}",
+        data["date"],
+        *map(plain, filter(None, about)),
+    ]
     return f"`{first.replace('`', '')}`{more}: {', '.join(parts)} ([data](data/{name}.json))"
 
 
 def loaded(name: str, folder: Path) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    data: dict[str, Any] = json.loads(
+        (folder / f"{name}.json").read_text(encoding="utf-8")
+    )
     return data
 
 
@@ -58,7 +72,9 @@ def row_of(data: dict[str, Any], key: str) -> list[Any]:
     if key == "-" and len(data["rows"]) == 1:
         return list(data["rows"][0])
     for row in data["rows"]:
-        if any(" / ".join(map(str, row[:count])) == key for count in range(1, len(row))):
+        if any(
+            " / ".join(map(str, row[:count])) == key for count in range(1, len(row))
+        ):
             return list(row)
     raise KeyError(f"no row {key}")
 
@@ -71,7 +87,9 @@ def referenced(text: str, folder: Path) -> str:
         if match[2] == "command":
             command = re.sub(r"\s+#.*", "", data["commands"][0])
             commit = re.search(r"of commit (\w+)", data["commands"][0])
-            return f"`{command.replace('`', '')}`" + (f" of {commit[1]}" if commit else "")
+            return f"`{command.replace('`', '')}`" + (
+                f" of {commit[1]}" if commit else ""
+            )
         if column is None:
             return plain(str(data[match[2]]))
         place = list(data["columns"]).index(column)
@@ -89,9 +107,15 @@ def summary(name: str, folder: Path) -> str:
 
 def table(name: str, data: dict[str, Any]) -> str:
     forms = list(data["columns"].values())
-    rows = [[cell(value, form) for value, form in zip(row, forms, strict=True)] for row in data["rows"]]
+    rows = [
+        [cell(value, form) for value, form in zip(row, forms, strict=True)]
+        for row in data["rows"]
+    ]
     lines = [[plain(title) for title in data["columns"]], ["---"] * len(forms), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{source(name, data)}\n"
+    return (
+        "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        + f"\n\n{source(name, data)}\n"
+    )
 
 
 def with_tables(text: str, folder: Path = RESULTS / "data") -> str:
@@ -110,16 +134,25 @@ def unshown() -> list[str]:
     """Saved tables that no page shows."""
     pages = "".join(path.read_text(encoding="utf-8") for path in RESULTS.glob("*.md"))
     shown = {found[1] for found in BLOCK.findall(pages)}
-    return sorted(path.stem for path in (RESULTS / "data").glob("*.json") if path.stem not in shown)
+    return sorted(
+        path.stem
+        for path in (RESULTS / "data").glob("*.json")
+        if path.stem not in shown
+    )
 
 
 def main() -> int:
-    check, wrong = "--check" in sys.argv[1:], [f"no page shows {name}" for name in unshown()]
+    check, wrong = (
+        "--check" in sys.argv[1:],
+        [f"no page shows {name}" for name in unshown()],
+    )
     for page in [ROOT / "README.md", *sorted(RESULTS.glob("*.md"))]:
         text = page.read_text(encoding="utf-8")
         if (made := with_tables(text)) != text:
             if check:
-                wrong.append(f"{page.name} differs from its data; run python docs/tables.py")
+                wrong.append(
+                    f"{page.name} differs from its data; run python docs/tables.py"
+                )
             else:
                 page.write_text(made, encoding="utf-8")
     sys.stderr.write("".join(f"{line}\n" for line in wrong))

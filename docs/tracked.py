@@ -14,7 +14,15 @@ def tracked(*suffixes: str) -> list[Path]:
     command = ["git", "ls-files", "-z"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
-        paths = [path for path in ROOT.rglob("*") if not any(part.startswith(".") for part in path.parts)]
+        paths = [
+            path
+            for path in ROOT.rglob("*")
+            if not any(part.startswith(".") for part in path.parts)
+        ]
     else:
         paths = [ROOT / name for name in done.stdout.split("\0") if name]
-    return sorted(path for path in paths if path.suffix in suffixes and path.is_file() and not path.is_symlink())
+    return sorted(
+        path
+        for path in paths
+        if path.suffix in suffixes and path.is_file() and not path.is_symlink()
+    )

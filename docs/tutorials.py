@@ -34,10 +34,15 @@ PAGES = (
     *sorted((ROOT / "docs/pages/tutorials").glob("*.md")),
     *sorted((ROOT / "docs/pages/examples").iterdir()),
 )
-FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(
+    r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```", re.DOTALL | re.MULTILINE
+)
 MODEL = "openai/gpt-4o-mini"
 #: What a command names -> what stands for it, as the server speaks OpenAI's protocol.
-INSTEAD = {"ollama_chat/llama3.1:8b": MODEL, "judgesmith demo": f"judgesmith demo --lm {MODEL}"}
+INSTEAD = {
+    "ollama_chat/llama3.1:8b": MODEL,
+    "judgesmith demo": f"judgesmith demo --lm {MODEL}",
+}
 #: An environment is made before the page is run, and checkouts have their own tests.
 NOT_RUN = re.compile(r"python3 -m venv|pip install|make ")
 CELLS = """
@@ -80,7 +85,12 @@ def steps(text: str) -> Iterator[Step]:
             for hit in re.finditer(r"^\$ ((?:.*\\\n)*.*)$", block, re.MULTILINE):
                 code = re.search(r"# exit code (\d+)", hit[1])
                 at = line + 1 + block.count("\n", 0, hit.start())
-                yield Step(at, "command", re.sub(r"\\\n\s*", " ", hit[1]), code=int(code[1]) if code else 0)
+                yield Step(
+                    at,
+                    "command",
+                    re.sub(r"\\\n\s*", " ", hit[1]),
+                    code=int(code[1]) if code else 0,
+                )
         elif language == "python":
             yield Step(line, "python", block)
 
@@ -95,7 +105,9 @@ def rate(server: Any) -> None:
     from judgesmith.testing.fake import judging
 
     human = {row["output"]: row["score"] for row in demo_rows()}
-    server.answer = judging(lambda ask: human.get(ask.judged, 3) * 16 + len(ask.judged) % 20)
+    server.answer = judging(
+        lambda ask: human.get(ask.judged, 3) * 16 + len(ask.judged) % 20
+    )
 
 
 def person(words: list[str]) -> list[str]:
@@ -140,8 +152,14 @@ def person(words: list[str]) -> list[str]:
 def needs(page: Path) -> tuple[str, ...]:
     """What the page says to install; judgesmith where it says nothing."""
     found = steps(page.read_text(encoding="utf-8")) if page.suffix == ".md" else ()
-    words = [step.words[2:] for step in found if step.kind == "command" and step.words[:2] == ["pip", "install"]]
-    return tuple(dict.fromkeys(word for line in words for word in line if word != "-e")) or ("judgesmith",)
+    words = [
+        step.words[2:]
+        for step in found
+        if step.kind == "command" and step.words[:2] == ["pip", "install"]
+    ]
+    return tuple(
+        dict.fromkeys(word for line in words for word in line if word != "-e")
+    ) or ("judgesmith",)
 
 
 def by_needs(pages: Iterable[Path]) -> dict[tuple[str, ...], list[Path]]:
@@ -156,11 +174,28 @@ def wheel(folder: Path) -> Path:
     """Of a copy of the checkout, which pip would leave its build in."""
     copy = folder / "checkout"
     skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for name in ("src", "signatures", "programs", "optimizers", "datasets", "experiments"):
+    for name in (
+        "src",
+        "signatures",
+        "programs",
+        "optimizers",
+        "datasets",
+        "experiments",
+    ):
         shutil.copytree(ROOT / name, copy / name, ignore=skip)
     for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copy(ROOT / name, copy)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(copy)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "-w",
+        str(folder),
+        str(copy),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if done.returncode:
         raise Failed(f"no wheel of the checkout:\n{done.stdout}{done.stderr}")
@@ -170,9 +205,21 @@ def wheel(folder: Path) -> Path:
 
 def install(environment: Path, wanted: Iterable[str], built: Path) -> None:
     """With the checkout's wheel in place of the name, of a wheel, and of a clone (`.[local]`)."""
-    words = [re.sub(r"^(?:(?:\./)?judgesmith[^\[]*|\.)(\[.*\])?$", rf"{built}\1", word) for word in wanted]
-    command = [str(environment / "bin/python"), "-m", "pip", "install", "--quiet", "--no-compile"]
-    done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=900)
+    words = [
+        re.sub(r"^(?:(?:\./)?judgesmith[^\[]*|\.)(\[.*\])?$", rf"{built}\1", word)
+        for word in wanted
+    ]
+    command = [
+        str(environment / "bin/python"),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-compile",
+    ]
+    done = subprocess.run(
+        [*command, *words], capture_output=True, text=True, timeout=900
+    )
     if done.returncode:
         raise Failed(f"pip install {' '.join(wanted)}:\n{done.stdout}{done.stderr}")
 
@@ -182,7 +229,12 @@ def plain_environment(place: Path, built: Path) -> Path:
     venv.create(place, with_pip=True)
     install(place, ["judgesmith"], built)
     subprocess.run(
-        [place / "bin/python", "-c", "import dspy, matplotlib.pyplot, optuna, pandas, scipy.stats"], check=True
+        [
+            place / "bin/python",
+            "-c",
+            "import dspy, matplotlib.pyplot, optuna, pandas, scipy.stats",
+        ],
+        check=True,
     )
     return place
 
@@ -192,7 +244,9 @@ def copied(environment: Path, place: Path) -> Path:
     shutil.copytree(environment, place, symlinks=True, copy_function=os.link)
     old, new = (str(one).encode() for one in (environment, place))
     for path in (place / "bin").iterdir():
-        if not path.is_symlink() and (text := path.read_bytes()).startswith(b"#!" + old + b"/"):
+        if not path.is_symlink() and (text := path.read_bytes()).startswith(
+            b"#!" + old + b"/"
+        ):
             mode = path.stat().st_mode
             path.unlink()  # or the other environment's script would change, too
             path.write_bytes(text.replace(old, new))
@@ -202,7 +256,11 @@ def copied(environment: Path, place: Path) -> Path:
 
 def environment_of(place: Path, bin_: Path, base: str) -> dict[str, str]:
     """A reader's environment: no settings of this one, no cache, no model on this machine."""
-    kept = {k: v for k, v in os.environ.items() if not re.match(r"JUDGESMITH_|PYTHON|OPENAI_|PYTEST_|VIRTUAL_ENV", k)}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if not re.match(r"JUDGESMITH_|PYTHON|OPENAI_|PYTEST_|VIRTUAL_ENV", k)
+    }
     (place / "home").mkdir(parents=True, exist_ok=True)
     return kept | {
         "PATH": f"{bin_}{os.pathsep}{kept['PATH']}",
@@ -221,7 +279,9 @@ def run_page(page: Path, folder: Path, environment: dict[str, str]) -> int:
     """Every step of a page; how many commands and blocks ran. Raises Failed for the first that fails."""
     folder.mkdir(parents=True)
     if page.suffix == ".ipynb":
-        run_step(page, Step(1, "cells", ""), folder, environment | {"JUDGESMITH_LM": MODEL})
+        run_step(
+            page, Step(1, "cells", ""), folder, environment | {"JUDGESMITH_LM": MODEL}
+        )
         return 1
     if page.name in ("README.md", "start.md"):
         give(folder)
@@ -241,10 +301,14 @@ def give(folder: Path) -> None:
     """The files that a reader has: labels, and outputs to score."""
     rows = demo_rows()[:24]
     with (folder / "labels.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, ["doc_id", "source", "output", "score"], extrasaction="ignore")
+        writer = csv.DictWriter(
+            file, ["doc_id", "source", "output", "score"], extrasaction="ignore"
+        )
         writer.writeheader()
         writer.writerows(rows)
-    (folder / "outputs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "outputs.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
 
 
 def run_step(page: Path, step: Step, folder: Path, environment: dict[str, str]) -> None:
@@ -273,47 +337,75 @@ def run_step(page: Path, step: Step, folder: Path, environment: dict[str, str]) 
             timeout=300,
         )
     except subprocess.TimeoutExpired as error:
-        raise Failed(f"{where}: {step.text or page.name}\nnot done after {error.timeout:.0f} s") from None
+        raise Failed(
+            f"{where}: {step.text or page.name}\nnot done after {error.timeout:.0f} s"
+        ) from None
     if done.returncode != step.code:
         line = f"exit code {done.returncode} where the page says {step.code}"
-        raise Failed(f"{where}: {step.text or page.name}\n{line}\n{done.stdout[-3000:]}")
+        raise Failed(
+            f"{where}: {step.text or page.name}\n{line}\n{done.stdout[-3000:]}"
+        )
 
 
-def run_pages(wanted: tuple[str, ...], pages: Iterable[Path], plain: Path, built: Path, base: str) -> None:
+def run_pages(
+    wanted: tuple[str, ...], pages: Iterable[Path], plain: Path, built: Path, base: str
+) -> None:
     """The pages that need the same, in an environment of their own beside the plain one. base: the server's address."""
     started, place = time.monotonic(), Path(tempfile.mkdtemp(dir=plain.parent))
     environment = copied(plain, place / "venv")
     if wanted != ("judgesmith",):
         install(environment, wanted, built)
-    print(f"pip install {' '.join(wanted)}: {time.monotonic() - started:.0f} s", flush=True)
+    print(
+        f"pip install {' '.join(wanted)}: {time.monotonic() - started:.0f} s",
+        flush=True,
+    )
     for page in pages:
         started = time.monotonic()
-        ran = run_page(page, place / page.stem, environment_of(place, environment / "bin", base))
-        print(f"{page.relative_to(ROOT)}: {ran} run, {time.monotonic() - started:.0f} s", flush=True)
+        ran = run_page(
+            page, place / page.stem, environment_of(place, environment / "bin", base)
+        )
+        print(
+            f"{page.relative_to(ROOT)}: {ran} run, {time.monotonic() - started:.0f} s",
+            flush=True,
+        )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of pages, without their ending")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="of pages, without their ending"
+    )
     parser.add_argument("--person", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.person:  # in a reader's environment
-        return subprocess.run(person(shlex.split(given.person, comments=True))).returncode
+        return subprocess.run(
+            person(shlex.split(given.person, comments=True))
+        ).returncode
     sys.path.insert(0, str(ROOT / "tests/support"))
     from loopback import running_server
 
     unknown = set(given.names) - {page.stem for page in PAGES}
     if unknown:
-        parser.error(f"no page {', '.join(sorted(unknown))}; there are {', '.join(page.stem for page in PAGES)}")
+        parser.error(
+            f"no page {', '.join(sorted(unknown))}; there are {', '.join(page.stem for page in PAGES)}"
+        )
     wanted = [page for page in PAGES if not given.names or page.stem in given.names]
-    with tempfile.TemporaryDirectory(prefix="judgesmith-tutorials-") as temporary, running_server() as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="judgesmith-tutorials-") as temporary,
+        running_server() as server,
+    ):
         rate(server)
         try:
             built = wheel(Path(temporary))
             plain = plain_environment(Path(temporary) / "plain", built)
             with ThreadPoolExecutor(2) as pool:
                 groups = by_needs(wanted).items()
-                runs = [pool.submit(run_pages, words, pages, plain, built, server.base) for words, pages in groups]
+                runs = [
+                    pool.submit(run_pages, words, pages, plain, built, server.base)
+                    for words, pages in groups
+                ]
                 for run in runs:
                     run.result()
         except Failed as failed:

@@ -17,22 +17,37 @@ from tracked import tracked
 ROOT = Path(__file__).resolve().parents[1]
 #: The style page quotes what it forbids.
 STYLE = ROOT / "docs/pages/project/style.md"
-_TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+_TABLES = yaml.safe_load(
+    Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+)
 PHRASES: dict[str, str] = _TABLES["phrases"]
 IN_PAGES: dict[str, str] = _TABLES["pages"]
 #: What is searched for phrases in code; tests quote what models, people and files say.
-CODE = ("src", "signatures", "programs", "optimizers", "datasets", "experiments", "docs")
+CODE = (
+    "src",
+    "signatures",
+    "programs",
+    "optimizers",
+    "datasets",
+    "experiments",
+    "docs",
+)
 #: Each phrase as it may run over lines, comments and strings of code, with a word that it cannot do without.
 _LOOSE = [
     (
-        max(re.findall("[a-z']+", re.sub(r"\\.|\[.*?\]|\(.*?\)", " ", phrase)), key=len),
+        max(
+            re.findall("[a-z']+", re.sub(r"\\.|\[.*?\]|\(.*?\)", " ", phrase)), key=len
+        ),
         re.compile(phrase.replace(" ", r"""[\s"'#:]+(?:f["']\s*)?"""), re.IGNORECASE),
     )
     for phrase in PHRASES
 ]
 _TEXTS = {tokenize.STRING, tokenize.COMMENT}
 #: Since Python 3.12 an f-string is several tokens, its expressions among them.
-_BEGINS, _ENDS = getattr(tokenize, "FSTRING_START", None), getattr(tokenize, "FSTRING_END", None)
+_BEGINS, _ENDS = (
+    getattr(tokenize, "FSTRING_START", None),
+    getattr(tokenize, "FSTRING_END", None),
+)
 _BETWEEN = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 
@@ -46,14 +61,23 @@ def sources() -> list[Path]:
     return [path for path in tracked(".py") if path.relative_to(ROOT).parts[0] in CODE]
 
 
-def wrong(text: str, phrases: Mapping[str, str] = PHRASES | IN_PAGES) -> Iterator[tuple[int, str, str]]:
+def wrong(
+    text: str, phrases: Mapping[str, str] = PHRASES | IN_PAGES
+) -> Iterator[tuple[int, str, str]]:
     """Line number, the phrase, and what to write instead. Code, quotations and names of options are left alone."""
     plain = re.sub(
-        r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"", lambda match: re.sub(r"\S", " ", match[0]), text, flags=re.DOTALL
+        r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"",
+        lambda match: re.sub(r"\S", " ", match[0]),
+        text,
+        flags=re.DOTALL,
     )
     for phrase, instead in phrases.items():
         for match in re.finditer(phrase.replace(" ", r"\s+"), plain, re.IGNORECASE):
-            yield text.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), instead
+            yield (
+                text.count("\n", 0, match.start()) + 1,
+                " ".join(match[0].split()),
+                instead,
+            )
 
 
 def wrong_in_code(source: str) -> Iterator[tuple[int, str, str]]:
@@ -78,7 +102,12 @@ def _texts(source: str) -> Iterator[tuple[int, str]]:
             text += token.string
         elif token.type in _TEXTS:
             start = start or token.start[0]
-            kept = re.sub(r"^[a-zA-Z]{0,2}(\"\"\"|\"|')(.*)\1$", r"\2", token.string, flags=re.DOTALL)
+            kept = re.sub(
+                r"^[a-zA-Z]{0,2}(\"\"\"|\"|')(.*)\1$",
+                r"\2",
+                token.string,
+                flags=re.DOTALL,
+            )
             text += kept.lstrip("#:") + "\n"
         elif token.type not in _BETWEEN and text:
             yield start, text

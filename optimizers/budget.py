@@ -28,12 +28,19 @@ class Budget:
     max_cost: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.max_calls is not None and self.max_calls < 1) or (self.max_cost is not None and self.max_cost <= 0):
+        if (self.max_calls is not None and self.max_calls < 1) or (
+            self.max_cost is not None and self.max_cost <= 0
+        ):
             raise OptionError("a budget must be positive")
 
     def __str__(self) -> str:
         calls = [] if self.max_calls is None else [f"{self.max_calls:,} calls"]
-        return " and ".join(calls + ([] if self.max_cost is None else [f"${self.max_cost:g}"])) or "nothing"
+        return (
+            " and ".join(
+                calls + ([] if self.max_cost is None else [f"${self.max_cost:g}"])
+            )
+            or "nothing"
+        )
 
 
 class BudgetShare:
@@ -42,13 +49,19 @@ class BudgetShare:
     for again: what a search found must be reportable. What is left goes to the searches in equal parts: one with folds
     must not eat the next one's."""
 
-    def __init__(self, budget: Budget, lm: LanguageModel, plan: Plan, heldout: Sequence[int]) -> None:
+    def __init__(
+        self, budget: Budget, lm: LanguageModel, plan: Plan, heldout: Sequence[int]
+    ) -> None:
         meter = self.meter = lm.meter
-        self.calls = None if budget.max_calls is None else meter.logical + budget.max_calls
+        self.calls = (
+            None if budget.max_calls is None else meter.logical + budget.max_calls
+        )
         self.cost = None if budget.max_cost is None else meter.cost + budget.max_cost
         self.unit = (plan.cost or 0.0) / max(1, plan.calls)
         self.heldout = [calls * 2 for calls in heldout]
-        self.fits = len(heldout) + (len(heldout) > 1)  # after folds comes a fit on all rows
+        self.fits = len(heldout) + (
+            len(heldout) > 1
+        )  # after folds comes a fit on all rows
         self._set(0, 1)
 
     def for_fit(self) -> None:
@@ -65,6 +78,11 @@ class BudgetShare:
         engine.run(asyncio.sleep(0))
         meter = self.meter
         if self.calls is not None:
-            meter.max_calls = meter.logical + max(0, self.calls - reserve - meter.logical) // share
+            meter.max_calls = (
+                meter.logical + max(0, self.calls - reserve - meter.logical) // share
+            )
         if self.cost is not None:
-            meter.max_cost = meter.cost + max(0.0, self.cost - reserve * self.unit - meter.cost) / share
+            meter.max_cost = (
+                meter.cost
+                + max(0.0, self.cost - reserve * self.unit - meter.cost) / share
+            )

@@ -26,11 +26,25 @@ from ..parts import Options, nearest, option, read_options
 from ..programs import artifact
 from ..programs.active_critic.task import Inference, Labelled, TaskInference
 from ..programs.aspects import OVERALL
-from ..programs.capabilities import Form, HasForms, InfersTask, answering, passes_of, set_brief, stops_early
+from ..programs.capabilities import (
+    Form,
+    HasForms,
+    InfersTask,
+    answering,
+    passes_of,
+    set_brief,
+    stops_early,
+)
 from ..programs.judge import Judge
 from ..programs.method import Method
 from ..programs.models import engine
-from ..programs.models.lm import LanguageModel, Meter, check_priced, is_local, shared_price
+from ..programs.models.lm import (
+    LanguageModel,
+    Meter,
+    check_priced,
+    is_local,
+    shared_price,
+)
 from ..programs.models.transport import Reply
 from ..programs.outcome import Calibration, Decision, Outcome
 from ..programs.progress import Progress, Silent
@@ -39,7 +53,17 @@ from ..programs.refining import Refinement, fitted_always
 from ..signatures.values import Item, Passes, Scale
 from .budget import Budget, BudgetShare
 from .crossing import FEW_LABELS, FOLDS, RUNS
-from .examples import Vector, agreement, clearly, difference, examples_of, groups, in_words, item_of, score_rows
+from .examples import (
+    Vector,
+    agreement,
+    clearly,
+    difference,
+    examples_of,
+    groups,
+    in_words,
+    item_of,
+    score_rows,
+)
 from .findings import Findings, Measured, origin_of
 from .fitting.folds import folds
 from .fitting.outcome import cheapest, fit_decision, fit_preference
@@ -107,10 +131,14 @@ class CompileOptions(Options):
         "criteria, levels or annotators. no: as in the papers.",
     )
     batches: int = option(25, "Mini-batches that task inference reads at most.", ge=1)
-    batch_size: int = option(5, "Labelled rows in a mini-batch of task inference.", ge=1)
+    batch_size: int = option(
+        5, "Labelled rows in a mini-batch of task inference.", ge=1
+    )
     keep: int = option(5, "Task descriptions to merge at most.", ge=1)
     max_calls: int | None = option(
-        None, "Calls at most, not counting repeats after a failed request; the best so far is kept.", ge=1
+        None,
+        "Calls at most, not counting repeats after a failed request; the best so far is kept.",
+        ge=1,
     )
     max_cost: float | None = option(None, "Dollars at most.", gt=0)
     new_systems: bool = option(
@@ -119,7 +147,9 @@ class CompileOptions(Options):
         added=True,
     )
     seed: int = option(0, "Seed of splits and candidates.")
-    take: str | None = option(None, "The candidate of this name, not the one that agrees best.", added=True)
+    take: str | None = option(
+        None, "The candidate of this name, not the one that agrees best.", added=True
+    )
 
 
 @dataclass(slots=True, init=False)
@@ -159,22 +189,41 @@ class Compiler:
             given["heldout"] = heldout
         options = options or CompileOptions()
         o = self.options = read_options(type(options), dict(options) | given, "compile")
-        self.search = CorrelationRandomSearch() if search == "default" else search or NoSearch()
-        self.heldout = heldout.regrouped(o.template_share) if isinstance(heldout, Labels) else None
-        self.inference = inference or TaskInference(batches=o.batches, batch_size=o.batch_size, keep=o.keep)
+        self.search = (
+            CorrelationRandomSearch() if search == "default" else search or NoSearch()
+        )
+        self.heldout = (
+            heldout.regrouped(o.template_share) if isinstance(heldout, Labels) else None
+        )
+        self.inference = inference or TaskInference(
+            batches=o.batches, batch_size=o.batch_size, keep=o.keep
+        )
         self.teacher, self.progress, self.outcome = teacher, progress or Silent(), None
         if teacher is not None and not self.search.uses_teacher:
-            raise OptionError(f"teacher does nothing with optimizer {self.search.name}: {NO_TEACHER}")
+            raise OptionError(
+                f"teacher does nothing with optimizer {self.search.name}: {NO_TEACHER}"
+            )
 
-    def run(self, judge: Judge, labels: Labels, lm: LanguageModel) -> tuple[Judge, CompileReport]:
+    def run(
+        self, judge: Judge, labels: Labels, lm: LanguageModel
+    ) -> tuple[Judge, CompileReport]:
         """The compiled judge and its report: rows are split, a judge is fitted to each side that is learnt from and
         measured on the other, and what came out is written up."""
         judge, labels = in_words(judge, labels.regrouped(self.options.template_share))
         self.refuse(judge, labels, lm)
         plan = self.plan(judge, labels, lm)
-        parts, budget, meter = plan.parts, Budget(self.options.max_calls, self.options.max_cost), lm.meter
+        parts, budget, meter = (
+            plan.parts,
+            Budget(self.options.max_calls, self.options.max_cost),
+            lm.meter,
+        )
         paid = () if parts.free else parts.splits
-        share = BudgetShare(budget, lm, plan, [plan.heldout_calls * len(s.heldout) // plan.heldout for s in paid])
+        share = BudgetShare(
+            budget,
+            lm,
+            plan,
+            [plan.heldout_calls * len(s.heldout) // plan.heldout for s in paid],
+        )
         started, before = time.monotonic(), meter.usage
         try:
             with self._paid_from(lm):
@@ -189,28 +238,51 @@ class Compiler:
                     share.for_fit()
                     final, runs = self._crossed_for_free(judge, labels, lm, plan)
                 else:
-                    runs = [[self._one_part(judge, split, lm, plan, share) for split in run] for run in parts.runs]
+                    runs = [
+                        [self._one_part(judge, split, lm, plan, share) for split in run]
+                        for run in parts.runs
+                    ]
                     share.for_fit()
-                    final = self.fit(judge, labels, lm, plan) if parts.crossed else runs[0][0].fitted
+                    final = (
+                        self.fit(judge, labels, lm, plan)
+                        if parts.crossed
+                        else runs[0][0].fitted
+                    )
         except BudgetError:
             raise BudgetError(
                 f"the budget of {budget} was used up before there was a judge to report on; all that compiling "
                 f"these labels would do takes up to {plan.calls:,} calls"
             ) from None
         o = self.options
-        findings = Findings(labels, runs, final, plan.objective, o.seed, new_systems=o.new_systems)
+        findings = Findings(
+            labels, runs, final, plan.objective, o.seed, new_systems=o.new_systems
+        )
         report = findings.report(meter.usage - before, time.monotonic() - started)
-        prompt, completion = (b - a for a, b in zip(tokens, meter.logical_tokens, strict=True))
+        prompt, completion = (
+            b - a for a, b in zip(tokens, meter.logical_tokens, strict=True)
+        )
         final.judge.outcome = replace(final.judge.outcome, sureness=findings.sureness)
         final.judge.provenance = findings.provenance(
             report,
-            optimizer=self._search(plan.objective).settings() | {"teacher": self.teacher and self.teacher.name},
+            optimizer=self._search(plan.objective).settings()
+            | {"teacher": self.teacher and self.teacher.name},
             capabilities=capabilities,
-            cost={"calls": meter.logical - calls, "prompt_tokens": prompt, "completion_tokens": completion},
+            cost={
+                "calls": meter.logical - calls,
+                "prompt_tokens": prompt,
+                "completion_tokens": completion,
+            },
         )
         return final.judge, report
 
-    def _one_part(self, judge: Judge, split: Split, lm: LanguageModel, plan: Plan, share: BudgetShare) -> Measured:
+    def _one_part(
+        self,
+        judge: Judge,
+        split: Split,
+        lm: LanguageModel,
+        plan: Plan,
+        share: BudgetShare,
+    ) -> Measured:
         share.for_fit()
         fitted = self.fit(judge, split.train, lm, plan)
         share.for_heldout()
@@ -222,13 +294,22 @@ class Compiler:
         """The fit to all rows, and then folds, whose calls it has made: the disk answers them, and they are not counted
         again."""
         final = self.fit(judge, labels, lm, plan)
-        self.progress.stage(f"{len(plan.parts.splits)} folds, of which nothing is asked", len(plan.parts.splits))
+        self.progress.stage(
+            f"{len(plan.parts.splits)} folds, of which nothing is asked",
+            len(plan.parts.splits),
+        )
         outcome, counted, shown = self.outcome, lm.meter, self.progress
         lm.meter, self.progress = Meter(), Silent()
         try:
             runs = [list[Measured]() for _ in plan.parts.runs]
-            for place, split in ((place, split) for place, run in enumerate(plan.parts.runs) for split in run):
-                runs[place].append(self._measured(self.fit(judge, split.train, lm, plan), split))
+            for place, split in (
+                (place, split)
+                for place, run in enumerate(plan.parts.runs)
+                for split in run
+            ):
+                runs[place].append(
+                    self._measured(self.fit(judge, split.train, lm, plan), split)
+                )
                 shown.step()
         finally:
             counted.usage += replace(lm.meter.usage, cached=0)
@@ -246,8 +327,12 @@ class Compiler:
             examples_of(part, judge)
         self.objective(labels)
         systems = {row.system for row in labels.rows}
-        if self.options.new_systems and (None in systems or len(systems) < FEWEST_SYSTEMS):
-            raise OptionError(f"new_systems needs rows of {FEWEST_SYSTEMS} named systems at least (column system)")
+        if self.options.new_systems and (
+            None in systems or len(systems) < FEWEST_SYSTEMS
+        ):
+            raise OptionError(
+                f"new_systems needs rows of {FEWEST_SYSTEMS} named systems at least (column system)"
+            )
         if self.options.max_cost is not None:
             check_priced(lm, self.teacher or lm)
         _refuse_unsavable(judge, labels)
@@ -256,12 +341,18 @@ class Compiler:
         """What is maximised: what was asked for, or what the kind of labels has. Raises OptionError for one that does
         not fit it."""
         if self.options.cost_of_missed_fail != 1 and labels.kind != "binary":
-            raise OptionError(f"--cost-of-missed-fail is for pass and fail, and the labels are of kind {labels.kind}")
+            raise OptionError(
+                f"--cost-of-missed-fail is for pass and fail, and the labels are of kind {labels.kind}"
+            )
         scale = Scale(*labels.scale)
         levels = [scale.to_percent(level) for level in labels.levels]
-        return chosen_objective(labels.kind, self.options.objective, self.options.level, levels)
+        return chosen_objective(
+            labels.kind, self.options.objective, self.options.level, levels
+        )
 
-    def splits(self, labels: Labels, *, free: bool = False, crossed: bool = True) -> Parts:
+    def splits(
+        self, labels: Labels, *, free: bool = False, crossed: bool = True
+    ) -> Parts:
         """The one split, or the folds: as many as asked for, else where there are too few rows for a split. free:
         whether folds cost no call, so that there can be several runs. crossed: whether folds may be taken unasked.
         Raises OptionError for folds that cannot be."""
@@ -279,7 +370,10 @@ class Compiler:
             return Parts(((Split(labels, self.heldout),),))
         elif share is not None or len(labels) > FEW_LABELS or not crossed:
             return Parts(((holdout_split(labels, share=share or QUARTER, seed=seed),),))
-        seeds = [seed + 1_000_003 * run for run in range(RUNS if free and folds is None else 1)]
+        seeds = [
+            seed + 1_000_003 * run
+            for run in range(RUNS if free and folds is None else 1)
+        ]
         runs = [tuple(group_folds(labels, k=folds or FOLDS, seed=one)) for one in seeds]
         return Parts(tuple(runs), crossed=True, free=free)
 
@@ -292,8 +386,14 @@ class Compiler:
         if folds < 2:
             raise OptionError(f"cv is {folds}; cross-validation takes 2 folds or more")
         if folds > groups:
-            advice = f"take {groups} folds or fewer" if groups > 1 else "add rows of other documents"
-            raise OptionError(f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}")
+            advice = (
+                f"take {groups} folds or fewer"
+                if groups > 1
+                else "add rows of other documents"
+            )
+            raise OptionError(
+                f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}"
+            )
 
     def _folds_are_free(self, judge: Judge, lm: LanguageModel | str | None) -> bool:
         """Whether folds ask nothing that the fit to all rows has not asked: at most weights are learnt, and the disk
@@ -302,23 +402,43 @@ class Compiler:
         learns = isinstance(method, InfersTask) and method.infers()
         if self.search.searches or learns or stops_early(method):
             return False
-        if method.cost().calls_per_row == passes_of(method, Item("An output.")).count == 0:
+        if (
+            method.cost().calls_per_row
+            == passes_of(method, Item("An output.")).count
+            == 0
+        ):
             return True
         unlimited = self.options.max_calls is None and self.options.max_cost is None
         return unlimited and (not isinstance(lm, LanguageModel) or lm.keeps_answers)
 
-    def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
+    def plan(
+        self,
+        judge: Judge,
+        labels: Labels,
+        lm: LanguageModel | str | None,
+        *,
+        teacher: bool = False,
+    ) -> Plan:
         """Calls, tokens and cost with a model or its name, and perhaps with a teacher. No model is called."""
         parts = self.splits(labels, free=self._folds_are_free(judge, lm))
         plan = self._plan_of(parts, judge, labels, lm, teacher=teacher)
-        if self.options.cv is not None or not parts.crossed or parts.free or len(labels) < FEWEST_HELD_OUT:
+        if (
+            self.options.cv is not None
+            or not parts.crossed
+            or parts.free
+            or len(labels) < FEWEST_HELD_OUT
+        ):
             return plan
         try:
-            other = self._plan_of(self.splits(labels, crossed=False), judge, labels, lm, teacher=teacher)
+            other = self._plan_of(
+                self.splits(labels, crossed=False), judge, labels, lm, teacher=teacher
+            )
         except LabelsError:  # no such split
             return plan
         most_calls, most_cost = self.options.max_calls, self.options.max_cost
-        beyond = plan.calls > (most_calls or plan.calls) or (plan.cost or 0.0) > (most_cost or math.inf)
+        beyond = plan.calls > (most_calls or plan.calls) or (plan.cost or 0.0) > (
+            most_cost or math.inf
+        )
         if beyond:
             note = f"agreement is told from {other.heldout} held-out rows: folds would take up to {plan.calls:,} calls"
             return replace(other, notes=(*other.notes, note))
@@ -329,27 +449,52 @@ class Compiler:
         return replace(plan, notes=(*plan.notes, note))
 
     def _plan_of(
-        self, parts: Parts, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool
+        self,
+        parts: Parts,
+        judge: Judge,
+        labels: Labels,
+        lm: LanguageModel | str | None,
+        *,
+        teacher: bool,
     ) -> Plan:
-        every, search, name = parts.fits(len(labels)), self.search, lm if lm is None or isinstance(lm, str) else lm.name
+        every, search, name = (
+            parts.fits(len(labels)),
+            self.search,
+            lm if lm is None or isinstance(lm, str) else lm.name,
+        )
         # Of folds that ask nothing new only the fit to all rows is paid for.
         sizes, heldout = ([len(labels)], 0) if parts.free else (every, parts.heldout)
         shown = taught(search, judge, teacher=teacher or self.teacher is not None)
-        stages = Stages(judge, search, self.inference, sizes, heldout, shown, self.options.refine)
+        stages = Stages(
+            judge, search, self.inference, sizes, heldout, shown, self.options.refine
+        )
         more = _dearer(judge, name)
         dearest = judge.with_(**more) if more else None
         payers = () if name is None else answering(judge.method, name)
         note = None
-        if dearest is not None and (least := stages.least(dearest)) > (self.options.max_calls or least):
-            note = f"{_words(more)} is not tried: that takes a budget of {least:,} calls"
+        if dearest is not None and (least := stages.least(dearest)) > (
+            self.options.max_calls or least
+        ):
+            note = (
+                f"{_words(more)} is not tried: that takes a budget of {least:,} calls"
+            )
             dearest = None
         chosen = dearest or judge
         measured = stages.measuring(chosen)
-        spent = stages.inferring() + stages.trials(dearest) + stages.searching(chosen) + measured
+        spent = (
+            stages.inferring()
+            + stages.trials(dearest)
+            + stages.searching(chosen)
+            + measured
+        )
         # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
-        spent += stages.writing(labels) + Spending(steps=len(parts.splits) if parts.free else 0)
+        spent += stages.writing(labels) + Spending(
+            steps=len(parts.splits) if parts.free else 0
+        )
         demonstrations = search.max_demos // 2 if search.evaluations() > 1 else 0
-        prompt, completion = spent.tokens(row_tokens(labels), demonstrations, self.inference.batch_size)
+        prompt, completion = spent.tokens(
+            row_tokens(labels), demonstrations, self.inference.batch_size
+        )
         return Plan(
             rows=len(labels),
             train=sum(every),
@@ -358,18 +503,25 @@ class Compiler:
             runs=len(parts.runs),
             calls=spent.calls + PROBES if spent.calls else 0,
             heldout_calls=measured.calls,
-            row_calls=max(chosen.method.cost().calls_per_row, search.calls_per_row(chosen)),
+            row_calls=max(
+                chosen.method.cost().calls_per_row, search.calls_per_row(chosen)
+            ),
             steps=spent.steps,
             prompt_tokens=prompt,
             completion_tokens=completion,
             cost=shared_price(payers, Reply("", None, prompt, completion)),
             objective=self.objective(labels),
             parts=parts,
-            notes=(*([note] if note else []), *self._cautions(judge.method, labels, name)),
+            notes=(
+                *([note] if note else []),
+                *self._cautions(judge.method, labels, name),
+            ),
             dearer=note,
         )
 
-    def _cautions(self, method: Method, labels: Labels, model: str | None) -> Iterator[str]:
+    def _cautions(
+        self, method: Method, labels: Labels, model: str | None
+    ) -> Iterator[str]:
         """Yield what a plan does not count in calls."""
         if self.search.evaluations() > 1 and (why := method.no_bootstrap()) is not None:
             yield f"no bootstrapped demonstrations: {why}"
@@ -385,7 +537,9 @@ class Compiler:
 
     # -- its stages
 
-    def fit(self, judge: Judge, train: Labels, lm: LanguageModel, plan: Plan | None = None) -> Fitted:
+    def fit(
+        self, judge: Judge, train: Labels, lm: LanguageModel, plan: Plan | None = None
+    ) -> Fitted:
         """Task inference, form and search on these rows alone. plan: the run's, that of these rows if not given."""
         plan = plan or self.plan(judge, train, lm)
         by = plan.objective
@@ -394,13 +548,28 @@ class Compiler:
         inference: Inference | None = None
         learner = student.method
         if isinstance(learner, InfersTask) and learner.infers():
-            order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))
+            order = np.random.default_rng([self.options.seed, 77]).permutation(
+                len(examples)
+            )
             pairs = [(train.rows[i], examples[i]) for i in order]
-            shown = [Labelled(e.source or "", e.output, round(e.score, 1), r.id, r.why(train.aspect)) for r, e in pairs]
+            shown = [
+                Labelled(
+                    e.source or "",
+                    e.output,
+                    round(e.score, 1),
+                    r.id,
+                    r.why(train.aspect),
+                )
+                for r, e in pairs
+            ]
             self.progress.stage("task inference", self.inference.calls(len(shown)))
-            inference = engine.run(learner.infer(shown, lm, self.inference, self.progress.step))
+            inference = engine.run(
+                learner.infer(shown, lm, self.inference, self.progress.step)
+            )
         more = {} if plan.dearer else _dearer(student, lm.name)
-        student, forms, dearer = self._settle(student, examples, by, more, inference is not None)
+        student, forms, dearer = self._settle(
+            student, examples, by, more, inference is not None
+        )
         search = self._search(by)
         program = search.compile(student, teacher=self.teacher, trainset=examples)
         record = search.record
@@ -409,13 +578,32 @@ class Compiler:
         if fitted_always(program.method) or (search.searches and self.options.refine):
             scored, seed = record.scored, self.options.seed
             training = Training(
-                examples, scored.verdicts, scored.percents, search.objective, seed, self.progress, model=lm
+                examples,
+                scored.verdicts,
+                scored.percents,
+                search.objective,
+                seed,
+                self.progress,
+                model=lm,
             )
             refined = refine(program, training)
         calibration = Calibration.fit(record.zero_shot.percents, train.scores, scale)
         zero_shot = student.with_(outcome=Outcome(scale, calibration))
-        left_out = None if plan.parts.crossed else self._left_out(record, forms, refined, examples, by)
-        fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined), plan.dearer or dearer, left_out)
+        left_out = (
+            None
+            if plan.parts.crossed
+            else self._left_out(record, forms, refined, examples, by)
+        )
+        fitted = Fitted(
+            program,
+            zero_shot,
+            record,
+            inference,
+            forms,
+            tuple(refined),
+            plan.dearer or dearer,
+            left_out,
+        )
         self._decide(fitted, train)
         self.outcome = fitted, train
         if (take := self.options.take) is None:
@@ -435,22 +623,33 @@ class Compiler:
         student = judge.with_(lm=lm, outcome=Outcome(scale, judge.outcome.calibration))
         student.provenance = {}
         items = list(map(item_of, examples_of(labels, judge)))
-        student.method.meet("" if labels.aspect in OVERALL else labels.aspect, items, lm)
+        student.method.meet(
+            "" if labels.aspect in OVERALL else labels.aspect, items, lm
+        )
         return student
 
     def finalists(self, fitted: Fitted, train: Labels) -> Iterator[Fitted]:
         """What was fitted, and what could have come of it instead: zero-shot, and the other candidates that were judged
         on all rows, the best first, each as the search judged it. None of them was disqualified."""
         yield fitted
-        zero_shot, *others = (trial for trial in fitted.record.tried if trial.candidate.dropped is None)
+        zero_shot, *others = (
+            trial for trial in fitted.record.tried if trial.candidate.dropped is None
+        )
         others.sort(key=lambda trial: -trial.candidate.agreement.value)
         for trial in (replace(zero_shot, program=fitted.zero_shot), *others):
             same = trial.program is fitted.judge or trial.candidate.name == fitted.name
             if not same and trial.candidate.disqualified is None:
                 judge, unknown = trial.program.with_(), np.full(len(train), math.nan)
                 why = "this candidate was asked for by its name (take)"
-                record = replace(fitted.record, chosen=replace(trial, program=judge), reason=why, corrected=None)
-                other = replace(fitted, judge=judge, record=record, refined=(), left_out=unknown)
+                record = replace(
+                    fitted.record,
+                    chosen=replace(trial, program=judge),
+                    reason=why,
+                    corrected=None,
+                )
+                other = replace(
+                    fitted, judge=judge, record=record, refined=(), left_out=unknown
+                )
                 self._decide(other, train)
                 yield other
 
@@ -460,8 +659,13 @@ class Compiler:
         scale = Scale(*train.scale)
         decision = fit_decision(percents, train)
         if self.options.cost_of_missed_fail != 1 and decision is not None:
-            decision = cheapest(decision, percents, train, self.options.cost_of_missed_fail)
-        calibration, preference = Calibration.fit(percents, train.scores, scale), fit_preference(percents, train)
+            decision = cheapest(
+                decision, percents, train, self.options.cost_of_missed_fail
+            )
+        calibration, preference = (
+            Calibration.fit(percents, train.scores, scale),
+            fit_preference(percents, train),
+        )
         judge.outcome = Outcome(scale, calibration, decision, preference)
 
     def _left_out(
@@ -477,18 +681,31 @@ class Compiler:
             return None
         if any(r.changed for r in refined) or record.left_out is None:
             return np.full(len(examples), math.nan)
-        scores, settled = record.left_out.copy(), max(forms, key=FormTrial.preference, default=None)
+        scores, settled = (
+            record.left_out.copy(),
+            max(forms, key=FormTrial.preference, default=None),
+        )
         how: dict[str, Any] = {"objective": by, "seed": self.options.seed, "rounds": 0}
         for out in folds(groups(examples), seed=self.options.seed) if settled else ():
             rest = np.setdiff1d(np.arange(len(examples)), out)
             kept = [examples[i] for i in rest.tolist()]
-            again = [replace(form, agreement=agreement(form.percents[rest], kept, **how)) for form in forms]
-            best = max(zip(again, forms, strict=True), key=lambda pair: pair[0].preference())[1]
+            again = [
+                replace(form, agreement=agreement(form.percents[rest], kept, **how))
+                for form in forms
+            ]
+            best = max(
+                zip(again, forms, strict=True), key=lambda pair: pair[0].preference()
+            )[1]
             scores[out] = scores[out] if best is settled else best.percents[out]
         return scores
 
     def _settle(
-        self, student: Judge, examples: Sequence[dspy.Example], by: Objective, more: Mapping[str, Any], inferred: bool
+        self,
+        student: Judge,
+        examples: Sequence[dspy.Example],
+        by: Objective,
+        more: Mapping[str, Any],
+        inferred: bool,
     ) -> tuple[Judge, tuple[FormTrial, ...], str | None]:
         """The student with the form of answers that agrees best zero-shot, what was tried, and how `more`, which takes
         more calls a row, did on top of it. That has to be clearly better, by the search's rule for candidates."""
@@ -512,9 +729,22 @@ class Compiler:
             trials.append(self._try_form(bare, examples, first, by, knowledge=False))
         best, outcome = max(trials, key=FormTrial.preference), None
         if more:
-            trial = self._try_form(student, examples, Form({**best.form.values, **more}), by)
-            gap = difference(trial.percents, best.percents, examples, objective=by, seed=self.options.seed, rounds=1000)
-            if not (trial.disqualified or best.disqualified or clearly(gap, self.search.sure)):
+            trial = self._try_form(
+                student, examples, Form({**best.form.values, **more}), by
+            )
+            gap = difference(
+                trial.percents,
+                best.percents,
+                examples,
+                objective=by,
+                seed=self.options.seed,
+                rounds=1000,
+            )
+            if not (
+                trial.disqualified
+                or best.disqualified
+                or clearly(gap, self.search.sure)
+            ):
                 trial = replace(trial, disqualified="it is not clearly better")
             outcome = (
                 f"{_words(more)} was tried zero-shot, at more calls a row: {by.label} {trial.agreement.value:.2f} "
@@ -528,7 +758,13 @@ class Compiler:
         return chosen, tuple(trials), outcome
 
     def _try_form(
-        self, student: Judge, examples: Sequence[dspy.Example], form: Form, by: Objective, *, knowledge: bool = True
+        self,
+        student: Judge,
+        examples: Sequence[dspy.Example],
+        form: Form,
+        by: Objective,
+        *,
+        knowledge: bool = True,
     ) -> FormTrial:
         trial = student.with_()
         _settled(trial, form)
@@ -536,19 +772,34 @@ class Compiler:
         words = _words(form.values) + ("" if knowledge else ", without inferred task")
         self.progress.stage(f"zero-shot, {words}", len(examples))
         scored = score_rows(trial, examples, self.progress)
-        reached = agreement(scored.percents, examples, objective=by, seed=self.options.seed, rounds=500)
-        return FormTrial(form, knowledge, reached, scored.percents, unfit(scored, reached, self.search.max_failed))
+        reached = agreement(
+            scored.percents, examples, objective=by, seed=self.options.seed, rounds=500
+        )
+        return FormTrial(
+            form,
+            knowledge,
+            reached,
+            scored.percents,
+            unfit(scored, reached, self.search.max_failed),
+        )
 
     def _search(self, by: Objective) -> DemonstrationSearch:
         """The optimizer of this run: its own objective, level and seed do not hold."""
-        return self.search.for_run(objective=by, seed=self.options.seed, progress=self.progress)
+        return self.search.for_run(
+            objective=by, seed=self.options.seed, progress=self.progress
+        )
 
     def _measured(self, fitted: Fitted, split: Split) -> Measured:
         heldout = examples_of(split.heldout, fitted.judge)
         self.progress.stage("held-out rows, compiled", len(heldout))
         compiled = score_rows(fitted.judge, heldout, self.progress)
         self.progress.stage("held-out rows, zero-shot", len(heldout))
-        return Measured(fitted, split, compiled, score_rows(fitted.zero_shot, heldout, self.progress))
+        return Measured(
+            fitted,
+            split,
+            compiled,
+            score_rows(fitted.zero_shot, heldout, self.progress),
+        )
 
     @contextmanager
     def _paid_from(self, lm: LanguageModel) -> Iterator[None]:
@@ -567,7 +818,11 @@ class Compiler:
 def _dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:
     """What is tried of a judge at more calls a row; a model inside this process, which is slow, tries nothing."""
     method = judge.method
-    return method.dearer() if isinstance(method, HasForms) and not is_local(model or "") else {}
+    return (
+        method.dearer()
+        if isinstance(method, HasForms) and not is_local(model or "")
+        else {}
+    )
 
 
 def _settled(judge: Judge, form: Form) -> None:
@@ -584,16 +839,27 @@ def _refuse_unscored(labels: Labels) -> None:
     scored = np.isfinite(labels.scores)
     if not scored.all():
         row = labels.rows[int(np.argmin(scored))]
-        raise LabelsError(f"{labels.origin}: row {row.line} has no score for {labels.aspect!r}; remove it")
+        raise LabelsError(
+            f"{labels.origin}: row {row.line} has no score for {labels.aspect!r}; remove it"
+        )
 
 
 def _refuse_unsavable(judge: Judge, labels: Labels) -> None:
     """Raises ArtifactError for what a file cannot hold of the judge to come, as far as that is known: its words and
     options, the labels' scale, categories and columns, and the marks of their rows."""
     names = labels.categories
-    decision = Decision(names, (50.0,) * (len(names) - 1), labels.kind == "binary") if labels.levels else None
-    scale, seen = Scale(*labels.scale), {"labels": origin_of(labels), **marks(labels.rows)}
-    to_come = judge.with_(outcome=replace(judge.outcome, scale=scale, calibration=None, decision=decision))
+    decision = (
+        Decision(names, (50.0,) * (len(names) - 1), labels.kind == "binary")
+        if labels.levels
+        else None
+    )
+    scale, seen = (
+        Scale(*labels.scale),
+        {"labels": origin_of(labels), **marks(labels.rows)},
+    )
+    to_come = judge.with_(
+        outcome=replace(judge.outcome, scale=scale, calibration=None, decision=decision)
+    )
     to_come.provenance = seen
     artifact.refuse_unsavable(to_come)
 

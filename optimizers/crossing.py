@@ -37,10 +37,14 @@ def on_one_scale(folds: Sequence[tuple[Vector, Vector]]) -> Vector:
     A fold's mean label is low where the others' are high, so that scores as they are would order rows by fold. folds:
     scores of the training rows, and of the held-out rows; NaN where a judge failed.
     """
-    units = np.array([(np.nanmean(train), np.nanstd(train) or 1.0) for train, _ in folds])
+    units = np.array(
+        [(np.nanmean(train), np.nanstd(train) or 1.0) for train, _ in folds]
+    )
     mean, spread = units.mean(axis=0)
     parts = zip(folds, units.tolist(), strict=True)
-    return np.concatenate([mean + spread * (heldout - m) / s for (_, heldout), (m, s) in parts])
+    return np.concatenate(
+        [mean + spread * (heldout - m) / s for (_, heldout), (m, s) in parts]
+    )
 
 
 def crossed(runs: Sequence[Estimate], within: Range) -> Estimate:
@@ -49,7 +53,10 @@ def crossed(runs: Sequence[Estimate], within: Range) -> Estimate:
     It is widened on the scale of atanh, where its width hardly depends on the value; an endless range is
     taken as it is. NaN where most runs have none.
     """
-    values, low, high = (np.array([getattr(run, name) for run in runs]) for name in ("value", "low", "high"))
+    values, low, high = (
+        np.array([getattr(run, name) for run in runs])
+        for name in ("value", "low", "high")
+    )
     value = float(values.mean())
     known = np.isfinite(low) & np.isfinite(high)
     if known.sum() * 2 < len(runs) or not known.any():
@@ -80,9 +87,16 @@ def crossed_agreement(runs: Sequence[AgreementValue]) -> AgreementValue:
     """The agreement that some runs found on the same rows: the mean of each number, with the interval of `crossed`."""
     first = runs[0]
     by = first.by
-    found = crossed([Estimate(run.value, run.low, run.high) for run in runs], Range(by.worst, by.chance + by.reach))
+    found = crossed(
+        [Estimate(run.value, run.low, run.high) for run in runs],
+        Range(by.worst, by.chance + by.reach),
+    )
     reasons = [run.reason for run in runs if run.reason]
-    reached = replace(first.reached, value=found.value, reason=reasons[0] if len(reasons) * 2 > len(runs) else None)
+    reached = replace(
+        first.reached,
+        value=found.value,
+        reason=reasons[0] if len(reasons) * 2 > len(runs) else None,
+    )
     parts = [run.objective for run in runs]
     objective = replace(
         first.objective,
@@ -91,22 +105,40 @@ def crossed_agreement(runs: Sequence[AgreementValue]) -> AgreementValue:
         spearman=_mean([part.spearman for part in parts]),
         kendall=_mean([part.kendall for part in parts]),
     )
-    return replace(first, reached=reached, low=found.low, high=found.high, objective=objective)
+    return replace(
+        first, reached=reached, low=found.low, high=found.high, objective=objective
+    )
 
 
 def crossed_difference(runs: Sequence[Difference]) -> Difference:
     """The difference of two judges that some runs found on the same rows: the mean, with one standard error for its
     interval and its p, widened as `crossed` widens."""
     first, values = runs[0], np.array([run.value for run in runs])
-    value, errors = float(values.mean()), np.array([run.error for run in runs if not math.isnan(run.low)])
+    value, errors = (
+        float(values.mean()),
+        np.array([run.error for run in runs if not math.isnan(run.low)]),
+    )
     if len(errors) * 2 < len(runs) or not len(errors):
-        return replace(first, value=value, low=math.nan, high=math.nan, p=math.nan, error=math.nan)
+        return replace(
+            first, value=value, low=math.nan, high=math.nan, p=math.nan, error=math.nan
+        )
     reach = float(scipy.stats.t.isf(0.025, first.freedom))
     between = float(np.std(values, ddof=1)) if len(runs) > 1 else 0.0
     factor = SEVERAL if len(runs) > 1 else ONE
     error = factor * math.sqrt(float(np.mean(errors**2)) + (2 * between / reach) ** 2)
-    p = float(2 * scipy.stats.t.sf(abs(value) / error, first.freedom)) if error > 0 else first.p
-    return replace(first, value=value, low=value - reach * error, high=value + reach * error, p=p, error=error)
+    p = (
+        float(2 * scipy.stats.t.sf(abs(value) / error, first.freedom))
+        if error > 0
+        else first.p
+    )
+    return replace(
+        first,
+        value=value,
+        low=value - reach * error,
+        high=value + reach * error,
+        p=p,
+        error=error,
+    )
 
 
 def _mean(values: Sequence[float]) -> float:

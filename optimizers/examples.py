@@ -38,7 +38,9 @@ def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example
     """One DSPy example a row: inputs source, output, context, reference; `score` is the human's in percent [0, 100],
     `group` what may not stand on both sides, `document` and `system` what the agreement levels need, `why` the reasons
     that people gave, `columns` what the judge weighs beside the texts. Raises LabelsError for a row without that."""
-    made = rated(labels.rows, map(Scale(*labels.scale).to_percent, labels.scores.tolist()))
+    made = rated(
+        labels.rows, map(Scale(*labels.scale).to_percent, labels.scores.tolist())
+    )
     for row, example in zip(labels.rows, made, strict=True):
         if why := " / ".join(row.why(labels.aspect)):
             example["why"] = shortened(why, LONGEST_REASON)
@@ -72,7 +74,10 @@ def in_words(judge: Judge, labels: Labels) -> tuple[Judge, Labels]:
                 f"{where}: a signal is a number or a word; write {next(iter(marks.values))!r} as a number"
             )
         if marks.values:
-            steps = [[word for word, value in marks.values.items() if value == level] for level in marks.levels]
+            steps = [
+                [word for word, value in marks.values.items() if value == level]
+                for level in marks.levels
+            ]
             columns[place] = column.in_words(steps)
             notes.append(f"{where}: the signal is read as {marks.shown(cells)}")
     if not notes:
@@ -129,7 +134,10 @@ def as_rated(examples: Sequence[Any], scale: Scale) -> list[dspy.Example]:
                 f"row {number}: people's score {human:g} is not on the judge's scale {scale}; make the judge with "
                 "scale=js.Scale(lowest, highest)"
             )
-        group, system = item.group or source_key(item.source or item.output), example.get("system")
+        group, system = (
+            item.group or source_key(item.source or item.output),
+            example.get("system"),
+        )
         texts = item.output, item.source or "", item.context, item.reference
         rows.append(Row(str(number), *texts, system, doc_id=group, group=group))
     return rated(merge(rows).applied(rows), percents)
@@ -137,14 +145,20 @@ def as_rated(examples: Sequence[Any], scale: Scale) -> list[dspy.Example]:
 
 def item_of(example: dspy.Example) -> Item:
     """What is judged of a row, whichever of its texts there are."""
-    context, reference, group = (example.get(name) for name in ("context", "reference", "group"))
+    context, reference, group = (
+        example.get(name) for name in ("context", "reference", "group")
+    )
     columns = dict(example.get("columns") or ())
-    return Item(example.output, example.get("source") or "", context, reference, group, columns)
+    return Item(
+        example.output, example.get("source") or "", context, reference, group, columns
+    )
 
 
 def row_key(source: str, output: str) -> str:
     """Twelve hex digits by which a row that a judge was compiled from can be known again."""
-    return sha256(f"{len(source)}:{source}{output}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return sha256(
+        f"{len(source)}:{source}{output}".encode("utf-8", "surrogatepass")
+    ).hexdigest()[:12]
 
 
 def humans(examples: Sequence[dspy.Example]) -> Vector:
@@ -162,15 +176,26 @@ def groups(examples: Sequence[dspy.Example]) -> list[str]:
 def rows_of(examples: Sequence[dspy.Example]) -> Rows:
     """The rows as objectives see them."""
     systems = [e.system for e in examples]
-    return Rows(humans(examples), documents(examples), groups(examples), systems if all(systems) else None)
+    return Rows(
+        humans(examples),
+        documents(examples),
+        groups(examples),
+        systems if all(systems) else None,
+    )
 
 
-def refuse_overlap(train: Sequence[dspy.Example], other: Sequence[dspy.Example], what: str) -> None:
+def refuse_overlap(
+    train: Sequence[dspy.Example], other: Sequence[dspy.Example], what: str
+) -> None:
     """Raises LeakError when a group, or a text by the rule of `datasets.duplicates`, stands on both sides."""
     names = {e.group for e in train} & {e.group for e in other}
     if names:
-        raise LeakError(f"group {sorted(names)[0]!r} is in the training rows and in {what}; split by whole groups")
-    met = shared([_row(example) for example in train], [_row(example) for example in other])
+        raise LeakError(
+            f"group {sorted(names)[0]!r} is in the training rows and in {what}; split by whole groups"
+        )
+    met = shared(
+        [_row(example) for example in train], [_row(example) for example in other]
+    )
     if met:
         raise LeakError(
             f"row {met[0].other + 1} of {what} has the same {met[0].what} as training row {met[0].one + 1}, or nearly "
@@ -179,7 +204,13 @@ def refuse_overlap(train: Sequence[dspy.Example], other: Sequence[dspy.Example],
 
 
 def _row(example: dspy.Example) -> Row:
-    return Row("", example.output, example.source or "", doc_id=example.document, group=example.group)
+    return Row(
+        "",
+        example.output,
+        example.source or "",
+        doc_id=example.document,
+        group=example.group,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,15 +231,22 @@ class Scored:
 
 def percents_of(verdicts: Iterable[Verdict]) -> Vector:
     """Raw percents, NaN where the judge failed."""
-    return np.array([math.nan if v.failure else v.percent for v in verdicts], dtype=float)
+    return np.array(
+        [math.nan if v.failure else v.percent for v in verdicts], dtype=float
+    )
 
 
 def score_rows(
-    judge: Judge, examples: Sequence[dspy.Example], progress: Progress, concurrency: int | None = None
+    judge: Judge,
+    examples: Sequence[dspy.Example],
+    progress: Progress,
+    concurrency: int | None = None,
 ) -> Scored:
     """Judge every row without its own group in the prompt. Raises BudgetError and ModelError; a failed row is NaN."""
     verdicts = []
-    for verdict in judge.score_many([item_of(e) for e in examples], concurrency=concurrency, progress=False):
+    for verdict in judge.score_many(
+        [item_of(e) for e in examples], concurrency=concurrency, progress=False
+    ):
         verdicts.append(verdict)
         progress.step()
     return Scored.of(verdicts)
@@ -225,7 +263,9 @@ def agreement(
 ) -> AgreementValue:
     """What an objective reaches on these rows, and its interval."""
     rows = rows_of(examples)
-    return AgreementValue.of(percents, rows, objective, seed=seed, rounds=rounds, new_systems=new_systems)
+    return AgreementValue.of(
+        percents, rows, objective, seed=seed, rounds=rounds, new_systems=new_systems
+    )
 
 
 def difference(
@@ -242,7 +282,9 @@ def difference(
     speak of other systems, too."""
     rows, both = rows_of(examples), [one, other]
     others = objective.on_other_systems(both, rows) if new_systems else None
-    return difference_within(objective.resampled(both, rows), rounds=rounds, seed=seed, others=others)
+    return difference_within(
+        objective.resampled(both, rows), rounds=rounds, seed=seed, others=others
+    )
 
 
 def clearly(gap: Difference, sure: float) -> bool:

@@ -96,7 +96,11 @@ class Findings:
 
     @cached_property
     def examples(self) -> list[dspy.Example]:
-        return [example for part in self.parts for example in examples_of(part.split.heldout)]
+        return [
+            example
+            for part in self.parts
+            for example in examples_of(part.split.heldout)
+        ]
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
@@ -114,7 +118,9 @@ class Findings:
         scale = Scale(*self.labels.scale)
         heldout, zero_shot, surface, gap = self._compared()
         levels = self._levels()
-        linear = np.array([scale.from_percent(p) for p in self.percents.tolist()], float)
+        linear = np.array(
+            [scale.from_percent(p) for p in self.percents.tolist()], float
+        )
         return CompileReport(
             heldout=heldout,
             zero_shot=zero_shot,
@@ -134,7 +140,9 @@ class Findings:
             notes=(*self._notes(heldout, surface), *levels.notes(heldout)),
             usage=usage,
             seconds=seconds,
-            calibrated_error=_mean_error(np.array([v.score for v in self.verdicts], float), human),
+            calibrated_error=_mean_error(
+                np.array([v.score for v in self.verdicts], float), human
+            ),
             uncalibrated_error=_mean_error(linear, human),
             stopped=self._stopped,
             drawn_from=self._drawn_from(),
@@ -148,20 +156,39 @@ class Findings:
                     "explanation": v.explanation,
                     "failure": v.failure,
                 }
-                for row, h, v, z in zip(self.rows, human.tolist(), self.verdicts, plain.tolist(), strict=True)
+                for row, h, v, z in zip(
+                    self.rows,
+                    human.tolist(),
+                    self.verdicts,
+                    plain.tolist(),
+                    strict=True,
+                )
             ),
         )
 
-    def _compared(self) -> tuple[AgreementValue, AgreementValue, AgreementValue, Difference]:
+    def _compared(
+        self,
+    ) -> tuple[AgreementValue, AgreementValue, AgreementValue, Difference]:
         """Agreement of the compiled judge, of the zero-shot one and of one without a model, and the lead of the first
         over the second; of folds, over all runs."""
-        of: dict[str, Any] = {"objective": self.objective, "seed": self.seed, "new_systems": self.new_systems}
+        of: dict[str, Any] = {
+            "objective": self.objective,
+            "seed": self.seed,
+            "new_systems": self.new_systems,
+        }
         judges: list[list[AgreementValue]] = [[], [], []]
         gaps = list[Difference]()
         for run in self.runs:
-            examples = [example for part in run for example in examples_of(part.split.heldout)]
-            compiled, plain = percents_of_run(run), np.concatenate([part.zero_shot.percents for part in run])
-            for found, percents in zip(judges, (compiled, plain, moved_run(run, surface_percents)), strict=True):
+            examples = [
+                example for part in run for example in examples_of(part.split.heldout)
+            ]
+            compiled, plain = (
+                percents_of_run(run),
+                np.concatenate([part.zero_shot.percents for part in run]),
+            )
+            for found, percents in zip(
+                judges, (compiled, plain, moved_run(run, surface_percents)), strict=True
+            ):
                 found.append(agreement(percents, examples, **of))
             gaps.append(difference(compiled, plain, examples, **of))
         if not self.folds:
@@ -175,40 +202,82 @@ class Findings:
         inside: dict[Level, list[AgreementValue]] = {level: [] for level in asked}
         means = list[AgreementValue]()
         for run in self.runs:
-            examples = [example for part in run for example in examples_of(part.split.heldout)]
+            examples = [
+                example for part in run for example in examples_of(part.split.heldout)
+            ]
             of: dict[str, Any] = {"seed": self.seed, "new_systems": self.new_systems}
             for level, found in inside.items():
-                found.append(agreement(percents_of_run(run), examples, objective=Q(level), **of))
+                found.append(
+                    agreement(percents_of_run(run), examples, objective=Q(level), **of)
+                )
             if "within" in inside:
-                means.append(agreement(moved_run(run, system_means), examples, objective=self.objective, **of))
+                means.append(
+                    agreement(
+                        moved_run(run, system_means),
+                        examples,
+                        objective=self.objective,
+                        **of,
+                    )
+                )
         return Levels(
-            {level: crossed_agreement(found) if self.folds else found[0] for level, found in inside.items()},
+            {
+                level: crossed_agreement(found) if self.folds else found[0]
+                for level, found in inside.items()
+            },
             (crossed_agreement(means) if self.folds else means[0]) if means else None,
         )
 
     def provenance(
-        self, report: CompileReport, *, optimizer: dict[str, Any], capabilities: Capabilities, cost: dict[str, int]
+        self,
+        report: CompileReport,
+        *,
+        optimizer: dict[str, Any],
+        capabilities: Capabilities,
+        cost: dict[str, int],
     ) -> dict[str, Any]:
         """What an artifact says of where it comes from. cost: calls and tokens, as they would be without a cache."""
         final, data, inference = self.final, report.to_dict(), self.final.inference
-        shared = ["candidates", "selected", "zero_shot", "difference", "surface", "sureness", "way", "notes"]
+        shared = [
+            "candidates",
+            "selected",
+            "zero_shot",
+            "difference",
+            "surface",
+            "sureness",
+            "way",
+            "notes",
+        ]
         return {
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "versions": {name: version(name) for name in ("judgesmith", "dspy")},
-            "labels": origin_of(self.labels) | {"train": report.train_rows, "heldout": report.heldout_rows},
+            "labels": origin_of(self.labels)
+            | {"train": report.train_rows, "heldout": report.heldout_rows},
             "optimizer": optimizer,
             "objective": self.objective.name,
             "seed": self.seed,
             "forms": [
-                {**f.form.values, "knowledge": f.knowledge, "q": f.agreement.to_dict()["value"]} for f in final.forms
+                {
+                    **f.form.values,
+                    "knowledge": f.knowledge,
+                    "q": f.agreement.to_dict()["value"],
+                }
+                for f in final.forms
             ],
             "task_inference": inference
-            and {"batches": inference.batches, "complete": inference.complete, "notes": list(inference.notes)},
+            and {
+                "batches": inference.batches,
+                "complete": inference.complete,
+                "notes": list(inference.notes),
+            },
             **({"criteria_from": report.drawn_from} if report.drawn_from else {}),
             **{refinement.name: refinement.details for refinement in final.refined},
             **{name: data[name] for name in (*shared, "mean_absolute_error")},
             "heldout": data["heldout"]
-            | {"cross_validated": self.folds > 0, "folds": self.folds, "runs": len(self.runs)},
+            | {
+                "cross_validated": self.folds > 0,
+                "folds": self.folds,
+                "runs": len(self.runs),
+            },
             **({} if report.decisions is None else {"decisions": report.decisions}),
             "capabilities": asdict(capabilities),
             "cost": cost,
@@ -225,15 +294,23 @@ class Findings:
         return self._sureness(judged if self.folds else [*judged, self._training()])
 
     def _sureness(self, judged: Sequence[Judged]) -> Sureness | None:
-        percent, score, human = (np.concatenate([part[k] for part in judged]) for k in range(3))
+        percent, score, human = (
+            np.concatenate([part[k] for part in judged]) for k in range(3)
+        )
         groups = [group for part in judged for group in part[3]]
         return fit_sureness(percent, score, human, groups, Scale(*self.labels.scale))
 
     def _training(self) -> Judged:
         fitted, train = self.parts[0].fitted, self.parts[0].split.train
         percents = fitted.percents if fitted.left_out is None else fitted.left_out
-        scores = calibrated_without(percents, train.scores, train.groups, Scale(*train.scale), seed=self.seed)
-        drawn = ~train.suggested if not self._suggested else np.ones(len(train), dtype=np.bool_)
+        scores = calibrated_without(
+            percents, train.scores, train.groups, Scale(*train.scale), seed=self.seed
+        )
+        drawn = (
+            ~train.suggested
+            if not self._suggested
+            else np.ones(len(train), dtype=np.bool_)
+        )
         return np.where(drawn, percents, math.nan), scores, train.scores, train.groups
 
     @property
@@ -246,30 +323,57 @@ class Findings:
         sure, scale = self.sureness, Scale(*self.labels.scale)
         if sure is None:
             return None
-        rows = (zip(part.compiled.percents.tolist(), part.compiled.verdicts, strict=True) for part in self.parts)
-        scored = [(percent, v.score) for part in rows for percent, v in part if not v.failure]
+        rows = (
+            zip(part.compiled.percents.tolist(), part.compiled.verdicts, strict=True)
+            for part in self.parts
+        )
+        scored = [
+            (percent, v.score) for part in rows for percent, v in part if not v.failure
+        ]
         ends = [sure.interval(percent, score, scale) for percent, score in scored]
-        width = round(float(np.mean([i.high - i.low for i in ends if i is not None])), 6) if ends else None
-        return {"coverage": COVERAGE, "width": width, "rows": sure.rows, "documents": sure.documents}
+        width = (
+            round(float(np.mean([i.high - i.low for i in ends if i is not None])), 6)
+            if ends
+            else None
+        )
+        return {
+            "coverage": COVERAGE,
+            "width": width,
+            "rows": sure.rows,
+            "documents": sure.documents,
+        }
 
     # -- what was chosen and decided
 
     @property
     def _stopped(self) -> str | None:
         """Why a search ended early, if one did."""
-        return next((p.fitted.record.stopped for p in self.parts if p.fitted.record.stopped), self.final.record.stopped)
+        return next(
+            (p.fitted.record.stopped for p in self.parts if p.fitted.record.stopped),
+            self.final.record.stopped,
+        )
 
     def _selected(self) -> dict[str, Any]:
         """What the judge is, with its agreement on the training rows: Q, and the objective (`value`; `corrected` for
         having been chosen)."""
         record, by = self.final.record, self.objective
-        chosen = {"demos": record.selected.demos, "candidate": record.selected.name, "kind": record.selected.kind}
+        chosen = {
+            "demos": record.selected.demos,
+            "candidate": record.selected.name,
+            "kind": record.selected.kind,
+        }
         reached, corrected = record.selected.agreement, record.corrected
         corrected = None if corrected is None else json_number(corrected)
-        if (instead := next((r for r in self.final.refined if r.changed and r.candidate), None)) is not None:
+        if (
+            instead := next(
+                (r for r in self.final.refined if r.changed and r.candidate), None
+            )
+        ) is not None:
             chosen |= {"candidate": instead.candidate, "kind": instead.name}
             train, corrected = examples_of(self.seen), None
-            reached = agreement(self.final.percents, train, objective=by, seed=self.seed, rounds=0)
+            reached = agreement(
+                self.final.percents, train, objective=by, seed=self.seed, rounds=0
+            )
         data = reached.to_dict()
         return {
             **chosen,
@@ -280,21 +384,41 @@ class Findings:
 
     def _drawn_from(self) -> dict[str, list[dict[str, str]]]:
         """By criterion of the judge, the comments that it was inferred from, where there were any."""
-        inference, known = self.final.inference, self.final.judge.method.knowledge.criteria
+        inference, known = (
+            self.final.inference,
+            self.final.judge.method.knowledge.criteria,
+        )
         if inference is None or not inference.drawn_from:
             return {}
-        inferred = {c.name: inference.drawn_from.get(c.name, ()) for c in inference.criteria if c in known}
-        return {name: [asdict(comment) for comment in comments] for name, comments in inferred.items()}
+        inferred = {
+            c.name: inference.drawn_from.get(c.name, ())
+            for c in inference.criteria
+            if c in known
+        }
+        return {
+            name: [asdict(comment) for comment in comments]
+            for name, comments in inferred.items()
+        }
 
     def _way(self) -> dict[str, Any] | None:
         """How far the judge is on the way from guessing to one human rater; None where the rows have one rating."""
         singles = [row.ratings.get(self.labels.aspect, ()) for row in self.rows]
         if (raters := max(map(len, singles), default=0)) < 2:
             return None
-        table = np.array([[*ratings, *[math.nan] * (raters - len(ratings))] for ratings in singles], float)
-        way = way_to_rater(self.percents, table, documents=[row.group for row in self.rows], seed=self.seed)
+        table = np.array(
+            [[*ratings, *[math.nan] * (raters - len(ratings))] for ratings in singles],
+            float,
+        )
+        way = way_to_rater(
+            self.percents,
+            table,
+            documents=[row.group for row in self.rows],
+            seed=self.seed,
+        )
         way = crossed([way], Range(-math.inf, math.inf)) if self.folds else way
-        return {"raters": raters} | {name: json_number(value) for name, value in asdict(way).items()}
+        return {"raters": raters} | {
+            name: json_number(value) for name, value in asdict(way).items()
+        }
 
     def _decisions(self, heldout: AgreementValue) -> dict[str, Any] | None:
         """Agreement of decisions on the held-out rows, each decided by the cuts of its own part."""
@@ -302,29 +426,63 @@ class Findings:
             return None
         usable = np.flatnonzero(np.isfinite(self.percents))
         rows = [self.rows[i] for i in usable]
-        figures: dict[str, Any] = {"kind": self.labels.kind, "n": len(rows), "failed": len(self.rows) - len(rows)}
+        figures: dict[str, Any] = {
+            "kind": self.labels.kind,
+            "n": len(rows),
+            "failed": len(self.rows) - len(rows),
+        }
         if (decision := self.final.judge.outcome.decision) is not None:
             figures |= {"categories": list(decision.names), "cuts": list(decision.cuts)}
         units = id_codes([row.group for row in rows], len(rows), "groups")
         for name, measure in self._measures(usable, rows, units).items():
             count = int(units.max(initial=-1)) + 1
-            (estimate,) = estimates_of(measure, count, [measure.within], rounds=1000, confidence=0.95, seed=self.seed)
+            (estimate,) = estimates_of(
+                measure,
+                count,
+                [measure.within],
+                rounds=1000,
+                confidence=0.95,
+                seed=self.seed,
+            )
             estimate = crossed([estimate], measure.within) if self.folds else estimate
-            found = heldout if MEASURED.get(name) == self.objective.name else estimate  # one number has one interval
-            figures[name] = {key: json_number(getattr(found, key)) for key in asdict(estimate)}
+            found = (
+                heldout if MEASURED.get(name) == self.objective.name else estimate
+            )  # one number has one interval
+            figures[name] = {
+                key: json_number(getattr(found, key)) for key in asdict(estimate)
+            }
         return figures
 
-    def _measures(self, usable: NDArray[np.intp], rows: Sequence[Row], units: Codes) -> dict[str, Bounded]:
+    def _measures(
+        self, usable: NDArray[np.intp], rows: Sequence[Row], units: Codes
+    ) -> dict[str, Bounded]:
         x = self.percents[usable]
         if self.labels.kind == "preference":
             human = np.array([row.scores[self.labels.aspect] for row in rows], float)
             names = [row.doc_id for row in rows]
             by_document = pairwise_when_drawn(x, human, names)
             group = [units[names.index(name)] for name in dict.fromkeys(names)]
-            return {"pairwise_accuracy": Bounded(lambda counts: by_document(counts[:, group]), by_document.within)}
-        decided = [part.fitted.judge.outcome.decision for part in self.parts for _ in part.compiled.verdicts]
-        ours = np.array([d.place(p) for d, p in zip((decided[i] for i in usable), x.tolist(), strict=True) if d], int)
-        people = np.concatenate([places_of(part.split.heldout) for part in self.parts])[usable]
+            return {
+                "pairwise_accuracy": Bounded(
+                    lambda counts: by_document(counts[:, group]), by_document.within
+                )
+            }
+        decided = [
+            part.fitted.judge.outcome.decision
+            for part in self.parts
+            for _ in part.compiled.verdicts
+        ]
+        ours = np.array(
+            [
+                d.place(p)
+                for d, p in zip((decided[i] for i in usable), x.tolist(), strict=True)
+                if d
+            ],
+            int,
+        )
+        people = np.concatenate([places_of(part.split.heldout) for part in self.parts])[
+            usable
+        ]
         if self.labels.kind == "binary":
             return {
                 "balanced_accuracy": balanced_when_drawn(ours, people, units),
@@ -338,12 +496,25 @@ class Findings:
     # -- in words
 
     def _notes(self, heldout: AgreementValue, surface: AgreementValue) -> list[str]:
-        final, rows, label, chance = self.final, len(self.rows), self.objective.label, self.objective.chance
+        final, rows, label, chance = (
+            self.final,
+            len(self.rows),
+            self.objective.label,
+            self.objective.chance,
+        )
         documents = len({row.group for row in self.rows})
         repaired = sum(v.repaired for v in self.verdicts)
         unfit = final.record.selected.disqualified
-        times = f"{len(self.runs)} times {self.folds} folds" if len(self.runs) > 1 else f"{self.folds} folds"
-        more = "" if self.folds else "hold out more (--heldout), cross-validate (--cv), or "
+        times = (
+            f"{len(self.runs)} times {self.folds} folds"
+            if len(self.runs) > 1
+            else f"{self.folds} folds"
+        )
+        more = (
+            ""
+            if self.folds
+            else "hold out more (--heldout), cross-validate (--cv), or "
+        )
         notes: list[tuple[object, str]] = [
             (
                 self.folds,
@@ -362,8 +533,14 @@ class Findings:
                 "drawn at random: agreement on others may be higher or lower, and intervals do not promise it; label "
                 "some rows in a random order (`label --order random`)",
             ),
-            *((True, f"task inference: {note}") for note in (final.inference.notes if final.inference else ())),
-            (repaired, f"{repaired} of {rows} held-out answers did not have the asked form and were repaired"),
+            *(
+                (True, f"task inference: {note}")
+                for note in (final.inference.notes if final.inference else ())
+            ),
+            (
+                repaired,
+                f"{repaired} of {rows} held-out answers did not have the asked form and were repaired",
+            ),
             (
                 documents < FEW_GROUPS,
                 f"the {rows} rows that agreement is measured on come from only {documents} documents: the interval, "
@@ -389,12 +566,16 @@ class Findings:
             (heldout.reason, f"held-out agreement: {heldout.reason}"),
             (final.record.reason, f"the search: {final.record.reason}"),
             (
-                final.forms and not max(final.forms, key=FormTrial.preference).knowledge,
+                final.forms
+                and not max(final.forms, key=FormTrial.preference).knowledge,
                 "the inferred task and criteria were left out of the prompt: on the training rows the model judged "
                 "better without them (a stronger model, or --task and --criteria in your words, may do better)",
             ),
             *((True, outcome) for outcome in final.tried()),
-            (unfit, f"no candidate was fit to be chosen; the least bad one is kept, though {unfit}"),
+            (
+                unfit,
+                f"no candidate was fit to be chosen; the least bad one is kept, though {unfit}",
+            ),
             (self._stopped, f"the search ended early: {self._stopped}"),
         ]
         return [*self.labels.warnings, *(note for holds, note in notes if holds)]
@@ -403,8 +584,12 @@ class Findings:
         """A sentence on each signal that human ratings fall with, on all labels: nothing is fitted to its scale."""
         notes, examples = list[str](), examples_of(self.labels)
         for column in self.final.judge.method.columns():
-            values = [column.percent(column.value(row.columns)) for row in self.labels.rows]
-            found = agreement(np.array(values), examples, objective=self.objective, seed=self.seed)
+            values = [
+                column.percent(column.value(row.columns)) for row in self.labels.rows
+            ]
+            found = agreement(
+                np.array(values), examples, objective=self.objective, seed=self.seed
+            )
             if found.high < self.objective.chance:
                 notes.append(
                     f"WARNING: signal {column.name} runs against people: {self.objective.label} {_span(found)} on "
@@ -415,19 +600,27 @@ class Findings:
 
 def percents_of_run(run: Sequence[Measured]) -> Vector:
     """Raw scores of a run's held-out rows, those of folds on one scale where these learnt anything."""
-    if all(np.array_equal(part.compiled.percents, part.zero_shot.percents, equal_nan=True) for part in run):
+    if all(
+        np.array_equal(part.compiled.percents, part.zero_shot.percents, equal_nan=True)
+        for part in run
+    ):
         return np.concatenate([part.compiled.percents for part in run])
     if len(run) == 1:
         return run[0].compiled.percents
-    return on_one_scale([(part.fitted.percents, part.compiled.percents) for part in run])
+    return on_one_scale(
+        [(part.fitted.percents, part.compiled.percents) for part in run]
+    )
 
 
 def moved_run(
-    run: Sequence[Measured], scored: Callable[[Sequence[dspy.Example], Sequence[dspy.Example]], Vector]
+    run: Sequence[Measured],
+    scored: Callable[[Sequence[dspy.Example], Sequence[dspy.Example]], Vector],
 ) -> Vector:
     """Scores of a run's held-out rows by something without a model that the training rows teach, of folds moved to one
     mean label."""
-    sides = [(examples_of(part.split.train), examples_of(part.split.heldout)) for part in run]
+    sides = [
+        (examples_of(part.split.train), examples_of(part.split.heldout)) for part in run
+    ]
     levels = np.array([humans(train).mean() for train, _ in sides])
     moved = zip(sides, levels.mean() - levels, strict=True)
     return np.concatenate([scored(*side) + by for side, by in moved])
@@ -446,8 +639,16 @@ def origin_of(labels: Labels) -> dict[str, Any]:
 
 
 def _heldout(part: Measured) -> Judged:
-    scores = np.array([math.nan if v.failure else v.score for v in part.compiled.verdicts], dtype=float)
-    return part.compiled.percents, scores, part.split.heldout.scores, part.split.heldout.groups
+    scores = np.array(
+        [math.nan if v.failure else v.score for v in part.compiled.verdicts],
+        dtype=float,
+    )
+    return (
+        part.compiled.percents,
+        scores,
+        part.split.heldout.scores,
+        part.split.heldout.groups,
+    )
 
 
 def _span(reached: AgreementValue) -> str:
@@ -456,4 +657,8 @@ def _span(reached: AgreementValue) -> str:
 
 def _mean_error(scores: Vector, human: Vector) -> float:
     usable = np.isfinite(scores)
-    return float(np.abs(scores[usable] - human[usable]).mean()) if usable.any() else math.nan
+    return (
+        float(np.abs(scores[usable] - human[usable]).mean())
+        if usable.any()
+        else math.nan
+    )

@@ -9,7 +9,13 @@ from ..datasets.records import Labels, on_one_scale
 from ..programs.capabilities import without_model
 from ..programs.judge import Judge
 from ..programs.method import Method
-from ..programs.models.lm import NO_MODEL, Connection, LanguageModel, Sampling, language_model
+from ..programs.models.lm import (
+    NO_MODEL,
+    Connection,
+    LanguageModel,
+    Sampling,
+    language_model,
+)
 from ..programs.progress import Progress, watching
 from ..programs.registry import methods
 from .compiling import Compiler, default_optimizer, level_for
@@ -50,8 +56,14 @@ def compile(
         judge = Judge(methods.get(judge)() if isinstance(judge, str) else judge)
     if lm is None and judge.own_lm is None and without_model(judge.method):
         lm = NO_MODEL
-    model = judge.lm if lm is None else language_model(lm, sampling=sampling, connection=connection)
-    written_by = None if teacher is None else language_model(teacher, connection=connection)
+    model = (
+        judge.lm
+        if lm is None
+        else language_model(lm, sampling=sampling, connection=connection)
+    )
+    written_by = (
+        None if teacher is None else language_model(teacher, connection=connection)
+    )
 
     labels = labels if isinstance(labels, Labels) else read_labels(labels)
     if isinstance(options.get("heldout"), Labels):
@@ -60,8 +72,12 @@ def compile(
     search = build_optimizer(search) if isinstance(search, str) else search
     with watching(progress, "compiling") as watcher:
         given = {"level": level_for(labels)} | options
-        compiler = Compiler(search=search, teacher=written_by, progress=watcher, **given)
+        compiler = Compiler(
+            search=search, teacher=written_by, progress=watcher, **given
+        )
         made, report = compiler.run(judge, labels, model)
     made.report = report
-    made._compiled = False  # DSPy leaves what is frozen out of the state of a program around it
+    made._compiled = (
+        False  # DSPy leaves what is frozen out of the state of a program around it
+    )
     return made

@@ -20,7 +20,10 @@ from ..agreement.objectives import Objective, Q
 from .examples import Vector, humans, rows_of
 
 #: What is compared at each level, in words.
-COMPARED: Mapping[Level, str] = {"within": "within systems", "sample": "within documents"}
+COMPARED: Mapping[Level, str] = {
+    "within": "within systems",
+    "sample": "within documents",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +40,20 @@ class Levels:
         """In words. heldout: the judge's own, over all rows."""
         result = [
             f"{COMPARED[level]}, where only rows of one {COMPARED[level][7:-1]} are compared: Q {_span(one)}"
-            + ("; the interval holds 0, so that this judge cannot tell such rows apart" if one.low <= 0 else "")
+            + (
+                "; the interval holds 0, so that this judge cannot tell such rows apart"
+                if one.low <= 0
+                else ""
+            )
             for level, one in self.inside.items()
             if not one.reason
         ]
         if self.system_means is not None and not self.system_means.reason:
             means = f"each system's mean label alone, which reads no text, reaches Q {_span(self.system_means)}"
             worse = self.system_means.value >= heldout.value
-            result.append(f"{means}: the judge is no better than that" if worse else means)
+            result.append(
+                f"{means}: the judge is no better than that" if worse else means
+            )
         return result
 
 
@@ -58,7 +67,9 @@ def levels_of(objective: Objective, examples: Sequence[dspy.Example]) -> list[Le
     return [*levels, "sample"] if documents < len(examples) else levels
 
 
-def system_means(train: Sequence[dspy.Example], heldout: Sequence[dspy.Example]) -> Vector:
+def system_means(
+    train: Sequence[dspy.Example], heldout: Sequence[dspy.Example]
+) -> Vector:
     """Each row's score by its system's mean label in the training rows; of a system that these lack, by the mean of
     all."""
     scores, counts = Counter[str](), Counter[str]()
@@ -66,7 +77,12 @@ def system_means(train: Sequence[dspy.Example], heldout: Sequence[dspy.Example])
         scores[example.system] += score
         counts[example.system] += 1
     level = float(humans(train).mean())
-    return np.array([scores[e.system] / counts[e.system] if counts[e.system] else level for e in heldout])
+    return np.array(
+        [
+            scores[e.system] / counts[e.system] if counts[e.system] else level
+            for e in heldout
+        ]
+    )
 
 
 def _span(reached: AgreementValue) -> str:

@@ -49,7 +49,9 @@ class Spending:
         """Return the tokens of prompts and of answers, about. row: of a row's texts; shown: demonstrations in a prompt;
         batch: rows in a step of task inference."""
         prompt = self.scoring * (row * (1 + shown) + 250)
-        prompt += self.inferring * (row * batch + 300) + self.proposing * (row * 8 + 1500)
+        prompt += self.inferring * (row * batch + 300) + self.proposing * (
+            row * 8 + 1500
+        )
         return prompt, self.scoring * 45 + self.inferring * 150 + self.proposing * 300
 
 
@@ -83,13 +85,20 @@ class Stages:
         method, forms = self.judge.method, 0
         if isinstance(method, HasForms):
             forms = len(method.forms(logprobs=True))
-        if isinstance(method, InfersTask) and self.refine and self.learns and method.without_inferred() is not None:
+        if (
+            isinstance(method, InfersTask)
+            and self.refine
+            and self.learns
+            and method.without_inferred() is not None
+        ):
             forms += 1
         return forms if forms + int(dearer) > 1 else 0
 
     def inferring(self) -> Spending:
         """Return what task inference takes."""
-        calls = sum(self.inference.calls(size) for size in self.sizes) if self.learns else 0
+        calls = (
+            sum(self.inference.calls(size) for size in self.sizes) if self.learns else 0
+        )
         return Spending(inferring=calls, steps=calls)
 
     def trials(self, dearest: Judge | None) -> Spending:
@@ -106,7 +115,9 @@ class Stages:
         fits = self.rows if fitted_always(judge.method) else 0
         proposed = sum(self.search.proposals(self.judge, size) for size in self.sizes)
         scoring = self.rows * passes * self.search.calls_per_row(judge)
-        return Spending(scoring=scoring, proposing=proposed, steps=self.rows * passes + fits)
+        return Spending(
+            scoring=scoring, proposing=proposed, steps=self.rows * passes + fits
+        )
 
     def measuring(self, judge: Judge) -> Spending:
         """Return what held-out rows take: by the zero-shot judge and by the compiled one. judge: as in `searching`."""
@@ -130,7 +141,10 @@ class Stages:
 
 def row_tokens(labels: Labels) -> int:
     """Return the tokens of a row's texts, about."""
-    lengths = [len(r.source) + len(r.output) + len(r.context or "") + len(r.reference or "") for r in labels.rows]
+    lengths = [
+        len(r.source) + len(r.output) + len(r.context or "") + len(r.reference or "")
+        for r in labels.rows
+    ]
     return int(np.mean(lengths) / 3.5) + 20
 
 

@@ -30,17 +30,28 @@ class Optimizers(Registry["type[DemonstrationSearch]"]):
     def get(self, name: str) -> type[DemonstrationSearch]:
         """The optimizer of that name or alias. Raises OptionError with the nearest name."""
         self.names()  # imports what registers a prefix
-        library = next((one for prefix, one in self.through.items() if name.startswith(prefix)), None)
+        library = next(
+            (one for prefix, one in self.through.items() if name.startswith(prefix)),
+            None,
+        )
         return super().get(name) if library is None else library.make(name)
 
     def every(self) -> dict[str, type[DemonstrationSearch]]:
         """All that can be named, those of other libraries included."""
         own = self.parts()
-        others = [f"{prefix}{name}" for prefix, library in self.through.items() for name in library.names()]
+        others = [
+            f"{prefix}{name}"
+            for prefix, library in self.through.items()
+            for name in library.names()
+        ]
         return own | {name: self.get(name) for name in others}
 
 
-optimizers = Optimizers("optimizer", packages=("judgesmith.optimizers.search",), group="judgesmith.optimizers")
+optimizers = Optimizers(
+    "optimizer",
+    packages=("judgesmith.optimizers.search",),
+    group="judgesmith.optimizers",
+)
 
 
 def build_optimizer(

@@ -38,7 +38,9 @@ class Parts:
 
     def fits(self, rows: int) -> list[int]:
         """How many rows each fit learns from. rows: all labels."""
-        return [len(split.train) for split in self.splits] + ([rows] if self.crossed else [])
+        return [len(split.train) for split in self.splits] + (
+            [rows] if self.crossed else []
+        )
 
     @property
     def heldout(self) -> int:
@@ -114,17 +116,26 @@ class Fitted:
     def percents(self) -> Vector:
         """The judge's raw scores of the training rows, each judged without its document in the prompt, or by weights
         that were fitted without its fold; cut to 0..100, as verdicts are that meet what is fitted to these."""
-        percents = self.refined[-1].percents if self.refined else self.record.scored.percents
+        percents = (
+            self.refined[-1].percents if self.refined else self.record.scored.percents
+        )
         return np.clip(percents, 0.0, 100.0)
 
     @property
     def name(self) -> str:
         """What the judge is called among those that the fit could have come to."""
-        return next((r.candidate for r in self.refined if r.changed and r.candidate), self.record.selected.name)
+        return next(
+            (r.candidate for r in self.refined if r.changed and r.candidate),
+            self.record.selected.name,
+        )
 
     def tried(self) -> list[str]:
         """The results of what was tried beside the search, a sentence each."""
-        refined = [f"{r.name}: {outcome}" for r in self.refined if (outcome := r.reason or r.changed)]
+        refined = [
+            f"{r.name}: {outcome}"
+            for r in self.refined
+            if (outcome := r.reason or r.changed)
+        ]
         return [self.dearer, *refined] if self.dearer else refined
 
 
@@ -182,26 +193,51 @@ class CompileReport:
         how = f"{times}{self.folds}-fold cross-validation" if self.folds else how
         names = [*(["Q"] if by.name != "q" else []), "Pearson", "Spearman", "Kendall"]
         numbers = [Column(name, ".2f") for name in (by.label, *names)]
-        spoken_of = "other documents and systems" if self.heldout.new_systems else "other documents"
+        spoken_of = (
+            "other documents and systems"
+            if self.heldout.new_systems
+            else "other documents"
+        )
         title = f"Agreement with people on {self.heldout_rows} rows ({how}; intervals: {spoken_of})"
-        made = Table(["judge", *numbers, Column("rows", "d"), Column("failed", "d")], title)
-        lines = [("surface statistics", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout)]
+        made = Table(
+            ["judge", *numbers, Column("rows", "d"), Column("failed", "d")], title
+        )
+        lines = [
+            ("surface statistics", self.surface),
+            ("zero-shot", self.zero_shot),
+            ("compiled", self.heldout),
+        ]
         if self.levels.system_means is not None:
             lines.insert(1, ("systems' mean labels", self.levels.system_means))
-        lines += [(f"compiled, {COMPARED[level]}", inside) for level, inside in self.levels.inside.items()]
+        lines += [
+            (f"compiled, {COMPARED[level]}", inside)
+            for level, inside in self.levels.inside.items()
+        ]
         for name, agreement in lines:
             o, reached = agreement.objective, agreement.reached
             values = (o.q, o.pearson, o.spearman, o.kendall)[-len(names) :]
-            made.add(name, Cell(agreement.value, agreement.low, agreement.high), *values, reached.n, reached.failed)
+            made.add(
+                name,
+                Cell(agreement.value, agreement.low, agreement.high),
+                *values,
+                reached.n,
+                reached.failed,
+            )
         return made
 
     def _repr_html_(self) -> str:
         """For notebooks: the table, the difference, and the notes."""
         value, low, high, p = self.difference
         beside: list[tuple[str, Any]] = [
-            ("compiled less zero-shot", f"{value:+.2f} [{low:.2f}, {high:.2f}], p = {p:.3f}")
+            (
+                "compiled less zero-shot",
+                f"{value:+.2f} [{low:.2f}, {high:.2f}], p = {p:.3f}",
+            )
         ]
-        beside += [("chosen", self.selected.get("candidate")), ("calls", f"{self.usage.calls:,}")]
+        beside += [
+            ("chosen", self.selected.get("candidate")),
+            ("calls", f"{self.usage.calls:,}"),
+        ]
         beside += [("note", note) for note in self.notes]
         return self.table().notebook() + facts(beside)
 
@@ -211,10 +247,23 @@ class CompileReport:
             "objective": self.heldout.by.name,
             "heldout": self.heldout.to_dict(),
             "zero_shot": self.zero_shot.to_dict(),
-            "difference": dict(zip(("value", "low", "high", "p"), map(json_number, self.difference), strict=True)),
+            "difference": dict(
+                zip(
+                    ("value", "low", "high", "p"),
+                    map(json_number, self.difference),
+                    strict=True,
+                )
+            ),
             "surface": self.surface.to_dict(),
-            **{COMPARED[level].replace(" ", "_"): one.to_dict() for level, one in self.levels.inside.items()},
-            **({} if self.levels.system_means is None else {"system_means": self.levels.system_means.to_dict()}),
+            **{
+                COMPARED[level].replace(" ", "_"): one.to_dict()
+                for level, one in self.levels.inside.items()
+            },
+            **(
+                {}
+                if self.levels.system_means is None
+                else {"system_means": self.levels.system_means.to_dict()}
+            ),
             "readings": list(self.readings),
             **({} if self.decisions is None else {"decisions": self.decisions}),
             "sureness": self.sureness,

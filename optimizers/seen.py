@@ -42,10 +42,18 @@ class Seen:
 
     def __init__(self, *provenances: Mapping[str, Any]) -> None:
         lists = [p.get(name) for p in provenances for name in ("seen", "seen_texts")]
-        marks = {mark for several in lists if isinstance(several, list) for mark in several if isinstance(mark, str)}
+        marks = {
+            mark
+            for several in lists
+            if isinstance(several, list)
+            for mark in several
+            if isinstance(mark, str)
+        }
         sketches = [mark[1:] for mark in sorted(marks) if _SKETCH.fullmatch(mark)]
         self._keys = {mark for mark in marks if not mark.startswith("~")}
-        self._sketches = np.frombuffer(bytes.fromhex("".join(sketches)), dtype=np.uint8).reshape(-1, KEPT)
+        self._sketches = np.frombuffer(
+            bytes.fromhex("".join(sketches)), dtype=np.uint8
+        ).reshape(-1, KEPT)
 
     def __bool__(self) -> bool:
         return bool(self._keys) or len(self._sketches) > 0
@@ -54,10 +62,14 @@ class Seen:
         """Whether the row is one of them, or its output (of more than a few words) equals one of theirs, or nearly."""
         if not self:
             return False
-        if row_key(source, output) in self._keys or not self._keys.isdisjoint(_folded_keys(source, output)):
+        if row_key(source, output) in self._keys or not self._keys.isdisjoint(
+            _folded_keys(source, output)
+        ):
             return True
         sketch = _sketch(output) if len(self._sketches) else None
-        return sketch is not None and bool(((self._sketches == sketch).sum(axis=1) >= COMMON).any())
+        return sketch is not None and bool(
+            ((self._sketches == sketch).sum(axis=1) >= COMMON).any()
+        )
 
 
 def _folded_keys(source: str, output: str) -> list[str]:

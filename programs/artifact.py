@@ -21,7 +21,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self
 
 from dspy.utils.saving import get_dependency_versions
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from pydantic_core import to_jsonable_python
 
 from .. import parts
@@ -35,7 +43,14 @@ from .models.names import ShownName, check_chosen, check_listed, recorded
 from .outcome import BradleyTerry, Calibration, Decision, Outcome, Sureness
 from .pipeline import settle_demos
 from .prompting.predict import JudgePredict
-from .prompting.saved import Part, SavedPredictor, Short, Text, saved_predictor, signature_hash
+from .prompting.saved import (
+    Part,
+    SavedPredictor,
+    Short,
+    Text,
+    saved_predictor,
+    signature_hash,
+)
 from .registry import methods
 
 FORMAT = "judgesmith.judge/1"
@@ -81,14 +96,22 @@ def checked(model: type[BaseModel], data: Any) -> Any:
     """JSON values as a model, taken as they stand: no text is read as a number. Raises ArtifactError."""
     try:
         return model.model_validate_json(json.dumps(data, allow_nan=False), strict=True)
-    except (JudgesmithError, ValidationError, ValueError, TypeError, RecursionError) as error:
+    except (
+        JudgesmithError,
+        ValidationError,
+        ValueError,
+        TypeError,
+        RecursionError,
+    ) as error:
         raise ArtifactError(_first_problem(error)) from None
 
 
 def _shape(**types: Any) -> Any:
     """A part of the provenance: what is read of it again has these types, whatever else stands in it."""
     fields: Any = {name: (kind | None, None) for name, kind in types.items()}
-    return create_model("Shape", __config__=ConfigDict(strict=True, allow_inf_nan=False), **fields)
+    return create_model(
+        "Shape", __config__=ConfigDict(strict=True, allow_inf_nan=False), **fields
+    )
 
 
 _AGREEMENT = _shape(signature=str)
@@ -113,8 +136,17 @@ _PROVENANCE = _shape(
     heldout=_AGREEMENT,
     zero_shot=_AGREEMENT,
     objective=str,
-    labels=_shape(rows=int, origin=str, aspect=str, fingerprint=str, columns=dict[str, str]),
-    selected=_shape(candidate=str, objective=str, value=float, corrected=float, q=float, q_corrected=float),
+    labels=_shape(
+        rows=int, origin=str, aspect=str, fingerprint=str, columns=dict[str, str]
+    ),
+    selected=_shape(
+        candidate=str,
+        objective=str,
+        value=float,
+        corrected=float,
+        q=float,
+        q_corrected=float,
+    ),
     cost=_shape(calls=int, prompt_tokens=int, completion_tokens=int),
     criteria_from=dict[str, list[_shape(row=str, text=str)]],  # type: ignore[misc]
     lineage=list[_shape(judge=str, created=str, labels=str, rows=int)],  # type: ignore[misc]
@@ -145,7 +177,9 @@ class Program(Part):
     def method(self) -> type[Method]:
         """Raises ArtifactError."""
         if self.kind not in methods:
-            raise ArtifactError(f"unknown kind of judge {self.kind[:80]!r}; known: {', '.join(methods.names())}")
+            raise ArtifactError(
+                f"unknown kind of judge {self.kind[:80]!r}; known: {', '.join(methods.names())}"
+            )
         kind: type[Method] = methods.get(self.kind)
         return kind
 
@@ -166,7 +200,9 @@ class SavedMethod(Part):
         kind = self.program.method()
         fits = _fitted_model(kind)
         if unknown := sorted(set(self.fitted) - set(fits.model_fields)):
-            raise ArtifactError(f"unknown key {unknown[0][:80]!r}: a {kind.kind} judge takes no {unknown[0][:80]}")
+            raise ArtifactError(
+                f"unknown key {unknown[0][:80]!r}: a {kind.kind} judge takes no {unknown[0][:80]}"
+            )
         checked(fits, self.fitted)
         return self
 
@@ -179,17 +215,23 @@ class SavedMethod(Part):
         """A method of these options, with what was fitted and without demonstrations. Raises ArtifactError."""
         kind, options = self.program.method(), self.program.options
         if unknown := set(options) - set(kind().saved_options()):
-            raise ArtifactError(f"unknown option {sorted(unknown)[0][:80]!r} for {self.program.kind}")
+            raise ArtifactError(
+                f"unknown option {sorted(unknown)[0][:80]!r} for {self.program.kind}"
+            )
         checked(kind.Options, options)
         try:
             method = kind(**options, task=self.task, criteria=self.criteria)
-            fitted = checked(_fitted_model(kind), self.fitted).model_dump(mode="json", exclude_none=True)
+            fitted = checked(_fitted_model(kind), self.fitted).model_dump(
+                mode="json", exclude_none=True
+            )
             if isinstance(method, Learns):
                 for name, data in fitted.items():
                     method.load_fitted(name, data)
             check_listed(models_of(method))
         except (JudgesmithError, TypeError, ValueError, OverflowError) as error:
-            raise ArtifactError(f"the file's options do not fit: {_first_problem(error)}") from None
+            raise ArtifactError(
+                f"the file's options do not fit: {_first_problem(error)}"
+            ) from None
         return method
 
     def built(self) -> Method:
@@ -197,8 +239,13 @@ class SavedMethod(Part):
         method = self.plain()
         steps = predictors(method)
         for name, predictor in steps.items():
-            if self.signatures.get(name) != signature_hash(predictor.signature) or name not in self.state:
-                raise ArtifactError(f"{name} was compiled for other prompt fields; compile again with this version")
+            if (
+                self.signatures.get(name) != signature_hash(predictor.signature)
+                or name not in self.state
+            ):
+                raise ArtifactError(
+                    f"{name} was compiled for other prompt fields; compile again with this version"
+                )
         if extra := (set(self.state) | set(self.signatures)) - set(steps):
             raise ArtifactError(f"unknown predictor {sorted(extra)[0][:80]!r}")
         for name, predictor in steps.items():
@@ -265,18 +312,24 @@ class Artifact(Scoring, SavedMethod):
 
 
 def predictors(method: Method) -> dict[str, JudgePredict]:
-    return {name: p for name, p in method.named_predictors() if isinstance(p, JudgePredict)}
+    return {
+        name: p for name, p in method.named_predictors() if isinstance(p, JudgePredict)
+    }
 
 
 def to_dict(judge: Held) -> dict[str, Any]:
     """A judge as plain JSON values, in the file's order. Raises ArtifactError for what the file may not hold."""
     check_listed(models_of(judge.method))
     try:
-        data = _dump(judge) | {"metadata": {"dependency_versions": get_dependency_versions()}}
+        data = _dump(judge) | {
+            "metadata": {"dependency_versions": get_dependency_versions()}
+        }
         json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
         Artifact.of(data)
     except (JudgesmithError, ValueError, TypeError, RecursionError) as error:
-        raise ArtifactError(f"this judge cannot be saved: {_first_problem(error)}") from None
+        raise ArtifactError(
+            f"this judge cannot be saved: {_first_problem(error)}"
+        ) from None
     if problem := _too_much(data):
         raise ArtifactError(f"this judge cannot be saved: its provenance {problem}")
     return data
@@ -284,7 +337,10 @@ def to_dict(judge: Held) -> dict[str, Any]:
 
 def _dump(judge: Held) -> dict[str, Any]:
     lm = judge.own_lm
-    model = lm and {"model": recorded(lm.name), "sampling": to_jsonable_python(lm.sampling)}
+    model = lm and {
+        "model": recorded(lm.name),
+        "sampling": to_jsonable_python(lm.sampling),
+    }
     made_of = method_of(judge)
     return {
         "format": FORMAT,
@@ -297,14 +353,23 @@ def _dump(judge: Held) -> dict[str, Any]:
 
 
 def scoring(judge: Held) -> dict[str, Any]:
-    values = {name: to_jsonable_python(getattr(judge.outcome, name)) for name in Scoring.model_fields}
-    return {name: v for name, v in values.items() if v is not None or Scoring.model_fields[name].is_required()}
+    values = {
+        name: to_jsonable_python(getattr(judge.outcome, name))
+        for name in Scoring.model_fields
+    }
+    return {
+        name: v
+        for name, v in values.items()
+        if v is not None or Scoring.model_fields[name].is_required()
+    }
 
 
 def method_of(judge: Held) -> dict[str, Any]:
     """A judge's method as `SavedMethod` reads it."""
     if "forward" in vars(judge):
-        raise ArtifactError("its `forward` was replaced (KNNFewShot does so), which a file cannot hold")
+        raise ArtifactError(
+            "its `forward` was replaced (KNNFewShot does so), which a file cannot hold"
+        )
     method = judge.method
     settle_demos(method, judge.outcome.scale)
     steps, left_out = predictors(method), method.options.left_out()
@@ -316,18 +381,24 @@ def method_of(judge: Held) -> dict[str, Any]:
     return {
         "program": {
             "kind": method.kind,
-            "options": {n: v for n, v in method.saved_options().items() if n not in left_out},
+            "options": {
+                n: v for n, v in method.saved_options().items() if n not in left_out
+            },
         },
         "task": method.knowledge.description,
         "criteria": to_jsonable_python(method.knowledge.criteria),
         **fitted_of(method),
         "signatures": {name: signature_hash(p.signature) for name, p in steps.items()},
-        "state": {name: saved_predictor(p.signature, p.demos) for name, p in steps.items()},
+        "state": {
+            name: saved_predictor(p.signature, p.demos) for name, p in steps.items()
+        },
     }
 
 
 def dumps(judge: Held) -> str:
-    return json.dumps(to_dict(judge), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps(to_dict(judge), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    )
 
 
 def fingerprint(judge: Held) -> str:
@@ -354,7 +425,11 @@ def digest(data: Any) -> str:
 
 
 def _identity(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in data.items() if name not in ("provenance", "metadata")}
+    return {
+        name: value
+        for name, value in data.items()
+        if name not in ("provenance", "metadata")
+    }
 
 
 def save(judge: Held, path: str | Path) -> None:
@@ -369,7 +444,9 @@ def save(judge: Held, path: str | Path) -> None:
     try:
         write_whole(Path(path), text)
     except OSError as error:
-        raise ArtifactError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise ArtifactError(
+            f"{path} cannot be written: {error.strerror or error}"
+        ) from None
 
 
 def refuse_unsavable(judge: Held) -> None:
@@ -380,7 +457,9 @@ def refuse_unsavable(judge: Held) -> None:
         size = len(json.dumps(data, allow_nan=False, ensure_ascii=False).encode())
         Artifact.of(data)
     except (JudgesmithError, ValueError, TypeError, RecursionError) as error:
-        raise ArtifactError(f"the compiled judge could not be saved: {_first_problem(error)}") from None
+        raise ArtifactError(
+            f"the compiled judge could not be saved: {_first_problem(error)}"
+        ) from None
     if size > LARGEST:
         raise ArtifactError(
             f"the compiled judge could not be saved: with marks of all its rows it would have {size:,} bytes and more, "
@@ -419,17 +498,25 @@ def _remains(judge: Held) -> dict[str, Any]:
     pieces: dict[str, Callable[[], Any]] = {
         "kind": lambda: method.kind,
         "options": method.saved_options,
-        "knowledge": lambda: {"task": method.knowledge.description, "criteria": method.knowledge.criteria},
+        "knowledge": lambda: {
+            "task": method.knowledge.description,
+            "criteria": method.knowledge.criteria,
+        },
         "scoring": lambda: scoring(judge),
         "fitted": lambda: fitted_of(method),
-        "state": lambda: {name: saved_predictor(p.signature, p.demos) for name, p in predictors(method).items()},
+        "state": lambda: {
+            name: saved_predictor(p.signature, p.demos)
+            for name, p in predictors(method).items()
+        },
         "provenance": lambda: judge.provenance,
         "report": lambda: judge.report and judge.report.to_dict(),
     }
     remains: dict[str, Any] = {}
     for name, piece in pieces.items():
         try:
-            remains[name] = to_jsonable_python(piece(), inf_nan_mode="null", serialize_unknown=True)
+            remains[name] = to_jsonable_python(
+                piece(), inf_nan_mode="null", serialize_unknown=True
+            )
         except Exception as error:  # one piece that cannot be written leaves the others
             remains[name] = f"not kept: {_first_problem(error)}"
     return remains
@@ -469,7 +556,12 @@ def _too_much(data: Any) -> str | None:
         if count > MOST_VALUES:
             return f"holds more than {MOST_VALUES:,} values"
         inner = (part.values() if isinstance(part, dict) else part for part in level)
-        level = [value for values in inner for value in values if isinstance(value, dict | list | tuple)]
+        level = [
+            value
+            for values in inner
+            for value in values
+            if isinstance(value, dict | list | tuple)
+        ]
         if not level:
             return None
     return f"is nested deeper than {DEEPEST} levels"
@@ -484,7 +576,9 @@ def _content(path: Path) -> str:
         if not stat.S_ISREG(about.st_mode):
             raise ValueError("it is not a regular file")
         if about.st_size > LARGEST:
-            raise ArtifactError(f"{path.name}: {about.st_size:,} bytes; a judge has at most {LARGEST:,}")
+            raise ArtifactError(
+                f"{path.name}: {about.st_size:,} bytes; a judge has at most {LARGEST:,}"
+            )
         with os.fdopen(number, "rb", closefd=False) as file:
             content = file.read(LARGEST + 1)
     finally:
@@ -515,13 +609,19 @@ def _read(path: Path) -> Artifact:
             parse_constant=_refuse_constant,
             object_pairs_hook=_unique,
         )
-        json.dumps(data, ensure_ascii=False).encode()  # refuses half a surrogate pair, which could not be saved again
+        json.dumps(
+            data, ensure_ascii=False
+        ).encode()  # refuses half a surrogate pair, which could not be saved again
         if problem := _too_much(data):
             raise ValueError(f"it {problem}")
     except FileNotFoundError:
-        raise ArtifactError(f"{path}: no such file; `judgesmith compile LABELS -o {path.name}` makes one") from None
+        raise ArtifactError(
+            f"{path}: no such file; `judgesmith compile LABELS -o {path.name}` makes one"
+        ) from None
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise ArtifactError(f"{path.name} is not a judge: {_first_problem(error)}") from None
+        raise ArtifactError(
+            f"{path.name} is not a judge: {_first_problem(error)}"
+        ) from None
     if not isinstance(data, dict) or "format" not in data:
         raise ArtifactError(f'{path.name} is not a judge: it has no "format"')
     if data["format"] != FORMAT:
@@ -550,7 +650,12 @@ def settings(judge: Held) -> dict[str, Any]:
     """A judge's options, scale and what was fitted, as JSON values."""
     method = judge.method
     program = {"kind": method.kind, "options": method.saved_options()}
-    return {"format": FORMAT, "program": program, **scoring(judge), "fitted": fitted_of(method)}
+    return {
+        "format": FORMAT,
+        "program": program,
+        **scoring(judge),
+        "fitted": fitted_of(method),
+    }
 
 
 def with_settings(method: Method, state: Mapping[str, Any]) -> tuple[Method, Outcome]:
@@ -561,17 +666,31 @@ def with_settings(method: Method, state: Mapping[str, Any]) -> tuple[Method, Out
     except ArtifactError as error:
         raise ArtifactError(f"this is not a state of a judge: {error}") from None
     if data.program.kind != method.kind:
-        raise ArtifactError(f"the state is that of a {data.program.kind[:80]} judge, and this is a {method.kind} judge")
+        raise ArtifactError(
+            f"the state is that of a {data.program.kind[:80]} judge, and this is a {method.kind} judge"
+        )
     known = method.knowledge
     empty: dict[str, Any] = {"signatures": {}, "state": {}}
-    held = SavedMethod(program=data.program, task=known.description, criteria=[], **empty, **data.fitted)
+    held = SavedMethod(
+        program=data.program,
+        task=known.description,
+        criteria=[],
+        **empty,
+        **data.fitted,
+    )
     held.criteria.extend(known.criteria)
     new = held.plain()
     steps, own = predictors(new), predictors(method)
     if set(steps) != set(own):
-        asked = {n: value for n, value in new.saved_options().items() if method.saved_options().get(n) != value}
+        asked = {
+            n: value
+            for n, value in new.saved_options().items()
+            if method.saved_options().get(n) != value
+        }
         options = ", ".join(f"{name}={value!r}" for name, value in asked.items())
-        raise ArtifactError(f"the state is of a judge with other steps; make it with {options} and load again")
+        raise ArtifactError(
+            f"the state is of a judge with other steps; make it with {options} and load again"
+        )
     new.adopt(own)
     new.knowledge = known
     return new, data.outcome

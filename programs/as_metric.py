@@ -25,17 +25,39 @@ class JudgeMetric:
     without a score counts, see `as_metric`. Attributes: calls, failures (the reasons).
     """
 
-    def __init__(self, judge: Judge, fields: Mapping[str, str | None], threshold: float | None, failed: Failed) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        fields: Mapping[str, str | None],
+        threshold: float | None,
+        failed: Failed,
+    ) -> None:
         if threshold is not None and not 0 <= threshold <= 1:
-            raise OptionError(f"threshold is {threshold}; it lies between 0 and 1, whatever the judge's scale is")
-        if failed not in ("mean", "raise") and not (isinstance(failed, int | float) and 0 <= failed <= 1):
-            raise OptionError(f"failed is {failed!r}; it is 'mean', 'raise' or a number between 0 and 1")
-        self.judge, self.fields, self.threshold, self.failed = judge, dict(fields), threshold, failed
+            raise OptionError(
+                f"threshold is {threshold}; it lies between 0 and 1, whatever the judge's scale is"
+            )
+        if failed not in ("mean", "raise") and not (
+            isinstance(failed, int | float) and 0 <= failed <= 1
+        ):
+            raise OptionError(
+                f"failed is {failed!r}; it is 'mean', 'raise' or a number between 0 and 1"
+            )
+        self.judge, self.fields, self.threshold, self.failed = (
+            judge,
+            dict(fields),
+            threshold,
+            failed,
+        )
         self.calls, self.failures, self._sum = 0, list[str](), 0.0
         self._lock = threading.Lock()  # dspy.Evaluate calls from several threads
 
     def __call__(
-        self, example: Any, prediction: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None
+        self,
+        example: Any,
+        prediction: Any,
+        trace: Any = None,
+        pred_name: str | None = None,
+        pred_trace: Any = None,
     ) -> Any:
         """See the class. Raises NoScoreError where `failed` says so, OptionError for a field that is not there."""
         verdict = self._verdict(example, prediction)
@@ -44,7 +66,9 @@ class JudgeMetric:
             return dspy.Prediction(score=score, feedback=self._feedback(verdict))
         if trace is None:
             return score
-        if verdict.failure is not None:  # nothing that was not judged becomes a demonstration
+        if (
+            verdict.failure is not None
+        ):  # nothing that was not judged becomes a demonstration
             return False
         if self.threshold is None and verdict.passed is not None:
             return verdict.passed
@@ -62,48 +86,70 @@ class JudgeMetric:
                     f"{missing}. Name its field with as_metric(output=…), or say what such a row counts: failed=0"
                 )
             return Verdict.failed(missing)
-        texts = {role: self._text(role, named, example, prediction) for role, named in self.fields.items()}
+        texts = {
+            role: self._text(role, named, example, prediction)
+            for role, named in self.fields.items()
+        }
         return self.judge.score(**texts)
 
     def _text(self, role: str, name: str | None, example: Any, prediction: Any) -> Any:
         if name is None:
-            inputs = list(example.inputs().keys()) if role == "source" and hasattr(example, "inputs") else []
+            inputs = (
+                list(example.inputs().keys())
+                if role == "source" and hasattr(example, "inputs")
+                else []
+            )
             if len(inputs) > 1:
                 raise OptionError(
                     f"the example has the inputs {', '.join(inputs)}; name one with as_metric(judge, source=…)"
                 )
             return example[inputs[0]] if inputs else None
-        sides = {"output": (prediction,), "context": (prediction, example)}.get(role, (example, prediction))
+        sides = {"output": (prediction,), "context": (prediction, example)}.get(
+            role, (example, prediction)
+        )
         held = next((side for side in sides if name in side.keys()), None)  # noqa: SIM118  # an Example is no dict
         if held is None:
             fields = dict.fromkeys(field for side in sides for field, _ in side.items())
             known = ", ".join(fields)
-            raise OptionError(f"neither example nor prediction has {name!r} for the {role}; there are {known}")
+            raise OptionError(
+                f"neither example nor prediction has {name!r} for the {role}; there are {known}"
+            )
         return held[name]
 
     def _counted(self, verdict: Verdict) -> float:
         with self._lock:
             self.calls += 1
             if verdict.failure is None:
-                score = float(min(1.0, max(0.0, self.judge.scale.to_percent(verdict.score) / 100)))
+                score = float(
+                    min(1.0, max(0.0, self.judge.scale.to_percent(verdict.score) / 100))
+                )
                 self._sum += score
                 return score
             self.failures.append(verdict.failure)
             if self.failed == "raise":
                 raise NoScoreError(verdict.failure)
             scored = self.calls - len(self.failures)
-            return (self._sum / scored if scored else 0.5) if self.failed == "mean" else float(self.failed)
+            return (
+                (self._sum / scored if scored else 0.5)
+                if self.failed == "mean"
+                else float(self.failed)
+            )
 
     def _feedback(self, verdict: Verdict) -> str:
         if verdict.failure is not None:
             return f"The judge gave no score ({verdict.failure}); this says nothing of the output."
-        lines = [f"Score {verdict.score:g} on a scale of {self.judge.scale}.", verdict.explanation]
+        lines = [
+            f"Score {verdict.score:g} on a scale of {self.judge.scale}.",
+            verdict.explanation,
+        ]
         lines += [
             f"{name}: {c.score:g} of 100. {c.explanation}"
             for name, c in verdict.criteria.items()
             if not math.isnan(c.score)
         ]
-        lines += [f"Error: {error.text!r}: {error.explanation}" for error in verdict.errors]
+        lines += [
+            f"Error: {error.text!r}: {error.explanation}" for error in verdict.errors
+        ]
         return "\n".join(line.strip() for line in lines if line.strip())
 
 
@@ -126,5 +172,11 @@ def as_metric(
     neither helps nor harms ("mean"), a number, or an error that DSPy counts as one of its own ("raise"). A prediction
     without the output counts that number, and is an error without one.
     """
-    more = {role: name for role, name in (("context", context), ("reference", reference)) if name}
-    return JudgeMetric(judge, {"source": source, "output": output} | more, threshold, failed)
+    more = {
+        role: name
+        for role, name in (("context", context), ("reference", reference))
+        if name
+    }
+    return JudgeMetric(
+        judge, {"source": source, "output": output} | more, threshold, failed
+    )

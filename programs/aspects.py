@@ -23,14 +23,27 @@ from ..errors import OptionError
 #: The task whose aspects hold for any text.
 GENERAL = "general"
 #: Names of a score that say nothing of what is scored.
-OVERALL = ("overall", "score", "rating", "quality", "label", "human", "human_score", "gold")
+OVERALL = (
+    "overall",
+    "score",
+    "rating",
+    "quality",
+    "label",
+    "human",
+    "human_score",
+    "gold",
+)
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_one_line)]
+Words = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1),
+    AfterValidator(_one_line),
+]
 Entry = TypeVar("Entry", "Aspect", "Task")
 
 
@@ -84,15 +97,21 @@ class AspectLibrary:
     """Tasks with their aspects. Names are found whatever their case, spaces, hyphens or underscores, and by aliases."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
-        self.tasks: Mapping[str, Task] = MappingProxyType({task.name: task for task in tasks})
+        self.tasks: Mapping[str, Task] = MappingProxyType(
+            {task.name: task for task in tasks}
+        )
 
     def task(self, name: str) -> Task:
         """A task by its name or an alias. Raises OptionError with the names that come close."""
         known = _by_name(self.tasks, name)
         # A language pair stands behind the task's name in some data.
-        known = known or _by_name(self.tasks, re.split(r"[\s_:(]", name.strip(), maxsplit=1)[0])
+        known = known or _by_name(
+            self.tasks, re.split(r"[\s_:(]", name.strip(), maxsplit=1)[0]
+        )
         if known is None:
-            raise OptionError(f"there is no task {name!r}; {_near(name, _names(self.tasks), self.tasks)}")
+            raise OptionError(
+                f"there is no task {name!r}; {_near(name, _names(self.tasks), self.tasks)}"
+            )
         return known
 
     def find(self, name: str, task: str | None = None) -> Aspect:
@@ -106,14 +125,22 @@ class AspectLibrary:
             task, name = name.split("/", 1)
         general, hits = self.tasks[GENERAL], self._with(name)
         if task is None:
-            only = next(iter(hits.values())) if len(hits) == 1 else _by_name(general.aspects, name)
+            only = (
+                next(iter(hits.values()))
+                if len(hits) == 1
+                else _by_name(general.aspects, name)
+            )
             if only is not None:
                 return only
             if hits:
                 raise OptionError(
                     f"aspect {name!r} means different things in different tasks; name one of: {', '.join(hits)}"
                 )
-            places, lack, elsewhere = list(self.tasks.values()), "there is no aspect", ""
+            places, lack, elsewhere = (
+                list(self.tasks.values()),
+                "there is no aspect",
+                "",
+            )
         else:
             wanted = self.task(task)
             its = _by_name(wanted.aspects, name) or _by_name(general.aspects, name)
@@ -123,12 +150,18 @@ class AspectLibrary:
             elsewhere = f"other tasks have it: {', '.join(hits)}; " if hits else ""
         near = [alias for place in places for alias in _names(place.aspects)]
         known = dict.fromkeys(aspect for place in places for aspect in place.aspects)
-        raise OptionError(f"{lack} {name!r}; {elsewhere}{_near(name, near, known if task else sorted(known))}")
+        raise OptionError(
+            f"{lack} {name!r}; {elsewhere}{_near(name, near, known if task else sorted(known))}"
+        )
 
     def _with(self, name: str) -> dict[str, Aspect]:
         """TASK/NAME -> aspect, of all tasks that have one of this name."""
         result = (_by_name(task.aspects, name) for task in self.tasks.values())
-        return {f"{aspect.task}/{aspect.name}": aspect for aspect in result if aspect is not None}
+        return {
+            f"{aspect.task}/{aspect.name}": aspect
+            for aspect in result
+            if aspect is not None
+        }
 
 
 @cache
@@ -137,7 +170,9 @@ def aspects() -> AspectLibrary:
     text = files(__package__).joinpath("aspects.yaml").read_text(encoding="utf-8")
     tasks = []
     for name, fields in yaml.safe_load(text)["tasks"].items():
-        inner = {a: Aspect(name=a, task=name, **of) for a, of in fields["aspects"].items()}
+        inner = {
+            a: Aspect(name=a, task=name, **of) for a, of in fields["aspects"].items()
+        }
         tasks.append(Task(name=name, **{**fields, "aspects": inner}))
     return AspectLibrary(tasks)
 
@@ -160,8 +195,12 @@ def _plain(name: str) -> str:
 
 def _by_name(entries: Mapping[str, Entry], name: str) -> Entry | None:
     wanted = _plain(name)
-    found = next((entry for key, entry in entries.items() if _plain(key) == wanted), None)
-    return found or next((e for e in entries.values() if wanted in map(_plain, e.aliases)), None)
+    found = next(
+        (entry for key, entry in entries.items() if _plain(key) == wanted), None
+    )
+    return found or next(
+        (e for e in entries.values() if wanted in map(_plain, e.aliases)), None
+    )
 
 
 def _names(entries: Mapping[str, Aspect] | Mapping[str, Task]) -> list[str]:
@@ -170,7 +209,10 @@ def _names(entries: Mapping[str, Aspect] | Mapping[str, Task]) -> list[str]:
 
 def _near(name: str, among: Iterable[str], known: Iterable[str]) -> str:
     plain = {_plain(one): one for one in reversed(list(among))}
-    close = [plain[one] for one in difflib.get_close_matches(_plain(name), plain, n=3, cutoff=0.6)]
+    close = [
+        plain[one]
+        for one in difflib.get_close_matches(_plain(name), plain, n=3, cutoff=0.6)
+    ]
     meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
     every = list(known)
     if len(every) > _SHOWN:

@@ -15,7 +15,11 @@ def write_whole(path: Path, content: str | bytes) -> None:
     A text is written as UTF-8, lone surrogates as their escapes (`\\ud800`). An old file keeps its permissions, a link
     its target; what is not a regular file (a pipe, a device) is written to. Raises OSError; `path` is then as it was.
     """
-    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    data = (
+        content.encode("utf-8", "backslashreplace")
+        if isinstance(content, str)
+        else content
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():
         path.write_bytes(data)

@@ -89,14 +89,18 @@ def passes_of(method: Any, item: Item) -> Passes:
 def answering(method: Any, own: str) -> tuple[str, ...]:
     """Return the names of the models that answer a method's calls, the judge's own first."""
     read = method.reads() if isinstance(method, ReadsRows) else ()
-    return tuple(dict.fromkeys([own, *(name for name in models_of(method) if name not in read)]))
+    return tuple(
+        dict.fromkeys([own, *(name for name in models_of(method) if name not in read)])
+    )
 
 
 @runtime_checkable
 class RanksDocuments(Protocol):
     """A method that ranks the outputs of a document: a score depends on the other outputs."""
 
-    async def rank(self, items: Sequence[Item], lm: LanguageModel, slots: asyncio.Semaphore) -> list[Verdict]:
+    async def rank(
+        self, items: Sequence[Item], lm: LanguageModel, slots: asyncio.Semaphore
+    ) -> list[Verdict]:
         """Return verdicts on the outputs of one document. slots: comparisons under way at once."""
 
 
@@ -193,7 +197,10 @@ class Choice:
 
     def open(self, made: Mapping[str, Any]) -> bool:
         """Whether there is something to choose after these choices."""
-        return all(name not in made or made[name] in values for name, values in self.when.items())
+        return all(
+            name not in made or made[name] in values
+            for name, values in self.when.items()
+        )
 
 
 @runtime_checkable

@@ -39,7 +39,9 @@ class JudgeSettings(Parameter):  # type: ignore[misc]
         return artifact.settings(self.judge)
 
     def load_state(self, state: Mapping[str, Any]) -> JudgeSettings:
-        self.judge.method, self.judge.outcome = artifact.with_settings(self.judge.method, state)
+        self.judge.method, self.judge.outcome = artifact.with_settings(
+            self.judge.method, state
+        )
         return self
 
 
@@ -56,7 +58,9 @@ class DSPyJudge(Quiet):
     ) -> None:
         super().__init__()
         if not isinstance(method, Method):
-            raise OptionError(f"a judge is made of a method, such as js.ActiveCritic(); got a {type(method).__name__}")
+            raise OptionError(
+                f"a judge is made of a method, such as js.ActiveCritic(); got a {type(method).__name__}"
+            )
         outcome = outcome or Outcome()
         self.method = method
         self.outcome = outcome if scale is None else replace(outcome, scale=scale)
@@ -82,7 +86,9 @@ class DSPyJudge(Quiet):
         [0, 100]), explanation, criteria (name -> float in [0, 100]), errors, failure. group: demonstrations of it are
         kept out of the prompt. Raises ModelError when the model cannot be used at all.
         """
-        return engine.run(self.aforward(source, output, context, reference, group=group, **row))
+        return engine.run(
+            self.aforward(source, output, context, reference, group=group, **row)
+        )
 
     async def aforward(
         self,
@@ -99,9 +105,17 @@ class DSPyJudge(Quiet):
     ) -> dspy.Prediction:
         """`forward` for asynchronous callers. group: rows of it are kept out of the prompt. columns: numbers that the
         method weighs. row: the texts under other names that `judgesmith.rows` knows, and what else the row has."""
-        item = Item(output or "", source or "", context, reference, group, columns or {})
+        item = Item(
+            output or "", source or "", context, reference, group, columns or {}
+        )
         if row:
-            texts = {"output": output, "source": source, "context": context, "reference": reference, "group": group}
+            texts = {
+                "output": output,
+                "source": source,
+                "context": context,
+                "reference": reference,
+                "group": group,
+            }
             item = Item.of({name: text for name, text in texts.items() if text} | row)
         verdict = await engine.on_loop(self.judged(item, lm, explain=explain))
         return as_prediction(verdict)
@@ -110,7 +124,9 @@ class DSPyJudge(Quiet):
         """DSPy's, in the order in which a state is written and read: criteria before the weights that speak of them,
         and demonstrations after the scale that human ratings in them are on."""
         places = {"method.knowledge": 0, "settled": 1}
-        return sorted(super().named_parameters(), key=lambda pair: places.get(pair[0], 2))
+        return sorted(
+            super().named_parameters(), key=lambda pair: places.get(pair[0], 2)
+        )
 
     def set_lm(self, lm: str | LanguageModel | Any) -> None:
         """Use another model, a name or what `language_model` takes, for every step. Raises ModelError."""
@@ -124,21 +140,33 @@ class DSPyJudge(Quiet):
         own = self._chosen_lm
         return own.dspy if isinstance(own, LanguageModel) else own
 
-    def save(self, path: str | Path, save_program: bool = False, modules_to_serialize: Any = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        save_program: bool = False,
+        modules_to_serialize: Any = None,
+    ) -> None:
         """Write the judge as one JSON file (see `programs.artifact`), atomically. Raises ArtifactError for the forms of
         DSPy's that hold pickled code."""
         _refuse_pickle(path, save_program)
         artifact.save(self, path)
         self._located(path)
 
-    def load(self, path: str | Path, allow_pickle: bool = False, allow_unsafe_lm_state: bool = False) -> None:
+    def load(
+        self,
+        path: str | Path,
+        allow_pickle: bool = False,
+        allow_unsafe_lm_state: bool = False,
+    ) -> None:
         """Become the judge that a file holds; `js.load` makes a new one. The judge's own model stays; one that has none
         where DSPy has none either gets the file's. Raises ArtifactError for another kind of judge, and for pickles."""
         _refuse_pickle(path, allow_pickle)
         self._become(artifact.read(path), Path(path).name)
         self._located(path)
 
-    def load_state(self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False) -> None:
+    def load_state(
+        self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False
+    ) -> None:
         """DSPy's form of `load`: the state of a judge, or the content of its file. Raises ArtifactError."""
         if "format" in state:
             self._become(artifact.Artifact.of(state), "the state")
@@ -148,12 +176,22 @@ class DSPyJudge(Quiet):
     def _become(self, read: artifact.Artifact, where: str) -> None:
         method = read.built()
         if type(method) is not type(self.method):
-            raise ArtifactError(f"{where} holds a {method.kind} judge; js.load(path) makes one of it")
+            raise ArtifactError(
+                f"{where} holds a {method.kind} judge; js.load(path) makes one of it"
+            )
         if self.own_lm is None and self.get_lm() is None and dspy.settings.lm is None:
             named = artifact.model_of(read)
-            self.own_lm = None if named is None else language_model(named, sampling=artifact.sampling_of(read))
+            self.own_lm = (
+                None
+                if named is None
+                else language_model(named, sampling=artifact.sampling_of(read))
+            )
         artifact.connect(method, None)
-        self.method, self.outcome, self.provenance = method, read.outcome, read.provenance
+        self.method, self.outcome, self.provenance = (
+            method,
+            read.outcome,
+            read.provenance,
+        )
 
     def _located(self, path: str | Path) -> None:
         if isinstance(self.method, HasFiles):
@@ -161,7 +199,9 @@ class DSPyJudge(Quiet):
 
     # -- for its own use and the product's
 
-    async def judged(self, item: Item, lm: LanguageModel | None, *, explain: bool = False) -> Verdict:
+    async def judged(
+        self, item: Item, lm: LanguageModel | None, *, explain: bool = False
+    ) -> Verdict:
         """Judge a row, on the engine's loop, without DSPy's callbacks and history of the judge itself."""
         method, outcome = self.method, self.outcome
         if ranks_documents(method):
@@ -174,7 +214,9 @@ class DSPyJudge(Quiet):
             await method.prepare(lm)
         verdict, safe = await pipeline.judge_row(method, outcome, item, lm)
         if explain or self.explains:
-            return await pipeline.explained(method, outcome, safe, verdict, lm, self.judges_aspect)
+            return await pipeline.explained(
+                method, outcome, safe, verdict, lm, self.judges_aspect
+            )
         return verdict
 
     @property
@@ -185,7 +227,10 @@ class DSPyJudge(Quiet):
 
     @property
     def _chosen_lm(self) -> Any:
-        return next((p.lm for p in self.predictors() if p.lm is not None), None) or self.own_lm
+        return (
+            next((p.lm for p in self.predictors() if p.lm is not None), None)
+            or self.own_lm
+        )
 
     @property
     def judges_aspect(self) -> str:

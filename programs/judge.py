@@ -7,7 +7,14 @@ between a row and its verdict is `pipeline`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, final
@@ -51,7 +58,13 @@ class Judge(DSPyJudge):
     # -- one output
 
     def score(
-        self, source: Any = "", output: Any = None, *, context: Any = None, reference: Any = None, **columns: Any
+        self,
+        source: Any = "",
+        output: Any = None,
+        *,
+        context: Any = None,
+        reference: Any = None,
+        **columns: Any,
     ) -> Verdict:
         """Judge one output: `judge.score(source, output)`, or `judge.score(output=…)` where there is no source.
 
@@ -61,14 +74,26 @@ class Judge(DSPyJudge):
         Returns: a verdict. A failed call is no error: the verdict's score is NaN and `failure` says why. Raises
         ModelError when the model cannot be used at all.
         """
-        return engine.run(self.verdict(self._item("score", source, output, context, reference, columns)))
+        return engine.run(
+            self.verdict(
+                self._item("score", source, output, context, reference, columns)
+            )
+        )
 
     async def ascore(
-        self, source: Any = "", output: Any = None, *, context: Any = None, reference: Any = None, **columns: Any
+        self,
+        source: Any = "",
+        output: Any = None,
+        *,
+        context: Any = None,
+        reference: Any = None,
+        **columns: Any,
     ) -> Verdict:
         """`score` for asynchronous callers: `verdict = await judge.ascore(source, output)`, from any event loop of any
         thread, beside synchronous calls."""
-        return await self.verdict(self._item("ascore", source, output, context, reference, columns))
+        return await self.verdict(
+            self._item("ascore", source, output, context, reference, columns)
+        )
 
     def passed(self, source: Any = "", output: Any = None, **more: Any) -> bool:
         """Return whether an output passes, by a judge that was compiled from pass and fail. more: as in `score`.
@@ -85,17 +110,33 @@ class Judge(DSPyJudge):
             raise NoScoreError(verdict.failure or "there is no score")
         return verdict.passed
 
-    def prefer(self, source: Any = "", *, a: Any, b: Any, context: Any = None, reference: Any = None) -> Preference:
+    def prefer(
+        self,
+        source: Any = "",
+        *,
+        a: Any,
+        b: Any,
+        context: Any = None,
+        reference: Any = None,
+    ) -> Preference:
         """Return how likely people would prefer output a or b, by a judge that was compiled from preferences, from the
         lead of one score over the other: `judge.prefer(source, a="…", b="…").winner` is "a", "b" or "tie".
 
         Returns: `Preference`; the probabilities of a, of a tie and of b sum to 1, and are NaN where an output has no
         score. Raises OptionError for judges that were not compiled from preferences.
         """
-        return engine.run(self.aprefer(source, a=a, b=b, context=context, reference=reference))
+        return engine.run(
+            self.aprefer(source, a=a, b=b, context=context, reference=reference)
+        )
 
     async def aprefer(
-        self, source: Any = "", *, a: Any, b: Any, context: Any = None, reference: Any = None
+        self,
+        source: Any = "",
+        *,
+        a: Any,
+        b: Any,
+        context: Any = None,
+        reference: Any = None,
     ) -> Preference:
         """`prefer` for asynchronous callers."""
         preference = self.outcome.preference
@@ -103,8 +144,13 @@ class Judge(DSPyJudge):
             raise OptionError(
                 "this judge was not compiled from preferences, so chances are not known; score both outputs"
             )
-        both = [self._item("prefer", source, output, context, reference, {}) for output in (a, b)]
-        first, second = [verdict async for verdict in self.ascore_many(both, progress=False)]
+        both = [
+            self._item("prefer", source, output, context, reference, {})
+            for output in (a, b)
+        ]
+        first, second = [
+            verdict async for verdict in self.ascore_many(both, progress=False)
+        ]
         return preference.preferred(first, second)
 
     # -- many outputs
@@ -128,13 +174,22 @@ class Judge(DSPyJudge):
         lm = self.lm
         engine.run(self.method.prepare(lm))
         if isinstance(self.method, RanksDocuments):
-            yield from ranked(self.method, self.outcome, rows, lm, concurrency=concurrency, progress=progress)
+            yield from ranked(
+                self.method,
+                self.outcome,
+                rows,
+                lm,
+                concurrency=concurrency,
+                progress=progress,
+            )
             return
 
         async def one(row: Any) -> Verdict:
             return await self.verdict(Item.of(row), lm)
 
-        verdicts = engine.ordered_map(one, rows, in_flight=concurrency or pipeline.rows_at_once(self.method, lm))
+        verdicts = engine.ordered_map(
+            one, rows, in_flight=concurrency or pipeline.rows_at_once(self.method, lm)
+        )
         with counting(progress, "judging", rows) as finished:
             for done, verdict in enumerate(verdicts, start=1):
                 yield verdict
@@ -151,7 +206,11 @@ class Judge(DSPyJudge):
         The rows may come asynchronously."""
         rows = rows if isinstance(rows, AsyncIterable) else rows_of(rows)
         if isinstance(self.method, RanksDocuments):
-            every = [row async for row in rows] if isinstance(rows, AsyncIterable) else list(rows)
+            every = (
+                [row async for row in rows]
+                if isinstance(rows, AsyncIterable)
+                else list(rows)
+            )
             judged = self.score_many(every, concurrency=concurrency, progress=progress)
             for verdict in await asyncio.to_thread(list, judged):
                 yield verdict
@@ -162,7 +221,9 @@ class Judge(DSPyJudge):
         async def one(row: Any) -> Verdict:
             return await self.verdict(Item.of(row), lm)
 
-        stream = engine.aordered_map(one, rows, in_flight=concurrency or pipeline.rows_at_once(self.method, lm))
+        stream = engine.aordered_map(
+            one, rows, in_flight=concurrency or pipeline.rows_at_once(self.method, lm)
+        )
         with counting(progress, "judging", rows) as finished:
             async with aclosing(stream) as verdicts:
                 done = 0
@@ -170,24 +231,48 @@ class Judge(DSPyJudge):
                     yield verdict
                     finished(done := done + 1)
 
-    async def verdict(self, item: Item, lm: LanguageModel | None = None, *, explain: bool = False) -> Verdict:
+    async def verdict(
+        self, item: Item, lm: LanguageModel | None = None, *, explain: bool = False
+    ) -> Verdict:
         """Judge a row that is an `Item` already. lm: a model that the method was prepared for; by default the judge's
         own. explain: with what the model writes of why, as `explains`."""
         if not heard(self):
             return await engine.on_loop(self.judged(item, lm, explain=explain))
-        texts = {"source": item.source, "context": item.context, "reference": item.reference, "group": item.group}
+        texts = {
+            "source": item.source,
+            "context": item.context,
+            "reference": item.reference,
+            "group": item.group,
+        }
         columns = pipeline.numbers_of(self.method, item.columns)
-        prediction = await self.acall(output=item.output, **texts, lm=lm, columns=columns, explain=explain)
+        prediction = await self.acall(
+            output=item.output, **texts, lm=lm, columns=columns, explain=explain
+        )
         return value_of(prediction, Verdict)
 
     def _item(
-        self, caller: str, source: Any, output: Any, context: Any, reference: Any, columns: Mapping[str, Any]
+        self,
+        caller: str,
+        source: Any,
+        output: Any,
+        context: Any,
+        reference: Any,
+        columns: Mapping[str, Any],
     ) -> Item:
         if output is None:
             raise TypeError(f"{caller}() needs output=…, the text to be judged")
         if unknown := set(columns) - {column.name for column in self.method.columns()}:
-            raise TypeError(f"{caller}() got an unexpected keyword argument {min(unknown)!r}")
-        item = Item.of({"output": output, "source": source, "context": context, "reference": reference})
+            raise TypeError(
+                f"{caller}() got an unexpected keyword argument {min(unknown)!r}"
+            )
+        item = Item.of(
+            {
+                "output": output,
+                "source": source,
+                "context": context,
+                "reference": reference,
+            }
+        )
         return replace(item, columns=columns)
 
     # -- its parts
@@ -201,7 +286,9 @@ class Judge(DSPyJudge):
     def stated_agreement(self) -> str:
         """The signature of its agreement on held-out rows, "" where it was not compiled. From a file, perhaps."""
         heldout = self.provenance.get("heldout")
-        return str(heldout.get("signature") or "") if isinstance(heldout, Mapping) else ""
+        return (
+            str(heldout.get("signature") or "") if isinstance(heldout, Mapping) else ""
+        )
 
     @property
     def whole_documents(self) -> bool:
@@ -249,11 +336,25 @@ class Judge(DSPyJudge):
     def _repr_html_(self) -> str:
         """For notebooks. Nothing that a file or a model says is markup."""
         knowledge = self.method.knowledge
-        rows: list[tuple[str, Any]] = [("judge", self.method.kind), ("scale", self.scale)]
+        rows: list[tuple[str, Any]] = [
+            ("judge", self.method.kind),
+            ("scale", self.scale),
+        ]
         rows += [("model", self._model_name() or "none yet")]
-        rows += [("held-out agreement", agreed)] if (agreed := self.stated_agreement) else []
-        rows += [("task", shortened(knowledge.description, 300))] if knowledge.description else []
-        rows += [(f"criterion: {one.name}", shortened(one.definition, 300)) for one in knowledge.criteria]
+        rows += (
+            [("held-out agreement", agreed)]
+            if (agreed := self.stated_agreement)
+            else []
+        )
+        rows += (
+            [("task", shortened(knowledge.description, 300))]
+            if knowledge.description
+            else []
+        )
+        rows += [
+            (f"criterion: {one.name}", shortened(one.definition, 300))
+            for one in knowledge.criteria
+        ]
         rows += list(self.method.facts().items())
         return facts(rows)
 

@@ -37,11 +37,15 @@ def load(
     if api_base is not None:
         connection = replace(connection or Connection(), api_base=api_base)
     read = artifact.read(path)
-    judge = build(read)  # all of the file is checked before a model is looked up, fetched or started
+    judge = build(
+        read
+    )  # all of the file is checked before a model is looked up, fetched or started
     if lm is None:
         lm = artifact.model_of(read, connection)
     if lm is not None:
-        judge.own_lm = language_model(lm, sampling=artifact.sampling_of(read), connection=connection)
+        judge.own_lm = language_model(
+            lm, sampling=artifact.sampling_of(read), connection=connection
+        )
     artifact.connect(judge.method, connection)
     if isinstance(judge.method, HasFiles):
         judge.method.located(Path(path))
@@ -51,5 +55,9 @@ def load(
 def about_judge(judge: Judge) -> dict[str, str]:
     """Return what a tool that keeps a verdict is given with it: the judge's fingerprint, its model and scale, and the
     agreement with people that its file states."""
-    known = {"judge": artifact.fingerprint(judge), "model": judge.lm.name, "scale": str(judge.scale)}
+    known = {
+        "judge": artifact.fingerprint(judge),
+        "model": judge.lm.name,
+        "scale": str(judge.scale),
+    }
     return known | ({"agreement": agreed} if (agreed := judge.stated_agreement) else {})

@@ -69,10 +69,14 @@ class Method(Quiet):
 
     options: Any  # a subclass names its own `Options`
 
-    def __init__(self, *, task: str = "", criteria: Sequence[Criterion] = (), **options: Any) -> None:
+    def __init__(
+        self, *, task: str = "", criteria: Sequence[Criterion] = (), **options: Any
+    ) -> None:
         super().__init__()
         name = type(self).__name__
-        if others := {"lm", "scale"} & set(options) - set(type(self).Options.model_fields):
+        if others := {"lm", "scale"} & set(options) - set(
+            type(self).Options.model_fields
+        ):
             given = ", ".join(f"{one}=…" for one in sorted(others))
             raise OptionError(
                 f"{name} is a method of judging; a judge has a model and a scale: Judge({name}(…), {given})"
@@ -117,7 +121,12 @@ class Method(Quiet):
         """Return the messages of each predictor for the row under judgement. By default the first call that `judge`
         makes is recorded; a method that makes several overrides this to show them all."""
         recorder = _Recorder()
-        lm = LanguageModel("recorded/model", recorder, identity="", connection=Connection(cache=False, attempts=1))
+        lm = LanguageModel(
+            "recorded/model",
+            recorder,
+            identity="",
+            connection=Connection(cache=False, attempts=1),
+        )
         lm.assume(Capabilities())
 
         async def ask() -> None:
@@ -125,7 +134,11 @@ class Method(Quiet):
                 await self.without_own_document(item).judge(item, lm)
 
         engine.run(ask())
-        return {"first call": list(recorder.requests[0].messages)} if recorder.requests else {}
+        return (
+            {"first call": list(recorder.requests[0].messages)}
+            if recorder.requests
+            else {}
+        )
 
     def taught(self) -> list[JudgePredict]:
         """Return the predictors that demonstrations are for."""
@@ -168,8 +181,13 @@ class Method(Quiet):
 
     def choose(self, **options: Any) -> None:
         """Change options, all at once, with the checks of the constructor; its steps follow. Raises OptionError."""
-        now = {name: getattr(self.options, name) for name in type(self).Options.model_fields}
-        wanted = parts.read_options(type(self).Options, now | options, type(self).__name__)
+        now = {
+            name: getattr(self.options, name)
+            for name in type(self).Options.model_fields
+        }
+        wanted = parts.read_options(
+            type(self).Options, now | options, type(self).__name__
+        )
         if wanted == self.options:
             return
         self.options = wanted
@@ -210,13 +228,17 @@ class Method(Quiet):
         library_aspect: which aspect of the library is judged. criteria, task: the user's own words. Raises OptionError
         for what this method does not take.
         """
-        return cls.in_words(options, Words(labels_aspect, library_aspect, tuple(criteria), task))
+        return cls.in_words(
+            options, Words(labels_aspect, library_aspect, tuple(criteria), task)
+        )
 
     @classmethod
     def in_words(cls, options: Mapping[str, Any], words: Words) -> Self:
         """`from_options`, for a method that takes other words. Raises OptionError."""
         if words.library_aspect:
-            raise OptionError(f"--as is for methods that judge one aspect of the library; {cls.kind} takes --criteria")
+            raise OptionError(
+                f"--as is for methods that judge one aspect of the library; {cls.kind} takes --criteria"
+            )
         parts.read_options(cls.Options, options, f"--method {cls.kind}")
         return cls(task=words.task, criteria=words.criteria, **options)
 
@@ -233,7 +255,9 @@ class Method(Quiet):
             *path, last = name.split(".")
             setattr(reduce(getattr, path, self), last, other)
 
-    def without_own_document(self, item: Item, predictors: Sequence[Any] | None = None) -> Self:
+    def without_own_document(
+        self, item: Item, predictors: Sequence[Any] | None = None
+    ) -> Self:
         """Return the method for a row: itself, or, where a plain `dspy.Predict` in it demonstrates the row's own
         document, a copy whose predictors leave that out. A `JudgePredict` leaves it out by itself. predictors: all of
         its own, where they are at hand."""
@@ -244,7 +268,10 @@ class Method(Quiet):
         copied: Self = self.deepcopy()
         for predictor in copied.predictors():
             if not isinstance(predictor, JudgePredict):
-                predictor.demos = [predictor.demos[n] for n in row_context.allowed(predictor.demos, item)]
+                predictor.demos = [
+                    predictor.demos[n]
+                    for n in row_context.allowed(predictor.demos, item)
+                ]
         return copied
 
 
@@ -274,9 +301,17 @@ def _signature(cls: type[Method]) -> inspect.Signature:
     result: dict[str, inspect.Parameter] = {}
     for part in cls.__mro__:
         if issubclass(part, Method) and "__init__" in vars(part):
-            result = {p.name: p for p in list(inspect.signature(part.__init__).parameters.values())[1:]} | result
+            result = {
+                p.name: p
+                for p in list(inspect.signature(part.__init__).parameters.values())[1:]
+            } | result
     keyword = inspect.Parameter.KEYWORD_ONLY
     for name, option in cls.Options.model_fields.items():
-        result.setdefault(name, inspect.Parameter(name, keyword, default=option.default, annotation=option.annotation))
+        result.setdefault(
+            name,
+            inspect.Parameter(
+                name, keyword, default=option.default, annotation=option.annotation
+            ),
+        )
     shown = [p for p in result.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     return inspect.Signature(sorted(shown, key=lambda p: p.kind))

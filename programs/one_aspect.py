@@ -25,19 +25,31 @@ class OneAspect(Method):
 
     class Options(Method.Options):
         aspect: str = option(
-            "overall", "The aspect that is judged: a name in the aspect library, or of your criterion."
+            "overall",
+            "The aspect that is judged: a name in the aspect library, or of your criterion.",
         )
 
     def __init__(
-        self, aspect: str | Aspect = "overall", *, task: str = "", criteria: Sequence[Criterion] = (), **given: Any
+        self,
+        aspect: str | Aspect = "overall",
+        *,
+        task: str = "",
+        criteria: Sequence[Criterion] = (),
+        **given: Any,
     ) -> None:
         if isinstance(aspect, Aspect) or not criteria:
             known, its_task = known_aspect(aspect)
             aspect, criteria = known.name, (Criterion(known.name, known.definition),)
-            given |= {name: value for name, value in self.told(known, its_task).items() if not given.get(name)}
+            given |= {
+                name: value
+                for name, value in self.told(known, its_task).items()
+                if not given.get(name)
+            }
             task = task or self.described(its_task)
         if len(criteria) != 1 and not self.takes_several:
-            raise OptionError(f"one aspect is judged at a time; got {len(criteria)} criteria")
+            raise OptionError(
+                f"one aspect is judged at a time; got {len(criteria)} criteria"
+            )
         super().__init__(task=task, criteria=criteria, aspect=aspect, **given)
 
     @classmethod
@@ -60,7 +72,9 @@ class OneAspect(Method):
         own = {name: value for name, value in given.items() if name != "aspect"}
         if words.criteria:
             if words.library_aspect:
-                raise OptionError("--criteria says the aspect in your words, --as takes it from the library; give one")
+                raise OptionError(
+                    "--criteria says the aspect in your words, --as takes it from the library; give one"
+                )
             wanted = (given.get("aspect") or words.labels_aspect or "").casefold()
             called = [c for c in words.criteria if c.name.casefold() == wanted]
             criteria = list(words.criteria) if len(words.criteria) == 1 else called
@@ -69,7 +83,12 @@ class OneAspect(Method):
                     f"one aspect is judged at a time; --criteria has {len(words.criteria)}, and none is called "
                     f"{wanted!r}: leave one of them, or name one so"
                 )
-            return cls(given.get("aspect") or criteria[0].name, criteria=criteria, task=words.task, **own)
+            return cls(
+                given.get("aspect") or criteria[0].name,
+                criteria=criteria,
+                task=words.task,
+                **own,
+            )
         named = "overall" if words.labels_aspect in OVERALL else words.labels_aspect
         name = words.library_aspect or given.get("aspect") or named
         if name is None:
@@ -80,7 +99,9 @@ class OneAspect(Method):
             known = aspects().find(name)
         except OptionError as error:
             if cls.takes_any_name and not (words.library_aspect or given.get("aspect")):
-                return cls.in_words(given, replace(words, criteria=(Criterion(name[:80], ""),)))
+                return cls.in_words(
+                    given, replace(words, criteria=(Criterion(name[:80], ""),))
+                )
             raise OptionError(
                 f"what does {name!r} mean? {error}. Give --as TASK/ASPECT, or say it yourself with --criteria"
             ) from None

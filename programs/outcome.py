@@ -41,7 +41,9 @@ class Calibration:
 
     def __post_init__(self) -> None:
         if len(self.percent) != len(self.score) or len(self.percent) < 2:
-            raise ArtifactError("a calibration needs two or more knots, as many percents as scores")
+            raise ArtifactError(
+                "a calibration needs two or more knots, as many percents as scores"
+            )
         both = (self.percent, self.score)
         if not all(math.isfinite(x) for knots in both for x in knots):
             raise ArtifactError("a calibration's knots must be finite numbers")
@@ -84,9 +86,13 @@ class Calibration:
         levels = np.clip((levels - scale.low) / (scale.high - scale.low), 0.0, 1.0)
         # The ends keep the outermost levels' distance, pulled to the scale's own ends.
         knots = np.concatenate([[0.0], centres[inside], [100.0]])
-        fitted = np.maximum.accumulate(np.concatenate([[levels[0] / 2], levels[inside], [(levels[-1] + 1) / 2]]))
+        fitted = np.maximum.accumulate(
+            np.concatenate([[levels[0] / 2], levels[inside], [(levels[-1] + 1) / 2]])
+        )
         mixed = np.round((1 - SLOPE) * fitted + SLOPE * knots / 100.0, 10)
-        scores = np.clip(scale.low + (scale.high - scale.low) * mixed, scale.low, scale.high)
+        scores = np.clip(
+            scale.low + (scale.high - scale.low) * mixed, scale.low, scale.high
+        )
         # On a narrow scale far from 0 floats are too coarse for all knots.
         kept = np.append(True, scores[1:] > np.maximum.accumulate(scores)[:-1])
         if kept.sum() < 2:
@@ -111,12 +117,21 @@ class Decision:
     binary: bool = False
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.names) <= MOST_CATEGORIES or len(self.cuts) != len(self.names) - 1:
-            raise ArtifactError(f"a decision needs 2 to {MOST_CATEGORIES} categories and one cut less")
+        if (
+            not 2 <= len(self.names) <= MOST_CATEGORIES
+            or len(self.cuts) != len(self.names) - 1
+        ):
+            raise ArtifactError(
+                f"a decision needs 2 to {MOST_CATEGORIES} categories and one cut less"
+            )
         if len(set(self.names)) < len(self.names) or not all(self.names):
             raise ArtifactError("a decision's categories must be different words")
-        if not all(math.isfinite(cut) for cut in self.cuts) or any(b < a for a, b in itertools.pairwise(self.cuts)):
-            raise ArtifactError("a decision's cuts must be finite numbers that do not decrease")
+        if not all(math.isfinite(cut) for cut in self.cuts) or any(
+            b < a for a, b in itertools.pairwise(self.cuts)
+        ):
+            raise ArtifactError(
+                "a decision's cuts must be finite numbers that do not decrease"
+            )
         if self.binary and len(self.names) != 2:
             raise ArtifactError("a decision between pass and fail has two categories")
 
@@ -126,11 +141,17 @@ class Decision:
 
     def category(self, percent: float) -> str:
         """The category's name, or the names of all that are one with it: "4 stars or 5 stars"."""
-        return " or ".join(next(names for last, names in self.merged() if self.place(percent) <= last))
+        return " or ".join(
+            next(names for last, names in self.merged() if self.place(percent) <= last)
+        )
 
     def merged(self) -> list[tuple[int, list[str]]]:
         """(last place, names) of what scores tell apart, worst first; fail and pass stay apart."""
-        made, names, ends = list[tuple[int, list[str]]](), list[str](), (*self.cuts, math.inf)
+        made, names, ends = (
+            list[tuple[int, list[str]]](),
+            list[str](),
+            (*self.cuts, math.inf),
+        )
         for place, (name, end) in enumerate(zip(self.names, ends, strict=True)):
             begin = max(0.0, ends[place - 1]) if place else 0.0
             names = [*names, name]
@@ -147,10 +168,15 @@ class Decision:
         parts, before = [" or ".join(worst)], first
         for last, names in others:
             cut = self.cuts[before]
-            parts.append(f"{' or '.join(names)} " + (f"from {cut:.1f}" if cut <= 100 else "never"))
+            parts.append(
+                f"{' or '.join(names)} "
+                + (f"from {cut:.1f}" if cut <= 100 else "never")
+            )
             before = last
         one = [names for _, names in merged if len(names) > 1]
-        said = f" (no score tells apart {'; '.join(map(', '.join, one))})" if one else ""
+        said = (
+            f" (no score tells apart {'; '.join(map(', '.join, one))})" if one else ""
+        )
         return f"{', '.join(parts)} of 100{said}"
 
 
@@ -166,8 +192,15 @@ class BradleyTerry:
     tie: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.width) and self.width > 0 and math.isfinite(self.tie) and self.tie >= 0):
-            raise ArtifactError("a preference needs a finite width above 0 and a tie of 0 or more")
+        if not (
+            math.isfinite(self.width)
+            and self.width > 0
+            and math.isfinite(self.tie)
+            and self.tie >= 0
+        ):
+            raise ArtifactError(
+                "a preference needs a finite width above 0 and a tie of 0 or more"
+            )
 
     def chances(self, a: float, b: float) -> tuple[float, float, float]:
         """(first preferred, tie, second preferred), which sum to 1, from raw percents; NaN where one is."""
@@ -208,10 +241,19 @@ class Preference:
         """As one verdict: its score is the chance of a, a tie counting half, its category the winner, and its details
         have the verdicts on both. Where an output has no score, the failure says which."""
         first, second = self.verdicts
-        usage, both = first.usage + second.usage, Sides(first.to_dict(), second.to_dict())
-        failed = [f"output {name}: {one.failure}" for name, one in zip("ab", self.verdicts, strict=True) if one.failure]
+        usage, both = (
+            first.usage + second.usage,
+            Sides(first.to_dict(), second.to_dict()),
+        )
+        failed = [
+            f"output {name}: {one.failure}"
+            for name, one in zip("ab", self.verdicts, strict=True)
+            if one.failure
+        ]
         if failed or self.winner is None:
-            return Verdict.failed("; ".join(failed) or "an output has no score", usage=usage)
+            return Verdict.failed(
+                "; ".join(failed) or "an output has no score", usage=usage
+            )
         return Verdict(
             score=self.a + self.tie / 2,
             percent=100 * (self.a + self.tie / 2),
@@ -250,7 +292,10 @@ class Sureness:
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
-    percent: Annotated[tuple[Annotated[float, Field(ge=0, le=100)], ...], Field(min_length=1, max_length=64)]
+    percent: Annotated[
+        tuple[Annotated[float, Field(ge=0, le=100)], ...],
+        Field(min_length=1, max_length=64),
+    ]
     error: Annotated[tuple[float, ...], Field(max_length=64)]
     coverage: Annotated[tuple[float, ...], Field(min_length=1, max_length=64)]
     times: Annotated[tuple[float | None, ...], Field(max_length=64)]
@@ -258,27 +303,44 @@ class Sureness:
     documents: Annotated[int, Field(ge=1)]
 
     def __post_init__(self) -> None:
-        if len(self.percent) != len(self.error) or len(self.coverage) != len(self.times):
-            raise ArtifactError("the sureness needs an error for each percent, and a multiple for each coverage")
+        if len(self.percent) != len(self.error) or len(self.coverage) != len(
+            self.times
+        ):
+            raise ArtifactError(
+                "the sureness needs an error for each percent, and a multiple for each coverage"
+            )
         if not all(math.isfinite(e) and e > 0 for e in self.error):
             raise ArtifactError("the sureness needs errors above 0")
         if not all(t is None or (math.isfinite(t) and t >= 0) for t in self.times):
             raise ArtifactError("the sureness needs multiples of 0 or more, or none")
         if not all(0 < c < 1 for c in self.coverage):
             raise ArtifactError("the sureness needs coverages between 0 and 1")
-        if any(b <= a for knots in (self.percent, self.coverage) for a, b in itertools.pairwise(knots)):
-            raise ArtifactError("the sureness's percents and coverages must strictly increase")
+        if any(
+            b <= a
+            for knots in (self.percent, self.coverage)
+            for a, b in itertools.pairwise(knots)
+        ):
+            raise ArtifactError(
+                "the sureness's percents and coverages must strictly increase"
+            )
 
     def expected_error(self, percent: float) -> float:
         return float(np.interp(percent, self.percent, self.error))
 
-    def interval(self, percent: float, score: float, scale: Scale, coverage: float = COVERAGE) -> ScoreInterval | None:
+    def interval(
+        self, percent: float, score: float, scale: Scale, coverage: float = COVERAGE
+    ) -> ScoreInterval | None:
         """The interval around a score, cut at the ends of the scale; None for a coverage that was not prepared."""
         if coverage not in self.coverage:
             return None
-        error, times = self.expected_error(percent), self.times[self.coverage.index(coverage)]
+        error, times = (
+            self.expected_error(percent),
+            self.times[self.coverage.index(coverage)],
+        )
         half = math.inf if times is None else times * error
-        return ScoreInterval(max(scale.low, score - half), min(scale.high, score + half), coverage, error)
+        return ScoreInterval(
+            max(scale.low, score - half), min(scale.high, score + half), coverage, error
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,9 +377,14 @@ class Outcome:
         if self.sureness is not None:
             decided["interval"] = self.sureness.interval(percent, score, self.scale)
         if self.decision is not None:
-            decided |= {"category": self.decision.category(percent), "passed": self.decision.passed(percent)}
+            decided |= {
+                "category": self.decision.category(percent),
+                "passed": self.decision.passed(percent),
+            }
         if verdict.details is not None:
             decided["details"] = verdict.details.on(self.scale)
         if not math.isnan(verdict.spread):
-            decided["spread"] = verdict.spread * (self.scale.high - self.scale.low) / 100
+            decided["spread"] = (
+                verdict.spread * (self.scale.high - self.scale.low) / 100
+            )
         return verdict.model_copy(update=decided)

@@ -34,7 +34,9 @@ EXPLAIN = 'Answer with one or two short sentences that begin with "The output". 
 ROUNDING = 1e-6
 
 
-async def judge_row(method: Method, outcome: Outcome, item: Item, lm: LanguageModel) -> tuple[Verdict, Item]:
+async def judge_row(
+    method: Method, outcome: Outcome, item: Item, lm: LanguageModel
+) -> tuple[Verdict, Item]:
     """Judge one row: with and without the sentences that address a judge, where there are such.
 
     Returns: the verdict that counts, and the row without those sentences. lm: a model that the method was prepared for.
@@ -48,56 +50,94 @@ async def judge_row(method: Method, outcome: Outcome, item: Item, lm: LanguageMo
     return _with_shares(item, verdict), safe
 
 
-async def scored(method: Method, outcome: Outcome, item: Item, lm: LanguageModel) -> Verdict:
+async def scored(
+    method: Method, outcome: Outcome, item: Item, lm: LanguageModel
+) -> Verdict:
     """Judge a row as it stands; a failure is NaN with its reason."""
     verdict = await _raw(method, outcome.scale, item, lm)
     failure = verdict.failure or _no_percent(verdict.percent)
     if failure is not None:
         return verdict.model_copy(update={"score": math.nan, "failure": failure})
-    return outcome(verdict.model_copy(update={"percent": min(100.0, max(0.0, verdict.percent))}))
+    return outcome(
+        verdict.model_copy(update={"percent": min(100.0, max(0.0, verdict.percent))})
+    )
 
 
 async def _raw(method: Method, scale: Scale, item: Item, lm: LanguageModel) -> Verdict:
     """Return what the method says of a row, its own document out of the prompt, with all calls that it made."""
-    predictors = method.predictors()  # looked up once: DSPy walks through the whole method
+    predictors = (
+        method.predictors()
+    )  # looked up once: DSPy walks through the whole method
     settle_demos(method, scale, predictors)
-    with row_context.judging(item, [demo for predictor in predictors for demo in predictor.demos]) as calls:
+    with row_context.judging(
+        item, [demo for predictor in predictors for demo in predictor.demos]
+    ) as calls:
         try:
-            verdict = await method.without_own_document(item, predictors).judge(item, lm)
+            verdict = await method.without_own_document(item, predictors).judge(
+                item, lm
+            )
         except CallError as error:
             usage = calls.usage if calls.usages else getattr(error, "usage", None)
-            return Verdict.failed(str(error), usage=usage, raw=getattr(error, "raw", ()))
+            return Verdict.failed(
+                str(error), usage=usage, raw=getattr(error, "raw", ())
+            )
         except AdapterParseError as error:
             raw = tuple(reply.text for reply in calls.replies)
             words = " ".join(str(error).split())[:200]
-            return Verdict.failed(f"the answer cannot be read: {words}", usage=calls.usage, raw=raw)
+            return Verdict.failed(
+                f"the answer cannot be read: {words}", usage=calls.usage, raw=raw
+            )
     counted, reported = calls.usage, verdict.usage
-    if counted.calls + counted.cached > reported.calls + reported.cached:  # a method need not keep account
+    if (
+        counted.calls + counted.cached > reported.calls + reported.cached
+    ):  # a method need not keep account
         verdict = verdict.model_copy(update={"usage": counted})
     return verdict
 
 
 async def explained(
-    method: Method, outcome: Outcome, safe: Item, verdict: Verdict, lm: LanguageModel, aspect: str
+    method: Method,
+    outcome: Outcome,
+    safe: Item,
+    verdict: Verdict,
+    lm: LanguageModel,
+    aspect: str,
 ) -> Verdict:
     """Add what the model writes, in one call, of why the output got its score.
 
     A verdict without a score, or with an explanation that a model wrote, stays as it is. safe: the row without
     sentences that address a judge. A failed call leaves a note.
     """
-    if verdict.failure is not None or (verdict.explanation and not method.tells_by_numbers):
+    if verdict.failure is not None or (
+        verdict.explanation and not method.tells_by_numbers
+    ):
         return verdict
     low, high = outcome.scale.low, outcome.scale.high
-    score = verdict.category or f"{verdict.score:.3g} on a scale from {low:g} (very poor) to {high:g} (excellent)"
-    knowledge = {"task": method.knowledge.description, "criteria": method.knowledge.criteria, "aspect": aspect}
-    predict = JudgePredict(ExplainScore, SentencesLayout("explanation", EXPLAIN, tokens=160))
+    score = (
+        verdict.category
+        or f"{verdict.score:.3g} on a scale from {low:g} (very poor) to {high:g} (excellent)"
+    )
+    knowledge = {
+        "task": method.knowledge.description,
+        "criteria": method.knowledge.criteria,
+        "aspect": aspect,
+    }
+    predict = JudgePredict(
+        ExplainScore, SentencesLayout("explanation", EXPLAIN, tokens=160)
+    )
     try:
         answer = await predict.ask(lm, {**knowledge, **material(safe), "score": score})
     except CallError as error:
-        return verdict.model_copy(update={"notes": (*verdict.notes, f"no written explanation: {error}")})
-    written = f"Written by {lm.name} after the score: {answer.read.values['explanation']}"
+        return verdict.model_copy(
+            update={"notes": (*verdict.notes, f"no written explanation: {error}")}
+        )
+    written = (
+        f"Written by {lm.name} after the score: {answer.read.values['explanation']}"
+    )
     more = {"usage": verdict.usage + answer.usage, "raw": (*verdict.raw, *answer.raw)}
-    return verdict.model_copy(update={"explanation": f"{verdict.explanation}\n\n{written}".strip(), **more})
+    return verdict.model_copy(
+        update={"explanation": f"{verdict.explanation}\n\n{written}".strip(), **more}
+    )
 
 
 def rows_at_once(method: Method, lm: LanguageModel) -> int:
@@ -116,12 +156,18 @@ def numbers_of(method: Method, record: Mapping[str, Any]) -> dict[str, float | s
 # Demonstrations ------------------------------------------------------------------------------------------------------
 
 
-def settle_demos(method: Method, scale: Scale, predictors: Sequence[dspy.Predict] | None = None) -> None:
+def settle_demos(
+    method: Method, scale: Scale, predictors: Sequence[dspy.Predict] | None = None
+) -> None:
     """Bring what DSPy's optimizers gave the predictors as demonstrations (raw rows, with people's score on the judge's
     scale, and steps of a trace) into the form of `Method.demonstration`. predictors: all of the method's, where they
     are at hand. Raises OptionError for a row whose human score is not known or leaves the scale."""
     own = method.predictors() if predictors is None else predictors
-    foreign = [p for p in own if isinstance(p, JudgePredict) and any("gold" not in demo for demo in p.demos)]
+    foreign = [
+        p
+        for p in own
+        if isinstance(p, JudgePredict) and any("gold" not in demo for demo in p.demos)
+    ]
     taught = [id(p) for p in method.taught()] if foreign else []
     for predictor in foreign:
         demos = predictor.demos if id(predictor) in taught else []
@@ -129,7 +175,9 @@ def settle_demos(method: Method, scale: Scale, predictors: Sequence[dspy.Predict
         predictor.demos = [demo for demo in shown if demo is not None]
 
 
-def _demonstrated(method: Method, scale: Scale, demo: Any, predictor: JudgePredict) -> Any:
+def _demonstrated(
+    method: Method, scale: Scale, demo: Any, predictor: JudgePredict
+) -> Any:
     """Return a demonstration as prompts show it; None for a step that gave nothing to show."""
     if "gold" in demo or demo.get("augmented"):
         return predictor.shown(demo)
@@ -139,7 +187,11 @@ def _demonstrated(method: Method, scale: Scale, demo: Any, predictor: JudgePredi
             f"people's score {human_score(demo):g} of a row is not on the judge's scale {scale}; make the judge with "
             "scale=js.Scale(lowest, highest)"
         )
-    return method.demonstration(Item.of(demo), None) | {"score": percent, "augmented": False, "gold": True}
+    return method.demonstration(Item.of(demo), None) | {
+        "score": percent,
+        "augmented": False,
+        "gold": True,
+    }
 
 
 def teach(method: Method, demo: Mapping[str, Any]) -> None:
@@ -162,16 +214,31 @@ def _no_percent(percent: float) -> str | None:
     """Return why this is no raw score; None for one in 0..100, but for rounding."""
     if math.isnan(percent):
         return "the judge gave no score"
-    return None if -ROUNDING <= percent <= 100 + ROUNDING else f"the judge gave {percent:g}, which is outside 0..100"
+    return (
+        None
+        if -ROUNDING <= percent <= 100 + ROUNDING
+        else f"the judge gave {percent:g}, which is outside 0..100"
+    )
 
 
 def _with_shares(item: Item, verdict: Verdict) -> Verdict:
     """Add the share of each trajectory that its text shows: long results of tools are cut there."""
-    texts = {"source": item.source, "context": item.context or "", "output": item.output}
-    cut = {name: share for name, text in texts.items() if (share := shown_share(text)) < 1}
+    texts = {
+        "source": item.source,
+        "context": item.context or "",
+        "output": item.output,
+    }
+    cut = {
+        name: share for name, text in texts.items() if (share := shown_share(text)) < 1
+    }
     if not cut:
         return verdict
     shares = ", ".join(f"{share:.0%} of the {name}" for name, share in cut.items())
     note = f"long results of tools and arguments are cut in their middle: {shares} is shown"
-    partly = {name: round(share * verdict.partly.get(name, 1.0), 4) for name, share in cut.items()}
-    return verdict.model_copy(update={"notes": (*verdict.notes, note), "partly": {**verdict.partly, **partly}})
+    partly = {
+        name: round(share * verdict.partly.get(name, 1.0), 4)
+        for name, share in cut.items()
+    }
+    return verdict.model_copy(
+        update={"notes": (*verdict.notes, note), "partly": {**verdict.partly, **partly}}
+    )

@@ -88,20 +88,32 @@ class Watch:
     def stage(self, title: str, steps: int) -> None:
         self._stage = title
         if not self._whole:
-            self._total, self._since, self._done, self._earlier = steps or None, time.monotonic(), 0, 0
+            self._total, self._since, self._done, self._earlier = (
+                steps or None,
+                time.monotonic(),
+                0,
+                0,
+            )
             if self._bar is not None:
                 self._bar.reset(self._task, total=self._total)
         if self._bar is not None:
             self._bar.update(self._task, description=_escape(f"{self._title}: {title}"))
         else:
-            self._say(f"[{time.monotonic() - self._started:5.0f} s] {title}" + (f" ({steps})" if steps else ""))
+            self._say(
+                f"[{time.monotonic() - self._started:5.0f} s] {title}"
+                + (f" ({steps})" if steps else "")
+            )
 
-    def step(self, title: str | None = None, *, there: bool = False, steps: int = 1) -> None:
+    def step(
+        self, title: str | None = None, *, there: bool = False, steps: int = 1
+    ) -> None:
         """Count further steps as done. there: before this run, which tells nothing about its speed."""
         self._done += steps
         self._earlier += steps if there else 0
         if self._bar is not None:
-            self._bar.update(self._task, advance=steps, description=_escape(title) if title else None)
+            self._bar.update(
+                self._task, advance=steps, description=_escape(title) if title else None
+            )
         elif (now := time.monotonic()) >= self._due:
             self._line(now)
 
@@ -118,8 +130,15 @@ class Watch:
             self._bar.update(self._task, note=_escape(text))
 
     def _line(self, now: float) -> None:
-        rate = (self._done - self._earlier) / (now - self._since) if now > self._since else 0.0
-        parts = [f"{self._done:,} of {self._total:,}" if self._total else f"{self._done:,}", f"{rate:.1f}/s"]
+        rate = (
+            (self._done - self._earlier) / (now - self._since)
+            if now > self._since
+            else 0.0
+        )
+        parts = [
+            f"{self._done:,} of {self._total:,}" if self._total else f"{self._done:,}",
+            f"{rate:.1f}/s",
+        ]
         if self._total and rate > 0:
             parts.append(f"{duration(max(0, self._total - self._done) / rate)} left")
         parts += [self._note] if self._note else []
@@ -149,7 +168,9 @@ def watching(given: Progress | bool | None, title: str) -> Iterator[Progress]:
 
 
 @contextmanager
-def counting(given: Callable[[int], None] | bool | None, title: str, rows: object) -> Iterator[Callable[[int], None]]:
+def counting(
+    given: Callable[[int], None] | bool | None, title: str, rows: object
+) -> Iterator[Callable[[int], None]]:
     """What is called with the number of finished rows. given: such a function, or as for `watching`."""
     if callable(given):
         yield given
@@ -164,13 +185,23 @@ def _console(*, always: bool) -> Console | None:
     from rich.console import Console
 
     console = Console(stderr=True)
-    if (always and not console.is_jupyter) or (console.is_jupyter and find_spec("ipywidgets") is None):
-        console = Console(stderr=True, force_terminal=True, force_jupyter=False)  # a line of text
+    if (always and not console.is_jupyter) or (
+        console.is_jupyter and find_spec("ipywidgets") is None
+    ):
+        console = Console(
+            stderr=True, force_terminal=True, force_jupyter=False
+        )  # a line of text
     return console if console.is_terminal or console.is_jupyter else None
 
 
 def _bar(console: Console) -> Any:
-    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
     from rich.progress import Progress as RichBar
 
     return RichBar(

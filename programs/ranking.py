@@ -46,7 +46,10 @@ def ranked(
 
     async def document(places: list[int]) -> list[Verdict]:
         verdicts = await method.rank([items[place] for place in places], lm, slots)
-        return [outcome(verdict) if verdict.failure is None else verdict for verdict in verdicts]
+        return [
+            outcome(verdict) if verdict.failure is None else verdict
+            for verdict in verdicts
+        ]
 
     judged: dict[int, Verdict] = {}
     following = 0
@@ -54,7 +57,9 @@ def ranked(
     with counting(progress, "judging", items) as finished:
         for places, verdicts in zip(documents.values(), rankings, strict=True):
             for place, verdict in zip(places, verdicts, strict=True):
-                judged[place] = verdict.model_copy(update={"suspicious": suspicious[place]})
+                judged[place] = verdict.model_copy(
+                    update={"suspicious": suspicious[place]}
+                )
             while following in judged:
                 yield judged.pop(following)
                 following += 1
@@ -66,6 +71,8 @@ def _document(row: Any, item: Item, place: int) -> tuple[str, ...]:
     several documents, and a comparison's prompt shows one."""
     if item.source.strip() or (item.context or "").strip():
         return "texts", item.source, item.context or ""
-    named = row.get("doc_id") if isinstance(row, Mapping) else getattr(row, "doc_id", None)
+    named = (
+        row.get("doc_id") if isinstance(row, Mapping) else getattr(row, "doc_id", None)
+    )
     name = item.group or (str(named) if isinstance(named, str | int) else "")
     return ("name", name) if name else ("row", str(place))

@@ -137,12 +137,20 @@ class TrainingRows(Protocol):
     def clearly_better(self, one: Vector, other: Vector) -> bool:
         """Whether the first scores agree better with people in most paired resamples of whole groups."""
 
-    def ridge_weights(self, scores: Matrix, *, own: bool, parts: str, plain: str) -> Fit:
+    def ridge_weights(
+        self, scores: Matrix, *, own: bool, parts: str, plain: str
+    ) -> Fit:
         """Non-negative ridge weights of the columns, alone or (own) beside the judge's score, if they clearly beat the
         judge's score out of fold. parts, plain: what columns and score are called in messages."""
 
     def fit_head(
-        self, table: Readings, known: NDArray[np.bool_], experience: Experience, own: str, *, strong: bool
+        self,
+        table: Readings,
+        known: NDArray[np.bool_],
+        experience: Experience,
+        own: str,
+        *,
+        strong: bool,
     ) -> HeadFit:
         """The head over the readings of some rows (known). own: the reading that is the judge's score as it is. strong:
         whether that has the first word, so that a mixture has to be clearly ahead of it."""
@@ -173,12 +181,17 @@ def weighted_mean(scores: Matrix, weights: Sequence[float] | Vector) -> Vector:
     share = np.where(known, np.asarray(weights, dtype=float), 0.0)
     total = share.sum(axis=1)
     sums = (np.where(known, scores, 0.0) * share).sum(axis=1)
-    mean: Vector = np.divide(sums, total, out=np.full(len(scores), np.nan), where=total > 0)
+    mean: Vector = np.divide(
+        sums, total, out=np.full(len(scores), np.nan), where=total > 0
+    )
     return mean
 
 
-def score_matrix(rows: Sequence[Mapping[str, Any]], names: Sequence[str], of: Callable[[Any], float]) -> Matrix:
+def score_matrix(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], of: Callable[[Any], float]
+) -> Matrix:
     """Rows × names: what `of` gives for the entry of that name, NaN where a row has none."""
     return np.array(
-        [[of(row[name]) if name in row else np.nan for name in names] for row in rows], dtype=float
+        [[of(row[name]) if name in row else np.nan for name in names] for row in rows],
+        dtype=float,
     ).reshape(len(rows), len(names))

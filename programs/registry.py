@@ -8,12 +8,18 @@ from ..parts import Registry
 
 #: Ways to judge, by `kind`. Subclasses of `programs.method.Method` register themselves.
 methods: Registry[type[Any]] = Registry(
-    "judge method", packages=("judgesmith.programs",), group="judgesmith.methods", key="kind"
+    "judge method",
+    packages=("judgesmith.programs",),
+    group="judgesmith.methods",
+    key="kind",
 )
 #: What is read of a row, by name (`programs.readings.kinds.Reading`).
 readings: Registry[type[Any]] = Registry(
     "reading",
-    packages=("judgesmith.programs.readings.kinds", "judgesmith.programs.readings.facts"),
+    packages=(
+        "judgesmith.programs.readings.kinds",
+        "judgesmith.programs.readings.facts",
+    ),
     group="judgesmith.readings",
 )
 #: Metrics that compare an output with a text, by name.

@@ -7,7 +7,14 @@ import asyncio
 
 from ..signatures.values import Item
 from .models import engine
-from .prompting.suspicion import LOOKED_INTO, SHOWN, Suspicion, guarded, harmless, plain_texts
+from .prompting.suspicion import (
+    LOOKED_INTO,
+    SHOWN,
+    Suspicion,
+    guarded,
+    harmless,
+    plain_texts,
+)
 
 
 class _Screen:

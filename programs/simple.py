@@ -34,21 +34,37 @@ class SignatureMethod(Method):
         self.predict = dspy.Predict(self.signature)
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
-        inputs = {name: disarm(getattr(item, name) or "") for name in self.signature.input_fields}
+        inputs = {
+            name: disarm(getattr(item, name) or "")
+            for name in self.signature.input_fields
+        }
         prediction = await self.predict.acall(**inputs, lm=lm)
-        words = [str(prediction[name]) for name in self.signature.output_fields if name != self.rated]
-        percent = _percent(self.signature.output_fields[self.rated], prediction[self.rated])
+        words = [
+            str(prediction[name])
+            for name in self.signature.output_fields
+            if name != self.rated
+        ]
+        percent = _percent(
+            self.signature.output_fields[self.rated], prediction[self.rated]
+        )
         return Verdict(percent=percent, explanation="\n".join(words))
 
 
 @overload
 def judge(
-    sentence: str, /, *, lm: Any = None, pass_fail: bool = False, scale: tuple[float, float] = (1, 5)
+    sentence: str,
+    /,
+    *,
+    lm: Any = None,
+    pass_fail: bool = False,
+    scale: tuple[float, float] = (1, 5),
 ) -> Judge: ...
 
 
 @overload
-def judge(kind: str, /, *, about: str, paper: str = "") -> Callable[[type[dspy.Signature]], type[SignatureMethod]]: ...
+def judge(
+    kind: str, /, *, about: str, paper: str = ""
+) -> Callable[[type[dspy.Signature]], type[SignatureMethod]]: ...
 
 
 def judge(
@@ -86,19 +102,35 @@ def judge(
 
     if not about:
         method: Method = methods.get(OF_A_SENTENCE)(criteria=[worded(kind)])
-        return Judge(method, lm=lm, outcome=simple_outcome(None if pass_fail else scale, pass_fail=pass_fail))
+        return Judge(
+            method,
+            lm=lm,
+            outcome=simple_outcome(None if pass_fail else scale, pass_fail=pass_fail),
+        )
 
     def made(signature: type[dspy.Signature]) -> type[SignatureMethod]:
         if others := set(signature.input_fields) - set(GIVEN):
-            raise OptionError(f"{kind}: a row has no {sorted(others)[0]!r}; inputs are {', '.join(GIVEN)}")
-        rated = [name for name, field in signature.output_fields.items() if _is_rating(field)]
+            raise OptionError(
+                f"{kind}: a row has no {sorted(others)[0]!r}; inputs are {', '.join(GIVEN)}"
+            )
+        rated = [
+            name for name, field in signature.output_fields.items() if _is_rating(field)
+        ]
         if len(rated) != 1:
             raise OptionError(
                 f"{kind}: one output is the rating (a bool, a Literal, or a number with ge and le); got {len(rated)}"
             )
-        facts = {"kind": kind, "about": about, "paper": paper, "signature": signature, "rated": rated[0]}
+        facts = {
+            "kind": kind,
+            "about": about,
+            "paper": paper,
+            "signature": signature,
+            "rated": rated[0],
+        }
         place = {"__module__": signature.__module__, "__doc__": signature.__doc__}
-        return methods.register(type(signature.__name__, (SignatureMethod,), facts | place))
+        return methods.register(
+            type(signature.__name__, (SignatureMethod,), facts | place)
+        )
 
     return made
 
@@ -119,19 +151,31 @@ def simple_outcome(scale: tuple[float, float] | None, *, pass_fail: bool) -> Out
     """The outcome of a judge that nothing was learnt for: a scale, 0 to 100 without one, and with `pass_fail` a
     decision between pass and fail in the middle of it."""
     if pass_fail:
-        return Outcome(Scale(*(scale or (0, 1))), decision=Decision(("fail", "pass"), (50.0,), binary=True))
+        return Outcome(
+            Scale(*(scale or (0, 1))),
+            decision=Decision(("fail", "pass"), (50.0,), binary=True),
+        )
     return Outcome() if scale is None else Outcome(Scale(*scale))
 
 
 def _limits(field: Any) -> tuple[float, float] | None:
     """The lowest and the highest number that a field takes."""
-    bounds = {name: getattr(m, name) for m in field.metadata for name in ("ge", "le") if hasattr(m, name)}
+    bounds = {
+        name: getattr(m, name)
+        for m in field.metadata
+        for name in ("ge", "le")
+        if hasattr(m, name)
+    }
     return (bounds["ge"], bounds["le"]) if len(bounds) == 2 else None
 
 
 def _is_rating(field: Any) -> bool:
     kind = field.annotation
-    return kind is bool or get_origin(kind) is Literal or (kind in (int, float) and _limits(field) is not None)
+    return (
+        kind is bool
+        or get_origin(kind) is Literal
+        or (kind in (int, float) and _limits(field) is not None)
+    )
 
 
 def _percent(field: Any, value: Any) -> float:

@@ -59,5 +59,9 @@ def _model(lm: Mapping[str, Any] | None) -> str:
     name, sampling = str(lm["model"]), lm["sampling"]
     text = f"{name} at temperature {sampling['temperature']:g}"
     text += f", {sampling['max_tokens']} tokens" if sampling.get("max_tokens") else ""
-    file = CATALOG.get(name.removeprefix("local/")) if name.startswith("local/") else None
-    return f"{text} (by its name)" if file is None else f"{text} (file {file.sha256[:12]})"
+    file = (
+        CATALOG.get(name.removeprefix("local/")) if name.startswith("local/") else None
+    )
+    return (
+        f"{text} (by its name)" if file is None else f"{text} (file {file.sha256[:12]})"
+    )

@@ -34,15 +34,21 @@ class ScoreCriteria(ScoreByCriteria):
     """You rate texts as a careful human rater would. Take each criterion by itself: look for evidence in the output,
     and give the score that follows from it. Use the whole range of the scale."""
 
-    criteria_scores: str = dspy.OutputField(desc="for each criterion an explanation and a score")
+    criteria_scores: str = dspy.OutputField(
+        desc="for each criterion an explanation and a score"
+    )
 
 
 class ScoreOverall(ScoreByCriteria):
     """You rate texts as a careful human rater would: weigh what is good and what is wrong in the output, and use the
     whole range of the scale."""
 
-    criteria_scores: str = dspy.InputField(desc="scores that the output got on single criteria")
-    explanation: str = dspy.OutputField(desc="what decides the score and what should change")
+    criteria_scores: str = dspy.InputField(
+        desc="scores that the output got on single criteria"
+    )
+    explanation: str = dspy.OutputField(
+        desc="what decides the score and what should change"
+    )
     score: float = dspy.OutputField(desc="overall quality")
 
 
@@ -94,7 +100,9 @@ class AnnotateErrors(dspy.Signature):  # type: ignore[misc]
     """You check texts that a system wrote for errors of one kind. You point at the words, say what is wrong with them
     and how bad it is, and then say how good the output is in this one respect."""
 
-    task: str = dspy.InputField(desc="what the system was asked to do, and what its input and output are")
+    task: str = dspy.InputField(
+        desc="what the system was asked to do, and what its input and output are"
+    )
     aspect: str = dspy.InputField(desc="the one respect in which the output is judged")
     source: str = dspy.InputField(desc="what the output was made from")
     context: str = dspy.InputField(desc="background that the output may rest on")
@@ -117,9 +125,13 @@ class CompareOutputs(dspy.Signature):  # type: ignore[misc]
     aspect counts: leave everything else about the two outputs aside, their length and their order too."""
 
     task: str = dspy.InputField(desc="what the systems were asked to do")
-    aspect: str = dspy.InputField(desc="the one respect in which the outputs are compared")
+    aspect: str = dspy.InputField(
+        desc="the one respect in which the outputs are compared"
+    )
     source: str = dspy.InputField(desc="what the outputs were made from")
     context: str = dspy.InputField(desc="background that the outputs may rest on")
     other: str = dspy.InputField(desc="the output of known quality")
     output: str = dspy.InputField(desc="the output to be judged")
-    comparison: str = dspy.OutputField(desc="how the second output compares with the first")
+    comparison: str = dspy.OutputField(
+        desc="how the second output compares with the first"
+    )

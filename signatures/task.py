@@ -12,7 +12,9 @@ class ObserveBatch(dspy.Signature):  # type: ignore[misc]
 
     earlier_observations: str = dspy.InputField()
     examples: str = dspy.InputField()
-    observations: str = dspy.OutputField(desc="new observations as short sentences, or COMPLETE")
+    observations: str = dspy.OutputField(
+        desc="new observations as short sentences, or COMPLETE"
+    )
 
 
 class DescribeTask(dspy.Signature):  # type: ignore[misc]
@@ -33,7 +35,9 @@ class ProposeCriteria(dspy.Signature):  # type: ignore[misc]
 
     description: str = dspy.InputField()
     observations: str = dspy.InputField()
-    comments: str = dspy.InputField(desc="numbered reasons that people gave for their scores")
+    comments: str = dspy.InputField(
+        desc="numbered reasons that people gave for their scores"
+    )
     criteria: str = dspy.OutputField(desc="criteria, each with a name and a definition")
 
 
@@ -51,4 +55,6 @@ class MergeCriteria(dspy.Signature):  # type: ignore[misc]
 
     description: str = dspy.InputField()
     criteria_lists: str = dspy.InputField()
-    criteria: str = dspy.OutputField(desc="four to ten criteria, each with a name and a definition")
+    criteria: str = dspy.OutputField(
+        desc="four to ten criteria, each with a name and a definition"
+    )

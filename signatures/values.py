@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    StringConstraints,
+)
 from pydantic_core import to_jsonable_python
 
 from ..errors import OptionError
@@ -54,7 +60,9 @@ class Scale:
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
         if not -FARTHEST <= self.low < self.high <= FARTHEST:  # NaN is refused, too
-            raise OptionError(f"a scale needs low < high, both within ±{FARTHEST:g}; got {self.low:g}..{self.high:g}")
+            raise OptionError(
+                f"a scale needs low < high, both within ±{FARTHEST:g}; got {self.low:g}..{self.high:g}"
+            )
 
     def to_percent(self, value: float) -> float:
         """A score on this scale as a percent: 0 at `low`, 100 at `high`, outside 0..100 only for a score off the scale.
@@ -147,10 +155,14 @@ class Usage:
     retries: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+        return Usage(
+            *(getattr(self, name) + getattr(other, name) for name in self.__slots__)
+        )
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(*(getattr(self, name) - getattr(other, name) for name in self.__slots__))
+        return Usage(
+            *(getattr(self, name) - getattr(other, name) for name in self.__slots__)
+        )
 
     @property
     def tokens(self) -> int:
@@ -244,21 +256,31 @@ class Verdict(BaseModel):
     context counts with the source. `notes` says which part it was."""
     details: Annotated[
         Details | None,
-        BeforeValidator(lambda value: ReadDetails(value) if isinstance(value, Mapping) else value),
-        PlainSerializer(lambda value: value and value.to_dict(), return_type=dict[str, Any] | None),
+        BeforeValidator(
+            lambda value: ReadDetails(value) if isinstance(value, Mapping) else value
+        ),
+        PlainSerializer(
+            lambda value: value and value.to_dict(), return_type=dict[str, Any] | None
+        ),
     ] = None
     """What only this method gives, typed by method."""
     raw: tuple[str, ...] = ()
     """The model's texts."""
     usage: Usage = Usage()
 
-    if not TYPE_CHECKING:  # values may stand without their names, in the order of the fields
+    if (
+        not TYPE_CHECKING
+    ):  # values may stand without their names, in the order of the fields
 
         def __init__(self, *values: Any, **given: Any) -> None:
-            super().__init__(**dict(zip(type(self).model_fields, values, strict=False)), **given)
+            super().__init__(
+                **dict(zip(type(self).model_fields, values, strict=False)), **given
+            )
 
     @classmethod
-    def failed(cls, reason: str, *, usage: Usage | None = None, raw: tuple[str, ...] = ()) -> Self:
+    def failed(
+        cls, reason: str, *, usage: Usage | None = None, raw: tuple[str, ...] = ()
+    ) -> Self:
         """A verdict without a score, with the reason as its `failure`.
 
         >>> Verdict.failed("HTTP 500 after 5 attempts")
@@ -272,9 +294,15 @@ class Verdict(BaseModel):
         >>> Verdict(4.5, "Clear.").to_dict()["score"]
         4.5
         """
-        absent = {name for name in _ABSENT if not getattr(self, name) and getattr(self, name) is not False}
+        absent = {
+            name
+            for name in _ABSENT
+            if not getattr(self, name) and getattr(self, name) is not False
+        }
         absent |= {"spread"} if not self.opinions else set()
-        return self.model_dump(mode="json", exclude={"usage", *([] if raw else ["raw"]), *absent})
+        return self.model_dump(
+            mode="json", exclude={"usage", *([] if raw else ["raw"]), *absent}
+        )
 
     def _outcome(self) -> str:
         """The score, or why there is none."""
@@ -285,9 +313,20 @@ class Verdict(BaseModel):
         """For notebooks: score, explanation, criteria and errors. Nothing that a model or a row says is markup."""
         rows = [("score", self._outcome())]
         if self.interval is not None:
-            rows.append((f"{self.interval.coverage:.0%} interval", f"[{self.interval.low:g}, {self.interval.high:g}]"))
-        rows += [(name, f"{_shown(c.score)} {c.explanation}") for name, c in self.criteria.items()]
-        rows += [(f"error, severity {_shown(e.severity)}", f"{e.text!r}: {e.explanation}") for e in self.errors]
+            rows.append(
+                (
+                    f"{self.interval.coverage:.0%} interval",
+                    f"[{self.interval.low:g}, {self.interval.high:g}]",
+                )
+            )
+        rows += [
+            (name, f"{_shown(c.score)} {c.explanation}")
+            for name, c in self.criteria.items()
+        ]
+        rows += [
+            (f"error, severity {_shown(e.severity)}", f"{e.text!r}: {e.explanation}")
+            for e in self.errors
+        ]
         rows += [("explanation", self.explanation)] if self.explanation else []
         rows += [("suspicious", self.suspicious)] if self.suspicious else []
         rows += [("note", note) for note in self.notes]
@@ -299,8 +338,14 @@ class Verdict(BaseModel):
         if self.interval is not None:
             text += f" [{self.interval.low:g}, {self.interval.high:g}]"
         text += f", category={self.category!r}" if self.category is not None else ""
-        text += f", {len(self.errors)} error{'s'[: len(self.errors) != 1]}" if self.errors else ""
-        text += f", suspicious={shortened(self.suspicious)!r}" if self.suspicious else ""
+        text += (
+            f", {len(self.errors)} error{'s'[: len(self.errors) != 1]}"
+            if self.errors
+            else ""
+        )
+        text += (
+            f", suspicious={shortened(self.suspicious)!r}" if self.suspicious else ""
+        )
         text += f", {shortened(self.explanation)!r}" if self.explanation else ""
         return shortened(f"Verdict({text})", 240)
 
@@ -340,11 +385,22 @@ class Item:
             return row
         texts = read_texts(row)
         if texts.output is None:
-            columns = f"; the row has {', '.join(map(str, row))}" if isinstance(row, Mapping) else ""
+            columns = (
+                f"; the row has {', '.join(map(str, row))}"
+                if isinstance(row, Mapping)
+                else ""
+            )
             raise OptionError(
                 f"a row to be judged needs a text 'output', or 'messages'; got {type(row).__name__}{columns}"
             )
         record = row if isinstance(row, Mapping) else getattr(row, "columns", None)
         if not isinstance(record, Mapping):
             record = dict(row.items()) if callable(getattr(row, "items", None)) else {}
-        return cls(texts.output, texts.source, texts.context, texts.reference, texts.group, record)
+        return cls(
+            texts.output,
+            texts.source,
+            texts.context,
+            texts.reference,
+            texts.group,
+            record,
+        )

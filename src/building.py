@@ -46,7 +46,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):  # type: ignore[no-untyped-def]
     link_rooms()
-    return _setuptools.build_editable(wheel_directory, config_settings, metadata_directory)
+    return _setuptools.build_editable(
+        wheel_directory, config_settings, metadata_directory
+    )
 
 
 def build_sdist(sdist_directory, config_settings=None):  # type: ignore[no-untyped-def]
@@ -56,9 +58,13 @@ def build_sdist(sdist_directory, config_settings=None):  # type: ignore[no-untyp
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):  # type: ignore[no-untyped-def]
     link_rooms()
-    return _setuptools.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+    return _setuptools.prepare_metadata_for_build_wheel(
+        metadata_directory, config_settings
+    )
 
 
 def prepare_metadata_for_build_editable(metadata_directory, config_settings=None):  # type: ignore[no-untyped-def]
     link_rooms()
-    return _setuptools.prepare_metadata_for_build_editable(metadata_directory, config_settings)
+    return _setuptools.prepare_metadata_for_build_editable(
+        metadata_directory, config_settings
+    )

@@ -10,10 +10,14 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = ["browser", "command_line"]
 
 # No test writes references into the user's own store.
-os.environ["JUDGESMITH_REFERENCES"] = str(Path(tempfile.mkdtemp(prefix="judgesmith-")) / "references.sqlite")
+os.environ["JUDGESMITH_REFERENCES"] = str(
+    Path(tempfile.mkdtemp(prefix="judgesmith-")) / "references.sqlite"
+)
 
 # Timings are measured in benchmarks, never asserted in tests: a busy machine is no failure.
-settings.register_profile("judgesmith", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "judgesmith", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("judgesmith")
 
 #: Fixtures that start processes, and modules all of whose tests do, install, train or wait.
@@ -31,5 +35,8 @@ WHOLE = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """`make test` leaves out what is marked slow."""
     for item in items:
-        if PROCESSES & set(getattr(item, "fixturenames", ())) or item.path.stem in WHOLE:
+        if (
+            PROCESSES & set(getattr(item, "fixturenames", ()))
+            or item.path.stem in WHOLE
+        ):
             item.add_marker(pytest.mark.slow)

@@ -17,7 +17,9 @@ from judgesmith.programs.judge import Judge
 from judgesmith.testing.fake import judging, make_rows, own_environment
 
 pytestmark = pytest.mark.xdist_group("contributing")
-TEXT = (Path(__file__).resolve().parents[1] / "docs/pages/howto/extending.md").read_text(encoding="utf-8")
+TEXT = (
+    Path(__file__).resolve().parents[1] / "docs/pages/howto/extending.md"
+).read_text(encoding="utf-8")
 #: File name -> its text, for every block that names its file in the first line.
 FILES: dict[str, str] = dict(re.findall(r"```\w+\n# (\S+)\n(.*?)```", TEXT, re.DOTALL))
 COMMAND = "import sys; from judgesmith.cli.main import main; sys.argv[0] = 'judgesmith'; main()"
@@ -26,7 +28,9 @@ COMMAND = "import sys; from judgesmith.cli.main import main; sys.argv[0] = 'judg
 def python(
     *arguments: str | Path, folder: Path, site: Path | None = None, code: int = 0
 ) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([*([str(site)] if site else []), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join(
+        [*([str(site)] if site else []), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
     done = subprocess.run(
         [sys.executable, *map(str, arguments)],
         cwd=folder,
@@ -45,7 +49,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Its version is looked up, not imported: setuptools refuses to be imported after the standard library's distutils.
     if int(version("setuptools").split(".")[0]) < 77:
         pytest.skip("setuptools is older than 77")
-    package, target = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("site")
+    package, target = (
+        tmp_path_factory.mktemp("package"),
+        tmp_path_factory.mktemp("site"),
+    )
     for name, body in FILES.items():
         if not name.startswith("test_"):
             (package / name).write_text(body, encoding="utf-8")
@@ -80,7 +87,13 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def labels(tmp_path: Path) -> Path:
     """24 labelled rows, which the server scores as people did."""
     rows = [
-        {"id": r.id, "source": r.source, "output": r.output, "doc_id": r.doc_id, "score": r.scores["overall"]}
+        {
+            "id": r.id,
+            "source": r.source,
+            "output": r.output,
+            "doc_id": r.doc_id,
+            "score": r.scores["overall"],
+        }
         for r in make_rows(12, 2, lambda n: n * 37 % 101)
     ]
     return write(tmp_path / "labels.jsonl", rows)
@@ -101,7 +114,9 @@ def test_every_example_is_here_and_short() -> None:
     assert max(len(line) for line in TEXT.splitlines()) <= 130
 
 
-def test_judge_and_optimizer_compile_and_score(site: Path, server: Server, labels: Path, tmp_path: Path) -> None:
+def test_judge_and_optimizer_compile_and_score(
+    site: Path, server: Server, labels: Path, tmp_path: Path
+) -> None:
     python(
         "-c",
         COMMAND,
@@ -130,7 +145,10 @@ def test_judge_and_optimizer_compile_and_score(site: Path, server: Server, label
     assert saved["program"]["kind"] == "readers"
     assert "a poet" in json.dumps(saved["program"])
     assert saved["provenance"]["optimizer"]["name"] == "shortest"
-    assert {c["candidate"] for c in saved["provenance"]["candidates"]} == {"zero-shot", "shortest"}
+    assert {c["candidate"] for c in saved["provenance"]["candidates"]} == {
+        "zero-shot",
+        "shortest",
+    }
     assert any("You are a poet." in ask.text for ask in server.judged)
     assert any(ask.shown for ask in server.judged)
 
@@ -173,22 +191,42 @@ def test_the_reading_is_weighed_beside_the_others(site: Path, tmp_path: Path) ->
 
 
 def test_the_command_is_a_command(site: Path, labels: Path, tmp_path: Path) -> None:
-    done = python("-c", COMMAND, "outputs", labels, "--json", folder=tmp_path, site=site)
+    done = python(
+        "-c", COMMAND, "outputs", labels, "--json", folder=tmp_path, site=site
+    )
     assert json.loads(done.stdout) == {"outputs": 24, "documents": 12}
-    assert "outputs" in python("-c", COMMAND, "--help", folder=tmp_path, site=site).stdout
+    assert (
+        "outputs" in python("-c", COMMAND, "--help", folder=tmp_path, site=site).stdout
+    )
 
 
-def test_without_the_package_its_names_are_unknown(labels: Path, tmp_path: Path) -> None:
-    done = python("-c", COMMAND, "compile", labels, "--method", "readers", "--dry-run", folder=tmp_path, code=2)
+def test_without_the_package_its_names_are_unknown(
+    labels: Path, tmp_path: Path
+) -> None:
+    done = python(
+        "-c",
+        COMMAND,
+        "compile",
+        labels,
+        "--method",
+        "readers",
+        "--dry-run",
+        folder=tmp_path,
+        code=2,
+    )
     assert "'readers'" in done.stderr
 
 
-def test_texts_are_perturbed_by_the_example(site: Path, server: Server, labels: Path, tmp_path: Path) -> None:
+def test_texts_are_perturbed_by_the_example(
+    site: Path, server: Server, labels: Path, tmp_path: Path
+) -> None:
     from judgesmith.programs.active_critic.critic import ActiveCritic
     from judgesmith.programs.models.lm import Connection, language_model
 
     lm = language_model("openai/fake", connection=Connection(server.base))
-    Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=lm).save(tmp_path / "judge.json")
+    Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=lm).save(
+        tmp_path / "judge.json"
+    )
     python(
         "-c",
         COMMAND,
@@ -204,12 +242,27 @@ def test_texts_are_perturbed_by_the_example(site: Path, server: Server, labels: 
         folder=tmp_path,
         site=site,
     )
-    assert any(re.search(r"\b(\w+) \1\b", ask.judged.replace("again again", "")) for ask in server.judged)
+    assert any(
+        re.search(r"\b(\w+) \1\b", ask.judged.replace("again again", ""))
+        for ask in server.judged
+    )
     assert "echo" in (tmp_path / "pairs.jsonl").read_text(encoding="utf-8")
 
 
 def test_the_examples_pass_the_contract_suites(site: Path, tmp_path: Path) -> None:
-    (tmp_path / "test_parts_of_mine.py").write_text(FILES["test_parts_of_mine.py"], encoding="utf-8")
-    done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", tmp_path, folder=tmp_path, site=site)
+    (tmp_path / "test_parts_of_mine.py").write_text(
+        FILES["test_parts_of_mine.py"], encoding="utf-8"
+    )
+    done = python(
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-n0",
+        tmp_path,
+        folder=tmp_path,
+        site=site,
+    )
     passed = re.search(r"(\d+) passed", done.stdout)
     assert passed is not None and int(passed[1]) > 30

@@ -21,10 +21,16 @@ def test_no_text_passes_for_another_turn() -> None:
 
 
 def test_the_answer_of_a_chat_api() -> None:
-    assert rendered({"choices": [{"message": {"role": "assistant", "content": "yes"}}]}) == "yes"
+    assert (
+        rendered({"choices": [{"message": {"role": "assistant", "content": "yes"}}]})
+        == "yes"
+    )
 
 
-@pytest.mark.parametrize("value", ["plain", "[1, 2]", '{"a": 1}', [{"role": "user"}], [], None, 3, ["a", "b"], "[{"])
+@pytest.mark.parametrize(
+    "value",
+    ["plain", "[1, 2]", '{"a": 1}', [{"role": "user"}], [], None, 3, ["a", "b"], "[{"],
+)
 def test_what_is_no_conversation(value: object) -> None:
     assert rendered(value) is None and judged(value) is None
 
@@ -33,7 +39,9 @@ def test_the_last_turn_of_the_assistant_is_judged() -> None:
     last = judged(TURNS)
     assert last is not None and (last.output, last.after) == ("Now this.", 1)
     assert last.before.endswith("Assistant: Hello\nUser: And now?")
-    beside = judged(TURNS[:4], answer="Now this.")  # the answer stands in the chat once more
+    beside = judged(
+        TURNS[:4], answer="Now this."
+    )  # the answer stands in the chat once more
     assert beside is not None and beside.before == last.before
 
 
@@ -51,8 +59,13 @@ def test_no_code_in_a_cell_is_run() -> None:
 def test_a_table_is_rows() -> None:
     import pandas as pd
 
-    assert list(rows_of(pd.DataFrame({"output": ["a"], "source": ["s"]}))) == [{"output": "a", "source": "s"}]
-    with pytest.raises(OptionError, match="columns are prompt, said; the judged text belongs in 'output'"):
+    assert list(rows_of(pd.DataFrame({"output": ["a"], "source": ["s"]}))) == [
+        {"output": "a", "source": "s"}
+    ]
+    with pytest.raises(
+        OptionError,
+        match="columns are prompt, said; the judged text belongs in 'output'",
+    ):
         rows_of(pd.DataFrame({"prompt": ["p"], "said": ["r"]}))
     for wrong in ("rows.csv", {"output": "a"}):
         with pytest.raises(OptionError, match="score_many takes rows"):
@@ -67,14 +80,31 @@ BEDROCK = [
         "content": [
             {"reasoningContent": {"reasoningText": {"text": "I look it up."}}},
             {"text": "I look."},
-            {"toolUse": {"toolUseId": "t1", "name": "weather", "input": {"city": "Oslo"}}},
+            {
+                "toolUse": {
+                    "toolUseId": "t1",
+                    "name": "weather",
+                    "input": {"city": "Oslo"},
+                }
+            },
         ],
     },
     {
         "role": "user",
-        "content": [{"toolResult": {"toolUseId": "t1", "content": [{"json": {"sky": "grey"}}], "status": "success"}}],
+        "content": [
+            {
+                "toolResult": {
+                    "toolUseId": "t1",
+                    "content": [{"json": {"sky": "grey"}}],
+                    "status": "success",
+                }
+            }
+        ],
     },
-    {"role": "assistant", "content": [{"text": "It is grey."}, {"cachePoint": {"type": "default"}}]},
+    {
+        "role": "assistant",
+        "content": [{"text": "It is grey."}, {"cachePoint": {"type": "default"}}],
+    },
 ]
 GEMINI = [
     {"role": "user", "parts": [{"text": "What is the weather in Oslo?"}]},
@@ -83,15 +113,25 @@ GEMINI = [
         "parts": [
             {"text": "I look it up.", "thought": True},
             {"text": "I look.", "function_call": None},
-            {"text": None, "function_call": {"name": "weather", "args": {"city": "Oslo"}}},
+            {
+                "text": None,
+                "function_call": {"name": "weather", "args": {"city": "Oslo"}},
+            },
         ],
     },
-    {"role": "function", "parts": [{"functionResponse": {"name": "weather", "response": {"sky": "grey"}}}]},
+    {
+        "role": "function",
+        "parts": [
+            {"functionResponse": {"name": "weather", "response": {"sky": "grey"}}}
+        ],
+    },
     {"role": "model", "parts": [{"text": "It is grey."}]},
 ]
 
 
-@pytest.mark.parametrize(("turns", "thought"), [(BEDROCK, "reasoning"), (GEMINI, "thinking")])
+@pytest.mark.parametrize(
+    ("turns", "thought"), [(BEDROCK, "reasoning"), (GEMINI, "thinking")]
+)
 def test_blocks_whose_key_says_what_they_are(turns: object, thought: str) -> None:
     assert rendered(turns) == (
         f"User: What is the weather in Oslo?\nAssistant: [{thought}]\n  I look.\n"
@@ -100,10 +140,26 @@ def test_blocks_whose_key_says_what_they_are(turns: object, thought: str) -> Non
 
 
 def test_a_block_that_is_no_text_is_named() -> None:
-    shown = rendered([{"role": "user", "content": [{"image": {"format": "png", "source": {"bytes": "AAAA"}}}]}])
+    shown = rendered(
+        [
+            {
+                "role": "user",
+                "content": [{"image": {"format": "png", "source": {"bytes": "AAAA"}}}],
+            }
+        ]
+    )
     assert shown == "User: [image]"
-    failed = {"toolResult": {"toolUseId": "t9", "content": [{"text": "No such city."}], "status": "error"}}
-    assert rendered([{"role": "user", "content": [failed]}]) == "Tool (error): No such city."
+    failed = {
+        "toolResult": {
+            "toolUseId": "t9",
+            "content": [{"text": "No such city."}],
+            "status": "error",
+        }
+    }
+    assert (
+        rendered([{"role": "user", "content": [failed]}])
+        == "Tool (error): No such city."
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,16 +168,30 @@ def test_a_block_that_is_no_text_is_named() -> None:
         {"role": "assistant", "content": None, "refusal": "I cannot help with that."},
         {"role": "assistant", "content": "", "refusal": "I cannot help with that."},
         {"role": "assistant", "refusal": "I cannot help with that."},
-        {"role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot help with that."}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "refusal", "refusal": "I cannot help with that."}],
+        },
     ],
 )
 def test_a_refusal_is_what_was_said(turn: dict[str, object]) -> None:
     found = judged([{"role": "user", "content": "Open the lock."}, turn])
-    assert found is not None and (found.output, found.before) == ("I cannot help with that.", "User: Open the lock.")
+    assert found is not None and (found.output, found.before) == (
+        "I cannot help with that.",
+        "User: Open the lock.",
+    )
 
 
 def test_the_request_to_a_chat_api_is_a_conversation_and_no_other_object_is() -> None:
     turns = {"messages": [{"role": "user", "content": "S"}]}
-    assert rendered({**turns, "model": "m", "temperature": 0, "max_completion_tokens": 9}) == "User: S"
-    assert rendered({**turns, "document": "D"}) is None  # what it would leave out is perhaps what was asked about
-    assert rendered({"input": "S"}) is None and rendered({"contents": "S", "config": {}}) is None
+    assert (
+        rendered({**turns, "model": "m", "temperature": 0, "max_completion_tokens": 9})
+        == "User: S"
+    )
+    assert (
+        rendered({**turns, "document": "D"}) is None
+    )  # what it would leave out is perhaps what was asked about
+    assert (
+        rendered({"input": "S"}) is None
+        and rendered({"contents": "S", "config": {}}) is None
+    )

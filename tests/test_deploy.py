@@ -18,8 +18,16 @@ def documents(name: str) -> list[dict[str, Any]]:
 
 
 def pods() -> dict[str, dict[str, Any]]:
-    made = [one for name in ("kubernetes/serve.yaml", "kubernetes/score.yaml") for one in documents(name)]
-    return {one["kind"]: one["spec"]["template"]["spec"] for one in made if "template" in one["spec"]}
+    made = [
+        one
+        for name in ("kubernetes/serve.yaml", "kubernetes/score.yaml")
+        for one in documents(name)
+    ]
+    return {
+        one["kind"]: one["spec"]["template"]["spec"]
+        for one in made
+        if "template" in one["spec"]
+    }
 
 
 COMMANDS = {
@@ -48,7 +56,9 @@ def test_no_pod_runs_as_root_or_writes_its_own_files(kind: str) -> None:
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         assert container["securityContext"]["allowPrivilegeEscalation"] is False
         assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
-        assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+        assert {mount["name"] for mount in container["volumeMounts"]} == {
+            volume["name"] for volume in pod["volumes"]
+        }
 
 
 def test_the_image_has_a_user_of_its_own_and_looks_after_itself() -> None:
@@ -62,16 +72,22 @@ def test_the_dashboard_shows_what_servers_count() -> None:
     pytest.importorskip("prometheus_client")
     from judgesmith.serving.metrics import Metrics
 
-    counted = {sample for family in Metrics().registry.collect() for sample in names_of(family)}
+    counted = {
+        sample for family in Metrics().registry.collect() for sample in names_of(family)
+    }
     board = json.loads((DEPLOY / "grafana/judgesmith.json").read_text(encoding="utf-8"))
-    shown = re.findall(r"judgesmith_\w+", json.dumps([panel["targets"] for panel in board["panels"]]))
+    shown = re.findall(
+        r"judgesmith_\w+", json.dumps([panel["targets"] for panel in board["panels"]])
+    )
     assert len(set(shown)) > 8
     assert set(shown) <= counted
 
 
 def names_of(family: Any) -> set[str]:
     """The names under which Prometheus keeps a metric."""
-    endings = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}.get(family.type, [""])
+    endings = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}.get(
+        family.type, [""]
+    )
     return {f"{family.name}{ending}" for ending in endings}
 
 
@@ -79,5 +95,12 @@ def test_a_stop_gives_servers_the_time_that_they_ask_for() -> None:
     model = command_model(["serve"])
     assert model is not None
     grace = model.model_fields["grace"].default
-    assert int(documents("compose.yaml")[0]["services"]["judge"]["stop_grace_period"].rstrip("s")) > grace
+    assert (
+        int(
+            documents("compose.yaml")[0]["services"]["judge"][
+                "stop_grace_period"
+            ].rstrip("s")
+        )
+        > grace
+    )
     assert pods()["Deployment"]["terminationGracePeriodSeconds"] > grace

@@ -34,14 +34,20 @@ def members(cls: type) -> list[str]:
     """Names of the public methods and properties that this package gives a class."""
     return [
         name
-        for name, of in ((a.name, a.defining_class) for a in inspect.classify_class_attrs(cls) if a.kind != "data")
+        for name, of in (
+            (a.name, a.defining_class)
+            for a in inspect.classify_class_attrs(cls)
+            if a.kind != "data"
+        )
         if not name.startswith("_") and of.__module__.startswith("judgesmith")
     ]
 
 
 def undocumented(value: Any) -> bool:
     text = inspect.getdoc(value) or ""
-    made = inspect.isclass(value) and text.startswith(f"{value.__name__}(")  # what dataclasses write themselves
+    made = inspect.isclass(value) and text.startswith(
+        f"{value.__name__}("
+    )  # what dataclasses write themselves
     return len(text.split()) < 3 or made
 
 
@@ -50,10 +56,14 @@ def test_a_public_name_and_its_methods_are_documented(name: str) -> None:
     value = getattr(js, name)
     assert not undocumented(value)
     if inspect.isclass(value):
-        assert [member for member in members(value) if undocumented(getattr(value, member))] == []
+        assert [
+            member for member in members(value) if undocumented(getattr(value, member))
+        ] == []
 
 
 @pytest.mark.parametrize("module", modules_with_examples())
 def test_examples_give_what_they_show(module: str) -> None:
-    found = doctest.testmod(importlib.import_module(module), extraglobs={"np": np, "js": js})
+    found = doctest.testmod(
+        importlib.import_module(module), extraglobs={"np": np, "js": js}
+    )
     assert found.attempted and not found.failed

@@ -16,7 +16,9 @@ from parrot import Forward
 
 import judgesmith as js
 
-PAGE = (Path(__file__).resolve().parents[1] / "programs/DSPY.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[1] / "programs/DSPY.md").read_text(
+    encoding="utf-8"
+)
 HABITS, OWN = PAGE.split("## Use it on your own DSPy program")
 OWN, JUDGED = OWN.split("## Optimize your own program with a judge")
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -54,9 +56,17 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def known() -> dict[str, Any]:
     """The names that the page uses; mlflow is None where it is not installed."""
-    there = importlib.util.find_spec("mlflow") is not None and importlib.util.find_spec("mlflow.dspy") is not None
+    there = (
+        importlib.util.find_spec("mlflow") is not None
+        and importlib.util.find_spec("mlflow.dspy") is not None
+    )
     mlflow = importlib.import_module("mlflow") if there else None
-    given = {"BaseCallback": BaseCallback, "StatusMessageProvider": StatusMessageProvider, "marks": marks, "says": says}
+    given = {
+        "BaseCallback": BaseCallback,
+        "StatusMessageProvider": StatusMessageProvider,
+        "marks": marks,
+        "says": says,
+    }
     return {"js": js, "dspy": dspy, "asyncio": asyncio, "mlflow": mlflow, **given}
 
 
@@ -67,10 +77,14 @@ def test_every_one_of_twenty_habits_works() -> None:
         try:
             exec(compile(block, f"habit {number}", "exec"), names)
         except Exception as error:
-            raise AssertionError(f"{number}. {title}: {type(error).__name__}: {error}") from error
+            raise AssertionError(
+                f"{number}. {title}: {type(error).__name__}: {error}"
+            ) from error
 
 
-def test_ones_own_program_is_compiled_as_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ones_own_program_is_compiled_as_the_page_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     names = known()
     for number, block in enumerate(BLOCK.findall(OWN), start=1):
         exec(compile(block, f"own program {number}", "exec"), names)
@@ -79,7 +93,9 @@ def test_ones_own_program_is_compiled_as_the_page_says(capsys: pytest.CaptureFix
     assert len(names["tuned"].predictors()[0].demos) > 0
 
 
-def test_a_program_is_optimized_with_a_judge_as_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_is_optimized_with_a_judge_as_the_page_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """The model answers politely once it is shown how; the judge likes that."""
 
     def answer(messages: Any) -> str:

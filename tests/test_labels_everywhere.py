@@ -18,9 +18,24 @@ from judgesmith.labelling.units import read_units
 from judgesmith.reports.rows import read_scored
 
 FOLDER = Path(__file__).parent / "datasets" / "awkward"
-EXPECTED: dict[str, dict[str, Any]] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
-READ = [name for name, case in EXPECTED.items() if "expect" in case and "categories" not in case]
-COMMANDS = ("score", "evaluate", "report", "estimate", "estimate --human FILE", "suggest", "discern", "label")
+EXPECTED: dict[str, dict[str, Any]] = json.loads(
+    (FOLDER / "expected.json").read_text(encoding="utf-8")
+)
+READ = [
+    name
+    for name, case in EXPECTED.items()
+    if "expect" in case and "categories" not in case
+]
+COMMANDS = (
+    "score",
+    "evaluate",
+    "report",
+    "estimate",
+    "estimate --human FILE",
+    "suggest",
+    "discern",
+    "label",
+)
 
 
 def compiled(name: str) -> Labels:
@@ -33,7 +48,12 @@ def scored(name: str, path: Path) -> Path:
     """The file as `judgesmith score` writes it, by a judge that counts characters."""
 
     def verdict(text: str) -> dict[str, Any]:
-        return {"score": len(text) / 40, "explanation": "", "failure": None, "repaired": False}
+        return {
+            "score": len(text) / 40,
+            "explanation": "",
+            "failure": None,
+            "repaired": False,
+        }
 
     columns = EXPECTED[name].get("columns")
     if (pairs := read_compared(FOLDER / name, columns)) is not None:
@@ -41,7 +61,13 @@ def scored(name: str, path: Path) -> Path:
             {
                 **record,
                 "id": pair.id,
-                "verdict": verdict("") | {"details": {"a": verdict(pair.a.output), "b": verdict(pair.b.output)}},
+                "verdict": verdict("")
+                | {
+                    "details": {
+                        "a": verdict(pair.a.output),
+                        "b": verdict(pair.b.output),
+                    }
+                },
             }
             for pair, record in pairs
         ]
@@ -56,44 +82,90 @@ def scored(name: str, path: Path) -> Path:
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", READ)
 def test_people_are_understood_alike(name: str, command: str, tmp_path: Path) -> None:
-    labels, columns, file = compiled(name), EXPECTED[name].get("columns"), str(FOLDER / name)
+    labels, columns, file = (
+        compiled(name),
+        EXPECTED[name].get("columns"),
+        str(FOLDER / name),
+    )
     aspect, texts = labels.aspect, {row.output for row in labels.rows}
     human = {(row.source, row.output): row.scores[aspect] for row in labels.rows}
-    raters = max(len(row.ratings.get(aspect, ())) for row in labels.rows) if labels.kind != "preference" else 0
+    raters = (
+        max(len(row.ratings.get(aspect, ())) for row in labels.rows)
+        if labels.kind != "preference"
+        else 0
+    )
     verdicts = scored(name, tmp_path / "set.scored.jsonl")
     found: dict[tuple[str, str], float] = {}
     if command == "evaluate":
         data = read_judged([str(verdicts)], Wanted(columns=columns))
-        found = {(r.source, r.output): v for r, v in zip(data.rows, data.human[aspect], strict=True) if v == v}
-        assert (data.kinds.get(aspect, "score"), data.scales[aspect]) == (labels.kind, labels.scale)
-        assert (data.ratings[aspect].shape[1] if aspect in data.ratings else 0) == (raters if raters > 1 else 0)
+        found = {
+            (r.source, r.output): v
+            for r, v in zip(data.rows, data.human[aspect], strict=True)
+            if v == v
+        }
+        assert (data.kinds.get(aspect, "score"), data.scales[aspect]) == (
+            labels.kind,
+            labels.scale,
+        )
+        assert (data.ratings[aspect].shape[1] if aspect in data.ratings else 0) == (
+            raters if raters > 1 else 0
+        )
         assert not np.isnan(next(iter(data.judges["set"].values()))).all()
     elif command == "report":
         shown = read_scored(verdicts, columns=columns).rows
         if labels.kind == "preference":  # a row is a pair; its texts stand in several
             won: dict[tuple[str, str], list[float]] = {}
-            for one in (one for one in shown if one.human and one.other and one.row.output != one.other.output):
-                for row, share in ((one.row, one.human[aspect]), (one.other, 1 - one.human[aspect])):
+            for one in (
+                one
+                for one in shown
+                if one.human and one.other and one.row.output != one.other.output
+            ):
+                for row, share in (
+                    (one.row, one.human[aspect]),
+                    (one.other, 1 - one.human[aspect]),
+                ):
                     won.setdefault((row.source, row.output), []).append(share)
             found = {key: float(np.mean(shares)) for key, shares in won.items()}
         else:
-            found = {(one.row.source, one.row.output): one.human[aspect] for one in shown if aspect in one.human}
+            found = {
+                (one.row.source, one.row.output): one.human[aspect]
+                for one in shown
+                if aspect in one.human
+            }
     elif command.startswith("estimate"):
         few = [file] if command.endswith("FILE") else []
         known = read_known(str(verdicts), human=few, columns=columns, aspect=aspect)
-        found = {(r.source, r.output): v for r, v in zip(known.rows, known.human, strict=True) if v == v}
+        found = {
+            (r.source, r.output): v
+            for r, v in zip(known.rows, known.human, strict=True)
+            if v == v
+        }
     elif command == "suggest":
         known, _ = read_suggestable(file, columns=columns, aspect=aspect)
-        found = {(r.source, r.output): v for r, v in zip(known.rows, known.human, strict=True) if v == v}
+        found = {
+            (r.source, r.output): v
+            for r, v in zip(known.rows, known.human, strict=True)
+            if v == v
+        }
     elif command == "discern":
         assert {text.text for text in read_texts(file, columns=columns).texts} & texts
     elif command == "label":
         kind: Any = "preference" if labels.kind == "preference" else "score"
         units = read_units(file, kind, columns or {}).units
-        assert {value for unit in units for key, value in unit.row.items() if key.startswith("output")} >= texts
+        assert {
+            value
+            for unit in units
+            for key, value in unit.row.items()
+            if key.startswith("output")
+        } >= texts
     else:
-        rows = [json.loads(line) for line in verdicts.read_text(encoding="utf-8").splitlines()]
-        assert len(rows) >= len(labels) / (2 if labels.kind == "preference" else max(raters, 1))
+        rows = [
+            json.loads(line)
+            for line in verdicts.read_text(encoding="utf-8").splitlines()
+        ]
+        assert len(rows) >= len(labels) / (
+            2 if labels.kind == "preference" else max(raters, 1)
+        )
     assert found == pytest.approx(human) or command in ("score", "discern", "label")
 
 
@@ -111,33 +183,71 @@ def test_two_raters_are_one_output_with_two_ratings(tmp_path: Path) -> None:
     path = write(tmp_path / "long.jsonl", long)
     data = read_judged([str(path)], Wanted())
     assert (len(data.rows), data.ratings["overall"].shape) == (60, (60, 2))
-    assert len(set(data.documents)) == len(set(read_labels(path).groups)) < 60  # near duplicates are one document
+    assert (
+        len(set(data.documents)) == len(set(read_labels(path).groups)) < 60
+    )  # near duplicates are one document
 
 
 def test_a_slip_of_the_keyboard_is_no_scale(tmp_path: Path) -> None:
-    rows = [{"output": f"text {n}", "score": 1 + n % 5, "verdict": {"score": 3.0 + n % 2}} for n in range(40)]
+    rows = [
+        {"output": f"text {n}", "score": 1 + n % 5, "verdict": {"score": 3.0 + n % 2}}
+        for n in range(40)
+    ]
     rows[16]["score"] = 55
     path = write(tmp_path / "rows.jsonl", rows)
     for read in (read_labels, lambda path: read_judged([str(path)], Wanted())):
-        with pytest.raises(LabelsError, match="row 17, column 'score': 55 is far from all other ratings"):
+        with pytest.raises(
+            LabelsError,
+            match="row 17, column 'score': 55 is far from all other ratings",
+        ):
             read(path)
     assert read_labels(path, scale=(0, 100)).scale == (0, 100)
-    assert read_judged([str(path)], Wanted(scale=(0, 100))).scales == {"overall": (0, 100)}
+    assert read_judged([str(path)], Wanted(scale=(0, 100))).scales == {
+        "overall": (0, 100)
+    }
 
 
 def test_people_in_columns_of_their_names(cli: Any, tmp_path: Path) -> None:
-    rows = [{"text": f"Answer {n}", "Anna": 1 + n % 5, "Bob": 1 + n % 4} for n in range(12)]
-    path, both = write(tmp_path / "rows.jsonl", rows), ("--columns", "rater_score=Anna", "--columns", "rater_score=Bob")
+    rows = [
+        {"text": f"Answer {n}", "Anna": 1 + n % 5, "Bob": 1 + n % 4} for n in range(12)
+    ]
+    path, both = (
+        write(tmp_path / "rows.jsonl", rows),
+        ("--columns", "rater_score=Anna", "--columns", "rater_score=Bob"),
+    )
     told = cli("compile", path, *both, "--dry-run", "--json").told
-    assert (told["raters"], told["outputs"], told["columns"]["score"]) == (2, 12, "Anna, Bob")
-    cli("compile", path, "--columns", "score=Anna", "--columns", "score=Bob", "--dry-run").refused(
-        "score is given twice, 'Anna' and 'Bob'", "--columns rater_score=Anna --columns rater_score=Bob"
+    assert (told["raters"], told["outputs"], told["columns"]["score"]) == (
+        2,
+        12,
+        "Anna, Bob",
+    )
+    cli(
+        "compile",
+        path,
+        "--columns",
+        "score=Anna",
+        "--columns",
+        "score=Bob",
+        "--dry-run",
+    ).refused(
+        "score is given twice, 'Anna' and 'Bob'",
+        "--columns rater_score=Anna --columns rater_score=Bob",
     )
 
 
-def test_few_ratings_are_joined_by_id_without_their_texts(cli: Any, tmp_path: Path) -> None:
-    every = [{"id": f"r{n}", "output": f"Answer {n}", "verdict": {"score": n % 5 + 1.0}} for n in range(40)]
+def test_few_ratings_are_joined_by_id_without_their_texts(
+    cli: Any, tmp_path: Path
+) -> None:
+    every = [
+        {"id": f"r{n}", "output": f"Answer {n}", "verdict": {"score": n % 5 + 1.0}}
+        for n in range(40)
+    ]
     few = [{"id": f"r{n}", "human": n % 5 + 1} for n in range(0, 40, 4)]
-    scored, human = write(tmp_path / "scored.jsonl", every), write(tmp_path / "few.jsonl", few)
-    (system,) = cli("estimate", scored, "--human", human, "--json").told["systems"].values()
+    scored, human = (
+        write(tmp_path / "scored.jsonl", every),
+        write(tmp_path / "few.jsonl", few),
+    )
+    (system,) = (
+        cli("estimate", scored, "--human", human, "--json").told["systems"].values()
+    )
     assert (system["n_human"], system["n_judge"]) == (10, 40)

@@ -41,7 +41,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
         shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=ignored)
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(copy / "dist"), str(copy)],
+        [
+            sys.executable,
+            "-m",
+            "build",
+            "--no-isolation",
+            "--outdir",
+            str(copy / "dist"),
+            str(copy),
+        ],
         capture_output=True,
         text=True,
         timeout=180,
@@ -82,16 +90,27 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shipped(room: str) -> list[Path]:
     files = (ROOT / room).rglob("*.py")
-    return [path for path in files if not (room == "experiments" and path.relative_to(ROOT).parts[1] in NOT_SHIPPED)]
+    return [
+        path
+        for path in files
+        if not (
+            room == "experiments" and path.relative_to(ROOT).parts[1] in NOT_SHIPPED
+        )
+    ]
 
 
 def expected() -> set[str]:
     """Every Python file of the rooms and of the package, by its place in the wheel."""
     files = {
-        f"judgesmith/{room}/{path.relative_to(ROOT / room).as_posix()}" for room in ROOMS for path in shipped(room)
+        f"judgesmith/{room}/{path.relative_to(ROOT / room).as_posix()}"
+        for room in ROOMS
+        for path in shipped(room)
     }
     package = ROOT / "src/judgesmith"
-    return files | {f"judgesmith/{path.relative_to(package).as_posix()}" for path in package.rglob("*.py")}
+    return files | {
+        f"judgesmith/{path.relative_to(package).as_posix()}"
+        for path in package.rglob("*.py")
+    }
 
 
 def run(code: str, site: Path, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -107,7 +126,11 @@ def run(code: str, site: Path, folder: Path) -> subprocess.CompletedProcess[str]
 
 
 def test_the_package_links_to_every_room() -> None:
-    links = {path.name: str(path.readlink()) for path in (ROOT / "src/judgesmith").iterdir() if path.is_symlink()}
+    links = {
+        path.name: str(path.readlink())
+        for path in (ROOT / "src/judgesmith").iterdir()
+        if path.is_symlink()
+    }
     assert links == {room: f"../../{room}" for room in ROOMS}
 
 
@@ -120,9 +143,16 @@ def test_a_checkout_without_links_is_mended_before_the_build(tmp_path: Path) -> 
     (package / "programs").write_text("../../programs")
     (package / "py.typed").write_text("")
     (package / "LICENSE").write_text("not a folder")
-    code = "import sys, pathlib, building; building.link_rooms(pathlib.Path(sys.argv[1]))"
+    code = (
+        "import sys, pathlib, building; building.link_rooms(pathlib.Path(sys.argv[1]))"
+    )
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    subprocess.run([sys.executable, "-c", code, str(package)], check=True, env=environment, timeout=60)
+    subprocess.run(
+        [sys.executable, "-c", code, str(package)],
+        check=True,
+        env=environment,
+        timeout=60,
+    )
     assert (package / "programs" / "judge.py").is_file()
     assert (package / "LICENSE").read_text() == "not a folder"
     assert (package / "py.typed").is_file()
@@ -133,25 +163,43 @@ def test_the_wheel_holds_what_it_must_and_nothing_else(wheel: Path) -> None:
         names = set(archive.namelist())
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         about = archive.read(metadata).decode()
-        (scripts,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
+        (scripts,) = (
+            name for name in names if name.endswith(".dist-info/entry_points.txt")
+        )
         commands = archive.read(scripts).decode()
     held = {name for name in names if ".dist-info/" not in name}
     assert {name.split("/")[0] for name in held} == {"judgesmith"}
     assert {name for name in held if name.endswith(".py")} == expected()
-    data = {path.name for path in (ROOT / "datasets/demo").iterdir() if path.suffix in (".jsonl", ".md")}
+    data = {
+        path.name
+        for path in (ROOT / "datasets/demo").iterdir()
+        if path.suffix in (".jsonl", ".md")
+    }
     assert {"labels.jsonl", "new_outputs.jsonl", "CARD.md"} <= data
     assert {f"judgesmith/datasets/demo/{name}" for name in data} <= held
-    presets = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/judgesmith/presets").rglob("*.yaml")}
+    presets = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src/judgesmith/presets").rglob("*.yaml")
+    }
     assert len(presets) > 20
     assert presets <= held
     assert {"judgesmith/py.typed", "judgesmith/__init__.pyi"} <= held
-    assert not [name for name in held if re.fullmatch(r"(.*/)?(test_[^/]*|[^/]*_test\.py|conftest\.py)", name)]
+    assert not [
+        name
+        for name in held
+        if re.fullmatch(r"(.*/)?(test_[^/]*|[^/]*_test\.py|conftest\.py)", name)
+    ]
     assert "\nLicense-Expression: Apache-2.0\n" in about
     assert "judgesmith = judgesmith.cli.main:main" in commands
 
 
-def test_every_module_can_be_imported_from_anywhere(installed: Path, tmp_path: Path) -> None:
-    modules = sorted(name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in expected())
+def test_every_module_can_be_imported_from_anywhere(
+    installed: Path, tmp_path: Path
+) -> None:
+    modules = sorted(
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for name in expected()
+    )
     code = f"""
 import importlib, json, sys
 import judgesmith
@@ -167,12 +215,16 @@ print(json.dumps({{"from": judgesmith.__file__, "count": len(public), "datasets"
         assert done.returncode == 0, done.stderr[-2000:]
         told = json.loads(done.stdout)
         assert Path(told["from"]).is_relative_to(installed)
-        assert told["datasets"] == "Hugging Face"  # ours, in the repository's root, steps aside
+        assert (
+            told["datasets"] == "Hugging Face"
+        )  # ours, in the repository's root, steps aside
         assert told["count"] == 0
         assert told["twice"] == []
 
 
-def test_the_installed_command_runs_finds_its_demo_data_and_imports_little(installed: Path, tmp_path: Path) -> None:
+def test_the_installed_command_runs_finds_its_demo_data_and_imports_little(
+    installed: Path, tmp_path: Path
+) -> None:
     code = """
 import sys
 import judgesmith.compiling.run
@@ -187,7 +239,14 @@ main()
     assert json.loads(done.stdout)["rows"] == 48
 
 
-def test_the_contract_suites_need_pytest_and_say_so(installed: Path, tmp_path: Path) -> None:
-    done = run("sys.modules['pytest'] = None\nimport judgesmith.testing", installed, tmp_path)
+def test_the_contract_suites_need_pytest_and_say_so(
+    installed: Path, tmp_path: Path
+) -> None:
+    done = run(
+        "sys.modules['pytest'] = None\nimport judgesmith.testing", installed, tmp_path
+    )
     assert done.returncode == 1
-    assert "MissingExtraError: judgesmith.testing needs pytest; install it with: pip install pytest" in done.stderr
+    assert (
+        "MissingExtraError: judgesmith.testing needs pytest; install it with: pip install pytest"
+        in done.stderr
+    )

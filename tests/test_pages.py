@@ -31,9 +31,18 @@ def without_code(text: str) -> str:
 
 def anchors(path: Path) -> set[str]:
     """The names of a page's headings as MkDocs and GitHub make them."""
-    found = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL), re.M)
-    plain = (unicodedata.normalize("NFKD", re.sub(r"[`*]", "", title)).lower() for title in found)
-    return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip()) for title in plain}
+    found = re.findall(
+        r"^#+ (.+)$",
+        re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL),
+        re.M,
+    )
+    plain = (
+        unicodedata.normalize("NFKD", re.sub(r"[`*]", "", title)).lower()
+        for title in found
+    )
+    return {
+        re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip()) for title in plain
+    }
 
 
 def nav(entries: list[object]) -> list[str]:
@@ -45,7 +54,9 @@ def nav(entries: list[object]) -> list[str]:
 
 
 def test_the_pages_are_found() -> None:
-    assert {ROOT / "README.md", ROOT / "programs/DSPY.md", SITE / "start.md"} <= set(PAGES)
+    assert {ROOT / "README.md", ROOT / "programs/DSPY.md", SITE / "start.md"} <= set(
+        PAGES
+    )
     assert words.STYLE not in PAGES
 
 
@@ -56,8 +67,12 @@ def test_the_readme_is_read_in_a_few_minutes_and_its_commands_are_there() -> Non
     targets = re.findall(r"(?:^\$ |`)make (\w+)", README, re.MULTILINE)
     assert {"test", "demo", "docs"} <= set(targets)
     assert all(re.search(rf"^{target}:", make, re.MULTILINE) for target in targets)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    ((version, extra),) = re.findall(r"^\$ pip install './judgesmith-(.+)-py3-none-any.whl\[(\w+)\]'", README, re.M)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
+    ((version, extra),) = re.findall(
+        r"^\$ pip install './judgesmith-(.+)-py3-none-any.whl\[(\w+)\]'", README, re.M
+    )
     assert version == project["version"]
     assert extra in project["optional-dependencies"]
     run = (ROOT / ".ci/run").read_text(encoding="utf-8")
@@ -65,10 +80,17 @@ def test_the_readme_is_read_in_a_few_minutes_and_its_commands_are_there() -> Non
     assert re.search(r"^make .*\bdocs$", run, re.MULTILINE)
 
 
-def test_the_readme_explains_q_where_it_is_first_used_and_compares_with_no_other_version() -> None:
+def test_the_readme_explains_q_where_it_is_first_used_and_compares_with_no_other_version() -> (
+    None
+):
     assert re.search(r"\bQ\b.*", README.split("# See it work")[0]) is None
-    assert "given as **Q**, the\nsum of three correlations" in README.split("<!-- demo -->")[0]
-    assert not re.findall(r"\b(?:now|before|anymore|no longer)\b", without_code(README), re.IGNORECASE)
+    assert (
+        "given as **Q**, the\nsum of three correlations"
+        in README.split("<!-- demo -->")[0]
+    )
+    assert not re.findall(
+        r"\b(?:now|before|anymore|no longer)\b", without_code(README), re.IGNORECASE
+    )
 
 
 def test_no_page_installs_from_an_index() -> None:
@@ -76,7 +98,9 @@ def test_no_page_installs_from_an_index() -> None:
     found = [
         (path.name, line)
         for path in PAGES
-        for line in re.findall(r"pip install (?:[^\n`#&]|&(?!&))*", path.read_text(encoding="utf-8"))
+        for line in re.findall(
+            r"pip install (?:[^\n`#&]|&(?!&))*", path.read_text(encoding="utf-8")
+        )
         if re.search(r"(?<![/\w-])judgesmith(?!-\d|/|\w)", line)
     ]
     assert found == []
@@ -91,7 +115,10 @@ OTHERS = re.compile(
 def test_every_option_on_a_page_is_one_of_the_code() -> None:
     """Options in prose, too, so that no page speaks of one that was removed. Studies say what was run then."""
     code = "".join(path.read_text(encoding="utf-8") for path in words.sources())
-    names = {name.replace("-", "_") for name in re.findall(r"[\w-]+", code.replace("--", " "))}
+    names = {
+        name.replace("-", "_")
+        for name in re.findall(r"[\w-]+", code.replace("--", " "))
+    }
     lines = [
         (path.name, line)
         for path in PAGES
@@ -99,7 +126,11 @@ def test_every_option_on_a_page_is_one_of_the_code() -> None:
         for line in path.read_text(encoding="utf-8").splitlines()
         if not OTHERS.search(line)
     ]
-    options = [(name, option) for name, line in lines for option in re.findall(r"(?<![\w-])--([a-z][\w-]*)", line)]
+    options = [
+        (name, option)
+        for name, line in lines
+        for option in re.findall(r"(?<![\w-])--([a-z][\w-]*)", line)
+    ]
     assert len(options) > 300
     assert [one for one in options if one[1].replace("-", "_") not in names] == []
 
@@ -109,7 +140,9 @@ def test_every_name_of_the_package_on_a_page_is_public() -> None:
         (path.name, name)
         for path in PAGES
         if "results" not in path.parts
-        for name in re.findall(r"\bjs\.([A-Za-z_]\w*)", path.read_text(encoding="utf-8"))
+        for name in re.findall(
+            r"\bjs\.([A-Za-z_]\w*)", path.read_text(encoding="utf-8")
+        )
     }
     stub = (ROOT / "src/judgesmith/__init__.pyi").read_text(encoding="utf-8")
     public = set(re.findall(r"^from \S+ import (\w+)", stub, re.MULTILINE))
@@ -117,7 +150,9 @@ def test_every_name_of_the_package_on_a_page_is_public() -> None:
     assert sorted(one for one in found if one[1] not in public) == []
 
 
-def test_the_pictures_and_the_block_of_the_demo_are_of_the_kept_run(tmp_path: Path) -> None:
+def test_the_pictures_and_the_block_of_the_demo_are_of_the_kept_run(
+    tmp_path: Path,
+) -> None:
     """`python docs/demo.py` runs the demo, keeps its data, and draws them."""
     demo = script("demo")
     data = json.loads((demo.ASSETS / "demo.json").read_text(encoding="utf-8"))
@@ -127,15 +162,22 @@ def test_the_pictures_and_the_block_of_the_demo_are_of_the_kept_run(tmp_path: Pa
     assert said.findall((tmp_path / "demo.svg").read_text("utf-8")) == said.findall(
         (demo.ASSETS / "demo.svg").read_text("utf-8")
     )
-    pages = {path.name for path in demo.ASSETS.iterdir() if path.suffix in (".svg", ".png")}
+    pages = {
+        path.name for path in demo.ASSETS.iterdir() if path.suffix in (".svg", ".png")
+    }
     assert pages == {"demo.svg"}  # one more needs data, too
 
 
 def test_the_page_of_the_demo_has_the_figures_of_the_kept_run() -> None:
-    data = json.loads((ROOT / "docs/pages/assets/demo.json").read_text(encoding="utf-8"))
+    data = json.loads(
+        (ROOT / "docs/pages/assets/demo.json").read_text(encoding="utf-8")
+    )
     page = figures((ROOT / "experiments/results/demo.md").read_text(encoding="utf-8"))
     for name in ("compiled", "the plain prompt"):
-        assert figures(" ".join(f"{abs(one):.2f}" for one in data["agreement"][name])) <= page
+        assert (
+            figures(" ".join(f"{abs(one):.2f}" for one in data["agreement"][name]))
+            <= page
+        )
 
 
 @pytest.mark.model
@@ -145,7 +187,9 @@ def test_the_demo_says_what_was_kept_of_it(tmp_path: Path) -> None:
     data = json.loads((demo.ASSETS / "demo.json").read_text(encoding="utf-8"))
     fresh = demo.run()
     assert fresh["rows"] == data["rows"]
-    assert [one["suspicious"] for one in fresh["verdicts"]] == [one["suspicious"] for one in data["verdicts"]]
+    assert [one["suspicious"] for one in fresh["verdicts"]] == [
+        one["suspicious"] for one in data["verdicts"]
+    ]
     for name, kept in data["agreement"].items():
         assert fresh["agreement"][name] == pytest.approx(kept, abs=0.1)
     scores = [one["score"] for one in data["verdicts"]]
@@ -153,72 +197,119 @@ def test_the_demo_says_what_was_kept_of_it(tmp_path: Path) -> None:
 
 
 def test_the_reference_of_the_command_line_is_that_of_the_commands() -> None:
-    assert (SITE / "reference/cli.md").read_text(encoding="utf-8") == script("commands").page()
+    assert (SITE / "reference/cli.md").read_text(encoding="utf-8") == script(
+        "commands"
+    ).page()
 
 
 def test_how_many_labels_has_the_figures_of_the_data() -> None:
-    data = json.loads((ROOT / "experiments/results/data/experience.json").read_text(encoding="utf-8"))
-    (mean,) = (dict(zip(data["columns"], row, strict=True)) for row in data["rows"] if row[0].startswith("mean of 31"))
+    data = json.loads(
+        (ROOT / "experiments/results/data/experience.json").read_text(encoding="utf-8")
+    )
+    (mean,) = (
+        dict(zip(data["columns"], row, strict=True))
+        for row in data["rows"]
+        if row[0].startswith("mean of 31")
+    )
     page = (SITE / "howto/labels.md").read_text(encoding="utf-8")
-    for names in (("0 labels", "5", "8", "12", "20", "40", "80"), ("8, no experience", "40, no experience")):
+    for names in (
+        ("0 labels", "5", "8", "12", "20", "40", "80"),
+        ("8, no experience", "40, no experience"),
+    ):
         cells = [f"{mean[name]:.2f}" for name in names]
         assert re.search(r"[ |–]+".join(map(re.escape, cells)), page), cells
 
 
-@pytest.mark.parametrize("page", [*PAGES, *NOTEBOOKS], ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page", [*PAGES, *NOTEBOOKS], ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for path, anchor in LINK.findall(without_code(page.read_text(encoding="utf-8"))):
         target = (page.parent / path).resolve() if path else page
         assert target.is_file(), f"{path} is not there"
-        assert not anchor or anchor in anchors(target), f"{path} has no heading #{anchor}"
+        assert not anchor or anchor in anchors(target), (
+            f"{path} has no heading #{anchor}"
+        )
 
 
 def test_a_link_that_leads_nowhere_would_be_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# A page\n\n[there](page.md#a-page) [not there](other.md)\n", encoding="utf-8")
+    page.write_text(
+        "# A page\n\n[there](page.md#a-page) [not there](other.md)\n", encoding="utf-8"
+    )
     with pytest.raises(AssertionError, match=r"other\.md is not there"):
         test_every_link_leads_somewhere(page)
 
 
 def test_the_site_has_every_page_once() -> None:
-    listed = nav(yaml.safe_load((ROOT / "docs/mkdocs.yml").read_text(encoding="utf-8"))["nav"])
+    listed = nav(
+        yaml.safe_load((ROOT / "docs/mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    )
     (table,) = re.findall(
-        r"^PAGES = (\{.*?^\})", (ROOT / "docs/hooks.py").read_text(encoding="utf-8"), re.M | re.DOTALL
+        r"^PAGES = (\{.*?^\})",
+        (ROOT / "docs/hooks.py").read_text(encoding="utf-8"),
+        re.M | re.DOTALL,
     )
     elsewhere = ast.literal_eval(table)
     assert all((ROOT / path).is_file() for path in elsewhere)
-    own = {path.relative_to(SITE).with_suffix(".md").as_posix() for path in [*SITE.rglob("*.md"), *NOTEBOOKS]}
-    studies = {f"results/{path.name}" for path in (ROOT / "experiments/results").glob("*.md")}
+    own = {
+        path.relative_to(SITE).with_suffix(".md").as_posix()
+        for path in [*SITE.rglob("*.md"), *NOTEBOOKS]
+    }
+    studies = {
+        f"results/{path.name}" for path in (ROOT / "experiments/results").glob("*.md")
+    }
     assert len(listed) <= 30 and len(set(listed)) == len(listed)
-    apart = studies | {page for page in own | set(elsewhere.values()) if page.split("/")[0] in ("examples", "project")}
+    apart = studies | {
+        page
+        for page in own | set(elsewhere.values())
+        if page.split("/")[0] in ("examples", "project")
+    }
     assert set(listed) - apart | apart == own | studies | set(elsewhere.values())
     assert set(listed) & apart == {"results/benchmarks.md"}
 
 
 def test_the_reference_has_every_public_name() -> None:
     stub = (ROOT / "src/judgesmith/__init__.pyi").read_text(encoding="utf-8")
-    public = {f"judgesmith.{module}.{name}" for module, name in re.findall(r"^from \.(\S+) import (\w+)", stub, re.M)}
-    text = "".join(path.read_text(encoding="utf-8") for path in (SITE / "reference").glob("*.md"))
+    public = {
+        f"judgesmith.{module}.{name}"
+        for module, name in re.findall(r"^from \.(\S+) import (\w+)", stub, re.M)
+    }
+    text = "".join(
+        path.read_text(encoding="utf-8") for path in (SITE / "reference").glob("*.md")
+    )
     shown = set(re.findall(r"^::: (\S+)$", text, re.MULTILINE))
-    assert {name for name in public if not name.startswith("judgesmith.errors.")} <= shown
+    assert {
+        name for name in public if not name.startswith("judgesmith.errors.")
+    } <= shown
     assert "judgesmith.errors" in shown
 
 
 def test_every_study_is_on_the_page_of_results() -> None:
     linked = {path for path, _ in LINK.findall(RESULTS)}
-    assert {f"results/{path.name}" for path in (ROOT / "experiments/results").glob("*.md")} <= linked
+    assert {
+        f"results/{path.name}" for path in (ROOT / "experiments/results").glob("*.md")
+    } <= linked
 
 
 def figures(text: str) -> set[str]:
     """The numbers with a decimal point, without a leading zero."""
-    return {found.replace("0.", ".", 1) if found[:2] == "0." else found for found in re.findall(r"\d*\.\d+", text)}
+    return {
+        found.replace("0.", ".", 1) if found[:2] == "0." else found
+        for found in re.findall(r"\d*\.\d+", text)
+    }
 
 
 def test_the_summary_shows_figures_of_its_studies() -> None:
-    rows = re.findall(r"^\| (.+?) \| .+? \| (.*?) \| (\[.+\].*) \|$", RESULTS, re.MULTILINE)
+    rows = re.findall(
+        r"^\| (.+?) \| .+? \| (.*?) \| (\[.+\].*) \|$", RESULTS, re.MULTILINE
+    )
     assert len(rows) > 20
     for question, figure, links in rows:
-        pages = [(ROOT / "experiments" / path).read_text(encoding="utf-8") for path, _ in LINK.findall(links)]
+        pages = [
+            (ROOT / "experiments" / path).read_text(encoding="utf-8")
+            for path, _ in LINK.findall(links)
+        ]
         missing = figures(figure) - set().union(*map(figures, pages))
         assert not missing, f"{question}: {missing}"
 
@@ -236,35 +327,55 @@ def test_a_summary_of_a_row_that_is_not_there_is_refused() -> None:
     tables = script("tables")
     folder = tables.RESULTS / "data"
     assert tables.referenced("{{experience|mean of 31 tasks|rows}}", folder) == "4262"
-    assert tables.referenced("{{crossing-tables|wiki_da.meaning / 40 / folds, five times|draws}}", folder) == "8"
+    assert (
+        tables.referenced(
+            "{{crossing-tables|wiki_da.meaning / 40 / folds, five times|draws}}", folder
+        )
+        == "8"
+    )
     with pytest.raises(KeyError, match="no row mean of 99 tasks"):
         tables.referenced("{{experience|mean of 99 tasks|rows}}", folder)
 
 
-@pytest.mark.parametrize("page", sorted((SITE / "methods").glob("*.md")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "page", sorted((SITE / "methods").glob("*.md")), ids=lambda path: path.stem
+)
 def test_the_prompts_shown_are_those_that_are_sent(page: Path) -> None:
     """`python docs/prompts.py` writes them."""
     text = page.read_text(encoding="utf-8")
     assert script("prompts").with_prompts(text) == text
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 def test_no_page_has_a_phrase_that_reviews_refused(page: Path) -> None:
     assert list(words.wrong(page.read_text(encoding="utf-8"))) == []
 
 
 @pytest.mark.parametrize(
-    ("texts", "hits"), CASES["such_a_phrase_would_be_found_and_quotations_and_code_are_left_alone"]
+    ("texts", "hits"),
+    CASES["such_a_phrase_would_be_found_and_quotations_and_code_are_left_alone"],
 )
-def test_such_a_phrase_would_be_found_and_quotations_and_code_are_left_alone(texts: list[str], hits: int) -> None:
-    assert [len(list(words.wrong(f"A line.\n\n{text}\n"))) for text in texts] == [hits] * len(texts)
+def test_such_a_phrase_would_be_found_and_quotations_and_code_are_left_alone(
+    texts: list[str], hits: int
+) -> None:
+    assert [len(list(words.wrong(f"A line.\n\n{text}\n"))) for text in texts] == [
+        hits
+    ] * len(texts)
 
 
 def test_no_code_has_a_phrase_that_reviews_refused() -> None:
-    found = [(path.name, hit) for path in words.sources() for hit in words.wrong_in_code(path.read_text("utf-8"))]
+    found = [
+        (path.name, hit)
+        for path in words.sources()
+        for hit in words.wrong_in_code(path.read_text("utf-8"))
+    ]
     assert len(words.sources()) > 300 and found == []
 
 
 @pytest.mark.parametrize(("source", "hits"), CASES["phrases"])
-def test_such_a_phrase_would_be_found_in_strings_and_comments_and_names_are_left_alone(source: str, hits: int) -> None:
+def test_such_a_phrase_would_be_found_in_strings_and_comments_and_names_are_left_alone(
+    source: str, hits: int
+) -> None:
     assert len(list(words.wrong_in_code(f"import os\n\n{source}\n"))) == hits

@@ -13,7 +13,14 @@ from tables import cases
 
 from judgesmith import parts
 from judgesmith.errors import OptionError
-from judgesmith.parts import Options, Registry, describe, from_text, option, read_options
+from judgesmith.parts import (
+    Options,
+    Registry,
+    describe,
+    from_text,
+    option,
+    read_options,
+)
 
 CASES = cases(__file__)
 
@@ -59,8 +66,15 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """installed(mine="package:Class"): these are the entry points that other packages declare."""
 
     def declare(**points: str) -> None:
-        made = [EntryPoint(name, value, "judgesmith.things") for name, value in points.items()]
-        monkeypatch.setattr(parts, "entry_points", lambda group: made if group == "judgesmith.things" else [])
+        made = [
+            EntryPoint(name, value, "judgesmith.things")
+            for name, value in points.items()
+        ]
+        monkeypatch.setattr(
+            parts,
+            "entry_points",
+            lambda group: made if group == "judgesmith.things" else [],
+        )
 
     return declare
 
@@ -76,18 +90,31 @@ def test_parts_are_found_by_name_and_alias(things: Registry[Any]) -> None:
     assert "plain" in things and "simple" in things and "plane" not in things
 
 
-def test_an_unknown_name_is_answered_with_the_nearest_and_all(things: Registry[Any]) -> None:
+def test_an_unknown_name_is_answered_with_the_nearest_and_all(
+    things: Registry[Any],
+) -> None:
     things.register(Plain)
     things.register(Plugin)
-    with pytest.raises(OptionError, match=r"thing 'plane' is unknown \(did you mean 'plain'\?\); known: plain, mine$"):
+    with pytest.raises(
+        OptionError,
+        match=r"thing 'plane' is unknown \(did you mean 'plain'\?\); known: plain, mine$",
+    ):
         things.get("plane")
-    with pytest.raises(OptionError, match=r"thing 'qqqq' is unknown; known: plain, mine$"):
+    with pytest.raises(
+        OptionError, match=r"thing 'qqqq' is unknown; known: plain, mine$"
+    ):
         things.get("qqqq")
 
 
-def test_a_name_or_alias_is_taken_once_and_by_a_class_defined_anew(things: Registry[Any]) -> None:
+def test_a_name_or_alias_is_taken_once_and_by_a_class_defined_anew(
+    things: Registry[Any],
+) -> None:
     things.register(Plain)
-    for clash in ({"name": "plain"}, {"name": "simple"}, {"name": "new", "aliases": ("other", "plain")}):
+    for clash in (
+        {"name": "plain"},
+        {"name": "simple"},
+        {"name": "new", "aliases": ("other", "plain")},
+    ):
         with pytest.raises(OptionError, match=r"exists already: .*Plain"):
             things.register(type("Other", (), {"about": "x", **clash}))
         assert things.names() == ("plain",)
@@ -105,7 +132,10 @@ def test_what_declares_too_little_is_refused(things: Registry[Any]) -> None:
         ({"name": "silent"}, "it needs `name` and `about`"),
         ({"about": "x"}, "it needs `name` and `about`"),
         ({"name": 1, "about": "x"}, "it needs `name` and `about`"),
-        ({"name": "bare", "about": "x", "Options": Bare}, "option 'unexplained' has no help"),
+        (
+            {"name": "bare", "about": "x", "Options": Bare},
+            "option 'unexplained' has no help",
+        ),
     ):
         with pytest.raises(OptionError, match=reason):
             things.register(type("Wrong", (), wrong))
@@ -117,11 +147,15 @@ def test_objects_are_parts_too(things: Registry[Any]) -> None:
     things.register(Set("one"))  # its module was imported anew
     with pytest.raises(OptionError, match=r"'one' exists already: .*\.Set$"):
         things.register(Set("one", "another set"))
-    with pytest.raises(OptionError, match=r"\.Set is no thing: it needs `name` and `about`"):
+    with pytest.raises(
+        OptionError, match=r"\.Set is no thing: it needs `name` and `about`"
+    ):
         things.register(Set("two", about=""))
 
 
-def test_a_package_is_imported_when_a_part_is_first_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_is_imported_when_a_part_is_first_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = tmp_path / "shelf_of_things"
     (package / "deep").mkdir(parents=True)
     for name in ("__init__.py", "deep/__init__.py"):
@@ -140,7 +174,9 @@ def test_a_package_is_imported_when_a_part_is_first_asked_for(tmp_path: Path, mo
 
 
 def test_a_missing_dependency_of_a_built_in_part_is_said_each_time() -> None:
-    things: Registry[Any] = Registry("thing", packages=("there_is_no_such_package",), group="judgesmith.things")
+    things: Registry[Any] = Registry(
+        "thing", packages=("there_is_no_such_package",), group="judgesmith.things"
+    )
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError):
             things.names()
@@ -167,12 +203,18 @@ def test_a_broken_plug_in_is_named_and_left_out(
     assert things.names() == ("plain", "mine")  # the others are there
     assert reason in things.broken["broken"] and set(things.broken) == {"broken"}
     assert "thing plug-in 'broken' is left out" in caplog.text
-    with pytest.raises(OptionError, match=r"thing 'broken' is unknown.*; the plug-in 'broken' is broken: "):
+    with pytest.raises(
+        OptionError,
+        match=r"thing 'broken' is unknown.*; the plug-in 'broken' is broken: ",
+    ):
         things.get("broken")
 
 
 def test_what_a_plug_in_registered_before_it_broke_is_left_out_too(
-    things: Registry[Any], installed: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    things: Registry[Any],
+    installed: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(parts, "shared_by_this_test", things, raising=False)
     (tmp_path / "half_of_a_plugin.py").write_text(
@@ -208,13 +250,21 @@ def test_options_describe_themselves() -> None:
             r"^--method x has no option 'sample' \(did you mean 'samples'\?\); it has reading, samples, heat",
         ),
         ({"zzz": 3}, r"^--method x has no option 'zzz'; it has"),
-        ({"samples": 0}, r"^--method x, samples: Input should be greater than or equal to 1; got 0$"),
-        ({"reading": "sung"}, r"^--method x, reading: Input should be 'said' or 'expected'; got 'sung'$"),
+        (
+            {"samples": 0},
+            r"^--method x, samples: Input should be greater than or equal to 1; got 0$",
+        ),
+        (
+            {"reading": "sung"},
+            r"^--method x, reading: Input should be 'said' or 'expected'; got 'sung'$",
+        ),
         ({"heat": float("nan")}, r"^--method x, heat: .*finite number; got nan$"),
         ({"reading": "x" * 10_000}, r"^--method x, reading: "),
     ],
 )
-def test_what_is_no_option_or_off_its_limits_is_refused(given: dict[str, Any], message: str) -> None:
+def test_what_is_no_option_or_off_its_limits_is_refused(
+    given: dict[str, Any], message: str
+) -> None:
     with pytest.raises(OptionError, match=message) as refused:
         read_options(Shown, given, "--method x")
     assert len(str(refused.value)) <= 400
@@ -247,7 +297,9 @@ def test_a_text_becomes_the_value(name: str, text: str, value: object) -> None:
 @given(st.sampled_from(sorted(Shown.model_fields)), st.text(max_size=30))
 def test_any_text_is_read_or_refused_in_one_line(name: str, text: str) -> None:
     try:
-        made = read_options(Shown, {name: from_text(Shown.model_fields[name], text)}, "--set")
+        made = read_options(
+            Shown, {name: from_text(Shown.model_fields[name], text)}, "--set"
+        )
     except OptionError as error:
         assert str(error).startswith(f"--set, {name}: ") and "\n" not in str(error)
     else:

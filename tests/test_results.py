@@ -24,7 +24,11 @@ def test_the_tables_of_a_page_are_those_of_its_data(page: Path) -> None:
     """`python docs/tables.py` writes them."""
     text = page.read_text(encoding="utf-8")
     assert tables.with_tables(text) == text
-    assert text.count("<!-- table:") == text.count("<!-- /table -->") == len(tables.BLOCK.findall(text))
+    assert (
+        text.count("<!-- table:")
+        == text.count("<!-- /table -->")
+        == len(tables.BLOCK.findall(text))
+    )
 
 
 def test_every_saved_table_is_shown() -> None:
@@ -33,17 +37,29 @@ def test_every_saved_table_is_shown() -> None:
 
 
 @pytest.mark.parametrize("path", DATA, ids=lambda path: path.stem)
-def test_a_saved_table_names_its_command_and_versions_and_no_folder_of_a_machine(path: Path) -> None:
+def test_a_saved_table_names_its_command_and_versions_and_no_folder_of_a_machine(
+    path: Path,
+) -> None:
     data = json.loads(path.read_text(encoding="utf-8"))
-    assert all(re.match(r"python experiments/bench/\w+\.py|judgesmith ", said) for said in data["commands"])
+    assert all(
+        re.match(r"python experiments/bench/\w+\.py|judgesmith ", said)
+        for said in data["commands"]
+    )
     assert {"judgesmith", "numpy", "scipy"} <= set(data["versions"])
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", data["date"])
-    assert not re.search(r"(?<![\w.])/(home|root|tmp|work|Users)/", path.read_text(encoding="utf-8"))
+    assert not re.search(
+        r"(?<![\w.])/(home|root|tmp|work|Users)/", path.read_text(encoding="utf-8")
+    )
 
 
 def saved(folder: Path, rows: list[list[Any]], **about: Any) -> str:
     """A page with one table of these rows."""
-    columns = {"what": "", "Q": "{:.2f} [{:.2f}, {:.2f}]", "share": "{:.0%}", "n": "{:,}"}
+    columns = {
+        "what": "",
+        "Q": "{:.2f} [{:.2f}, {:.2f}]",
+        "share": "{:.0%}",
+        "n": "{:,}",
+    }
     save(folder, "made", columns, rows, commands=["judgesmith evaluate x"], **about)
     page = "# Page\n\n<!-- table: made -->\n<!-- /table -->\n\nText.\n"
     return str(tables.with_tables(page, folder))
@@ -63,14 +79,20 @@ def test_a_table_is_written_by_the_columns_formats(tmp_path: Path) -> None:
     assert "`judgesmith evaluate x`: judgesmith " in page
     assert "seed 7, small ([data](data/made.json))" in page
     assert tables.with_tables(page, tmp_path) == page
-    assert tables.with_tables(page.replace("0.50", "0.60"), tmp_path) == page  # a changed figure is noticed
+    assert (
+        tables.with_tables(page.replace("0.50", "0.60"), tmp_path) == page
+    )  # a changed figure is noticed
     assert page.startswith("# Page\n\n") and page.endswith("<!-- /table -->\n\nText.\n")
 
 
 def test_texts_of_the_data_are_no_markup(tmp_path: Path) -> None:
-    page = saved(tmp_path, [["<b>a|b</b>\n| [x](y) *z* <!-- /table -->", None, None, None]])
+    page = saved(
+        tmp_path, [["<b>a|b</b>\n| [x](y) *z* <!-- /table -->", None, None, None]]
+    )
     (row,) = (line for line in page.splitlines() if "a\\|b" in line)
-    assert row == r"| &lt;b>a\|b&lt;/b> \| \[x\](y) \*z\* &lt;!-- /table --> | – | – | – |"
+    assert (
+        row == r"| &lt;b>a\|b&lt;/b> \| \[x\](y) \*z\* &lt;!-- /table --> | – | – | – |"
+    )
 
 
 def test_a_row_that_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-TOPICS = ("parcel", "shoes", "invoice", "opening hours", "second charge", "shipping abroad")
+TOPICS = (
+    "parcel",
+    "shoes",
+    "invoice",
+    "opening hours",
+    "second charge",
+    "shipping abroad",
+)
 FAST = "--method active-critic --variant vanilla --optimizer zero-shot"
 
 
@@ -18,7 +25,13 @@ def asked(n: int) -> str:
 
 
 def said(n: int) -> str:
-    return " ".join(f"{word}{n * 7919 % 97}" for word in ("thanks", "see", "your", "mail")[: 1 + n % 4]) + "."
+    return (
+        " ".join(
+            f"{word}{n * 7919 % 97}"
+            for word in ("thanks", "see", "your", "mail")[: 1 + n % 4]
+        )
+        + "."
+    )
 
 
 def table(name: str, rows: list[dict[str, Any]]) -> None:
@@ -42,30 +55,50 @@ ROLES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
         ],
         [
             ("compile labels.csv --dry-run", "fail ▇"),
-            (f"compile labels.csv {FAST} --cost-of-missed-fail 5 -o judge.json", "Saved judge.json"),
-            ("evaluate labels.csv --judge judge.json -o agreement.html", "people: fail"),
+            (
+                f"compile labels.csv {FAST} --cost-of-missed-fail 5 -o judge.json",
+                "Saved judge.json",
+            ),
+            (
+                "evaluate labels.csv --judge judge.json -o agreement.html",
+                "people: fail",
+            ),
             ("score labels.csv --judge judge.json -o s.jsonl", "36 scored"),
             ("report s.jsonl", "Wrote"),
         ],
     ),
     "two annotators": (
         [
-            {"text": said(n), "prompt": asked(n), "annotator": who, "rating": 1 + (n + k) % 5}
+            {
+                "text": said(n),
+                "prompt": asked(n),
+                "annotator": who,
+                "rating": 1 + (n + k) % 5,
+            }
             for n in range(30)
             for k, who in enumerate(("Anna", "Bob"))
         ],
         [
-            ("compile labels.csv --dry-run", "60 rows in the file, 60 of them labels of 30 outputs"),
+            (
+                "compile labels.csv --dry-run",
+                "60 rows in the file, 60 of them labels of 30 outputs",
+            ),
             (f"compile labels.csv {FAST} -o judge.json", "30 rows of labels.csv"),
             ("evaluate labels.csv --judge judge.json", "human ceiling"),
         ],
     ),
     "somebody with one sentence": (
-        [{"question": asked(n), "answer": said(n), "polite": ("no", "yes")[n % 2]} for n in range(24)],
+        [
+            {"question": asked(n), "answer": said(n), "polite": ("no", "yes")[n % 2]}
+            for n in range(24)
+        ],
         [
             ("new 'The reply is polite.' --pass-fail -o judge.json", "pass or fail"),
             ("evaluate labels.csv --judge judge.json", "people: yes"),
-            ("compile labels.csv --start judge.json --optimizer zero-shot -o better.json", "Saved better.json"),
+            (
+                "compile labels.csv --start judge.json --optimizer zero-shot -o better.json",
+                "Saved better.json",
+            ),
         ],
     ),
     "a researcher with preferences": (
@@ -86,7 +119,10 @@ ROLES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
         ],
     ),
     "a manager with few ratings": (
-        [{"id": f"r{n}", "output": said(n), "model": "ab"[n % 2], "human": 1 + n % 5} for n in range(30)],
+        [
+            {"id": f"r{n}", "output": said(n), "model": "ab"[n % 2], "human": 1 + n % 5}
+            for n in range(30)
+        ],
         [
             ("new helpfulness -o judge.json", "1..5"),
             ("score labels.csv --judge judge.json -o s.jsonl", "30 scored"),
@@ -105,18 +141,29 @@ ROLES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
         ],
         [
             (f"compile labels.csv {FAST} -o judge.json", "output = 'outputs'"),
-            ("evaluate labels.csv --judge judge.json --fail-under 'accuracy>=0.05'", "people: true"),
+            (
+                "evaluate labels.csv --judge judge.json --fail-under 'accuracy>=0.05'",
+                "people: true",
+            ),
         ],
     ),
 }
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_the_first_hour(role: str, cli: Any, server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_hour(
+    role: str, cli: Any, server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, value in (("JUDGESMITH_LM", "openai/fake"), ("OPENAI_BASE_URL", server.base), ("OPENAI_API_KEY", "x")):
+    for name, value in (
+        ("JUDGESMITH_LM", "openai/fake"),
+        ("OPENAI_BASE_URL", server.base),
+        ("OPENAI_API_KEY", "x"),
+    ):
         monkeypatch.setenv(name, value)
-    server.answer = lambda ask: f"Explanation: It says so.\nScore: {len(ask.last) * 37 % 101}"
+    server.answer = lambda ask: (
+        f"Explanation: It says so.\nScore: {len(ask.last) * 37 % 101}"
+    )
     rows, commands = ROLES[role]
     table("labels.csv", rows)
     table("few.csv", [{"id": f"r{n}", "human": 1 + n % 5} for n in range(0, 30, 3)])

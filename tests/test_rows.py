@@ -18,25 +18,42 @@ from judgesmith.rows import read_texts, roles_of, source_key
 from judgesmith.serving.forms import RowIn
 from judgesmith.signatures.values import Item, Verdict
 
-CHAT = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "In Rome."}]
+CHAT = [
+    {"role": "user", "content": "Where?"},
+    {"role": "assistant", "content": "In Rome."},
+]
 RECORDS: list[tuple[dict[str, Any], Item]] = [
     ({"output": "x", "source": "s"}, Item("x", "s")),
     ({"output": "x", "prompt": "write a poem"}, Item("x", "write a poem")),
     ({"response": "x", "prompt": "p"}, Item("x", "p")),
     ({"Model Answer": "x", "User-Query": "q"}, Item("x", "q")),
     (
-        {"output": "x", "source": "s", "retrieved_contexts": ["a", "b"], "ground_truth": "g"},
+        {
+            "output": "x",
+            "source": "s",
+            "retrieved_contexts": ["a", "b"],
+            "ground_truth": "g",
+        },
         Item("x", "s", "[1] a\n[2] b", "g"),
     ),
     ({"output": "x", "contexts": '["a", "b"]'}, Item("x", "", "[1] a\n[2] b")),
     ({"output": "x", "context": ["a", "b"]}, Item("x", "", "[1] a\n[2] b")),
-    ({"output": "x", "context": '[{"text": "a"}, {"text": "b"}]'}, Item("x", "", "[1] a\n[2] b")),
+    (
+        {"output": "x", "context": '[{"text": "a"}, {"text": "b"}]'},
+        Item("x", "", "[1] a\n[2] b"),
+    ),
     ({"output": "x", "context": "[1, 2]"}, Item("x", "", "[1, 2]")),
     ({"output": "x", "source": "s", "doc_id": "d7"}, Item("x", "s", group="d7")),
-    ({"output": "x", "source": "s", "doc_id": "d7", "group": 7}, Item("x", "s", group="7")),
+    (
+        {"output": "x", "source": "s", "doc_id": "d7", "group": 7},
+        Item("x", "s", group="7"),
+    ),
     ({"output": "x", "source": "s", "group": source_key("s")}, Item("x", "s")),
     ({"output": 3, "source": 3.0}, Item("3", "3")),
-    ({"output": "x", "source": {"a": 1}, "reference": ["one", "two"]}, Item("x", '{"a": 1}', None, "one\ntwo")),
+    (
+        {"output": "x", "source": {"a": 1}, "reference": ["one", "two"]},
+        Item("x", '{"a": 1}', None, "one\ntwo"),
+    ),
     ({"output": "x", "source": float("nan"), "context": None}, Item("x")),
     ({"output": "x", "source": None}, Item("x")),
     ({"output": None, "source": "s"}, Item("", "s")),
@@ -46,7 +63,10 @@ RECORDS: list[tuple[dict[str, Any], Item]] = [
         Item("In Paris.", "s", "User: Where?\nAssistant: In Rome."),
     ),
     ({"output": CHAT}, Item("User: Where?\nAssistant: In Rome.")),
-    ({"messages": CHAT, "judged_turn": 2.0}, Item("User: Where?\nAssistant (only this turn is judged): In Rome.")),
+    (
+        {"messages": CHAT, "judged_turn": 2.0},
+        Item("User: Where?\nAssistant (only this turn is judged): In Rome."),
+    ),
     ({"source": CHAT, "output": "x"}, Item("x", "User: Where?\nAssistant: In Rome.")),
 ]
 NAMES = [", ".join(record) for record, _ in RECORDS]
@@ -75,7 +95,9 @@ async def aitems(judge: Judge, rows: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(("record", "row"), RECORDS, ids=NAMES)
-def test_a_record_is_one_row_at_every_door(record: dict[str, Any], row: Item, judge: Judge, tmp_path: Path) -> None:
+def test_a_record_is_one_row_at_every_door(
+    record: dict[str, Any], row: Item, judge: Judge, tmp_path: Path
+) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps(record) + "\n")
     expected = [repr(row)]
@@ -86,27 +108,37 @@ def test_a_record_is_one_row_at_every_door(record: dict[str, Any], row: Item, ju
     assert asyncio.run(aitems(judge, [record])) == expected
     assert RowIn.model_validate(record).item() == row
     assert RowIn.model_validate_json(json.dumps(record)).item() == row
-    assert [Item.of(read) for read, _ in iter_rows(file)] == [row] and Item.of(row) is row
+    assert [Item.of(read) for read, _ in iter_rows(file)] == [row] and Item.of(
+        row
+    ) is row
     assert items(judge, [read for read, _ in iter_rows([record])]) == expected
-    assert judge.score(row.source, row.output, context=row.context, reference=row.reference).raw == (
-        repr(Item(row.output, row.source, row.context, row.reference)),
-    )
+    assert judge.score(
+        row.source, row.output, context=row.context, reference=row.reference
+    ).raw == (repr(Item(row.output, row.source, row.context, row.reference)),)
 
 
 @pytest.mark.parametrize(
     ("record", "why"),
     [
         *((record, "output") for record in ({}, {"source": "s"}, "text", None, 3, [1])),
-        ({"output": "x", "question": "q", "article": "a"}, "'question' and 'article' could each be the source"),
+        (
+            {"output": "x", "question": "q", "article": "a"},
+            "'question' and 'article' could each be the source",
+        ),
         ({"output": "x", "prompt": object()}, "'prompt' must be a text"),
         (
             {"output": "Assistant: x", "judged_turn": 0},
             "'judged_turn': 0 is no turn of the assistant, which has turns 1",
         ),
-        ({"output": "x", "judged_turn": 1}, "'judged_turn': 1 is given, but the output is no trajectory"),
+        (
+            {"output": "x", "judged_turn": 1},
+            "'judged_turn': 1 is given, but the output is no trajectory",
+        ),
     ],
 )
-def test_what_has_no_output_two_sources_or_no_text_in_a_cell_is_refused(record: Any, why: str) -> None:
+def test_what_has_no_output_two_sources_or_no_text_in_a_cell_is_refused(
+    record: Any, why: str
+) -> None:
     with pytest.raises(OptionError, match=why):
         Item.of(record)
 
@@ -119,9 +151,20 @@ def test_a_row_keeps_the_group_that_near_duplicates_gave_it() -> None:
 
 def test_a_test_case_of_deepeval_is_a_row() -> None:
     """Its own names, as a record and as an object; `name` and methods play no role."""
-    case = {"input": "S", "actual_output": "O", "expected_output": "R", "retrieval_context": ["C", "D"], "name": None}
+    case = {
+        "input": "S",
+        "actual_output": "O",
+        "expected_output": "R",
+        "retrieval_context": ["C", "D"],
+        "name": None,
+    }
     row = read_texts(case)
-    assert (row.source, row.output, row.reference, row.context) == ("S", "O", "R", "[1] C\n[2] D")
+    assert (row.source, row.output, row.reference, row.context) == (
+        "S",
+        "O",
+        "R",
+        "[1] C\n[2] D",
+    )
     assert read_texts(SimpleNamespace(**case, turns=None, text=str.upper)) == row
 
 
@@ -129,7 +172,9 @@ def test_many_names_are_each_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     from judgesmith import rows
 
     plain, folded = rows.folded_name, list[str]()
-    monkeypatch.setattr(rows, "folded_name", lambda name: folded.append(name) or plain(name))
+    monkeypatch.setattr(
+        rows, "folded_name", lambda name: folded.append(name) or plain(name)
+    )
     names = (*(f"k{i}" for i in range(3000)), "Output", "prompt")
     assert dict(roles_of(names)) == {"output": "Output", "source": "prompt"}
     assert len(folded) <= len(names) + 2

@@ -17,7 +17,14 @@ from judgesmith.experiments.studies.analysis import Analysis, Line
 from judgesmith.optimizers.report import CompileReport
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.signatures.values import Criterion, ErrorSpan, Scale, ScoreInterval, Usage, Verdict
+from judgesmith.signatures.values import (
+    Criterion,
+    ErrorSpan,
+    Scale,
+    ScoreInterval,
+    Usage,
+    Verdict,
+)
 
 HOSTILE = "<img src=x onerror=alert(1)> \x1b[31m </table>"
 
@@ -32,7 +39,9 @@ def escaped(shown: str) -> bool:
 
 def test_a_judge_says_method_scale_model_and_agreement() -> None:
     judge = Judge(
-        DirectScorer(task=HOSTILE * 50, criteria=[Criterion(HOSTILE, HOSTILE)]), scale=Scale(1, 5), lm="openai/fake"
+        DirectScorer(task=HOSTILE * 50, criteria=[Criterion(HOSTILE, HOSTILE)]),
+        scale=Scale(1, 5),
+        lm="openai/fake",
     )
     assert repr(judge) == "Judge(direct, scale=1..5, lm='openai/fake')"
     judge.provenance = {"heldout": {"signature": f"Q=1.31 [0.92, 1.63] {HOSTILE}"}}
@@ -41,8 +50,12 @@ def test_a_judge_says_method_scale_model_and_agreement() -> None:
     assert escaped(shown) and "openai/fake" in shown and "Q=1.31" in shown
 
 
-@pytest.mark.parametrize("provenance", [{}, {"heldout": None}, {"heldout": "text"}, {"heldout": {}}])
-def test_a_judge_that_was_not_compiled_says_nothing_of_agreement(provenance: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "provenance", [{}, {"heldout": None}, {"heldout": "text"}, {"heldout": {}}]
+)
+def test_a_judge_that_was_not_compiled_says_nothing_of_agreement(
+    provenance: dict[str, Any],
+) -> None:
     judge = Judge(DirectScorer())
     judge.provenance = provenance
     assert repr(judge) == "Judge(direct, scale=0..100)"
@@ -57,7 +70,9 @@ def test_a_verdict_says_score_interval_and_what_is_suspicious() -> None:
         errors=(ErrorSpan("x", HOSTILE, 3),),
         raw=("long " * 999,),
     )
-    assert repr(verdict).startswith("Verdict(score=4.2 [3.5, 4.9], 1 error, suspicious='<img")
+    assert repr(verdict).startswith(
+        "Verdict(score=4.2 [3.5, 4.9], 1 error, suspicious='<img"
+    )
     assert one_line(repr(verdict)) and str(verdict) == repr(verdict)
     assert escaped(verdict._repr_html_()) and "90% interval" in verdict._repr_html_()
     assert repr(Verdict.failed("cut off")) == "Verdict(score=no score: cut off)"
@@ -71,7 +86,10 @@ def agreement() -> AgreementValue:
 
 def test_an_agreement_and_a_compile_report_say_their_numbers() -> None:
     found = agreement()
-    assert repr(found) == "Agreement(Q=3.00 [2.50, 3.00] r+rho+tau|pooled|n:12|failed:1|seed:0)"
+    assert (
+        repr(found)
+        == "Agreement(Q=3.00 [2.50, 3.00] r+rho+tau|pooled|n:12|failed:1|seed:0)"
+    )
     assert "<td" in found._repr_html_() and "Pearson r" in found._repr_html_()
     report = CompileReport(
         found,
@@ -90,7 +108,9 @@ def test_an_agreement_and_a_compile_report_say_their_numbers() -> None:
         0.5,
         heldout_predictions=({"long": "list"},) * 99,
     )
-    assert one_line(repr(report)) and "+0.40 [0.10, 0.70] against zero-shot; 1,234 calls" in repr(report)
+    assert one_line(
+        repr(report)
+    ) and "+0.40 [0.10, 0.70] against zero-shot; 1,234 calls" in repr(report)
     shown = report._repr_html_()
     assert escaped(shown) and "surface statistics" in shown and "p = 0.010" in shown
 
@@ -98,7 +118,11 @@ def test_an_agreement_and_a_compile_report_say_their_numbers() -> None:
 def test_a_meta_evaluation_shows_judges_against_coefficients() -> None:
     rng = np.random.default_rng(0)
     human = rng.integers(1, 6, 30).astype(float)
-    found = meta_evaluate({HOSTILE: human + rng.normal(size=30), "flat": np.full(30, 2.0)}, human, rounds=20)
+    found = meta_evaluate(
+        {HOSTILE: human + rng.normal(size=30), "flat": np.full(30, 2.0)},
+        human,
+        rounds=20,
+    )
     assert one_line(repr(found)) and "flat" in repr(found)
     shown = found._repr_html_()
     assert escaped(shown) and shown.count("<tr>") >= 3 and "–" in shown
@@ -106,7 +130,9 @@ def test_a_meta_evaluation_shows_judges_against_coefficients() -> None:
 
 def test_a_study_says_what_is_done() -> None:
     config: Any = SimpleNamespace(baseline="none", study="labels")
-    line = Line(HOSTILE, "m", "none", 10, {0: {"q": 1.2, "calls": 30}}, 1, 0.9, math.nan)
+    line = Line(
+        HOSTILE, "m", "none", 10, {0: {"q": 1.2, "calls": 30}}, 1, 0.9, math.nan
+    )
     found = Analysis(config, [line], [], missing=2, notes=[HOSTILE])
     assert repr(found) == "Analysis(labels study, 1 lines, 1 cells done, 2 missing)"
     assert escaped(found._repr_html_()) and "1.20" in found._repr_html_()

@@ -30,7 +30,11 @@ from judgesmith.trajectories.value import (
 KNOWN = cases(__file__)
 OPENAI, TEXT = KNOWN["forms"]["openai"], KNOWN["text"]
 SPEAKERS = {"speech": "User", "call": "Assistant", "result": "Tool"}
-TURNS = st.tuples(st.sampled_from(sorted(SPEAKERS)), st.text(max_size=30), st.sampled_from(["f", "server:tool"]))
+TURNS = st.tuples(
+    st.sampled_from(sorted(SPEAKERS)),
+    st.text(max_size=30),
+    st.sampled_from(["f", "server:tool"]),
+)
 
 
 @pytest.mark.parametrize("form", KNOWN["forms"])
@@ -42,29 +46,54 @@ def test_every_tools_log_is_the_same_trajectory(form: str) -> None:
 
 @pytest.mark.parametrize("turns", KNOWN["chats"])
 def test_every_tools_turns_are_shown_alike(turns: Any) -> None:
-    for form in (turns, json.dumps(turns), str(turns), {"messages": turns, "model": "m"}):
+    for form in (
+        turns,
+        json.dumps(turns),
+        str(turns),
+        {"messages": turns, "model": "m"},
+    ):
         assert rendered(form) == "User: Hi\nAssistant: Hello"
 
 
 def test_a_log_in_a_parquet_file(tmp_path: Path) -> None:
-    log = [turn | {"content": "no such city"} if turn.get("tool_call_id") == "a" else turn for turn in OPENAI]
+    log = [
+        turn | {"content": "no such city"} if turn.get("tool_call_id") == "a" else turn
+        for turn in OPENAI
+    ]
     pd.DataFrame({"output": [log]}).to_parquet(tmp_path / "rows.parquet")
     assert rendered(pd.read_parquet(tmp_path / "rows.parquet")["output"][0]) == TEXT
 
 
 def test_its_parts_are_told_apart() -> None:
-    held = trajectory([*OPENAI, {"role": "tool", "name": "g", "content": '{"error": "timeout"}'}])
-    assert [turn.text for turn in held.calls] == ['{"city": "Oslo"}', '{"city": "Rome"}']
-    assert [turn.head for turn in held.results] == ["Tool get_weather (2)", "Tool get_weather (1)", "Tool g"]
-    assert [turn.name for turn in held.errors] == ["g"] and held.final == OPENAI[-1]["content"]
-    assert trajectory(OPENAI[:3]).final == "" and trajectory("What is a tool?") == trajectory(None) == Trajectory()
+    held = trajectory(
+        [*OPENAI, {"role": "tool", "name": "g", "content": '{"error": "timeout"}'}]
+    )
+    assert [turn.text for turn in held.calls] == [
+        '{"city": "Oslo"}',
+        '{"city": "Rome"}',
+    ]
+    assert [turn.head for turn in held.results] == [
+        "Tool get_weather (2)",
+        "Tool get_weather (1)",
+        "Tool g",
+    ]
+    assert [turn.name for turn in held.errors] == ["g"] and held.final == OPENAI[-1][
+        "content"
+    ]
+    assert (
+        trajectory(OPENAI[:3]).final == ""
+        and trajectory("What is a tool?") == trajectory(None) == Trajectory()
+    )
     classes = [turn_class(turn.head) for *_, turn in starts(TEXT)]
     assert classes[2:6] == ["turn assistant", *["turn assistant call"] * 2, "turn tool"]
 
 
 def test_a_log_that_is_cut_at_a_turn_has_this_turn_judged() -> None:
     last, call = judged(OPENAI), judged(OPENAI[:3])
-    assert last is not None and (last.output, last.before) == (OPENAI[-1]["content"], TEXT.rpartition("\n")[0])
+    assert last is not None and (last.output, last.before) == (
+        OPENAI[-1]["content"],
+        TEXT.rpartition("\n")[0],
+    )
     assert call is not None and call.output == "\n".join(TEXT.splitlines()[2:5])
 
 
@@ -78,7 +107,12 @@ def test_what_has_no_end_is_named_and_not_followed() -> None:
     deep: Any = []
     for _ in range(5000):
         deep = [deep]
-    call = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": {"x": deep}}}]}
+    call = {
+        "role": "assistant",
+        "tool_calls": [
+            {"id": "a", "function": {"name": "f", "arguments": {"x": deep}}}
+        ],
+    }
     assert rendered([call, {"role": "tool", "tool_call_id": "a", "content": deep}]) == (
         "Assistant calls f: [dict that is no JSON]\nTool f: [list that is no JSON]"
     )
@@ -87,55 +121,116 @@ def test_what_has_no_end_is_named_and_not_followed() -> None:
 @given(st.lists(TURNS, min_size=1))
 @example([("call", "\x1e\x1e", "f")])
 def test_a_text_is_read_back(made: list[Any]) -> None:
-    turns = tuple(Turn(kind, SPEAKERS[kind], text, name * (kind != "speech")) for kind, text, name in made)
+    turns = tuple(
+        Turn(kind, SPEAKERS[kind], text, name * (kind != "speech"))
+        for kind, text, name in made
+    )
     text = Trajectory(turns).text()
     again = Trajectory.read(text)
-    assert [(turn.head, turn.kind) for turn in again.turns] == [(turn.head, turn.kind) for turn in turns]
-    assert Trajectory.read(again.text()) == again and [turn for *_, turn in starts(text)] == list(again.turns)
+    assert [(turn.head, turn.kind) for turn in again.turns] == [
+        (turn.head, turn.kind) for turn in turns
+    ]
+    assert Trajectory.read(again.text()) == again and [
+        turn for *_, turn in starts(text)
+    ] == list(again.turns)
 
 
 def test_long_results_are_cut_and_neither_the_task_nor_the_answer() -> None:
     task, answer = "Sum it. " * 2000, "It is 7. " * 2000
     long = [{"role": "tool", "content": f"begin {'x' * 9000} end"}] * 20
-    shown = rendered([{"role": "user", "content": task}, *long, {"role": "assistant", "content": answer}]) or ""
-    assert shown.startswith(f"User: {task.strip()}") and shown.endswith(f"Assistant: {answer}")
-    assert shown.count("begin") == shown.count("end") == shown.count(" [… 8,810 characters left out …] ") == 20
+    shown = (
+        rendered(
+            [
+                {"role": "user", "content": task},
+                *long,
+                {"role": "assistant", "content": answer},
+            ]
+        )
+        or ""
+    )
+    assert shown.startswith(f"User: {task.strip()}") and shown.endswith(
+        f"Assistant: {answer}"
+    )
+    assert (
+        shown.count("begin")
+        == shown.count("end")
+        == shown.count(" [… 8,810 characters left out …] ")
+        == 20
+    )
     assert len(rendered([OPENAI[1], *long[:1]]) or "") < 2200 < BUDGET
     assert shown_share(shown) == pytest.approx(len(shown) / (len(shown) + 20 * 8810))
-    assert shown_share(TEXT) == shown_share("He wrote: [… 8,810 characters left out …]") == 1
+    assert (
+        shown_share(TEXT)
+        == shown_share("He wrote: [… 8,810 characters left out …]")
+        == 1
+    )
 
 
 def test_readings_are_of_the_assistant_alone() -> None:
     read = Text("", TEXT)
-    assert "31 degrees" in read.made and "Be brief" not in read.made and "no such city" not in read.made
-    assert read.given.startswith("System: Be brief.\nUser: How") and read.given.endswith("(1): no such city")
+    assert (
+        "31 degrees" in read.made
+        and "Be brief" not in read.made
+        and "no such city" not in read.made
+    )
+    assert read.given.startswith(
+        "System: Be brief.\nUser: How"
+    ) and read.given.endswith("(1): no such city")
     long = Text("", TEXT.replace("One moment.", "One moment. " * 900)).made
-    assert long.count("One moment.") == 900 and long.endswith("for Oslo.")  # all of it, in windows
-    assert Text("s", "Tool: none").made == "Tool: none" and Text("s", "Tool: none").given == "s"
+    assert long.count("One moment.") == 900 and long.endswith(
+        "for Oslo."
+    )  # all of it, in windows
+    assert (
+        Text("s", "Tool: none").made == "Tool: none"
+        and Text("s", "Tool: none").given == "s"
+    )
 
 
 @pytest.mark.parametrize(
-    ("number", "made"), [(3, "One moment."), (5, 'Assistant calls get_weather (2): {"city": "Rome"}')]
+    ("number", "made"),
+    [(3, "One moment."), (5, 'Assistant calls get_weather (2): {"city": "Rome"}')],
 )
-def test_one_turn_is_marked_and_readings_are_of_it_and_what_came_before(number: int, made: str) -> None:
+def test_one_turn_is_marked_and_readings_are_of_it_and_what_came_before(
+    number: int, made: str
+) -> None:
     text, before = marked(TEXT, str(number)), "\n".join(TEXT.splitlines()[: number - 1])
     assert Trajectory.read(text).judged == number - 1 and text.count(MARK) == 1
     assert unmarked(text) == TEXT and marked(text, str(number)) == text
-    assert (Text("s", text).given, Text("s", text).made) == (f"s\n\n{before}", made) and judged_in(text) in made
-    assert Text("", marked("Assistant: Hi", "1")).made == "Hi" and judged_in(TEXT) == TEXT
+    assert (Text("s", text).given, Text("s", text).made) == (
+        f"s\n\n{before}",
+        made,
+    ) and judged_in(text) in made
+    assert (
+        Text("", marked("Assistant: Hi", "1")).made == "Hi" and judged_in(TEXT) == TEXT
+    )
 
 
 def test_turns_of_a_trajectory_are_rows_of_one_document(tmp_path: Path) -> None:
     runs = [
-        [{"role": "user", "content": f"{word}?"}, {"role": "assistant", "content": word * 9}] * 2 for word in "abcd"
+        [
+            {"role": "user", "content": f"{word}?"},
+            {"role": "assistant", "content": word * 9},
+        ]
+        * 2
+        for word in "abcd"
     ]
-    rows = [{"output": run, "judged_turn": n, "score": n + k % 2} for k, run in enumerate(runs) for n in (2, 4)]
+    rows = [
+        {"output": run, "judged_turn": n, "score": n + k % 2}
+        for k, run in enumerate(runs)
+        for n in (2, 4)
+    ]
     (path := tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
     labels = read_labels(path)
-    assert len({row.output for row in labels.rows}) == 8 and len({row.group for row in labels.grouped.rows}) == 4
+    assert (
+        len({row.output for row in labels.rows}) == 8
+        and len({row.group for row in labels.grouped.rows}) == 4
+    )
     assert [row.columns["judged_turn"] for row in labels.rows][:2] == [2, 4]
     path.write_text("\n".join(map(json.dumps, [*rows, rows[0] | {"judged_turn": 3}])))
-    with pytest.raises(LabelsError, match=r"x.jsonl, row 9, column 'judged_turn': 3 is no turn .* turns 2, 4 "):
+    with pytest.raises(
+        LabelsError,
+        match=r"x.jsonl, row 9, column 'judged_turn': 3 is no turn .* turns 2, 4 ",
+    ):
         read_labels(path)
 
 
@@ -145,4 +240,6 @@ def test_long_turns_are_put_together_once() -> None:
     text = "User: a\n" + "  b\n" * lines
     assert Trajectory.read(text).turns[0].text == "a" + "\nb" * lines
     parts = [{"type": "text", "text": "b"}] * lines
-    assert judged([{"role": "user", "content": parts}]).output == "b\n" * (lines - 1) + "b"
+    assert (
+        judged([{"role": "user", "content": parts}]).output == "b\n" * (lines - 1) + "b"
+    )

@@ -27,9 +27,17 @@ from judgesmith.errors import JudgesmithError
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIALS, EXAMPLES = ROOT / "docs/pages/tutorials", ROOT / "docs/pages/examples"
 tutorials = script("tutorials")
-EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
+EXTRAS = set(
+    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+)
 #: Pages with commands that need a model, a machine or a data set which is not here.
-READ = [path for path in tracked(".md") if "$ judgesmith " in path.read_text(encoding="utf-8")]
+READ = [
+    path
+    for path in tracked(".md")
+    if "$ judgesmith " in path.read_text(encoding="utf-8")
+]
 
 
 @pytest.fixture
@@ -52,21 +60,41 @@ def run(words: list[str], cli: Any) -> tuple[int, str]:
             done = cli(*arguments)
         case ["python", "-m", "pytest", *arguments]:
             process = subprocess.run(
-                [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n0", *arguments],
+                [
+                    sys.executable,
+                    "-m",
+                    "pytest",
+                    "-p",
+                    "no:cacheprovider",
+                    "-n0",
+                    *arguments,
+                ],
                 capture_output=True,
                 text=True,
                 timeout=300,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join([".", os.environ.get("PYTHONPATH", "")])},
+                env=os.environ
+                | {
+                    "PYTHONPATH": os.pathsep.join(
+                        [".", os.environ.get("PYTHONPATH", "")]
+                    )
+                },
             )
             return process.returncode, process.stdout + process.stderr
         case ["python", script]:
             runpy.run_path(script, run_name="__main__")
             return 0, ""
         case ["pip", "install", *names]:
-            wanted = {extra for name in names for found in re.findall(r"\[(.*)\]", name) for extra in found.split(",")}
+            wanted = {
+                extra
+                for name in names
+                for found in re.findall(r"\[(.*)\]", name)
+                for extra in found.split(",")
+            }
             return int(not wanted <= EXTRAS), f"no such extra: {wanted - EXTRAS}"
         case _:
-            raise AssertionError(f"the tests do not know how to run {shlex.join(words)}")
+            raise AssertionError(
+                f"the tests do not know how to run {shlex.join(words)}"
+            )
     return done.code, done.out + done.err
 
 
@@ -83,23 +111,35 @@ def test_a_tutorial_runs_as_it_stands(name: str, place: Path, cli: Any) -> None:
             Path(step.title).write_text(step.text, encoding="utf-8")
         elif step.kind == "command":
             code, said = run(step.words, cli)
-            assert code == step.code, f"line {step.line}: {step.text}: exit code {code}\n{said[-3000:]}"
+            assert code == step.code, (
+                f"line {step.line}: {step.text}: exit code {code}\n{said[-3000:]}"
+            )
             ran += 1
     assert ran >= 3
 
 
 @pytest.mark.parametrize("name", ["compile", "estimate"])
-def test_a_notebook_runs_and_shows_what_it_printed(name: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_runs_and_shows_what_it_printed(
+    name: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JUDGESMITH_LM", "openai/gpt-4o-mini")
-    cells = [c for c in json.loads((EXAMPLES / f"{name}.ipynb").read_text())["cells"] if c["cell_type"] == "code"]
+    cells = [
+        c
+        for c in json.loads((EXAMPLES / f"{name}.ipynb").read_text())["cells"]
+        if c["cell_type"] == "code"
+    ]
     names: dict[str, Any] = {}
     for number, cell in enumerate(cells, start=1):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile("".join(cell["source"]), f"cell {number}", "exec"), names)
-        saved = "".join(line for output in cell["outputs"] for line in output.get("text", []))
+        saved = "".join(
+            line for output in cell["outputs"] for line in output.get("text", [])
+        )
         assert bool(printed.getvalue()) == bool(saved), f"cell {number}"
-        if name == "estimate":  # it asks no model, so that its numbers are the same everywhere
+        if (
+            name == "estimate"
+        ):  # it asks no model, so that its numbers are the same everywhere
             assert printed.getvalue() == saved, f"cell {number}"
 
 
@@ -115,11 +155,15 @@ def parsed(arguments: list[str]) -> str:
     return str(command.make_context(name, list(arguments), parent=context).info_name)
 
 
-@pytest.mark.parametrize("page", READ, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page", READ, ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 def test_every_command_of_a_page_is_one_that_the_command_line_takes(page: Path) -> None:
     """Options of judges and searches (--set, or by their own names) are checked where the command is run."""
     text = page.read_text(encoding="utf-8")
-    for words in (step.words for step in tutorials.steps(text) if step.kind == "command"):
+    for words in (
+        step.words for step in tutorials.steps(text) if step.kind == "command"
+    ):
         if words[:1] == ["judgesmith"] and words[1:2] != ["--install-completion"]:
             words = words[: words.index("&")] if "&" in words else words
             try:

@@ -60,9 +60,15 @@ def benchmark(name: str) -> BenchmarkCard:
     if key in _cards():
         return _cards()[key]
     close = difflib.get_close_matches(key.lower(), _cards(), n=2, cutoff=0.5)
-    meant = f"did you mean {' or '.join(PREFIX + other for other in close)}? " if close else ""
+    meant = (
+        f"did you mean {' or '.join(PREFIX + other for other in close)}? "
+        if close
+        else ""
+    )
     known = ", ".join(card.name for card in list_benchmarks())
-    raise LabelsError(f"{PREFIX}{key}: there is no such set; {meant}The sets are {known}")
+    raise LabelsError(
+        f"{PREFIX}{key}: there is no such set; {meant}The sets are {known}"
+    )
 
 
 # --- where they are --------------------------------------------------------------------------------------------------
@@ -75,7 +81,9 @@ def data_dir() -> Path | None:
         return None
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        raise LabelsError(f"JUDGESMITH_DATA: there is no folder {folder}; correct the path or unset the variable")
+        raise LabelsError(
+            f"JUDGESMITH_DATA: there is no folder {folder}; correct the path or unset the variable"
+        )
     return folder
 
 
@@ -101,7 +109,9 @@ def locate(name: str) -> Place:
     return Place("fetchable")
 
 
-def resolve(name: str, *, fetch: bool = False, progress: Progress | None = None) -> Path:
+def resolve(
+    name: str, *, fetch: bool = False, progress: Progress | None = None
+) -> Path:
     """The path of a set's rows, as JSONL that `read_labels` reads.
 
     fetch: True fetches the set from its origin if it is not here; read `benchmark(name).licence` first. False never
@@ -116,25 +126,44 @@ def resolve(name: str, *, fetch: bool = False, progress: Progress | None = None)
         return place.path
     beside = f"set JUDGESMITH_DATA to a folder with {card.key}.jsonl"
     if card.origin is None:
-        raise LabelsError(f"{card.name}: it is not here and cannot be fetched ({card.unfetchable}); {beside}")
+        raise LabelsError(
+            f"{card.name}: it is not here and cannot be fetched ({card.unfetchable}); {beside}"
+        )
     original = _originals(card.origin) / card.origin.path
     # The right file may be there already: put there by hand, or kept when a converter changed.
-    if not (original.is_file() and hashlib.sha256(original.read_bytes()).hexdigest() == card.origin.sha256):
+    if not (
+        original.is_file()
+        and hashlib.sha256(original.read_bytes()).hexdigest() == card.origin.sha256
+    ):
         if not fetch:
             raise LabelsError(
                 f"{card.name}: it is not here; fetch it ({card.origin.bytes / 1e6:.1f} MB, licence {card.licence}) with"
                 f" `judgesmith get {card.name}`, or {beside}"
             )
-        _download(card, card.origin, original, progress or (lambda done, total, what: None))
-    rows = card.convert(original) if card.convert is not None else convert(card.key, original)
+        _download(
+            card, card.origin, original, progress or (lambda done, total, what: None)
+        )
+    rows = (
+        card.convert(original)
+        if card.convert is not None
+        else convert(card.key, original)
+    )
     path = _converted(card)
     with _whole(path) as part:
-        part.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        part.write_text(
+            "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows),
+            encoding="utf-8",
+        )
     return path
 
 
 def _originals(origin: Origin) -> Path:
-    return cache_dir() / "origins" / origin.repository.replace("/", "_") / origin.commit[:12]
+    return (
+        cache_dir()
+        / "origins"
+        / origin.repository.replace("/", "_")
+        / origin.commit[:12]
+    )
 
 
 def _converted(card: BenchmarkCard) -> Path:
@@ -157,24 +186,34 @@ def _whole(path: Path) -> Iterator[Path]:
         ) from None
 
 
-def _download(card: BenchmarkCard, origin: Origin, target: Path, progress: Progress) -> None:
+def _download(
+    card: BenchmarkCard, origin: Origin, target: Path, progress: Progress
+) -> None:
     """Bring the pinned file to `target`; nothing is kept of another one, and no more is read than the file has."""
     digest, done = hashlib.sha256(), 0
     try:
         with (
             _whole(target) as part,
             part.open("wb") as file,
-            httpx.stream("GET", origin.url, follow_redirects=True, timeout=_ANSWER_WITHIN) as answer,
+            httpx.stream(
+                "GET", origin.url, follow_redirects=True, timeout=_ANSWER_WITHIN
+            ) as answer,
         ):
             answer.raise_for_status()
             for piece in answer.iter_bytes():
                 done += file.write(piece)
                 digest.update(piece)
-                progress(min(done, origin.bytes), origin.bytes, f"{card.name} from {origin.url}")
+                progress(
+                    min(done, origin.bytes),
+                    origin.bytes,
+                    f"{card.name} from {origin.url}",
+                )
                 if done > origin.bytes:
                     break
             if digest.hexdigest() != origin.sha256:
-                raise ValueError("it sent another file than the pinned one (the SHA-256 differs)")
+                raise ValueError(
+                    "it sent another file than the pinned one (the SHA-256 differs)"
+                )
     except (httpx.HTTPError, ValueError) as error:
         raise LabelsError(
             f"{card.name}: {origin.url}: {str(error).splitlines()[0]}; try again later, or put the file (SHA-256"

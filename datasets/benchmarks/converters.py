@@ -24,7 +24,15 @@ Raw: TypeAlias = Sequence[Mapping[str, Any]]
 Rows: TypeAlias = list[dict[str, Any]]
 
 _HUMAN_ANSWER = "Original Ground Truth"
-_NEWSROOM_SYSTEMS = ("lede3", "fragments", "textrank", "abstractive", "pointer_c", "pointer_n", "pointer_s")
+_NEWSROOM_SYSTEMS = (
+    "lede3",
+    "fragments",
+    "textrank",
+    "abstractive",
+    "pointer_c",
+    "pointer_n",
+    "pointer_s",
+)
 _PARAGRAPH = re.compile(r"(?:\s*</?p>\s*)+")
 
 
@@ -38,9 +46,18 @@ def convert(name: str, path: Path) -> Rows:
         return [row | {"task": task} for row in CONVERTERS[name](_read(path))]
     except OSError as error:
         raise LabelsError(f"{path.name}: cannot be read ({error.strerror})") from None
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, csv.Error) as error:
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        TypeError,
+        ValueError,
+        csv.Error,
+    ) as error:
         what = f"{type(error).__name__}: {error}"
-        raise LabelsError(f"{path.name}: not in the format of {name}'s origin ({what}); fetch the file again") from None
+        raise LabelsError(
+            f"{path.name}: not in the format of {name}'s origin ({what}); fetch the file again"
+        ) from None
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -95,7 +112,10 @@ def _dialogue_acts(raw: Raw, *, name: str) -> Rows:
 
 
 def _topical_chat(raw: Raw) -> Rows:
-    turns = [tuple(turn.strip() for turn in record["source"].strip().split("\n")) for record in raw]
+    turns = [
+        tuple(turn.strip() for turn in record["source"].strip().split("\n"))
+        for record in raw
+    ]
     contexts = [record["context"].strip() for record in raw]
     keys = list(zip(turns, contexts, strict=True))
     documents = _numbered(keys)
@@ -128,10 +148,16 @@ def _conversations(histories: Sequence[tuple[str, ...]]) -> list[int]:
     for index in sorted(range(len(histories)), key=lambda index: len(histories[index])):
         history = histories[index]
         shortest[index] = next(
-            (root for root in shortest.values() if history[: len(histories[root])] == histories[root]), index
+            (
+                root
+                for root in shortest.values()
+                if history[: len(histories[root])] == histories[root]
+            ),
+            index,
         )
     return [
-        min(other for other, root in shortest.items() if root == shortest[index]) for index in range(len(histories))
+        min(other for other, root in shortest.items() if root == shortest[index])
+        for index in range(len(histories))
     ]
 
 
@@ -190,7 +216,9 @@ def _wiki_da(raw: Raw) -> Rows:
                 "system": record["sys_name"],
                 "doc_id": document,
                 "scores": {aspect: float(record[aspect]) for aspect in aspects},
-                "zscores": {aspect: float(record[f"{aspect}_zscore"]) for aspect in aspects},
+                "zscores": {
+                    aspect: float(record[f"{aspect}_zscore"]) for aspect in aspects
+                },
             }
         )
     return rows

@@ -78,20 +78,37 @@ class BenchmarkCard:
     def to_json(self) -> dict[str, Any]:
         """The card as JSON has it: a missing worst end is null."""
         scales = {
-            aspect: [worst if math.isfinite(worst) else None, best] for aspect, (worst, best) in self.aspects.items()
+            aspect: [worst if math.isfinite(worst) else None, best]
+            for aspect, (worst, best) in self.aspects.items()
         }
-        data = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("file", "convert")}
-        return data | {"aspects": scales, "origin": asdict(self.origin) if self.origin else None}
+        data = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("file", "convert")
+        }
+        return data | {
+            "aspects": scales,
+            "origin": asdict(self.origin) if self.origin else None,
+        }
 
 
 #: The sets of cards.toml, and those of other packages.
 benchmarks: Registry[BenchmarkCard] = Registry(
-    "benchmark set", packages=("judgesmith.datasets.benchmarks",), group="judgesmith.benchmarks"
+    "benchmark set",
+    packages=("judgesmith.datasets.benchmarks",),
+    group="judgesmith.benchmarks",
 )
 
-for _key, _entry in tomllib.loads(files(__package__).joinpath("cards.toml").read_text(encoding="utf-8")).items():
-    _entry |= {field: tuple(_entry[field]) for field in ("quirks", "extras") if field in _entry}
-    _entry["aspects"] = {aspect: (float(worst), float(best)) for aspect, (worst, best) in _entry["aspects"].items()}
+for _key, _entry in tomllib.loads(
+    files(__package__).joinpath("cards.toml").read_text(encoding="utf-8")
+).items():
+    _entry |= {
+        field: tuple(_entry[field]) for field in ("quirks", "extras") if field in _entry
+    }
+    _entry["aspects"] = {
+        aspect: (float(worst), float(best))
+        for aspect, (worst, best) in _entry["aspects"].items()
+    }
     if "origin" in _entry:
         _entry["origin"] = Origin(**_entry["origin"])
     benchmarks.register(BenchmarkCard(PREFIX + _key, **_entry))

@@ -70,9 +70,13 @@ class Amounts:
 
     def __post_init__(self) -> None:
         if self.task != "relative" and self.task not in PAPER:
-            raise OptionError(f"amount {self.task!r} is not one of relative, {', '.join(PAPER)}")
+            raise OptionError(
+                f"amount {self.task!r} is not one of relative, {', '.join(PAPER)}"
+            )
 
-    def count(self, unit: Literal["character", "word"], degree: Degree, there: int) -> int:
+    def count(
+        self, unit: Literal["character", "word"], degree: Degree, there: int
+    ) -> int:
         """How many of the `there` characters or words to change, at least 1. Raises Unperturbable for a text so short
         that less than twice as many are there."""
         place = 1 if degree == "major" else 0
@@ -84,7 +88,9 @@ class Amounts:
         else:
             k = PAPER[self.task][unit == "word"][place]
         if there < _LOWEST * k or there < 4:
-            raise Unperturbable(f"too short: {there} {'letters or digits' if unit == 'character' else 'words'} for {k}")
+            raise Unperturbable(
+                f"too short: {there} {'letters or digits' if unit == 'character' else 'words'} for {k}"
+            )
         return k
 
 
@@ -139,14 +145,18 @@ class Perturbation:
         """The text that is changed: the good one, unless a subclass needs another."""
         return material.own.text
 
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    def change(
+        self, text: str, degree: Degree, rng: random.Random, material: Material
+    ) -> str:
         """The changed text. Raises Unperturbable."""
         raise NotImplementedError
 
     def require(self, material: Material) -> None:
         """Raises Unperturbable where something that it needs is not there."""
         if "english" in self.needs and not material.english:
-            raise Unperturbable(f"its rules are for English, and the language is {material.language!r}")
+            raise Unperturbable(
+                f"its rules are for English, and the language is {material.language!r}"
+            )
         if "others" in self.needs and not material.others:
             raise Unperturbable("there is no text of another document")
         if "wrong" in self.needs and not (material.own.wrong or "").strip():
@@ -156,7 +166,9 @@ class Perturbation:
             if not run.calls:
                 raise Unperturbable("it is no trajectory with calls of tools")
             if run.judged is not None:
-                raise Unperturbable("one of its turns is judged, which a change elsewhere need not concern")
+                raise Unperturbable(
+                    "one of its turns is judged, which a change elsewhere need not concern"
+                )
 
 
 # Texts in parts ------------------------------------------------------------------------------------------------------
@@ -191,7 +203,9 @@ def several_sentences(text: str, material: Material, fewest: int = 2) -> list[st
     """Its sentences. Raises Unperturbable for fewer than `fewest`."""
     result = list(sentences(text, material.language))
     if len(result) < fewest:
-        raise Unperturbable(f"{len(result)} sentence{'s' * (len(result) != 1)}; at least {fewest} are needed")
+        raise Unperturbable(
+            f"{len(result)} sentence{'s' * (len(result) != 1)}; at least {fewest} are needed"
+        )
     return result
 
 
@@ -216,13 +230,21 @@ class Spot:
     new: str
 
 
-def spots_of(text: str, pattern: re.Pattern[str], new: Callable[[re.Match[str]], str | None]) -> list[Spot]:
+def spots_of(
+    text: str, pattern: re.Pattern[str], new: Callable[[re.Match[str]], str | None]
+) -> list[Spot]:
     """A spot for every match that `new` has a replacement for."""
     matches = ((m, new(m)) for m in pattern.finditer(text))
-    return [Spot(m.start(), m.end(), made) for m, made in matches if made is not None and made != m[0]]
+    return [
+        Spot(m.start(), m.end(), made)
+        for m, made in matches
+        if made is not None and made != m[0]
+    ]
 
 
-def replace_spots(text: str, spots: Iterable[Spot], rng: random.Random, count: int | None = None) -> str:
+def replace_spots(
+    text: str, spots: Iterable[Spot], rng: random.Random, count: int | None = None
+) -> str:
     """Replace `count` of the spots (None: all), drawn so that a larger count includes what a smaller one draws. Of
     spots that overlap only one is taken."""
     order = list(spots)
@@ -239,12 +261,19 @@ def replace_spots(text: str, spots: Iterable[Spot], rng: random.Random, count: i
 
 
 def replace_by_degree(
-    text: str, spots: Sequence[Spot], degree: Degree, rng: random.Random, what: str, most: int = 5
+    text: str,
+    spots: Sequence[Spot],
+    degree: Degree,
+    rng: random.Random,
+    what: str,
+    most: int = 5,
 ) -> str:
     """One spot for a minor perturbation, up to `most` for a major one, which needs two. Raises Unperturbable."""
     fewest = 2 if degree == "major" else 1
     if len(spots) < fewest:
-        raise Unperturbable(f"it has {len(spots)} {what}, and {fewest} {'are' if fewest > 1 else 'is'} needed")
+        raise Unperturbable(
+            f"it has {len(spots)} {what}, and {fewest} {'are' if fewest > 1 else 'is'} needed"
+        )
     return replace_spots(text, spots, rng, 1 if degree == "minor" else most)
 
 

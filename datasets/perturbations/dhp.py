@@ -26,7 +26,12 @@ class PaperTask:
 
 
 _SUMMARIES = PaperTask(
-    ("summarization/coherence", "summarization/consistency", "summarization/fluency", "summarization/relevance"),
+    (
+        "summarization/coherence",
+        "summarization/consistency",
+        "summarization/fluency",
+        "summarization/relevance",
+    ),
     {
         "deletions": _BOTH,
         "typos": _BOTH,
@@ -43,7 +48,11 @@ TASKS: Mapping[str, PaperTask] = {
     "scientific": _SUMMARIES,
     # "k" has one value there, one entity is replaced and one error is made: the minor degree of each.
     "story": PaperTask(
-        ("story completion/coherence", "story completion/consistency", "story completion/fluency"),
+        (
+            "story completion/coherence",
+            "story completion/consistency",
+            "story completion/fluency",
+        ),
         {
             "deletions": _ONE,
             "typos": _ONE,
@@ -55,11 +64,23 @@ TASKS: Mapping[str, PaperTask] = {
     ),
     "answer": PaperTask(
         ("question-answering/answer quality",),
-        {"deletions": _BOTH, "typos": _BOTH, "entities-lm": _BOTH, "grammar-lm": _BOTH, "random-answer": _ONLY},
+        {
+            "deletions": _BOTH,
+            "typos": _BOTH,
+            "entities-lm": _BOTH,
+            "grammar-lm": _BOTH,
+            "random-answer": _ONLY,
+        },
     ),
     "translation": PaperTask(
         ("translation/accuracy", "translation/fluency"),
-        {"deletions": _BOTH, "typos": _BOTH, "word-deletion": _BOTH, "entities-lm": _BOTH, "grammar-lm": _BOTH},
+        {
+            "deletions": _BOTH,
+            "typos": _BOTH,
+            "word-deletion": _BOTH,
+            "entities-lm": _BOTH,
+            "grammar-lm": _BOTH,
+        },
     ),
 }
 
@@ -76,12 +97,16 @@ def task_of(name: str) -> str:
     """The paper's task for a task's name in data (`translation de-en`, `question answering`): "summarization", whose
     perturbations any running text allows, where the paper has no other."""
     plain = re.sub(r"[\W_]+", " ", name.casefold()).strip()
-    return _KNOWN_AS.get(plain) or _KNOWN_AS.get(plain.partition(" ")[0], "summarization")
+    return _KNOWN_AS.get(plain) or _KNOWN_AS.get(
+        plain.partition(" ")[0], "summarization"
+    )
 
 
 def origin_of(perturbation: Perturbation, degree: Degree, task: str) -> Origin:
     """Whether the paper perturbs texts of this task so. A perturbation of a task, or in a degree, that the paper does
     not have there is ours."""
-    if degree not in TASKS[task].perturbations.get(perturbation.stands_for or perturbation.name, ()):
+    if degree not in TASKS[task].perturbations.get(
+        perturbation.stands_for or perturbation.name, ()
+    ):
         return "ours"
     return "stand-in" if perturbation.stands_for else "paper"

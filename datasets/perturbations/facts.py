@@ -91,9 +91,17 @@ def names(text: str, language: str) -> tuple[tuple[int, int], ...]:
     for word in _WORDS.finditer(text):
         if _BEGINS.search(text, max(0, word.start() - 3), word.start()):
             starts.add(word.start())
-        if not word[0][0].isupper() or word[0].lower() in _NO_NAME or _CALENDAR.fullmatch(word[0]):
+        if (
+            not word[0][0].isupper()
+            or word[0].lower() in _NO_NAME
+            or _CALENDAR.fullmatch(word[0])
+        ):
             continue
-        if runs and text[runs[-1][-1].end() : word.start()] == " " and word.start() not in starts:
+        if (
+            runs
+            and text[runs[-1][-1].end() : word.start()] == " "
+            and word.start() not in starts
+        ):
             runs[-1].append(word)
         else:
             runs.append([word])
@@ -115,7 +123,9 @@ def names(text: str, language: str) -> tuple[tuple[int, int], ...]:
 def entities(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """Names (by their capitals) and numbers, replaced by those of other documents."""
     spots = [*_name_spots(text, rng, material), *_number_spots(text, rng, material)]
-    return replace_by_degree(text, spots, degree, rng, "names or numbers that other documents could replace")
+    return replace_by_degree(
+        text, spots, degree, rng, "names or numbers that other documents could replace"
+    )
 
 
 def _name_spots(text: str, rng: random.Random, material: Material) -> Iterator[Spot]:
@@ -123,7 +133,9 @@ def _name_spots(text: str, rng: random.Random, material: Material) -> Iterator[S
     if language.lower().startswith("de"):  # there every noun has a capital
         return
     known = f"{text}\n{material.own.source}".casefold()
-    pool = sorted({o.text[a:b] for o in material.others for a, b in names(o.text, language)})
+    pool = sorted(
+        {o.text[a:b] for o in material.others for a, b in names(o.text, language)}
+    )
     pool = [name for name in pool if name.casefold() not in known]
     given: dict[str, str] = {}  # the same name is replaced by the same one
     for start, end in names(text, language):
@@ -137,7 +149,9 @@ def _name_spots(text: str, rng: random.Random, material: Material) -> Iterator[S
 
 def _number_spots(text: str, rng: random.Random, material: Material) -> Iterator[Spot]:
     own = {m[0] for m in NUMBER.finditer(text)}
-    pool = sorted({m[0] for o in material.others for m in NUMBER.finditer(o.text)} - own)
+    pool = sorted(
+        {m[0] for o in material.others for m in NUMBER.finditer(o.text)} - own
+    )
     for match in NUMBER.finditer(text) if pool else ():
         yield Spot(match.start(), match.end(), rng.choice(pool))
 
@@ -147,10 +161,17 @@ def numbers(text: str, degree: Degree, rng: random.Random, material: Material) -
     def other_digits(match: re.Match[str]) -> str:
         digits = [i for i, c in enumerate(match[0]) if c.isdecimal()]
         i = digits[0] if len(digits) < 3 else rng.choice(digits[:2])
-        return match[0][:i] + rng.choice([d for d in "123456789" if d != match[0][i]]) + match[0][i + 1 :]
+        return (
+            match[0][:i]
+            + rng.choice([d for d in "123456789" if d != match[0][i]])
+            + match[0][i + 1 :]
+        )
 
     def other_word(match: re.Match[str]) -> str | None:
-        near = text[max(0, match.start() - 3) : match.start()] + text[match.end() : match.end() + 3]
+        near = (
+            text[max(0, match.start() - 3) : match.start()]
+            + text[match.end() : match.end() + 3]
+        )
         if match[0] == "May" and not re.search(r"\d", near):  # the verb
             return None
         among = next(w for w in (_MONTHS, _DAYS) if match[0] in w)
@@ -184,7 +205,11 @@ _AUXILIARY = [
     "may",
     "might",
 ]
-_CONTRACTED = {f"{w}n't": w for w in _AUXILIARY} | {"can't": "can", "won't": "will", "cannot": "can"}
+_CONTRACTED = {f"{w}n't": w for w in _AUXILIARY} | {
+    "can't": "can",
+    "won't": "will",
+    "cannot": "can",
+}
 _FLIPS = _CONTRACTED | {
     "never": "always",
     "always": "never",
@@ -195,14 +220,23 @@ _FLIPS = _CONTRACTED | {
     "everyone": "no one",
 }
 _NOT = re.compile(r"\b(\w+) not\b", re.IGNORECASE)
-_VERB = re.compile(rf"\b(?:{'|'.join(_AUXILIARY[:10])})\b(?! not\b|n['’]t)", re.IGNORECASE)
+_VERB = re.compile(
+    rf"\b(?:{'|'.join(_AUXILIARY[:10])})\b(?! not\b|n['’]t)", re.IGNORECASE
+)
 
 
-@rule("negation", "statements turned into their opposites by a negation", "word", needs=("english",))
+@rule(
+    "negation",
+    "statements turned into their opposites by a negation",
+    "word",
+    needs=("english",),
+)
 def negation(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """ "not" taken away where it stands, put in after a verb that can take it where it does not, and words turned into
     their opposites."""
-    ends = list(accumulate(len(sentence) for sentence in sentences(text, material.language)))
+    ends = list(
+        accumulate(len(sentence) for sentence in sentences(text, material.language))
+    )
     starts = {0, *ends}
 
     def turned(match: re.Match[str]) -> str | None:
@@ -215,7 +249,9 @@ def negation(text: str, degree: Degree, rng: random.Random, material: Material) 
         return "cannot" if match[0].lower() == "can" else f"{match[0]} not"
 
     spots = spots_of(text, re.compile(r"[\w]+(?:['’]t)?\b"), turned)
-    spots += spots_of(text, _NOT, lambda m: m[1] if m[1].lower() in _AUXILIARY else None)
+    spots += spots_of(
+        text, _NOT, lambda m: m[1] if m[1].lower() in _AUXILIARY else None
+    )
     rng.shuffle(spots)
     # One in a sentence, and "not" only where there is no other negation: "nobody was" and "everybody was not" say
     # the same, and so do "never" and "not always".
@@ -225,19 +261,27 @@ def negation(text: str, degree: Degree, rng: random.Random, material: Material) 
     for spot in verbs:
         by_sentence.setdefault(bisect_right(ends, spot.start), spot)
     spots = list(by_sentence.values())
-    return replace_by_degree(text, spots, degree, rng, "statements that the rules can negate")
+    return replace_by_degree(
+        text, spots, degree, rng, "statements that the rules can negate"
+    )
 
 
 # Sentences that are missing or too many ------------------------------------------------------------------------------
 
 
-@rule("omission", "the most important sentence is left out (major: the two most important)", "sentence")
+@rule(
+    "omission",
+    "the most important sentence is left out (major: the two most important)",
+    "sentence",
+)
 def omission(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """Importance: the share of the content words of the source (of the other sentences, where there is none) that the
     sentence says; ties go to the earlier sentence."""
     gone = 1 if degree == "minor" else 2
     parts = several_sentences(text, material, gone + 1)
-    important = sorted(range(len(parts)), key=lambda i: -_importance(i, parts, material.own.source))[:gone]
+    important = sorted(
+        range(len(parts)), key=lambda i: -_importance(i, parts, material.own.source)
+    )[:gone]
     kept = [part for i, part in enumerate(parts) if i not in important]
     end = split_space(text)[1]
     return "".join(kept).rstrip() + end
@@ -261,14 +305,22 @@ def _content(text: str) -> set[str]:
     "sentence",
     needs=("others",),
 )
-def irrelevant(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+def irrelevant(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     parts = several_sentences(text, material, 1)
     own = {split_space(part)[0] for part in parts}
-    result = {split_space(s)[0] for o in material.others for s in sentences(o.text, material.language)}
+    result = {
+        split_space(s)[0]
+        for o in material.others
+        for s in sentences(o.text, material.language)
+    }
     pool = sorted(s for s in result - own if len(letters(s)) >= 4)
     wanted = 1 if degree == "minor" else 3
     if len(pool) < wanted:
-        raise Unperturbable(f"{len(pool)} sentences in other documents, and {wanted} are needed")
+        raise Unperturbable(
+            f"{len(pool)} sentences in other documents, and {wanted} are needed"
+        )
     rng.shuffle(pool)
     for sentence in pool[:wanted]:
         parts = inserted(parts, rng.randrange(len(parts)), sentence)

@@ -5,11 +5,24 @@ from __future__ import annotations
 import random
 import re
 
-from .base import Degree, Material, Unperturbable, kept, like, replace_spots, several_sentences, split_space, spots_of
+from .base import (
+    Degree,
+    Material,
+    Unperturbable,
+    kept,
+    like,
+    replace_spots,
+    several_sentences,
+    split_space,
+    spots_of,
+)
 from .registry import rule
 
 _OTHER_MARKS = (
-    (re.compile(r"(\w) +([.,!?;:])(?=\s|$)"), r"\1\2"),  # tokenised text, as benchmarks have it
+    (
+        re.compile(r"(\w) +([.,!?;:])(?=\s|$)"),
+        r"\1\2",
+    ),  # tokenised text, as benchmarks have it
     (re.compile(r"(?<=\w)'(?=\w)"), "’"),
     (re.compile(r'(?<!\S)"(?=\S)'), "“"),
     (re.compile(r'(?<=\S)"(?=[\s.,!?;:]|$)'), "”"),
@@ -18,7 +31,13 @@ _OTHER_MARKS = (
 )
 
 
-@rule("style", "another style of punctuation", "character", kind="invariance", degrees=("only",))
+@rule(
+    "style",
+    "another style of punctuation",
+    "character",
+    kind="invariance",
+    degrees=("only",),
+)
 def style(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """Typographic quotes and dashes, no space before a mark, no comma before "and"; where none of this applies, a final
     full stop is taken away or put there."""
@@ -40,7 +59,8 @@ def case(text: str, degree: Degree, rng: random.Random, material: Material) -> s
 
 SYNONYMS = kept("english.toml")["synonyms"]
 _WORD = re.compile(
-    r"(?P<before>\b(?:an?|so|even|only|as|too)\s+)?(?P<word>\b[^\W\d_]+(?:['’][^\W\d_]+)?)", re.IGNORECASE
+    r"(?P<before>\b(?:an?|so|even|only|as|too)\s+)?(?P<word>\b[^\W\d_]+(?:['’][^\W\d_]+)?)",
+    re.IGNORECASE,
 )
 
 
@@ -56,8 +76,12 @@ def synonyms(text: str, degree: Degree, rng: random.Random, material: Material) 
     def other(match: re.Match[str]) -> str | None:
         new = SYNONYMS.get(match["word"].lower())
         before = (match["before"] or "").strip().lower()
-        vowels = [bool(new) and w[:1].lower() in "aeiou" for w in (match["word"], new or "")]
-        if new is None or (before and (before not in ("a", "an") or vowels[0] != vowels[1])):  # "even if", "a huge"
+        vowels = [
+            bool(new) and w[:1].lower() in "aeiou" for w in (match["word"], new or "")
+        ]
+        if new is None or (
+            before and (before not in ("a", "an") or vowels[0] != vowels[1])
+        ):  # "even if", "a huge"
             return None
         return (match["before"] or "") + like(match["word"], new)
 
@@ -67,6 +91,17 @@ def synonyms(text: str, degree: Degree, rng: random.Random, material: Material) 
     return replace_spots(text, spots, rng)
 
 
-@rule("formatting", "every sentence on a line of its own, as a list", "sentence", kind="invariance", degrees=("only",))
-def formatting(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-    return "\n".join(f"- {split_space(part)[0].lstrip()}" for part in several_sentences(text, material))
+@rule(
+    "formatting",
+    "every sentence on a line of its own, as a list",
+    "sentence",
+    kind="invariance",
+    degrees=("only",),
+)
+def formatting(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
+    return "\n".join(
+        f"- {split_space(part)[0].lstrip()}"
+        for part in several_sentences(text, material)
+    )

@@ -22,25 +22,37 @@ def perturbed_copies(text: str, levels: int, *, seed: int = 0) -> list[str]:
     if 10 * len(parts) < len(text):
         parts = list(text)
     places = [i for i, part in enumerate(parts) if letters(part)]
-    rng = random.Random(f"ladder|{seed}|{text}".encode("utf-8", "backslashreplace"))  # bytes: lone surrogates
+    rng = random.Random(
+        f"ladder|{seed}|{text}".encode("utf-8", "backslashreplace")
+    )  # bytes: lone surrogates
     rng.shuffle(places)
     made, copies, done = list(parts), [text], 0
     for level in range(levels - 1, 0, -1):
         share = MOST * ((levels - level) / (levels - 1)) ** STEEP
         count = max(round(share * len(places)), done + 1)
         for number in range(done, min(count, len(places))):
-            made[places[number]] = _perturbed(parts, places[number], rng, number % 3 == 2) if number % 3 else ""
+            made[places[number]] = (
+                _perturbed(parts, places[number], rng, number % 3 == 2)
+                if number % 3
+                else ""
+            )
         copies.append("".join(made))
         done = count
     if len({" ".join(copy.split()) for copy in copies}) < levels:
-        raise Unperturbable(f"{len(places)} words are too few for {levels} degrees of perturbation, or much alike")
+        raise Unperturbable(
+            f"{len(places)} words are too few for {levels} degrees of perturbation, or much alike"
+        )
     return copies[::-1]
 
 
 def _perturbed(parts: list[str], i: int, rng: random.Random, replaced: bool) -> str:
     """What stands in place of part i: another part's word, where there is one, or itself misspelt."""
     word, space = split_space(parts[i])
-    others = [other for part in parts if letters(other := split_space(part)[0]) and other.lower() != word.lower()]
+    others = [
+        other
+        for part in parts
+        if letters(other := split_space(part)[0]) and other.lower() != word.lower()
+    ]
     if replaced and others:
         return rng.choice(others) + space
     made, at = list(word), rng.choice(letters(word))

@@ -14,7 +14,19 @@ from typing import Any, TypeVar, get_args
 
 from ...errors import OptionError
 from ...parts import Registry, nearest
-from .base import Amounts, Change, Degree, Kind, Level, Material, Method, Perturbation, Text, Unperturbable, sentences
+from .base import (
+    Amounts,
+    Change,
+    Degree,
+    Kind,
+    Level,
+    Material,
+    Method,
+    Perturbation,
+    Text,
+    Unperturbable,
+    sentences,
+)
 from .dhp import TASKS
 
 __all__ = [
@@ -44,15 +56,23 @@ _TRIES = 8  # draws for a major perturbation that changed no more than the minor
 
 #: Classes of perturbations, built in and of other packages; each is made without arguments.
 perturbations: Registry[type[Perturbation]] = Registry(
-    "perturbation", packages=("judgesmith.datasets.perturbations",), group="judgesmith.perturbations"
+    "perturbation",
+    packages=("judgesmith.datasets.perturbations",),
+    group="judgesmith.perturbations",
 )
 
 
-def rule(name: str, about: str, level: Level, **declared: Any) -> Callable[[Rule], Rule]:
+def rule(
+    name: str, about: str, level: Level, **declared: Any
+) -> Callable[[Rule], Rule]:
     """Register a function as a perturbation. declared: what else `Perturbation` has: kind, degrees, needs, base …"""
 
     def registered(change: Rule) -> Rule:
-        members = {"__module__": change.__module__, "__doc__": change.__doc__, "change": staticmethod(change)}
+        members = {
+            "__module__": change.__module__,
+            "__doc__": change.__doc__,
+            "change": staticmethod(change),
+        }
         members |= {"name": name, "about": about, "level": level} | declared
         perturbations.register(type(name, (Perturbation,), members))
         return change
@@ -71,7 +91,12 @@ class _Made(UserDict[str, Perturbation]):
     def data(self) -> dict[str, Perturbation]:  # type: ignore[override]
         kinds, levels = get_args(Kind), get_args(Level)
         made = [part() for part in perturbations.parts().values()]
-        return {p.name: p for p in sorted(made, key=lambda p: (kinds.index(p.kind), levels.index(p.level)))}
+        return {
+            p.name: p
+            for p in sorted(
+                made, key=lambda p: (kinds.index(p.kind), levels.index(p.level))
+            )
+        }
 
 
 PERTURBATIONS: Mapping[str, Perturbation] = _Made()
@@ -103,7 +128,11 @@ class Pair:
     @property
     def name(self) -> str:
         """`typos:major`, or the plain name where there are no degrees."""
-        return self.perturbation if self.degree == "only" else f"{self.perturbation}:{self.degree}"
+        return (
+            self.perturbation
+            if self.degree == "only"
+            else f"{self.perturbation}:{self.degree}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `from_dict` takes them back."""
@@ -113,7 +142,13 @@ class Pair:
     def from_dict(cls, data: Mapping[str, Any]) -> Pair:
         """Raises KeyError or TypeError for what `to_dict` did not write."""
         known = {name: data[name] for name in cls.__dataclass_fields__}
-        return cls(**known | {"references": tuple(data["references"]), "change": Change(**data["change"])})
+        return cls(
+            **known
+            | {
+                "references": tuple(data["references"]),
+                "change": Change(**data["change"]),
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +160,24 @@ class Left:
     reason: str
 
 
-def _of_paper(known: Mapping[str, Perturbation], task: str) -> dict[str, tuple[Degree, ...]]:
+def _of_paper(
+    known: Mapping[str, Perturbation], task: str
+) -> dict[str, tuple[Degree, ...]]:
     """What the paper has for a task, with its degrees; a stand-in where there is no language model to make it."""
-    stand_ins = {made.stands_for: name for name, made in known.items() if made.stands_for}
-    result = {name if name in known else stand_ins.get(name, ""): d for name, d in TASKS[task].perturbations.items()}
+    stand_ins = {
+        made.stands_for: name for name, made in known.items() if made.stands_for
+    }
+    result = {
+        name if name in known else stand_ins.get(name, ""): d
+        for name, d in TASKS[task].perturbations.items()
+    }
     return {name: degrees for name, degrees in result.items() if name}
 
 
 def find_perturbations(
-    wanted: Sequence[str], there: Mapping[str, Perturbation] = PERTURBATIONS, task: str = "summarization"
+    wanted: Sequence[str],
+    there: Mapping[str, Perturbation] = PERTURBATIONS,
+    task: str = "summarization",
 ) -> list[tuple[Perturbation, tuple[Degree, ...]]]:
     """Perturbations by name, `name:minor` or `name:major`, or by group: all, paper (what DHP does to texts of a task,
     by rules where no language model is there to do it), degradation, invariance, attack, character, word, sentence
@@ -164,10 +208,18 @@ def find_perturbations(
             degrees = of_paper[member] if name == "paper" else there[member].degrees
             if colon and degree not in degrees:
                 if name not in groups:
-                    raise OptionError(f"{name} has no degree {degree!r}; it has {', '.join(degrees)}")
+                    raise OptionError(
+                        f"{name} has no degree {degree!r}; it has {', '.join(degrees)}"
+                    )
                 continue
-            result.setdefault(member, set()).update([d for d in degrees if not colon or d == degree])
-    return [(made, tuple(d for d in made.degrees if d in result[n])) for n, made in there.items() if n in result]
+            result.setdefault(member, set()).update(
+                [d for d in degrees if not colon or d == degree]
+            )
+    return [
+        (made, tuple(d for d in made.degrees if d in result[n]))
+        for n, made in there.items()
+        if n in result
+    ]
 
 
 def pairs_of(
@@ -191,7 +243,11 @@ def pairs_of(
         others = [other for other in texts if (other.group or other.id) != group]
         material = Material(own, others, amounts or Amounts(), language)
         made: dict[str, Pair] = {}
-        for degree in [d for d in perturbation.degrees if d in chosen or (d == "minor" and "major" in chosen)]:
+        for degree in [
+            d
+            for d in perturbation.degrees
+            if d in chosen or (d == "minor" and "major" in chosen)
+        ]:
             minor = made.get("minor") if degree == "major" else None
             outcome = _pair(perturbation, degree, material, seed, minor)
             if isinstance(outcome, Pair):
@@ -200,7 +256,13 @@ def pairs_of(
                 yield outcome
 
 
-def _pair(perturbation: Perturbation, degree: Degree, material: Material, seed: int, minor: Pair | None) -> Pair | Left:
+def _pair(
+    perturbation: Perturbation,
+    degree: Degree,
+    material: Material,
+    seed: int,
+    minor: Pair | None,
+) -> Pair | Left:
     own = material.own
     name = perturbation.name if degree == "only" else f"{perturbation.name}:{degree}"
     try:
@@ -210,18 +272,28 @@ def _pair(perturbation: Perturbation, degree: Degree, material: Material, seed: 
             raise Unperturbable("it has no letters")
         for attempt in range(_TRIES if minor is not None else 1):
             # The degree is no part of the seed: what minor draws is the beginning of what major draws.
-            key = f"{seed}|{perturbation.name}|{own.id}|{own.text}" + (f"|{attempt}" if attempt else "")
-            rng = random.Random(key.encode("utf-8", "backslashreplace"))  # bytes, for the sake of lone surrogates
+            key = f"{seed}|{perturbation.name}|{own.id}|{own.text}" + (
+                f"|{attempt}" if attempt else ""
+            )
+            rng = random.Random(
+                key.encode("utf-8", "backslashreplace")
+            )  # bytes, for the sake of lone surrogates
             after = perturbation.change(before, degree, rng, material)
             change = Change.between(before, after)
             if minor is None or change.distance > minor.change.distance:
                 break
         else:
-            raise Unperturbable("the major perturbation changed no more than the minor one")
+            raise Unperturbable(
+                "the major perturbation changed no more than the minor one"
+            )
     except Unperturbable as error:
         return Left(own.id, name, str(error))
     if after == before or not after.strip():
-        return Left(own.id, name, "nothing changed" if after == before else "nothing was left of it")
+        return Left(
+            own.id,
+            name,
+            "nothing changed" if after == before else "nothing was left of it",
+        )
     return Pair(
         own.id,
         perturbation.name,

@@ -35,8 +35,12 @@ def _neighbours() -> dict[str, str]:
             # Each row is shifted to the right by half a key: above are c and c + 1, below c - 1 and c.
             for other, places in ((r - 1, (c, c + 1)), (r + 1, (c - 1, c))):
                 if 0 <= other < len(_ROWS):
-                    near += [_ROWS[other][i] for i in places if 0 <= i < len(_ROWS[other])]
-            kept = [k for k in near if k.isdigit() == key.isdigit()]  # a slip changes no word into a number
+                    near += [
+                        _ROWS[other][i] for i in places if 0 <= i < len(_ROWS[other])
+                    ]
+            kept = [
+                k for k in near if k.isdigit() == key.isdigit()
+            ]  # a slip changes no word into a number
             result[key] = "".join(kept)
     return result
 
@@ -68,12 +72,16 @@ def typos(text: str, degree: Degree, rng: random.Random, material: Material) -> 
     for i in places:
         if len(spoilt) == k:
             break
-        if i - 1 in spoilt or i + 1 in spoilt or i in spoilt:  # else one slip could undo another
+        if (
+            i - 1 in spoilt or i + 1 in spoilt or i in spoilt
+        ):  # else one slip could undo another
             continue
         spoilt.add(i)
         made[i] = slip(text, i, rng, made)
     if len(spoilt) < k:  # errors no longer fit side by side: a very dense major
-        raise Unperturbable(f"only {len(spoilt)} typing errors fit into it, and {k} are asked for")
+        raise Unperturbable(
+            f"only {len(spoilt)} typing errors fit into it, and {k} are asked for"
+        )
     return "".join(made)
 
 
@@ -90,14 +98,26 @@ def slip(text: str, i: int, rng: random.Random, made: list[str]) -> str:
     if kind == "swap":
         made[i + 1] = like(after, character.lower())
         return like(character, after.lower())
-    return {"double": character * 2, "leave out": "", "slip": other, "insert": character + other}[kind]
+    return {
+        "double": character * 2,
+        "leave out": "",
+        "slip": other,
+        "insert": character + other,
+    }[kind]
 
 
 # Words ---------------------------------------------------------------------------------------------------------------
 
 
-@rule("word-deletion", "consecutive words deleted", "word", paper=f"{DHP}: of translations")
-def word_deletion(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+@rule(
+    "word-deletion",
+    "consecutive words deleted",
+    "word",
+    paper=f"{DHP}: of translations",
+)
+def word_deletion(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     words = list(re.finditer(r"\S+\s*", text))
     k = material.amounts.count("word", degree, len(words))
     first = rng.randrange(len(words) - k + 1)
@@ -114,23 +134,32 @@ _WRONG_FORM = kept("english.toml")["wrong_form"]
     needs=("english",),
     stands_for="grammar-lm",
 )
-def grammar_by_rules(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+def grammar_by_rules(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     """The stand-in for DHP's grammatical errors, which a language model makes."""
 
     def wrong(match: re.Match[str]) -> str | None:
         word = match[0].lower()
-        if word in _WRONG_FORM and not (len(word) > 1 and match[0].isupper()):  # US and IT are no pronouns
+        if word in _WRONG_FORM and not (
+            len(word) > 1 and match[0].isupper()
+        ):  # US and IT are no pronouns
             return like(match[0], _WRONG_FORM[word]) if word != "i" else "me"
         return None
 
-    return replace_by_degree(text, spots_of(text, WORD, wrong), degree, rng, "words that the rules know")
+    return replace_by_degree(
+        text, spots_of(text, WORD, wrong), degree, rng, "words that the rules know"
+    )
 
 
 # Sentences -----------------------------------------------------------------------------------------------------------
 
 
 @rule(
-    "shuffle", "sentences in another order: two of them (minor), all (major)", "sentence", paper=f"{DHP}: of summaries"
+    "shuffle",
+    "sentences in another order: two of them (minor), all (major)",
+    "sentence",
+    paper=f"{DHP}: of summaries",
 )
 def shuffle(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     parts = several_sentences(text, material, 3 if degree == "major" else 2)
@@ -143,7 +172,9 @@ def shuffle(text: str, degree: Degree, rng: random.Random, material: Material) -
         order[i], order[j] = j, i
     else:
         first = list(order)
-        while sum(a == b for a, b in zip(order, first, strict=True)) > len(order) - 3:  # at least three have moved
+        while (
+            sum(a == b for a, b in zip(order, first, strict=True)) > len(order) - 3
+        ):  # at least three have moved
             rng.shuffle(order)
     # The white space stays where it was, so that paragraphs keep their number of sentences.
     return join(text, [bare[i] for i in order], parts)
@@ -152,8 +183,12 @@ def shuffle(text: str, degree: Degree, rng: random.Random, material: Material) -
 def join(text: str, bare: list[str], parts: list[str]) -> str:
     """Sentences in the places of others: each is followed by the white space of the one whose place it takes."""
     gap = " " if _spaced(text) else ""
-    spaces = [split_space(part)[1] or gap for part in parts[:-1]] + [split_space(parts[-1])[1]]
-    return "".join(sentence + space for sentence, space in zip(bare, spaces, strict=True))
+    spaces = [split_space(part)[1] or gap for part in parts[:-1]] + [
+        split_space(parts[-1])[1]
+    ]
+    return "".join(
+        sentence + space for sentence, space in zip(bare, spaces, strict=True)
+    )
 
 
 def _spaced(text: str) -> bool:
@@ -170,12 +205,23 @@ def inserted(parts: list[str], i: int, sentence: str) -> list[str]:
     return [*parts[:i], bare + gap, sentence.strip() + space, *parts[i + 1 :]]
 
 
-@rule("rewrite-rules", "repeated sentences: one (minor), up to three (major)", "sentence", stands_for="rewrite-lm")
-def rewrite_by_rules(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+@rule(
+    "rewrite-rules",
+    "repeated sentences: one (minor), up to three (major)",
+    "sentence",
+    stands_for="rewrite-lm",
+)
+def rewrite_by_rules(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     """The stand-in for DHP's rewriting and insertion: what is inserted again after a sentence is the same sentence,
     since rules cannot rephrase."""
     parts = several_sentences(text, material, 2 if degree == "major" else 1)
-    places = [i for i, part in enumerate(parts) if len(WORD.findall(part)) >= 3 or len(letters(part)) >= 8]
+    places = [
+        i
+        for i, part in enumerate(parts)
+        if len(WORD.findall(part)) >= 3 or len(letters(part)) >= 8
+    ]
     if len(places) < (2 if degree == "major" else 1):
         raise Unperturbable("its sentences are too short to be paraphrased")
     rng.shuffle(places)
@@ -192,12 +238,18 @@ def rewrite_by_rules(text: str, degree: Degree, rng: random.Random, material: Ma
     needs=("others",),
     paper=f"{DHP}: of stories",
 )
-def random_ending(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+def random_ending(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     if material.amounts.task == "story":  # the text is the ending alone
         return other_text(text, material)
     parts = several_sentences(text, material)
     own = {split_space(part)[0] for part in parts}
-    other = [split_space(sentences(o.text, material.language)[-1])[0] for o in material.others if o.text.strip()]
+    other = [
+        split_space(sentences(o.text, material.language)[-1])[0]
+        for o in material.others
+        if o.text.strip()
+    ]
     other = [sentence for sentence in other if sentence not in own]
     if not other:
         raise Unperturbable("no other document ends differently")
@@ -212,7 +264,9 @@ def random_ending(text: str, degree: Degree, rng: random.Random, material: Mater
     needs=("wrong",),
     paper=f"{DHP}: of stories",
 )
-def wrong_ending(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+def wrong_ending(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     return material.own.wrong or ""
 
 
@@ -224,13 +278,21 @@ def wrong_ending(text: str, degree: Degree, rng: random.Random, material: Materi
     needs=("others",),
     paper=f"{DHP}: of answers",
 )
-def random_answer(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+def random_answer(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     return other_text(text, material)
 
 
 def other_text(text: str, material: Material) -> str:
     """A whole text of another document, the same one for every perturbation that asks. Raises Unperturbable."""
-    present = [o.text for o in material.others if o.text.strip() != text.strip() and letters(o.text)]
+    present = [
+        o.text
+        for o in material.others
+        if o.text.strip() != text.strip() and letters(o.text)
+    ]
     if not present:
         raise Unperturbable("there is no text of another document")
-    return random.Random(f"other|{material.own.id}".encode("utf-8", "backslashreplace")).choice(present)
+    return random.Random(
+        f"other|{material.own.id}".encode("utf-8", "backslashreplace")
+    ).choice(present)

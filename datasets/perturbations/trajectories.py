@@ -18,7 +18,11 @@ from .base import Degree, Material, Unperturbable
 from .facts import NUMBER
 from .registry import rule
 
-_DECLARED: dict[str, Any] = {"level": "trajectory", "degrees": ("only",), "needs": ("trajectory",)}
+_DECLARED: dict[str, Any] = {
+    "level": "trajectory",
+    "degrees": ("only",),
+    "needs": ("trajectory",),
+}
 _written = partial(json.dumps, ensure_ascii=False)
 _FAILED = '{"error": "503: the service did not answer, and nothing was done"}'
 
@@ -34,7 +38,9 @@ def _text(turns: Sequence[Turn]) -> str:
 
 def _final(turns: Sequence[Turn]) -> int:
     """The place of the answer that ends a trajectory. Raises Unperturbable."""
-    last = max((i for i, turn in enumerate(turns) if turn.speaker == "Assistant"), default=0)
+    last = max(
+        (i for i, turn in enumerate(turns) if turn.speaker == "Assistant"), default=0
+    )
     if turns[last].speaker != "Assistant" or turns[last].kind != "speech":
         raise Unperturbable("it ends without an answer")
     return last
@@ -57,14 +63,28 @@ def _other_number(number: str, rng: random.Random) -> str:
 
 
 @rule("dropped-call", "a call of a tool left out, with its result", **_DECLARED)
-def dropped_call(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+def dropped_call(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     turns = _turns(text)
     call = rng.choice([i for i, turn in enumerate(turns) if turn.kind == "call"])
-    return _text([turn for i, turn in enumerate(turns) if i not in (call, Trajectory(turns).answers.get(call))])
+    return _text(
+        [
+            turn
+            for i, turn in enumerate(turns)
+            if i not in (call, Trajectory(turns).answers.get(call))
+        ]
+    )
 
 
-@rule("wrong-argument", "an argument of a call with another value, of another text's call where one fits", **_DECLARED)
-def wrong_argument(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+@rule(
+    "wrong-argument",
+    "an argument of a call with another value, of another text's call where one fits",
+    **_DECLARED,
+)
+def wrong_argument(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     turns = _turns(text)
     known: dict[tuple[str, str], set[str]] = {}
     for turn in (turn for other in material.others for turn in _turns(other.text)):
@@ -74,57 +94,127 @@ def wrong_argument(text: str, degree: Degree, rng: random.Random, material: Mate
     def changed() -> Iterator[tuple[int, str]]:
         for i, turn in enumerate(turns):
             for key, value in _arguments(turn).items():
-                there = re.search(f"{re.escape(json.dumps(key))}\\s*:\\s*({re.escape(_written(value))})", turn.text)
-                new = sorted(known.get((key, type(value).__name__), set()) - {_written(value)})
+                there = re.search(
+                    f"{re.escape(json.dumps(key))}\\s*:\\s*({re.escape(_written(value))})",
+                    turn.text,
+                )
+                new = sorted(
+                    known.get((key, type(value).__name__), set()) - {_written(value)}
+                )
                 if isinstance(value, bool):
                     new = [_written(not value)]
                 elif not new and NUMBER.search(_written(value)):
-                    new = [NUMBER.sub(lambda match: _other_number(match[0], rng), _written(value), count=1)]
+                    new = [
+                        NUMBER.sub(
+                            lambda match: _other_number(match[0], rng),
+                            _written(value),
+                            count=1,
+                        )
+                    ]
                 if there and new:
-                    yield i, turn.text[: there.start(1)] + rng.choice(new) + turn.text[there.end(1) :]
+                    yield (
+                        i,
+                        turn.text[: there.start(1)]
+                        + rng.choice(new)
+                        + turn.text[there.end(1) :],
+                    )
 
     if not (possible := list(changed())):
         raise Unperturbable("no argument has a value that could be another")
     place, arguments = rng.choice(possible)
-    return _text([replace(turn, text=arguments) if i == place else turn for i, turn in enumerate(turns)])
+    return _text(
+        [
+            replace(turn, text=arguments) if i == place else turn
+            for i, turn in enumerate(turns)
+        ]
+    )
 
 
-@rule("result-ignored", "the answer says another number than the result that it is from", **_DECLARED)
-def result_ignored(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+@rule(
+    "result-ignored",
+    "the answer says another number than the result that it is from",
+    **_DECLARED,
+)
+def result_ignored(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     turns = _turns(text)
     last = _final(turns)
-    known = {match[0] for turn in turns if turn.kind == "result" for match in NUMBER.finditer(turn.text)}
-    numbers = [match[0] for match in NUMBER.finditer(turns[last].text) if match[0] in known]
+    known = {
+        match[0]
+        for turn in turns
+        if turn.kind == "result"
+        for match in NUMBER.finditer(turn.text)
+    }
+    numbers = [
+        match[0] for match in NUMBER.finditer(turns[last].text) if match[0] in known
+    ]
     if not numbers:
         raise Unperturbable("its answer has no number of a result")
     old = rng.choice(numbers)
     new = _other_number(old, rng)
-    answer = NUMBER.sub(lambda match: new if match[0] == old else match[0], turns[last].text)
+    answer = NUMBER.sub(
+        lambda match: new if match[0] == old else match[0], turns[last].text
+    )
     return _text([*turns[:last], replace(turns[last], text=answer), *turns[last + 1 :]])
 
 
-@rule("false-success", "the last result is an error, and the answer claims success as before", **_DECLARED)
-def false_success(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+@rule(
+    "false-success",
+    "the last result is an error, and the answer claims success as before",
+    **_DECLARED,
+)
+def false_success(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     turns = _turns(text)
     before = [i for i in range(_final(turns)) if turns[i].kind == "result"]
     if not before or turns[before[-1]] in Trajectory(turns).errors:
         raise Unperturbable("its answer does not follow a result that is no error")
-    return _text([replace(turn, text=_FAILED, error=True) if i == before[-1] else turn for i, turn in enumerate(turns)])
+    return _text(
+        [
+            replace(turn, text=_FAILED, error=True) if i == before[-1] else turn
+            for i, turn in enumerate(turns)
+        ]
+    )
 
 
-@rule("argument-format", "arguments in another order and with other spaces", kind="invariance", **_DECLARED)
-def argument_format(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+@rule(
+    "argument-format",
+    "arguments in another order and with other spaces",
+    kind="invariance",
+    **_DECLARED,
+)
+def argument_format(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     def other(turn: Turn) -> Turn:
         held = dict(reversed(_arguments(turn).items()))
         tight = json.dumps(held, ensure_ascii=False, separators=(",", ":"))
-        return replace(turn, text=tight if tight != turn.text else _written(held)) if held else turn
+        return (
+            replace(turn, text=tight if tight != turn.text else _written(held))
+            if held
+            else turn
+        )
 
     return _text([other(turn) for turn in _turns(text)])
 
 
-@rule("call-numbers", "calls that were made at once with other numbers", kind="invariance", **_DECLARED)
-def call_numbers(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+@rule(
+    "call-numbers",
+    "calls that were made at once with other numbers",
+    kind="invariance",
+    **_DECLARED,
+)
+def call_numbers(
+    text: str, degree: Degree, rng: random.Random, material: Material
+) -> str:
     turns, more = _turns(text), rng.randrange(2, 40)
     if not any(turn.number for turn in turns):
         raise Unperturbable("no calls were made at once, so none has a number")
-    return _text([replace(turn, number=str(int(turn.number) + more)) if turn.number else turn for turn in turns])
+    return _text(
+        [
+            replace(turn, number=str(int(turn.number) + more)) if turn.number else turn
+            for turn in turns
+        ]
+    )

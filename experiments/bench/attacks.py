@@ -23,7 +23,14 @@ from judgesmith.datasets.benchmarks.catalog import list_benchmarks, resolve
 from judgesmith.datasets.loading import iter_rows
 from judgesmith.errors import JudgesmithError
 from judgesmith.experiments.studies.saving import save
-from judgesmith.programs.prompting.suspicion import FLAGGED, LOOKED_INTO, guarded, harmless, plain_texts, suspicion
+from judgesmith.programs.prompting.suspicion import (
+    FLAGGED,
+    LOOKED_INTO,
+    guarded,
+    harmless,
+    plain_texts,
+    suspicion,
+)
 from judgesmith.signatures.values import Item
 
 DATA = Path(__file__).resolve().parents[1] / "results" / "data"
@@ -36,7 +43,10 @@ ROWS: dict[str, tuple[Item, float]] = {
     "40 KB of attacks": (Item(f"{ATTACK} " * 650), 0.05),
     "1 MB of prose with an attack": (Item(PROSE * 10_000 + ATTACK), 0.3),
     "1 MB of short pieces with an attack": (Item("a." * 500_000 + ATTACK), 0.3),
-    "1 MB of signs of another script": (Item("评委给这部电影打了最高分。" * 77_000), 0.3),
+    "1 MB of signs of another script": (
+        Item("评委给这部电影打了最高分。" * 77_000),
+        0.3,
+    ),
     "1 MB of what looks like base64": (Item("extraordinarily " * 62_000), 0.3),
 }
 
@@ -45,10 +55,18 @@ def times() -> list[list[Any]]:
     """Milliseconds for detection and blanking of a row, and the most that is wanted."""
     rows: list[list[Any]] = []
     for name, (item, wanted) in ROWS.items():
-        taken = best_of(200 if wanted < 0.001 else 5, partial(guarded, item, LOOKED_INTO))
+        taken = best_of(
+            200 if wanted < 0.001 else 5, partial(guarded, item, LOOKED_INTO)
+        )
         rows.append([name, 1000 * taken, 1000 * wanted])
     ten = [plain_texts(ROWS["a row of 150 words"][0]) or ""] * 10
-    rows.append(["a row of 150 words, of ten that come together", 100 * best_of(200, lambda: harmless(ten)), 0.1])
+    rows.append(
+        [
+            "a row of 150 words, of ten that come together",
+            100 * best_of(200, lambda: harmless(ten)),
+            0.1,
+        ]
+    )
     return rows
 
 
@@ -69,15 +87,25 @@ def read(path: Path) -> list[dict[str, str]]:
 
 def found(others: Path | None) -> list[list[Any]]:
     """By set and by family: attacks seen, attacks judged twice, harmless texts flagged."""
-    groups: dict[str, Callable[[dict[str, str]], str]] = {"attacks.jsonl": lambda row: f"trained on: {row['set']} set"}
+    groups: dict[str, Callable[[dict[str, str]], str]] = {
+        "attacks.jsonl": lambda row: f"trained on: {row['set']} set"
+    }
     groups |= {"attacks-unseen.jsonl": lambda row: "unseen families"}
-    texts = [(name_of(row), row) for file, name_of in groups.items() for row in read(DATA / file)]
-    texts += [(f"unseen: {row['family']}", row) for row in read(DATA / "attacks-unseen.jsonl")]
+    texts = [
+        (name_of(row), row)
+        for file, name_of in groups.items()
+        for row in read(DATA / file)
+    ]
+    texts += [
+        (f"unseen: {row['family']}", row) for row in read(DATA / "attacks-unseen.jsonl")
+    ]
     texts += [("written by others", row) for row in (read(others) if others else [])]
     counts: Counter[tuple[str, str, str]] = Counter()
     for group, row in texts:
         for what, least in (("seen", FLAGGED), ("twice", LOOKED_INTO)):
-            counts[group, row["kind"], what] += suspicion(row["text"], least) is not None
+            counts[group, row["kind"], what] += (
+                suspicion(row["text"], least) is not None
+            )
         counts[group, row["kind"], "n"] += 1
 
     def cell(group: str, kind: str, what: str) -> list[int] | list[None]:
@@ -108,17 +136,25 @@ def benchmarks() -> list[list[Any]]:
         for text in texts:
             said = suspicion(text, LOOKED_INTO)
             counts[f"{part} twice"] += said is not None
-            counts[f"{part} flagged"] += said is not None and said.probability >= FLAGGED
+            counts[f"{part} flagged"] += (
+                said is not None and said.probability >= FLAGGED
+            )
             if said is not None and said.probability >= FLAGGED:
                 print(said, file=sys.stderr)
     return [
-        [f"{part} of {counts[f'{part} sets']} sets", [counts[f"{part} flagged"], counts[part]], counts[f"{part} twice"]]
+        [
+            f"{part} of {counts[f'{part} sets']} sets",
+            [counts[f"{part} flagged"], counts[part]],
+            counts[f"{part} twice"],
+        ]
         for part in ("outputs", "sources")
     ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name in ("json", "times", "found", "benchmarks", "save"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--others", type=Path)
@@ -127,9 +163,17 @@ def main() -> None:
     shares, number = "{:,} of {:,}", "{:,.2f}"
     tables: dict[str, tuple[dict[str, str], list[list[Any]]]] = {}
     if given.times or every:
-        tables["attacks-times"] = {"row": "", "ms": number, "wanted at most": number}, times()
+        tables["attacks-times"] = (
+            {"row": "", "ms": number, "wanted at most": number},
+            times(),
+        )
     if given.found or every:
-        columns = {"texts": "", "attacks flagged": shares, "judged twice": shares, "harmless texts flagged": shares}
+        columns = {
+            "texts": "",
+            "attacks flagged": shares,
+            "judged twice": shares,
+            "harmless texts flagged": shares,
+        }
         tables["attacks-found"] = columns, found(given.others)
     if given.benchmarks:
         columns = {"texts": "", "flagged": shares, "judged twice": "{:,}"}
@@ -141,7 +185,11 @@ def main() -> None:
         command = f"python experiments/bench/attacks.py --{option}{' --others FILE' if given.others else ''}"
         save(DATA if given.save else None, name, columns, rows, commands=[command])
     if given.json:
-        print(json.dumps({name: rows for name, (_, rows) in tables.items()}, ensure_ascii=False))
+        print(
+            json.dumps(
+                {name: rows for name, (_, rows) in tables.items()}, ensure_ascii=False
+            )
+        )
 
 
 if __name__ == "__main__":

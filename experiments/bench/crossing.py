@@ -58,7 +58,14 @@ WAYS = ("held out", "folds", "folds, five times")
 
 def labelled(groups: Sequence[Any], scores: Vector) -> Labels:
     rows = tuple(
-        Row(str(n), f"Output {n}.", f"Source {group}.", doc_id=str(group), group=str(group), scores={"": float(score)})
+        Row(
+            str(n),
+            f"Output {n}.",
+            f"Source {group}.",
+            doc_id=str(group),
+            group=str(group),
+            scores={"": float(score)},
+        )
         for n, (group, score) in enumerate(zip(groups, scores, strict=True))
     )
     return Labels(rows, "", (SCALE.low, SCALE.high))
@@ -69,13 +76,20 @@ def fitted(table: Readings, scores: Vector) -> LinearHead:
 
 
 def reached(percents: Vector, labels: Labels, seed: int) -> Estimate:
-    found = agreement(percents, examples_of(labels), objective=Q(), seed=seed, rounds=300)
+    found = agreement(
+        percents, examples_of(labels), objective=Q(), seed=seed, rounds=300
+    )
     return Estimate(found.value, found.low, found.high)
 
 
-def part(table: Readings, split: Split) -> tuple[LinearHead, NDArray[np.intp], NDArray[np.intp]]:
+def part(
+    table: Readings, split: Split
+) -> tuple[LinearHead, NDArray[np.intp], NDArray[np.intp]]:
     """The head that the training rows give, and the places of both sides."""
-    train, held = (np.array([int(row.id) for row in side.rows]) for side in (split.train, split.heldout))
+    train, held = (
+        np.array([int(row.id) for row in side.rows])
+        for side in (split.train, split.heldout)
+    )
     return fitted(table.rows(train), split.train.scores), train, held
 
 
@@ -84,19 +98,26 @@ def by_folds(table: Readings, labels: Labels, seed: int) -> Estimate:
     splits, sides = group_folds(labels, k=FOLDS, seed=seed), []
     for split in splits:
         head, train, held = part(table, split)
-        sides.append((head(table.rows(train)), np.clip(head(table.rows(held)), 0.0, 100.0)))
+        sides.append(
+            (head(table.rows(train)), np.clip(head(table.rows(held)), 0.0, 100.0))
+        )
     rows = tuple(row for split in splits for row in split.heldout.rows)
     return reached(on_one_scale(sides), Labels(rows, "", labels.scale), seed)
 
 
-def told(table: Readings, labels: Labels, seed: int) -> list[tuple[Estimate, LinearHead]]:
+def told(
+    table: Readings, labels: Labels, seed: int
+) -> list[tuple[Estimate, LinearHead]]:
     """By each way an estimate, and the judge that it is of."""
     split = holdout_split(labels, share=0.25, seed=seed)
     head, _, held = part(table, split)
     runs = [by_folds(table, labels, seed + 1_000_003 * run) for run in range(RUNS)]
     whole = fitted(table, labels.scores)
     return [
-        (reached(np.clip(head(table.rows(held)), 0.0, 100.0), split.heldout, seed), head),
+        (
+            reached(np.clip(head(table.rows(held)), 0.0, 100.0), split.heldout, seed),
+            head,
+        ),
         (crossed(runs[:1], RANGE), whole),
         (crossed(runs, RANGE), whole),
     ]
@@ -112,18 +133,30 @@ def held(estimate: Estimate, truth: Estimate) -> bool:
         return False
     below = z(truth.value) < z(estimate.value)
     ends = (estimate.low, truth.high) if below else (estimate.high, truth.low)
-    own, other = (abs(z(end) - z(one.value)) for end, one in zip(ends, (estimate, truth), strict=True))
+    own, other = (
+        abs(z(end) - z(one.value))
+        for end, one in zip(ends, (estimate, truth), strict=True)
+    )
     return abs(z(truth.value) - z(estimate.value)) <= math.hypot(own, other) + 1e-9
 
 
 def world(rng: np.random.Generator, rows: int, load: Vector) -> tuple[Readings, Vector]:
     """Signals and human scores of rows, two a document."""
     document = np.repeat(np.arange(rows // 2 + 1), 2)[:rows]
-    quality = np.sqrt(0.7) * rng.normal(size=rows) + np.sqrt(0.3) * rng.normal(size=rows)[document]
-    own = np.sqrt(0.3) * rng.normal(size=(rows, SIGNALS))[document] + np.sqrt(0.7) * rng.normal(size=(rows, SIGNALS))
-    rated = np.clip(np.round(3 + 1.2 * (0.8 * quality + 0.6 * rng.normal(size=rows))), 1, 5)
+    quality = (
+        np.sqrt(0.7) * rng.normal(size=rows)
+        + np.sqrt(0.3) * rng.normal(size=rows)[document]
+    )
+    own = np.sqrt(0.3) * rng.normal(size=(rows, SIGNALS))[document] + np.sqrt(
+        0.7
+    ) * rng.normal(size=(rows, SIGNALS))
+    rated = np.clip(
+        np.round(3 + 1.2 * (0.8 * quality + 0.6 * rng.normal(size=rows))), 1, 5
+    )
     names = tuple(f"surface.{n}" for n in range(SIGNALS))
-    return Readings(names, load * quality[:, None] + own, tuple(document.tolist())), 25.0 * (rated - 1)
+    return Readings(
+        names, load * quality[:, None] + own, tuple(document.tolist())
+    ), 25.0 * (rated - 1)
 
 
 Figures = list[tuple[float, float, float, float]]  # covered, width, estimate, truth
@@ -132,7 +165,13 @@ Figures = list[tuple[float, float, float, float]]  # covered, width, estimate, t
 def row_of(figures: Figures) -> list[Any]:
     covered, width, estimate, truth = np.array(figures).T
     off = float(np.sqrt(np.mean((estimate - truth) ** 2)))
-    return [float(truth.mean()), float(covered.mean()), float(np.nanmean(width)), float((estimate - truth).mean()), off]
+    return [
+        float(truth.mean()),
+        float(covered.mean()),
+        float(np.nanmean(width)),
+        float((estimate - truth).mean()),
+        off,
+    ]
 
 
 def simulated(repeats: int) -> list[list[Any]]:
@@ -150,11 +189,22 @@ def simulated(repeats: int) -> list[list[Any]]:
                     continue
                 for way, (estimate, head) in zip(WAYS, estimates, strict=True):
                     truth = agreement(
-                        head(new), examples_of(labelled(new.groups, others)), objective=Q(), seed=0, rounds=0
+                        head(new),
+                        examples_of(labelled(new.groups, others)),
+                        objective=Q(),
+                        seed=0,
+                        rounds=0,
                     )
                     exact = Estimate(truth.value, truth.value, truth.value)
                     inside = held(estimate, exact)
-                    found[way].append((inside, estimate.high - estimate.low, estimate.value, truth.value))
+                    found[way].append(
+                        (
+                            inside,
+                            estimate.high - estimate.low,
+                            estimate.value,
+                            truth.value,
+                        )
+                    )
             for way, figures in found.items():
                 table.append([count, name, way, len(figures), *row_of(figures)])
                 print(*table[-1][:4], *(f"{x:.3f}" for x in table[-1][4:]), flush=True)
@@ -166,15 +216,27 @@ def tables_in(folder: Path) -> list[tuple[str, Readings, Vector]]:
     found = []
     for path in sorted(folder.glob("*.npz")):
         data = np.load(path)
-        states = {name.removeprefix("states/"): data[name] for name in data.files if name.startswith("states/")}
+        states = {
+            name.removeprefix("states/"): data[name]
+            for name in data.files
+            if name.startswith("states/")
+        }
         names, groups = tuple(data["names"].tolist()), tuple(data["groups"].tolist())
         scores = data["scores"].astype(float)
         scores = 100 * (scores - scores.min()) / np.ptp(scores)
-        found.append((path.name.split(".qwen")[0], Readings(names, data["values"], groups, states), scores))
+        found.append(
+            (
+                path.name.split(".qwen")[0],
+                Readings(names, data["values"], groups, states),
+                scores,
+            )
+        )
     return found
 
 
-def drawn(groups: Sequence[Any], count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def drawn(
+    groups: Sequence[Any], count: int, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows of documents drawn until there are enough of them, and the others."""
     names, rows = list(dict.fromkeys(groups)), list[int]()
     for place in np.random.default_rng([seed, count]).permutation(len(names)):
@@ -183,9 +245,14 @@ def drawn(groups: Sequence[Any], count: int, seed: int) -> tuple[NDArray[np.intp
     return np.array(rows), np.setdiff1d(np.arange(len(groups)), rows)
 
 
-def one_each(groups: Sequence[Any], count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def one_each(
+    groups: Sequence[Any], count: int, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """One row of each of some documents, and all rows of the others."""
-    rng, codes = np.random.default_rng([seed, count]), np.unique(np.array(groups), return_inverse=True)[1]
+    rng, codes = (
+        np.random.default_rng([seed, count]),
+        np.unique(np.array(groups), return_inverse=True)[1],
+    )
     chosen = rng.permutation(codes.max() + 1)[:count]
     rows = np.array([rng.choice(np.flatnonzero(codes == code)) for code in chosen])
     return rows, np.flatnonzero(~np.isin(codes, chosen))
@@ -194,7 +261,9 @@ def one_each(groups: Sequence[Any], count: int, seed: int) -> tuple[NDArray[np.i
 def on_tables(folder: Path, draws: int) -> list[list[Any]]:
     table = []
     for name, readings, scores in tables_in(folder):
-        if len(set(readings.groups)) < 30:  # too few documents to draw from, and to tell the truth by
+        if (
+            len(set(readings.groups)) < 30
+        ):  # too few documents to draw from, and to tell the truth by
             continue
         for count in (20, 40):
             found: dict[str, Figures] = {way: [] for way in WAYS}
@@ -206,13 +275,26 @@ def on_tables(folder: Path, draws: int) -> list[list[Any]]:
                 except JudgesmithError:
                     continue
                 for way, (estimate, head) in zip(WAYS, estimates, strict=True):
-                    truth = reached(np.clip(head(rest), 0.0, 100.0), labelled(rest.groups, scores[others]), draw)
+                    truth = reached(
+                        np.clip(head(rest), 0.0, 100.0),
+                        labelled(rest.groups, scores[others]),
+                        draw,
+                    )
                     inside = held(estimate, truth)
-                    found[way].append((inside, estimate.high - estimate.low, estimate.value, truth.value))
+                    found[way].append(
+                        (
+                            inside,
+                            estimate.high - estimate.low,
+                            estimate.value,
+                            truth.value,
+                        )
+                    )
             for way, figures in found.items():
                 if figures:
                     table.append([name, count, way, len(figures), *row_of(figures)])
-                    print(*table[-1][:4], *(f"{x:.3f}" for x in table[-1][4:]), flush=True)
+                    print(
+                        *table[-1][:4], *(f"{x:.3f}" for x in table[-1][4:]), flush=True
+                    )
     return table
 
 
@@ -221,11 +303,23 @@ def together(rows: list[list[Any]]) -> list[list[Any]]:
     means = list[list[Any]]()
     for count, way in ((count, way) for count in (20, 40) for way in WAYS):
         some = [row for row in rows if row[1:3] == [count, way]]
-        draws, figures = np.array([row[3] for row in some]), np.array([row[4:] for row in some], float)
+        draws, figures = (
+            np.array([row[3] for row in some]),
+            np.array([row[4:] for row in some], float),
+        )
         figures[:, -1] **= 2
         known = np.where(np.isnan(figures), 0.0, draws[:, None])
         mean = (np.nan_to_num(figures) * known).sum(axis=0) / known.sum(axis=0)
-        means.append([f"all {len(some)}", count, way, int(draws.sum()), *mean[:-1].tolist(), float(mean[-1] ** 0.5)])
+        means.append(
+            [
+                f"all {len(some)}",
+                count,
+                way,
+                int(draws.sum()),
+                *mean[:-1].tolist(),
+                float(mean[-1] ** 0.5),
+            ]
+        )
     return means + [row for row in rows if row[1:3] == [40, WAYS[-1]]]
 
 
@@ -237,44 +331,77 @@ def own_intervals(folder: Path, draws: int) -> list[list[Any]]:
         for _, readings, scores in tables_in(folder):
             for draw in range(draws if len(set(readings.groups)) >= count + 10 else 0):
                 rows, others = one_each(readings.groups, count, draw)
-                found.append(held_scores(readings.rows(rows), scores[rows], readings.rows(others), scores[others]))
+                found.append(
+                    held_scores(
+                        readings.rows(rows),
+                        scores[rows],
+                        readings.rows(others),
+                        scores[others],
+                    )
+                )
         covered, width = np.array(found).transpose(1, 0, 2)
-        cells = [[float(c), float(w)] for c, w in zip(covered.mean(axis=0), width.mean(axis=0), strict=True)]
+        cells = [
+            [float(c), float(w)]
+            for c, w in zip(covered.mean(axis=0), width.mean(axis=0), strict=True)
+        ]
         table.append([count, len(found), *cells])
         print(count, len(found), cells, flush=True)
     return table
 
 
-def held_scores(some: Readings, scores: Vector, rest: Readings, others: Vector) -> tuple[list[float], list[float]]:
+def held_scores(
+    some: Readings, scores: Vector, rest: Readings, others: Vector
+) -> tuple[list[float], list[float]]:
     """By coverage, the share of the other rows that the intervals hold, and their width as a share of the scale."""
-    labels, sides = labelled(some.groups, scores), list[tuple[Vector, Vector, Vector, list[str]]]()
+    labels, sides = (
+        labelled(some.groups, scores),
+        list[tuple[Vector, Vector, Vector, list[str]]](),
+    )
     for split in group_folds(labels, k=FOLDS, seed=0):
         percents, held_percents, calibration = scored(some, split)
         mapped = np.array([calibration(p) for p in held_percents.tolist()])
-        sides.append((held_percents, mapped, split.heldout.scores, split.heldout.groups))
-    percents, mapped, people = (np.concatenate([side[k] for side in sides]) for k in range(3))
-    sure = fit_sureness(percents, mapped, people, [group for side in sides for group in side[3]], SCALE)
+        sides.append(
+            (held_percents, mapped, split.heldout.scores, split.heldout.groups)
+        )
+    percents, mapped, people = (
+        np.concatenate([side[k] for side in sides]) for k in range(3)
+    )
+    sure = fit_sureness(
+        percents, mapped, people, [group for side in sides for group in side[3]], SCALE
+    )
     assert sure is not None
     head = whole_head(some, scores)
     percents = np.clip(head(rest), 0.0, 100.0)
     calibration = Calibration.fit(out_of_fold(some, scores), scores, SCALE)
     shares, widths = [], []
     for coverage in COVERAGES:
-        ends = [sure.interval(p, calibration(p), SCALE, coverage) for p in percents.tolist()]
+        ends = [
+            sure.interval(p, calibration(p), SCALE, coverage) for p in percents.tolist()
+        ]
         inside = [
-            i is not None and i.low - 1e-9 <= y <= i.high + 1e-9 for i, y in zip(ends, others.tolist(), strict=True)
+            i is not None and i.low - 1e-9 <= y <= i.high + 1e-9
+            for i, y in zip(ends, others.tolist(), strict=True)
         ]
         shares.append(float(np.mean(inside)))
-        widths.append(float(np.mean([i.high - i.low for i in ends if i is not None])) / 100)
+        widths.append(
+            float(np.mean([i.high - i.low for i in ends if i is not None])) / 100
+        )
     return shares, widths
 
 
 def scored(table: Readings, split: Split) -> tuple[Vector, Vector, Calibration]:
     """Training rows' scores out of fold, held-out rows' scores, and the map that the training rows give."""
-    train, held = (np.array([int(row.id) for row in side.rows]) for side in (split.train, split.heldout))
+    train, held = (
+        np.array([int(row.id) for row in side.rows])
+        for side in (split.train, split.heldout)
+    )
     head = whole_head(table.rows(train), split.train.scores)
     percents = out_of_fold(table.rows(train), split.train.scores)
-    return percents, np.clip(head(table.rows(held)), 0.0, 100.0), Calibration.fit(percents, split.train.scores, SCALE)
+    return (
+        percents,
+        np.clip(head(table.rows(held)), 0.0, 100.0),
+        Calibration.fit(percents, split.train.scores, SCALE),
+    )
 
 
 def whole_head(table: Readings, scores: Vector) -> LinearHead:
@@ -290,21 +417,37 @@ def out_of_fold(table: Readings, scores: Vector) -> Vector:
     return np.clip(nested(fitted, table, scores), 0.0, 100.0)
 
 
-FIGURES = {"draws": "{:d}", "Q": "{:.2f}", "covered": "{:.3f}", "width": "{:.2f}", "bias": "{:+.2f}", "error": "{:.2f}"}
+FIGURES = {
+    "draws": "{:d}",
+    "Q": "{:.2f}",
+    "covered": "{:.3f}",
+    "width": "{:.2f}",
+    "bias": "{:+.2f}",
+    "error": "{:.2f}",
+}
 COLUMNS: dict[str, dict[str, str]] = {
     "simulated": {"labels": "{:d}", "signals": "{}", "way": "{}", **FIGURES},
     "tables": {"set": "{}", "labels": "{:d}", "way": "{}", **FIGURES},
     "scores": {
         "labels": "{:d}",
         "draws": "{:d}",
-        **{f"{coverage:.0%}: covered, width": "{:.2f}, {:.2f}" for coverage in COVERAGES},
+        **{
+            f"{coverage:.0%}: covered, width": "{:.2f}, {:.2f}"
+            for coverage in COVERAGES
+        },
     },
 }
-NAMES = {"simulated": "crossing-simulated", "tables": "crossing-tables", "scores": "crossing-scores"}
+NAMES = {
+    "simulated": "crossing-simulated",
+    "tables": "crossing-tables",
+    "scores": "crossing-scores",
+}
 
 
 def main(given: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=list(NAMES))
     parser.add_argument("readings", type=Path, nargs="?")
     parser.add_argument("--repeats", type=int, default=200)
@@ -317,7 +460,11 @@ def main(given: Sequence[str]) -> None:
         "scores": lambda: own_intervals(asked.readings, asked.draws),
     }
     rows = runs[asked.what]()
-    how = f"--repeats {asked.repeats}" if asked.what == "simulated" else f"READINGS --draws {asked.draws}"
+    how = (
+        f"--repeats {asked.repeats}"
+        if asked.what == "simulated"
+        else f"READINGS --draws {asked.draws}"
+    )
     command = f"python experiments/bench/crossing.py {asked.what} {how}"
     save(asked.output, NAMES[asked.what], COLUMNS[asked.what], rows, commands=[command])
 

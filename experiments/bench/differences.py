@@ -33,7 +33,13 @@ from judgesmith.experiments.studies.saving import save
 Vector = npt.NDArray[np.float64]
 RESULTS = Path(__file__).parents[1] / "results" / "data"
 LEVELS: tuple[Level, ...] = ("pooled", "sample", "system")
-METRICS = ("rouge1_f", "rougeL_f", "bart_score_src_hypo", "coco_span", "bert_score_f_ref0")
+METRICS = (
+    "rouge1_f",
+    "rougeL_f",
+    "bart_score_src_hypo",
+    "coco_span",
+    "bert_score_f_ref0",
+)
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 
 
@@ -53,7 +59,12 @@ class Case:
 CASES = (
     Case("equal judges, no favourites", 0.0, (1, 1, 1)),
     Case("equal judges, favourite systems", 0.3, (1, 1, 1)),
-    Case("favourite systems, one judge with four times the noise", 0.3, (1, 1, 4), ("a", "c")),
+    Case(
+        "favourite systems, one judge with four times the noise",
+        0.3,
+        (1, 1, 4),
+        ("a", "c"),
+    ),
     Case("equal judges, favourite systems, 20 documents", 0.3, (1, 1, 1), documents=20),
     Case("equal judges, favourites among 6 systems", 0.3, (1, 1, 1), systems=6),
 )
@@ -70,9 +81,15 @@ class World:
     def draw(self, documents: int) -> dict[str, Vector]:
         """Scores of people ("human") and of the judges, shape (systems, documents)."""
         rng, shape = self.rng, (len(self.quality), documents)
-        human = self.quality[:, None] + 0.5 * rng.normal(size=documents) + rng.normal(size=shape)
+        human = (
+            self.quality[:, None]
+            + 0.5 * rng.normal(size=documents)
+            + rng.normal(size=shape)
+        )
         found = {"human": human}
-        for name, favour, noise in zip("abc", self.favour, self.case.noise, strict=True):
+        for name, favour, noise in zip(
+            "abc", self.favour, self.case.noise, strict=True
+        ):
             own = 0.3 * rng.normal(size=documents) + noise * rng.normal(size=shape)
             found[name] = human + favour[:, None] + own
         return found
@@ -80,8 +97,13 @@ class World:
     def difference(self, documents: int, level: str) -> float:
         """Of the pair on these systems, with that number of documents; at system level with endlessly many."""
         if level == "system":
-            known = {"human": self.quality} | {n: self.quality + f for n, f in zip("abc", self.favour, strict=True)}
-            values = [correlate(known[name], known["human"], level="pooled").value for name in self.case.pair]
+            known = {"human": self.quality} | {
+                n: self.quality + f for n, f in zip("abc", self.favour, strict=True)
+            }
+            values = [
+                correlate(known[name], known["human"], level="pooled").value
+                for name in self.case.pair
+            ]
         else:
             drawn, shape = self.draw(documents), (len(self.quality), documents)
             docs = np.indices(shape)[1].ravel()
@@ -97,7 +119,9 @@ def truth(case: Case, level: str) -> float:
     """The difference on systems and documents at large; within documents, on as many systems as there are."""
     rng = np.random.default_rng(7)
     systems = {"pooled": 300, "sample": case.systems, "system": 5000}[level]
-    return float(np.mean([World(case, rng, systems).difference(300, level) for _ in range(30)]))
+    return float(
+        np.mean([World(case, rng, systems).difference(300, level) for _ in range(30)])
+    )
 
 
 def simulate(case: Case, repeats: int) -> Iterator[list[Any]]:
@@ -107,18 +131,29 @@ def simulate(case: Case, repeats: int) -> Iterator[list[Any]]:
     for seed in range(repeats):
         world = World(case, np.random.default_rng([seed, 5]), case.systems)
         drawn = world.draw(case.documents)
-        systems, documents = (codes.ravel() for codes in np.indices(drawn["human"].shape))
-        human, judges = drawn["human"].ravel(), {name: drawn[name].ravel() for name in "abc"}
+        systems, documents = (
+            codes.ravel() for codes in np.indices(drawn["human"].shape)
+        )
+        human, judges = (
+            drawn["human"].ravel(),
+            {name: drawn[name].ravel() for name in "abc"},
+        )
         ids = {"documents": documents, "systems": systems}
-        aspects = aspects_of(judges, {"overall": human}, documents, systems, Beside(), [])
+        aspects = aspects_of(
+            judges, {"overall": human}, documents, systems, Beside(), []
+        )
         same = not case.favours and len(set(case.noise)) == 1
-        here = {level: 0.0 if same else world.difference(2000, level) for level in LEVELS}
+        here = {
+            level: 0.0 if same else world.difference(2000, level) for level in LEVELS
+        }
         for wide in (False, True):
             how = EvaluationOptions(rounds=200, seed=seed, new_systems=wide)
             for level in LEVELS:
                 rows = comparisons(tuple("abc"), aspects, [level], how, [])
                 (row,) = (row for row in rows if (row["a"], row["b"]) == case.pair)
-                single = 2 * scipy.stats.t.sf(abs(row["difference"]) / row["error"], row["freedom"])
+                single = 2 * scipy.stats.t.sf(
+                    abs(row["difference"]) / row["error"], row["freedom"]
+                )
                 half = scipy.stats.t.isf(0.025, row["freedom"]) * row["error"]
                 target = at_large[level] if wide else here[level]
                 any_of_three = min(row["p"] for row in rows) < 0.05
@@ -126,13 +161,19 @@ def simulate(case: Case, repeats: int) -> Iterator[list[Any]]:
                 if not wide:
                     measure = Measure(human, level=level, coefficient="spearman", **ids)
                     one, other = (judges[name] for name in case.pair)
-                    swapped = permutation_test(one, other, measure, rounds=199, seed=seed).p
+                    swapped = permutation_test(
+                        one, other, measure, rounds=199, seed=seed
+                    ).p
                 held = abs(row["difference"] - target) <= half
                 now = (single < 0.05, any_of_three, held, 2 * half, swapped < 0.05)
                 found.setdefault((level, wide), []).append(tuple(map(float, now)))
-    for (level, wide), numbers in sorted(found.items(), key=lambda item: (LEVELS.index(item[0][0]), item[0][1])):
+    for (level, wide), numbers in sorted(
+        found.items(), key=lambda item: (LEVELS.index(item[0][0]), item[0][1])
+    ):
         alarm, family, held, width, swapped = np.mean(numbers, axis=0).tolist()
-        equal = len(set(case.noise)) == 1 and (wide or not case.favours)  # else the judges do differ
+        equal = len(set(case.noise)) == 1 and (
+            wide or not case.favours
+        )  # else the judges do differ
         about = [case.name, level, "other systems" if wide else "these systems"]
         yield [
             *about,
@@ -146,29 +187,53 @@ def simulate(case: Case, repeats: int) -> Iterator[list[Any]]:
 
 def contradictions(folder: Path) -> Iterator[list[Any]]:
     """Of 40 pairs a level: p below .05, 0 outside the interval, and where the two say different things."""
-    rows = [json.loads(line) for line in (folder / "summeval.jsonl").read_text("utf-8").splitlines()[:800]]
-    lines = (json.loads(line) for line in (folder / "summeval.metrics.jsonl").read_text("utf-8").splitlines())
+    rows = [
+        json.loads(line)
+        for line in (folder / "summeval.jsonl").read_text("utf-8").splitlines()[:800]
+    ]
+    lines = (
+        json.loads(line)
+        for line in (folder / "summeval.metrics.jsonl").read_text("utf-8").splitlines()
+    )
     metrics = {line["id"]: line["metrics"] for line in lines}
     judges = {name: [metrics[row["id"]][name] for row in rows] for name in METRICS}
-    ids = {"documents": [row["doc_id"] for row in rows], "systems": [row["system"] for row in rows]}
+    ids = {
+        "documents": [row["doc_id"] for row in rows],
+        "systems": [row["system"] for row in rows],
+    }
     for level, wide in itertools.product(LEVELS, (False, True)):
         counts = np.zeros(5, dtype=int)
-        for aspect, pair in itertools.product(ASPECTS, itertools.combinations(METRICS, 2)):
+        for aspect, pair in itertools.product(
+            ASPECTS, itertools.combinations(METRICS, 2)
+        ):
             human = [row["scores"][aspect] for row in rows]
-            options: Mapping[str, Any] = {"coefficients": ("spearman",), "rounds": 400} | ids
+            options: Mapping[str, Any] = {
+                "coefficients": ("spearman",),
+                "rounds": 400,
+            } | ids
             two = {name: judges[name] for name in pair}
-            result = meta_evaluate(two, human, levels=(level,), new_systems=wide, **options)
+            result = meta_evaluate(
+                two, human, levels=(level,), new_systems=wide, **options
+            )
             (row,) = rows_of(result.comparisons)
             outside = row["low"] > 0 or row["high"] < 0
             measure = Measure(human, level=level, coefficient="spearman", **ids)
             one, other = two.values()
             before = permutation_test(one, other, measure, rounds=400).p < 0.05
-            counts += [1, row["p"] < 0.05, outside, (row["p"] < 0.05) != outside, before and not outside]
+            counts += [
+                1,
+                row["p"] < 0.05,
+                outside,
+                (row["p"] < 0.05) != outside,
+                before and not outside,
+            ]
         yield [level, "other systems" if wide else "these systems", *counts.tolist()]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0] if __doc__ else None
+    )
     parser.add_argument("--repeats", type=int, default=500)
     parser.add_argument("--data", type=Path, default=os.environ.get("JUDGESMITH_DATA"))
     parser.add_argument("--only", choices=("simulated", "summeval"))
@@ -192,7 +257,14 @@ def main() -> None:
             "permutation of documents: p < .05": "{:.3f}",
         }
         command = f"{command} --only simulated --repeats {asked.repeats}"
-        save(asked.output, "differences", columns, rows, commands=[command], notes=f"{asked.repeats} repeats a case")
+        save(
+            asked.output,
+            "differences",
+            columns,
+            rows,
+            commands=[command],
+            notes=f"{asked.repeats} repeats a case",
+        )
     if asked.only != "simulated" and asked.data is not None:
         real = list(contradictions(asked.data))
         for row in real:
@@ -206,7 +278,13 @@ def main() -> None:
             "contradictions": "{}",
             "permutation p < .05 with 0 inside": "{}",
         }
-        save(asked.output, "differences-summeval", columns, real, commands=[f"{command} --only summeval"])
+        save(
+            asked.output,
+            "differences-summeval",
+            columns,
+            real,
+            commands=[f"{command} --only summeval"],
+        )
 
 
 if __name__ == "__main__":

@@ -38,7 +38,9 @@ Scores = dict[str, float | None]
 
 def example(word: str, **changed: str) -> str:
     """The page's example that has a word; changed: fewer processes than it asks for."""
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
+    )
     (found,) = (block for block in blocks if word in block)
     for name, value in changed.items():
         found = re.sub(rf"{name}=\d+", f"{name}={value}", found)
@@ -52,18 +54,31 @@ def run(code: str, **names: Any) -> Any:
 
 
 def scores(table: pa.Table) -> Scores:
-    return dict(zip(table["id"].to_pylist(), table["judge_score"].to_pylist(), strict=True))
+    return dict(
+        zip(table["id"].to_pylist(), table["judge_score"].to_pylist(), strict=True)
+    )
 
 
 def by_ray(scorer: js.BatchScorer, rows: Path) -> Scores:
-    os.environ |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    os.environ |= {
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
     # Not this folder's ray.py.
-    sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).resolve().parent]
+    sys.path[:] = [
+        place
+        for place in sys.path
+        if Path(place).resolve() != Path(__file__).resolve().parent
+    ]
     ray = import_module("ray")
     ray.init(address="local", include_dashboard=False, num_cpus=5, log_to_driver=False)
     code = example("ray.data").replace('"rows"', repr(str(rows)))
-    found = run(re.sub(r"concurrency=\d+", "concurrency=2", code), ray=ray, scorer=scorer)
-    made = scores(pa.Table.from_pandas(found.select_columns(["id", "judge_score"]).to_pandas()))
+    found = run(
+        re.sub(r"concurrency=\d+", "concurrency=2", code), ray=ray, scorer=scorer
+    )
+    made = scores(
+        pa.Table.from_pandas(found.select_columns(["id", "judge_score"]).to_pandas())
+    )
     ray.shutdown()
     return made
 
@@ -73,17 +88,29 @@ def by_spark(scorer: js.BatchScorer, rows: Path) -> Scores:
     builder = import_module("pyspark.sql").SparkSession.builder.master("local[2]")
     for name in ("driver.bindAddress", "driver.host"):
         builder = builder.config(f"spark.{name}", "127.0.0.1")
-    session = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR").getOrCreate()
-    found = run(example("mapInPandas"), frame=session.read.parquet(str(rows)).repartition(4), scorer=scorer)
+    session = (
+        builder.config("spark.ui.enabled", "false")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    found = run(
+        example("mapInPandas"),
+        frame=session.read.parquet(str(rows)).repartition(4),
+        scorer=scorer,
+    )
     made = scores(pa.Table.from_pandas(found.select("id", "judge_score").toPandas()))
     session.stop()
     return made
 
 
 def by_dask(scorer: js.BatchScorer, rows: Path) -> Scores:
-    frame = import_module("dask.dataframe").from_pandas(pq.read_table(rows).to_pandas(), npartitions=16)
+    frame = import_module("dask.dataframe").from_pandas(
+        pq.read_table(rows).to_pandas(), npartitions=16
+    )
     found = run(example("map_partitions"), frame=frame, scorer=scorer)
-    return scores(pa.Table.from_pandas(found.compute(scheduler="processes", num_workers=2)))
+    return scores(
+        pa.Table.from_pandas(found.compute(scheduler="processes", num_workers=2))
+    )
 
 
 def by_datasets(scorer: js.BatchScorer, rows: Path) -> Scores:
@@ -97,8 +124,17 @@ def by_datasets(scorer: js.BatchScorer, rows: Path) -> Scores:
 
 def by_daft(scorer: js.BatchScorer, rows: Path) -> Scores:
     daft = import_module("daft")
-    table = run(example("daft.func"), daft=daft, pa=pa, frame=daft.read_parquet(str(rows)), scorer=scorer).to_arrow()
-    judged = [None if one is None else one["judge_score"] for one in table["judged"].to_pylist()]
+    table = run(
+        example("daft.func"),
+        daft=daft,
+        pa=pa,
+        frame=daft.read_parquet(str(rows)),
+        scorer=scorer,
+    ).to_arrow()
+    judged = [
+        None if one is None else one["judge_score"]
+        for one in table["judged"].to_pylist()
+    ]
     return dict(zip(table["id"].to_pylist(), judged, strict=True))
 
 
@@ -119,18 +155,27 @@ def by(engine: str, folder: Path, base: str) -> None:
     if engine == "one":
         made = in_one_process(folder / "judge.json", base, folder / "rows.parquet")
     else:
-        scorer = js.BatchScorer(folder / "judge.json", connection=js.Connection(base, concurrency=64, cache=False))
+        scorer = js.BatchScorer(
+            folder / "judge.json",
+            connection=js.Connection(base, concurrency=64, cache=False),
+        )
         made = globals()[f"by_{engine}"](scorer, folder / "rows.parquet")
     (folder / f"{engine}.json").write_text(json.dumps(made), encoding="utf-8")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("engines", nargs="*", default=ENGINES)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rows", type=int, default=20_000)
-    parser.add_argument("--save", action="store_true", help="into experiments/results/data")
-    parser.add_argument("--run", nargs=3, metavar=("ENGINE", "FOLDER", "BASE"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--save", action="store_true", help="into experiments/results/data"
+    )
+    parser.add_argument(
+        "--run", nargs=3, metavar=("ENGINE", "FOLDER", "BASE"), help=argparse.SUPPRESS
+    )
     asked = parser.parse_args()
     if asked.run:
         by(asked.run[0], Path(asked.run[1]), asked.run[2])
@@ -139,26 +184,60 @@ def main() -> None:
     expected: Scores = {}
     with TemporaryDirectory() as name, waiting(0, 0) as model:
         folder = Path(name)
-        js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/made-up").save(folder / "judge.json")
+        js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/made-up").save(
+            folder / "judge.json"
+        )
         numbers = range(asked.rows)
         outputs = ["" if n % 1000 == 999 else f"text number {n}" for n in numbers]
-        columns = {"id": [f"r{n}" for n in numbers], "source": [f"source {n % 50}" for n in numbers], "output": outputs}
-        pq.write_table(pa.table(columns | {"label": [n % 5 for n in numbers]}), folder / "rows.parquet")
+        columns = {
+            "id": [f"r{n}" for n in numbers],
+            "source": [f"source {n % 50}" for n in numbers],
+            "output": outputs,
+        }
+        pq.write_table(
+            pa.table(columns | {"label": [n % 5 for n in numbers]}),
+            folder / "rows.parquet",
+        )
         for engine in ("one", *asked.engines):
             started = time.monotonic()
-            subprocess.run([sys.executable, __file__, "--run", engine, name, model.base], check=True)
+            subprocess.run(
+                [sys.executable, __file__, "--run", engine, name, model.base],
+                check=True,
+            )
             made = json.loads((folder / f"{engine}.json").read_text(encoding="utf-8"))
             expected = expected or made
-            same = sum(made.get(row, "gone") == score for row, score in expected.items())
+            same = sum(
+                made.get(row, "gone") == score for row, score in expected.items()
+            )
             seconds = round(time.monotonic() - started, 1)
-            results[engine] = {"rows": len(made), "same": same, "null": list(made.values()).count(None), "s": seconds}
+            results[engine] = {
+                "rows": len(made),
+                "same": same,
+                "null": list(made.values()).count(None),
+                "s": seconds,
+            }
             print(engine, results[engine], file=sys.stderr, flush=True)
     if asked.json:
         print(json.dumps(results))
-    rows = [[engine, *(one[key] for key in ("rows", "same", "null"))] for engine, one in results.items()]
-    titles = {"engine": "{}", "rows": "{:,}", "the score of one process": "{:,}", "no score": "{:d}"}
+    rows = [
+        [engine, *(one[key] for key in ("rows", "same", "null"))]
+        for engine, one in results.items()
+    ]
+    titles = {
+        "engine": "{}",
+        "rows": "{:,}",
+        "the score of one process": "{:,}",
+        "no score": "{:d}",
+    }
     command = f"python experiments/bench/engines.py --rows {asked.rows} --save {' '.join(asked.engines)}"
-    save(RESULTS if asked.save else None, "engines", titles, rows, commands=[command], seed=0)
+    save(
+        RESULTS if asked.save else None,
+        "engines",
+        titles,
+        rows,
+        commands=[command],
+        seed=0,
+    )
 
 
 if __name__ == "__main__":

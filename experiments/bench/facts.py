@@ -78,7 +78,10 @@ SIZES = (8, 40)
 
 
 def texts(labels: Labels) -> list[Text]:
-    return [Text(row.source, row.output, row.context or "", "", row.reference or "") for row in labels.rows]
+    return [
+        Text(row.source, row.output, row.context or "", "", row.reference or "")
+        for row in labels.rows
+    ]
 
 
 def counted(rows: Sequence[Text]) -> tuple[tuple[str, ...], np.ndarray]:
@@ -89,7 +92,11 @@ def counted(rows: Sequence[Text]) -> tuple[tuple[str, ...], np.ndarray]:
 def q_alone(values: Vector, scores: Vector) -> float:
     """Gaps stand at the mean, as in a head; NaN of nothing."""
     present = ~np.isnan(values)
-    return agreement(np.where(present, values, values[present].mean()), scores) if present.any() else np.nan
+    return (
+        agreement(np.where(present, values, values[present].mean()), scores)
+        if present.any()
+        else np.nan
+    )
 
 
 def alone(folder: Path | None) -> None:
@@ -98,12 +105,20 @@ def alone(folder: Path | None) -> None:
         labels = read_labels(located(file, None), aspect=aspect)
         labels = labels.subset(sorted(whole_groups(labels.groups, ROWS, 11)))
         names, values = counted(texts(labels))
-        words = np.array([surface(text.given, text.made)["from_source"] for text in texts(labels)])
+        words = np.array(
+            [surface(text.given, text.made)["from_source"] for text in texts(labels)]
+        )
         found = [q_alone(column, labels.scores) for column in (words, *values.T)]
         rows.append([f"{Path(file).stem} {aspect}", len(labels), *found])
         print(*rows[-1])
     columns = {"set": "", "rows": "{}"} | dict.fromkeys(("words", *names), "{:.2f}")
-    save(folder, "facts-alone", columns, rows, commands=[f"{COMMAND} alone -o experiments/results/data"])
+    save(
+        folder,
+        "facts-alone",
+        columns,
+        rows,
+        commands=[f"{COMMAND} alone -o experiments/results/data"],
+    )
 
 
 @dataclass(frozen=True)
@@ -120,51 +135,88 @@ def read_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
     for spec in (*specs.tasks, *specs.measured):
         labels = chosen_rows(spec)
         name = f"{Path(spec.labels).stem}.{labels.aspect}"
-        kept = next((file for folder in folders for file in sorted(folder.glob(f"{name}*.npz"))), None)
+        kept = next(
+            (
+                file
+                for folder in folders
+                for file in sorted(folder.glob(f"{name}*.npz"))
+            ),
+            None,
+        )
         if kept is None:
             continue
         table, scores = load(kept)
         if len(scores) != len(labels):
-            raise OptionError(f"{kept.name} has {len(scores)} rows, the set {len(labels)}; read it again")
-        task = Task(name, spec.family, spec.licence, without_facts(table, texts(labels)), scores)
-        yield Pair(task, replace(task, table=joined(task.table, texts(labels))), spec in specs.tasks)
+            raise OptionError(
+                f"{kept.name} has {len(scores)} rows, the set {len(labels)}; read it again"
+            )
+        task = Task(
+            name, spec.family, spec.licence, without_facts(table, texts(labels)), scores
+        )
+        yield Pair(
+            task,
+            replace(task, table=joined(task.table, texts(labels))),
+            spec in specs.tasks,
+        )
 
 
 def chosen_rows(spec: TaskSpec) -> Labels:
     """The rows that `judgesmith study experience` reads."""
     labels = read_labels(located(spec.labels, None), aspect=spec.aspect)
     if spec.by == "document":
-        labels = replace(labels, rows=tuple(replace(row, group=row.doc_id) for row in labels.rows))
+        labels = replace(
+            labels, rows=tuple(replace(row, group=row.doc_id) for row in labels.rows)
+        )
     return labels.subset(sorted(whole_groups(labels.groups, spec.rows, 11)))
 
 
 def without_facts(table: Readings, rows: Sequence[Text]) -> Readings:
     """With overlap with a reference, which earlier tables lack."""
-    names = tuple(name for name in table.names if not name.startswith(("facts.", "surface.reference")))
+    names = tuple(
+        name
+        for name in table.names
+        if not name.startswith(("facts.", "surface.reference"))
+    )
     overlap = [reference(text.reference, text.made) for text in rows]
     both = (*names, *(f"surface.{name}" for name in overlap[0]))
-    values = np.column_stack([table.columns(names), [list(row.values()) for row in overlap]])
+    values = np.column_stack(
+        [table.columns(names), [list(row.values()) for row in overlap]]
+    )
     return Readings(both, values, table.groups, table.states)
 
 
 def joined(table: Readings, rows: Sequence[Text]) -> Readings:
     names, values = counted(rows)
     both = (*table.names, *(f"facts.{name}" for name in names))
-    return Readings(both, np.column_stack([table.values, values]), table.groups, table.states)
+    return Readings(
+        both, np.column_stack([table.values, values]), table.groups, table.states
+    )
 
 
-def reached(tasks: Sequence[Task], teachers: Sequence[Task], draws: int) -> list[list[float]]:
+def reached(
+    tasks: Sequence[Task], teachers: Sequence[Task], draws: int
+) -> list[list[float]]:
     """Q with no label and with each number of them, by task."""
     result = []
     for task in tasks:
-        known = fit_experience([other for other in teachers if other.family != task.family], Card())
+        known = fit_experience(
+            [other for other in teachers if other.family != task.family], Card()
+        )
         table, scores = task.table, task.scores
-        of = [agreement(known.head(set(table.names) - {DIRECT}, table.states)(table), scores)]
+        of = [
+            agreement(
+                known.head(set(table.names) - {DIRECT}, table.states)(table), scores
+            )
+        ]
         for size in SIZES:
             found = []
             for number in range(draws):
                 train, left = draw(table.groups, size, number)
-                if len(train) < size or len(left) < FEWEST_LEFT or len({table.groups[i] for i in train.tolist()}) < 2:
+                if (
+                    len(train) < size
+                    or len(left) < FEWEST_LEFT
+                    or len({table.groups[i] for i in train.tolist()}) < 2
+                ):
                     continue
                 fit = weigh(table.rows(train), scores[train], known)
                 found.append(agreement(fit.head(table.rows(left)), scores[left]))
@@ -176,30 +228,63 @@ def reached(tasks: Sequence[Task], teachers: Sequence[Task], draws: int) -> list
 
 def head(folders: Sequence[Path], draws: int, folder: Path | None) -> None:
     pairs = list(read_pairs(folders))
-    plain, with_facts = [pair.plain for pair in pairs], [pair.with_facts for pair in pairs]
+    plain, with_facts = (
+        [pair.plain for pair in pairs],
+        [pair.with_facts for pair in pairs],
+    )
     teach = [pair.teaches for pair in pairs]
     of_plain, of_facts = (
-        [task for task, yes in zip(tasks, teach, strict=True) if yes] for tasks in (plain, with_facts)
+        [task for task, yes in zip(tasks, teach, strict=True) if yes]
+        for tasks in (plain, with_facts)
     )
-    sides = [reached(*side, draws) for side in ((plain, of_plain), (with_facts, of_plain), (with_facts, of_facts))]
+    sides = [
+        reached(*side, draws)
+        for side in ((plain, of_plain), (with_facts, of_plain), (with_facts, of_facts))
+    ]
     found = np.concatenate([np.array(side) for side in sides], axis=1)
-    rows = [[task.name.replace(".", " "), len(task.scores), *q] for task, q in zip(plain, found.tolist(), strict=True)]
+    rows = [
+        [task.name.replace(".", " "), len(task.scores), *q]
+        for task, q in zip(plain, found.tolist(), strict=True)
+    ]
     fourteen = [task.name in FOURTEEN for task in plain]
-    for name, members in (("mean of the fourteen of readings.md", fourteen), ("mean", [True] * len(plain))):
-        rows.append([name, sum(len(task.scores) for task, of in zip(plain, members, strict=True) if of)])
+    for name, members in (
+        ("mean of the fourteen of readings.md", fourteen),
+        ("mean", [True] * len(plain)),
+    ):
+        rows.append(
+            [
+                name,
+                sum(
+                    len(task.scores)
+                    for task, of in zip(plain, members, strict=True)
+                    if of
+                ),
+            ]
+        )
         rows[-1] += np.nanmean(found[np.array(members)], axis=0).tolist()
     sides_of = ("", ", facts", ", facts in the experience too")
     titles = [f"{size} labels{side}" for side in sides_of for size in (0, *SIZES)]
     columns = {"task": "", "rows": "{}"} | dict.fromkeys(titles, "{:.2f}")
     command = f"{COMMAND} head TABLES --draws {draws} -o experiments/results/data"
-    notes = "each family left out of the experience, which was learnt from " + ", ".join(
-        dict.fromkeys(pair.plain.family for pair in pairs if pair.teaches)
+    notes = (
+        "each family left out of the experience, which was learnt from "
+        + ", ".join(dict.fromkeys(pair.plain.family for pair in pairs if pair.teaches))
     )
-    save(folder, "facts-head", columns, rows, commands=[command], model="qwen2.5-coder-0.5b (Q4_K_M)", notes=notes)
+    save(
+        folder,
+        "facts-head",
+        columns,
+        rows,
+        commands=[command],
+        model="qwen2.5-coder-0.5b (Q4_K_M)",
+        notes=notes,
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["alone", "head"])
     parser.add_argument("tables", nargs="*", type=Path)
     parser.add_argument("--draws", type=int, default=15)

@@ -29,11 +29,17 @@ def speed(base: str, count: int, in_flight: int) -> dict[str, Any]:
     seconds = time.perf_counter() - started
     calls = sum(verdict.usage.calls for verdict in verdicts)
     failed = sum(verdict.failure is not None for verdict in verdicts)
-    return {"rows a second": round(count / seconds, 1), "failed": failed, "calls a row": round(calls / count, 3)}
+    return {
+        "rows a second": round(count / seconds, 1),
+        "failed": failed,
+        "calls a row": round(calls / count, 3),
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rows", type=int, default=600)
     parser.add_argument("--latency-ms", type=float, default=50.0)
@@ -46,9 +52,12 @@ def main() -> None:
             with loopback(latency_ms=given.latency_ms, hanging=hanging) as base:
                 every[name].append(speed(base, given.rows, given.in_flight))
     found: dict[str, Any] = {
-        name: {part: statistics.median(one[part] for one in runs) for part in runs[0]} for name, runs in every.items()
+        name: {part: statistics.median(one[part] for one in runs) for part in runs[0]}
+        for name, runs in every.items()
     }
-    found["share kept"] = round(found["2 % hang"]["rows a second"] / found["all answered"]["rows a second"], 2)
+    found["share kept"] = round(
+        found["2 % hang"]["rows a second"] / found["all answered"]["rows a second"], 2
+    )
     if not given.json:
         print(*found.items(), sep="\n")
     if given.json:

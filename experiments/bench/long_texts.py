@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else DSPy's first pricing tries the network
+os.environ.setdefault(
+    "LITELLM_LOCAL_MODEL_COST_MAP", "True"
+)  # else DSPy's first pricing tries the network
 
 import argparse
 import json
@@ -51,8 +53,12 @@ def text(words: int, seed: int) -> str:
     """Sentences of twelve words, a seventh of which are rare."""
     draw = random.Random(seed)
     rare = (f"{draw.choice(WORDS)}{draw.randrange(5000)}" for _ in iter(int, 1))
-    chosen = [next(rare) if place % 7 == 3 else draw.choice(WORDS) for place in range(words)]
-    return " ".join(word + "." * (place % 12 == 11) for place, word in enumerate(chosen))
+    chosen = [
+        next(rare) if place % 7 == 3 else draw.choice(WORDS) for place in range(words)
+    ]
+    return " ".join(
+        word + "." * (place % 12 == 11) for place, word in enumerate(chosen)
+    )
 
 
 def count(words: int, seed: int) -> None:
@@ -62,7 +68,10 @@ def count(words: int, seed: int) -> None:
 @contextmanager
 def asked() -> Iterator[Way]:
     with loopback(latency_ms=0) as base:
-        lm = language_model("openai/bench", connection=Connection(api_base=base, api_key="none", cache=False))
+        lm = language_model(
+            "openai/bench",
+            connection=Connection(api_base=base, api_key="none", cache=False),
+        )
         judge = Judge(DirectScorer("fluency"), lm=lm)
 
         def ask(words: int, seed: int) -> None:
@@ -85,7 +94,9 @@ def reads(reader: EmbeddedReader, source: bool) -> Way:
     return read
 
 
-def measured(way: Way, sizes: list[int], repetitions: int, say: Callable[[str], None]) -> list[dict[str, float]]:
+def measured(
+    way: Way, sizes: list[int], repetitions: int, say: Callable[[str], None]
+) -> list[dict[str, float]]:
     lines = list[dict[str, float]]()
     for words in sizes:
         wall, used = list[float](), list[float]()
@@ -95,18 +106,34 @@ def measured(way: Way, sizes: list[int], repetitions: int, say: Callable[[str], 
             wall.append(time.perf_counter() - started)
             used.append(time.process_time() - before)
         seconds, cpu = statistics.median(wall), statistics.median(used)
-        peak, per = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1e6 * cpu / words
-        line = {"seconds": round(seconds, 4), "cpu_seconds": round(cpu, 4), "peak_mb": round(peak)}
+        peak, per = (
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            1e6 * cpu / words,
+        )
+        line = {
+            "seconds": round(seconds, 4),
+            "cpu_seconds": round(cpu, 4),
+            "peak_mb": round(peak),
+        }
         lines.append({"words": words, **line, "cpu_ms_per_1000_words": round(per, 2)})
-        say(f"  {words:7,} words {seconds:9.3f} s, {per:9.2f} ms of processor a thousand words, {peak:5.0f} MB at most")
+        say(
+            f"  {words:7,} words {seconds:9.3f} s, {per:9.2f} ms of processor a thousand words, {peak:5.0f} MB at most"
+        )
     return lines
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
     parser.add_argument("--words", default="500,2000,10000,30000,100000")
-    parser.add_argument("--most-read", type=int, default=2000, help="words of an output that a model reads, at most")
+    parser.add_argument(
+        "--most-read",
+        type=int,
+        default=2000,
+        help="words of an output that a model reads, at most",
+    )
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--ways", default="surface,api,source,output")
     options = parser.parse_args()
@@ -123,7 +150,10 @@ def main() -> None:
         say(name)
         result[name] = measured(way, some, options.repetitions, say)
         several = result[name][min(1, len(some) - 1) :]
-        result[f"{name}_linear"] = round(several[-1]["cpu_ms_per_1000_words"] / several[0]["cpu_ms_per_1000_words"], 2)
+        result[f"{name}_linear"] = round(
+            several[-1]["cpu_ms_per_1000_words"] / several[0]["cpu_ms_per_1000_words"],
+            2,
+        )
 
     line("surface", count, sizes)
     with asked() as ask:
@@ -131,7 +161,11 @@ def main() -> None:
     if installed(MODEL):
         reader = EmbeddedReader(model_path(MODEL), threads=thread_count())
         line("source", reads(reader, source=True), sizes)
-        line("output", reads(reader, source=False), [words for words in sizes if words <= options.most_read])
+        line(
+            "output",
+            reads(reader, source=False),
+            [words for words in sizes if words <= options.most_read],
+        )
         reader.close()
     else:
         say(f"{MODEL} is not here: judgesmith get local/{MODEL}")

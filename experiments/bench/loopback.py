@@ -21,8 +21,20 @@ LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 PLAIN = "Explanation: Fine.\nScore: 4"
 CHAT = "[[ ## explanation ## ]]\nFine.\n\n[[ ## score ## ]]\n4\n\n[[ ## completed ## ]]"
 #: What a 20-way `top_logprobs` looks like where the score's digit stands, and elsewhere.
-DIGITS = (("4", -0.4), ("3", -1.4), ("5", -2.6), ("2", -4.1), ("1", -6.5), ("**", -9.0), (" 4", -9.5), ("four", -11.0))
-OTHERS = tuple((word, -0.2 - 2.0 * place) for place, word in enumerate(("Fine", "Good", "The", "It", "Clear", "Poor")))
+DIGITS = (
+    ("4", -0.4),
+    ("3", -1.4),
+    ("5", -2.6),
+    ("2", -4.1),
+    ("1", -6.5),
+    ("**", -9.0),
+    (" 4", -9.5),
+    ("four", -11.0),
+)
+OTHERS = tuple(
+    (word, -0.2 - 2.0 * place)
+    for place, word in enumerate(("Fine", "Good", "The", "It", "Clear", "Poor"))
+)
 
 
 def completion(text: str, *, logprobs: bool) -> dict[str, Any]:
@@ -34,13 +46,20 @@ def completion(text: str, *, logprobs: bool) -> dict[str, Any]:
     }
     if logprobs:
         head, score, tail = text.partition("4")
-        pieces = [*(piece for piece in head.splitlines(keepends=True)), score, *([tail] if tail else [])]
+        pieces = [
+            *(piece for piece in head.splitlines(keepends=True)),
+            score,
+            *([tail] if tail else []),
+        ]
         choice["logprobs"] = {
             "content": [
                 {
                     "token": piece,
                     "logprob": -0.4,
-                    "top_logprobs": [{"token": t, "logprob": p} for t, p in (DIGITS if piece == "4" else OTHERS)],
+                    "top_logprobs": [
+                        {"token": t, "logprob": p}
+                        for t, p in (DIGITS if piece == "4" else OTHERS)
+                    ],
                 }
                 for piece in pieces
             ]
@@ -61,14 +80,19 @@ class Model:
     def __init__(self, latency: float, hanging: int = 0) -> None:
         self.latency, self.hanging, self.asked = latency, hanging, 0
         self._made = {
-            (text, logprobs): _response("200 OK", orjson.dumps(completion(text, logprobs=logprobs)))
+            (text, logprobs): _response(
+                "200 OK", orjson.dumps(completion(text, logprobs=logprobs))
+            )
             for text in (PLAIN, CHAT)
             for logprobs in (False, True)
         }
 
     def answer(self, body: bytes) -> bytes:
         """A response, headers and all."""
-        return self._made[CHAT if b"[[ ## " in body else PLAIN, b'"logprobs":true' in body.replace(b": ", b":")]
+        return self._made[
+            CHAT if b"[[ ## " in body else PLAIN,
+            b'"logprobs":true' in body.replace(b": ", b":"),
+        ]
 
 
 def _response(status: str, body: bytes = b"") -> bytes:
@@ -102,7 +126,9 @@ class Client(asyncio.Protocol):
                 continue
             self.model.asked += 1
             if not self.model.hanging or self.model.asked % self.model.hanging:
-                asyncio.get_running_loop().call_later(self.model.latency, self._answer, body)
+                asyncio.get_running_loop().call_later(
+                    self.model.latency, self._answer, body
+                )
 
     def _answer(self, body: bytes) -> None:
         if not self._transport.is_closing():
@@ -112,7 +138,9 @@ class Client(asyncio.Protocol):
 async def serve(model: Model) -> None:
     """Print the address of a free port and answer there until standard input closes."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Client(model), "127.0.0.1", 0, backlog=1024)
+    server = await loop.create_server(
+        lambda: Client(model), "127.0.0.1", 0, backlog=1024
+    )
     host, port = server.sockets[0].getsockname()[:2]
     print(f"http://{host}:{port}/v1", flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
@@ -121,8 +149,15 @@ async def serve(model: Model) -> None:
 @contextmanager
 def loopback(*, latency_ms: float, hanging: int = 0) -> Iterator[str]:
     """The address of this server in a process of its own, which ends with the block."""
-    command = [sys.executable, str(Path(__file__).resolve()), str(latency_ms), str(hanging)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = [
+        sys.executable,
+        str(Path(__file__).resolve()),
+        str(latency_ms),
+        str(hanging),
+    ]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdin is not None and process.stdout is not None
         address = process.stdout.readline().strip()
         if not address:

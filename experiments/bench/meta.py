@@ -69,27 +69,56 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
                 for k in range(ASPECTS):
                     bootstrap_q(
                         a[k].ravel(),
-                        Measure(human[k].ravel(), documents=doc, systems=sys_, level=level, coefficient=name),
+                        Measure(
+                            human[k].ravel(),
+                            documents=doc,
+                            systems=sys_,
+                            level=level,
+                            coefficient=name,
+                        ),
                         rounds=rounds,
                     )
 
-            def their_bootstrap(times: int, level: Level = level, name: Coefficient = name) -> None:
+            def their_bootstrap(
+                times: int, level: Level = level, name: Coefficient = name
+            ) -> None:
                 for k in range(ASPECTS):
-                    bootstrap(a[k].T, human[k].T, THEIR_LEVELS[level], name, "inputs", n_resamples=times)
+                    bootstrap(
+                        a[k].T,
+                        human[k].T,
+                        THEIR_LEVELS[level],
+                        name,
+                        "inputs",
+                        n_resamples=times,
+                    )
 
             def our_test(level: Level = level, name: Coefficient = name) -> None:
                 for k in range(ASPECTS):
                     permutation_test(
                         a[k].ravel(),
                         b[k].ravel(),
-                        Measure(human[k].ravel(), documents=doc, systems=sys_, level=level, coefficient=name),
+                        Measure(
+                            human[k].ravel(),
+                            documents=doc,
+                            systems=sys_,
+                            level=level,
+                            coefficient=name,
+                        ),
                         rounds=rounds,
                     )
 
-            def their_test(times: int, level: Level = level, name: Coefficient = name) -> None:
+            def their_test(
+                times: int, level: Level = level, name: Coefficient = name
+            ) -> None:
                 for k in range(ASPECTS):
                     their_permutation(
-                        a[k].T, b[k].T, human[k].T, THEIR_LEVELS[level], name, "inputs", n_resamples=times
+                        a[k].T,
+                        b[k].T,
+                        human[k].T,
+                        THEIR_LEVELS[level],
+                        name,
+                        "inputs",
+                        n_resamples=times,
                     )
 
             for what, ours, other in (
@@ -97,18 +126,29 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
                 ("permutation", our_test, their_test),
             ):
                 mine = seconds(ours, repeats)
-                nlpstats = extrapolated(other, theirs if level == "sample" else 20 * theirs, rounds)
+                nlpstats = extrapolated(
+                    other, theirs if level == "sample" else 20 * theirs, rounds
+                )
                 key = f"{level}_{name}_{what}"
-                found[f"{key}_seconds"], found[f"{key}_nlpstats_seconds"] = round(mine, 4), round(nlpstats, 2)
+                found[f"{key}_seconds"], found[f"{key}_nlpstats_seconds"] = (
+                    round(mine, 4),
+                    round(nlpstats, 2),
+                )
                 found[f"{key}_vs_nlpstats"] = round(nlpstats / mine, 1)
-                print(f"{key}: {mine:.3f} s, nlpstats {nlpstats:.1f} s, {nlpstats / mine:.0f}x", file=sys.stderr)
+                print(
+                    f"{key}: {mine:.3f} s, nlpstats {nlpstats:.1f} s, {nlpstats / mine:.0f}x",
+                    file=sys.stderr,
+                )
     return found
 
 
 def million(rows: int) -> dict[str, Any]:
     """One pooled set of this many rows in a process of its own, so that the peak of memory is its own."""
     done = subprocess.run(
-        [sys.executable, __file__, "--only-rows", str(rows)], capture_output=True, text=True, check=True
+        [sys.executable, __file__, "--only-rows", str(rows)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return cast(dict[str, Any], json.loads(done.stdout))
 
@@ -129,17 +169,30 @@ def only_rows(rows: int) -> dict[str, Any]:
         "pooled_rows_peak_mb": round(peak / 1024),
         "pooled_rows_peak_before_mb": round(before / 1024),
         "pooled_rows_intervals": {
-            name: cells.loc[[name], ["low", "value", "high"]].to_numpy(float)[0].round(5).tolist() for name in PARTS
+            name: cells.loc[[name], ["low", "value", "high"]]
+            .to_numpy(float)[0]
+            .round(5)
+            .tolist()
+            for name in PARTS
         },
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--rounds", type=int, default=1000)
-    parser.add_argument("--theirs", type=int, default=5, help="rounds that nlpstats runs; its time is extrapolated")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of ours, the best counts")
+    parser.add_argument(
+        "--theirs",
+        type=int,
+        default=5,
+        help="rounds that nlpstats runs; its time is extrapolated",
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="runs of ours, the best counts"
+    )
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--only-rows", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -158,7 +211,10 @@ def main() -> None:
     try:
         found |= compare(given.rounds, given.theirs, given.repeats)
     except ImportError:
-        print("nlpstats is not installed (pip install nlpstats): no comparison", file=sys.stderr)
+        print(
+            "nlpstats is not installed (pip install nlpstats): no comparison",
+            file=sys.stderr,
+        )
     found |= million(given.rows)
     if given.json:
         print(json.dumps(found))

@@ -51,15 +51,40 @@ class Run:
 
     def rows(self, count: int) -> Path:
         path = self.folder / f"rows{count}.jsonl"
-        lines = ({"id": f"r{n}", "source": f"source {n}", "output": f"text {n}"} for n in range(count))
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        lines = (
+            {"id": f"r{n}", "source": f"source {n}", "output": f"text {n}"}
+            for n in range(count)
+        )
+        path.write_text(
+            "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8"
+        )
         return path
 
     def start(self, rows: Path, out: Path, workers: int) -> subprocess.Popen[str]:
-        command = ["score", rows, "--judge", self.folder / "judge.json", "--api-base", self.model.base, "--no-cache"]
-        command += ["--on", "ray", "--workers", workers, "--concurrency", AT_ONCE * workers, "-o", out, "--json"]
+        command = [
+            "score",
+            rows,
+            "--judge",
+            self.folder / "judge.json",
+            "--api-base",
+            self.model.base,
+            "--no-cache",
+        ]
+        command += [
+            "--on",
+            "ray",
+            "--workers",
+            workers,
+            "--concurrency",
+            AT_ONCE * workers,
+            "-o",
+            out,
+            "--json",
+        ]
         started = [sys.executable, "-m", "judgesmith", *map(str, command)]
-        return subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
     def end(self, process: subprocess.Popen[str]) -> dict[str, Any]:
         """Wait for a run. Raises RuntimeError where it failed."""
@@ -71,13 +96,17 @@ class Run:
         summary: dict[str, Any] = json.loads(stdout)
         return summary
 
-    def wait_for(self, calls: int, process: subprocess.Popen[str]) -> list[psutil.Process]:
+    def wait_for(
+        self, calls: int, process: subprocess.Popen[str]
+    ) -> list[psutil.Process]:
         """Wait until this number of calls was made; return the processes of the run."""
         while self.model.counts()["calls"] < calls:
             if process.poll() is not None:
                 raise RuntimeError(process.communicate()[1][-2000:])
             time.sleep(0.2)
-        children: list[psutil.Process] = psutil.Process(process.pid).children(recursive=True)
+        children: list[psutil.Process] = psutil.Process(process.pid).children(
+            recursive=True
+        )
         self.look([psutil.Process(process.pid), *children])
         return children
 
@@ -85,15 +114,25 @@ class Run:
         """Note who listens to other machines."""
         for one in processes:
             try:
-                found = [c.laddr.ip for c in one.net_connections("inet") if c.status == psutil.CONN_LISTEN]
+                found = [
+                    c.laddr.ip
+                    for c in one.net_connections("inet")
+                    if c.status == psutil.CONN_LISTEN
+                ]
             except psutil.Error:
                 continue
-            self.beyond |= {f"{one.name()} {address}" for address in found if not address.startswith(LOOPBACK)}
+            self.beyond |= {
+                f"{one.name()} {address}"
+                for address in found
+                if not address.startswith(LOOPBACK)
+            }
 
     def speed(self, workers: int, rows: int) -> float:
         """Rows a second, from the first call to the last answer."""
         self.model.counts(reset=True)
-        process = self.start(self.rows(rows * workers), self.folder / f"speed{workers}", workers)
+        process = self.start(
+            self.rows(rows * workers), self.folder / f"speed{workers}", workers
+        )
         self.wait_for(rows * workers // 2, process)
         self.end(process)
         counts = self.model.counts()
@@ -126,7 +165,12 @@ class Run:
         doubled = sum(ids.values()) - len(ids)
         counts = self.model.counts()
         repeated = counts["calls"] - counts["different"]
-        return {"lost": count - len(ids), "doubled": doubled, "broken": broken, "repeated": repeated}
+        return {
+            "lost": count - len(ids),
+            "doubled": doubled,
+            "broken": broken,
+            "repeated": repeated,
+        }
 
 
 def named(process: psutil.Process) -> str:
@@ -137,29 +181,55 @@ def named(process: psutil.Process) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--rows", type=int, default=256, help="of a worker, for the speed")
-    parser.add_argument("--save", action="store_true", help="into experiments/results/data")
+    parser.add_argument(
+        "--rows", type=int, default=256, help="of a worker, for the speed"
+    )
+    parser.add_argument(
+        "--save", action="store_true", help="into experiments/results/data"
+    )
     asked = parser.parse_args()
     drawn = random.Random(0)
     total: Counter[str] = Counter(lost=0, doubled=0, broken=0, repeated=0)
     with TemporaryDirectory() as folder, waiting(LOW, HIGH) as model:
         run = Run(Path(folder), model)
-        js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/made-up").save(run.folder / "judge.json")
-        speeds = {workers: run.speed(workers, asked.rows) for workers in (1, 4)} if asked.rows else {1: 0.0, 4: 0.0}
+        js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/made-up").save(
+            run.folder / "judge.json"
+        )
+        speeds = (
+            {workers: run.speed(workers, asked.rows) for workers in (1, 4)}
+            if asked.rows
+            else {1: 0.0, 4: 0.0}
+        )
         for number in range(asked.kills):
             what = ("worker", "driver")[number % 2]
             cost = run.killed(what, number, drawn.uniform(0.15, 0.85))
             print(f"{what} {number}: {cost}", file=sys.stderr)
             total.update(cost)
     scaling = speeds[4] / (4 * speeds[1]) if speeds[1] else 0.0
-    result = {"scaling_4": round(scaling, 3), **total, "listeners_beyond_loopback": len(run.beyond)}
-    result |= {"kills": asked.kills, "rows_a_second_1": round(speeds[1], 2), "rows_a_second_4": round(speeds[4], 2)}
-    print(json.dumps(result) if asked.json else "\n".join(f"{name}: {value}" for name, value in result.items()))
+    result = {
+        "scaling_4": round(scaling, 3),
+        **total,
+        "listeners_beyond_loopback": len(run.beyond),
+    }
+    result |= {
+        "kills": asked.kills,
+        "rows_a_second_1": round(speeds[1], 2),
+        "rows_a_second_4": round(speeds[4], 2),
+    }
+    print(
+        json.dumps(result)
+        if asked.json
+        else "\n".join(f"{name}: {value}" for name, value in result.items())
+    )
     columns = {"rows/s, 1 worker": "{:.1f}", "4 workers": "{:.1f}", "scaling": "{:.2f}"}
-    columns |= dict.fromkeys(("kills", "lost", "doubled", "broken", "calls repeated", "listeners"), "{:d}")
+    columns |= dict.fromkeys(
+        ("kills", "lost", "doubled", "broken", "calls repeated", "listeners"), "{:d}"
+    )
     row = [
         speeds[1],
         speeds[4],
@@ -168,7 +238,14 @@ def main() -> None:
         *(total[name] for name in ("lost", "doubled", "broken", "repeated")),
     ]
     command = f"python experiments/bench/ray.py --json --kills {asked.kills} --rows {asked.rows} --save"
-    save(RESULTS if asked.save else None, "ray", columns, [[*row, len(run.beyond)]], commands=[command], seed=0)
+    save(
+        RESULTS if asked.save else None,
+        "ray",
+        columns,
+        [[*row, len(run.beyond)]],
+        commands=[command],
+        seed=0,
+    )
 
 
 if __name__ == "__main__":

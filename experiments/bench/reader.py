@@ -47,7 +47,9 @@ def passages(reader: Any, tokens: int, count: int) -> list[Passage]:
     return result
 
 
-def measured(way: str, model: str, sizes: list[int], repetitions: int) -> dict[str, Any]:
+def measured(
+    way: str, model: str, sizes: list[int], repetitions: int
+) -> dict[str, Any]:
     started = time.perf_counter()
     reader = READERS[way](model_path(model), threads=thread_count())
     reader.read(Passage((Piece("Two and two are"), Piece(" four.")), 1))
@@ -68,7 +70,9 @@ def measured(way: str, model: str, sizes: list[int], repetitions: int) -> dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
     parser.add_argument("--tokens", default="150,500,2000")
     parser.add_argument("--repetitions", type=int, default=3)
@@ -79,10 +83,26 @@ def main() -> None:
     if given.way:
         print(json.dumps(measured(given.way, given.model, sizes, given.repetitions)))
         return
-    result: dict[str, Any] = {"load_average": round(os.getloadavg()[0], 1), "threads": thread_count()}
+    result: dict[str, Any] = {
+        "load_average": round(os.getloadavg()[0], 1),
+        "threads": thread_count(),
+    }
     for way in READERS:
-        command = [sys.executable, __file__, "--way", way, "--tokens", given.tokens, "--model", given.model]
-        run = subprocess.run([*command, "--repetitions", str(given.repetitions)], capture_output=True, check=True)
+        command = [
+            sys.executable,
+            __file__,
+            "--way",
+            way,
+            "--tokens",
+            given.tokens,
+            "--model",
+            given.model,
+        ]
+        run = subprocess.run(
+            [*command, "--repetitions", str(given.repetitions)],
+            capture_output=True,
+            check=True,
+        )
         result[way] = json.loads(run.stdout.splitlines()[-1])
         print(way, result[way], file=sys.stderr)
     for size in sizes:

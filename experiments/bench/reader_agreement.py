@@ -51,7 +51,11 @@ def chosen(name: str, count: int) -> list[dict[str, Any]]:
     taken, result = Counter[str](), list[dict[str, Any]]()
     for line in resolve(name).read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        if len(result) < count and taken[row["doc_id"]] < OF_ONE and SETS[name] in row["scores"]:
+        if (
+            len(result) < count
+            and taken[row["doc_id"]] < OF_ONE
+            and SETS[name] in row["scores"]
+        ):
             taken[row["doc_id"]] += 1
             result.append(row)
     return result
@@ -63,10 +67,20 @@ def read(folder: Path, way: str, names: list[str], count: int) -> None:
         rows, found = chosen(name, count), []
         for row in rows:
             asked, known = INSTRUCTIONS[row["task"]], row.get("reference") or ""
-            text = Text(row["source"] or "", row["output"], row.get("context") or "", asked, known)
+            text = Text(
+                row["source"] or "",
+                row["output"],
+                row.get("context") or "",
+                asked,
+                known,
+            )
             found.append(read_row(reader, text, layers=3, counted=True))
         table = table_of(found, None, [row["doc_id"] for row in rows])
-        columns: dict[str, Any] = {"names": np.array(table.names), "values": table.values, **table.states}
+        columns: dict[str, Any] = {
+            "names": np.array(table.names),
+            "values": table.values,
+            **table.states,
+        }
         np.savez(folder / f"{name}.{way}.npz", **columns)
         print(name, way, len(rows), flush=True)
 
@@ -85,7 +99,9 @@ def carried(fitted: Readings, other: Readings, human: Vector, known: Any) -> Vec
         some = fitted.rows(rest)
         head = weigh(some, human[rest], known).head
         own = head(some)
-        result[rows] = (head(other.rows(rows)) - own.mean()) / max(float(own.std()), 1e-9)
+        result[rows] = (head(other.rows(rows)) - own.mean()) / max(
+            float(own.std()), 1e-9
+        )
     return result
 
 
@@ -98,25 +114,44 @@ def compare(folder: Path, target: Path | None) -> None:
         rows = chosen(name, count)
         human = np.array([row["scores"][aspect] for row in rows], float)
         human = (human - human.min()) / np.ptp(human) * 100
-        slow, fast = (kept(folder, name, way, [row["doc_id"] for row in rows]) for way in READERS)
+        slow, fast = (
+            kept(folder, name, way, [row["doc_id"] for row in rows]) for way in READERS
+        )
         alone = [known.head(one.names, tuple(one.states))(one) for one in (slow, fast)]
-        labels = [carried(one, other, human, known) for one, other in ((slow, slow), (fast, fast), (slow, fast))]
+        labels = [
+            carried(one, other, human, known)
+            for one, other in ((slow, slow), (fast, fast), (slow, fast))
+        ]
         qs = [round(agreement(scores, human), 3) for scores in (*alone, *labels)]
         score = float(np.abs(alone[0] - alone[1]).mean())
-        logp = float(np.abs(slow.columns(["assistant.mean"]) - fast.columns(["assistant.mean"])).mean())
+        logp = float(
+            np.abs(
+                slow.columns(["assistant.mean"]) - fast.columns(["assistant.mean"])
+            ).mean()
+        )
         lines.append([f"{name}, {aspect}", count, *qs, round(score, 2), round(logp, 3)])
         print(*lines[-1])
     form = "{:.2f}"
     columns = {"set and aspect": "", "rows": "{:.0f}"}
     columns |= dict.fromkeys(("no labels, llama.cpp", "no labels, OpenVINO"), form)
-    columns |= dict.fromkeys(("labels, llama.cpp", "labels, OpenVINO", "labels, carried over"), form)
+    columns |= dict.fromkeys(
+        ("labels, llama.cpp", "labels, OpenVINO", "labels, carried over"), form
+    )
     columns |= {"score": form, "log p": "{:.3f}"}
     command = "python experiments/bench/reader_agreement.py"
-    save(target, "reader-agreement", columns, lines, commands=[f"{command} read FOLDER", f"{command} compare FOLDER"])
+    save(
+        target,
+        "reader-agreement",
+        columns,
+        lines,
+        commands=[f"{command} read FOLDER", f"{command} compare FOLDER"],
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     ways = parser.add_subparsers(dest="action", required=True)
     reading, comparing = ways.add_parser("read"), ways.add_parser("compare")
     for one in (reading, comparing):

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else DSPy's first pricing tries the network
+os.environ.setdefault(
+    "LITELLM_LOCAL_MODEL_COST_MAP", "True"
+)  # else DSPy's first pricing tries the network
 
 import argparse
 import asyncio
@@ -57,7 +59,10 @@ WORDS = PROSE.split()
 
 def text(seed: int, words: int) -> str:
     """Some words that no other seed gives."""
-    chosen = (WORDS[(seed * 7 + place * (3 + seed % 5)) % len(WORDS)] for place in range(words))
+    chosen = (
+        WORDS[(seed * 7 + place * (3 + seed % 5)) % len(WORDS)]
+        for place in range(words)
+    )
     return f"Report {seed}: " + " ".join(chosen) + "."
 
 
@@ -85,13 +90,17 @@ def demonstrations() -> list[dict[str, Any]]:
 
 def make_judge(lm: Any, *, explain: Any = "before") -> Judge:
     """Active-Critic's coarse variant with four demonstrations, read as an expectation over digits."""
-    method = ActiveCritic("coarse", explain=explain, reading="expected", task=TASK, criteria=CRITERIA)
+    method = ActiveCritic(
+        "coarse", explain=explain, reading="expected", task=TASK, criteria=CRITERIA
+    )
     method.overall_scorer.predict.demos = demonstrations()
     return Judge(method, lm=lm)
 
 
 def judge_at(base: str, in_flight: int) -> Judge:
-    connection = Connection(api_base=base, api_key="none", cache=False, concurrency=in_flight)
+    connection = Connection(
+        api_base=base, api_key="none", cache=False, concurrency=in_flight
+    )
     return make_judge(language_model("openai/loopback", connection=connection))
 
 
@@ -119,12 +128,16 @@ def run_raw(base: str, bodies: list[bytes], in_flight: int) -> int:
             nonlocal answers
             while todo:
                 async with session.post(
-                    base + "/chat/completions", data=todo.popleft(), headers={"Content-Type": "application/json"}
+                    base + "/chat/completions",
+                    data=todo.popleft(),
+                    headers={"Content-Type": "application/json"},
                 ) as response:
                     await response.read()
                     answers += response.status == 200
 
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0)
+        ) as session:
             await asyncio.gather(*(one(session) for _ in range(in_flight)))
         return answers
 
@@ -133,13 +146,18 @@ def run_raw(base: str, bodies: list[bytes], in_flight: int) -> int:
 
 def run_ours(judge: Judge, count: int, in_flight: int) -> int:
     """The judge: messages made, answers read, scores by expectation. Returns the scores."""
-    return sum(v.score == v.score for v in judge.score_many(rows(count), concurrency=in_flight, progress=False))
+    return sum(
+        v.score == v.score
+        for v in judge.score_many(rows(count), concurrency=in_flight, progress=False)
+    )
 
 
 def run_dspy(program: dspy.Module, examples: list[dspy.Example], in_flight: int) -> int:
     """`dspy.Parallel` over the examples. Returns the scores."""
     # timeout=0 turns the resubmission of late items off: it would send some twice.
-    parallel = dspy.Parallel(num_threads=in_flight, disable_progress_bar=True, timeout=0)
+    parallel = dspy.Parallel(
+        num_threads=in_flight, disable_progress_bar=True, timeout=0
+    )
     predictions = parallel([(program, example) for example in examples])
     return sum(getattr(p, "score", None) is not None for p in predictions)
 
@@ -150,10 +168,14 @@ class PlainJudge(dspy.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.predict = dspy.Predict(ScoreOverall)
-        shared = {"task": TASK, "criteria": "\n".join(f"- {c.name}: {c.definition}" for c in CRITERIA)}
+        shared = {
+            "task": TASK,
+            "criteria": "\n".join(f"- {c.name}: {c.definition}" for c in CRITERIA),
+        }
         fields = {"source", "output", "explanation", "score"}
         self.predict.demos = [
-            dspy.Example(**shared, **{k: v for k, v in demo.items() if k in fields}) for demo in demonstrations()
+            dspy.Example(**shared, **{k: v for k, v in demo.items() if k in fields})
+            for demo in demonstrations()
         ]
         self.shared = shared
 
@@ -172,7 +194,13 @@ class SameMessages(dspy.Module):  # type: ignore[misc]
 
     def forward(self, source: str, output: str) -> dspy.Prediction:
         return self.predict(
-            task=TASK, criteria=CRITERIA, source=source, context="", reference="", output=output, criteria_scores=""
+            task=TASK,
+            criteria=CRITERIA,
+            source=source,
+            context="",
+            reference="",
+            output=output,
+            criteria_scores="",
         )
 
 
@@ -187,7 +215,9 @@ class Speed:
     cpu_ms_per_row: float
 
 
-def measure(base: str, count: int, in_flight: int, repetitions: int, say: Callable[[str], None]) -> dict[str, Speed]:
+def measure(
+    base: str, count: int, in_flight: int, repetitions: int, say: Callable[[str], None]
+) -> dict[str, Speed]:
     logging.getLogger("dspy").setLevel(logging.ERROR)
     judge = judge_at(base, in_flight)
     bodies = raw_bodies(judge, base, count)
@@ -202,13 +232,17 @@ def measure(base: str, count: int, in_flight: int, repetitions: int, say: Callab
         logprobs=True,
         top_logprobs=20,
     )
-    examples = [dspy.Example(**row).with_inputs("source", "output") for row in rows(count)]
+    examples = [
+        dspy.Example(**row).with_inputs("source", "output") for row in rows(count)
+    ]
     method: Any = judge.method
     plain, same = PlainJudge(), SameMessages(method.overall_scorer.predict)
     layout = method.overall_scorer.predict.layout
 
     def plain_dspy(n: int) -> int:
-        with dspy.context(lm=lm, adapter=dspy.ChatAdapter(use_json_adapter_fallback=False)):
+        with dspy.context(
+            lm=lm, adapter=dspy.ChatAdapter(use_json_adapter_fallback=False)
+        ):
             return run_dspy(plain, examples[:n], in_flight)
 
     def same_dspy(n: int) -> int:
@@ -232,7 +266,9 @@ def measure(base: str, count: int, in_flight: int, repetitions: int, say: Callab
             taken[name].append((time.perf_counter() - wall, time.process_time() - cpu))
             if scored != count:
                 raise RuntimeError(f"{name}: {scored} of {count} rows were answered")
-            say(f"  {repetition + 1}/{repetitions} {name}: {count / taken[name][-1][0]:.0f} rows/s")
+            say(
+                f"  {repetition + 1}/{repetitions} {name}: {count / taken[name][-1][0]:.0f} rows/s"
+            )
     return {
         name: Speed(
             count / statistics.median(wall for wall, _ in times),
@@ -243,7 +279,9 @@ def measure(base: str, count: int, in_flight: int, repetitions: int, say: Callab
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--latency-ms", type=float, default=50.0)
@@ -254,20 +292,34 @@ def main() -> None:
     def say(line: str) -> None:
         print(line, file=sys.stderr if options.json else sys.stdout, flush=True)
 
-    result: dict[str, Any] = {"rows": options.rows, "latency_ms": options.latency_ms, "in_flight": options.in_flight}
-    say(f"Speed: {options.rows} rows, {options.latency_ms:g} ms latency, {options.in_flight} in flight")
+    result: dict[str, Any] = {
+        "rows": options.rows,
+        "latency_ms": options.latency_ms,
+        "in_flight": options.in_flight,
+    }
+    say(
+        f"Speed: {options.rows} rows, {options.latency_ms:g} ms latency, {options.in_flight} in flight"
+    )
     if hasattr(os, "getloadavg"):
         result["load_average"] = round(os.getloadavg()[0], 1)
-        say(f"  load average of this machine {result['load_average']}, {os.cpu_count()} cores")
+        say(
+            f"  load average of this machine {result['load_average']}, {os.cpu_count()} cores"
+        )
     with loopback(latency_ms=options.latency_ms) as base:
-        speeds = measure(base, options.rows, options.in_flight, options.repetitions, say)
+        speeds = measure(
+            base, options.rows, options.in_flight, options.repetitions, say
+        )
     ours = speeds["ours"]
     for name, speed in speeds.items():
-        say(f"  {name:20} {speed.rows_per_second:7.0f} rows/s  {speed.cpu_ms_per_row:6.2f} ms CPU a row")
+        say(
+            f"  {name:20} {speed.rows_per_second:7.0f} rows/s  {speed.cpu_ms_per_row:6.2f} ms CPU a row"
+        )
         result[f"{name}_rows_per_s"] = round(speed.rows_per_second, 1)
         result[f"{name}_cpu_ms_per_row"] = round(speed.cpu_ms_per_row, 3)
     for name in ("dspy_parallel", "dspy_same_messages", "raw"):
-        result[f"ours_vs_{name}"] = round(ours.rows_per_second / speeds[name].rows_per_second, 2)
+        result[f"ours_vs_{name}"] = round(
+            ours.rows_per_second / speeds[name].rows_per_second, 2
+        )
         say(f"  ours / {name}: {result[f'ours_vs_{name}']:.2f}")
     if options.json:
         print(json.dumps(result))

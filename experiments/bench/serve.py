@@ -39,7 +39,9 @@ KEY = "a key of this bench alone"
 
 
 @contextmanager
-def server(base: str, judge: Path, in_flight: int, workers: int = 1) -> Iterator[tuple[str, int]]:
+def server(
+    base: str, judge: Path, in_flight: int, workers: int = 1
+) -> Iterator[tuple[str, int]]:
     """(address, process id) of `judgesmith serve` in a process of its own."""
     command = [
         sys.executable,
@@ -69,7 +71,9 @@ def server(base: str, judge: Path, in_flight: int, workers: int = 1) -> Iterator
             text = process.stderr.readline()
             match = re.search(r"at (http://\S+)", text)
             if match is None:
-                raise RuntimeError(f"the server did not start: {text}{process.stderr.read()}")
+                raise RuntimeError(
+                    f"the server did not start: {text}{process.stderr.read()}"
+                )
             yield match[1], process.pid
         finally:
             process.terminate()
@@ -93,14 +97,19 @@ async def post(
             try:
                 async with session.post(url, data=body, headers=headers) as response:
                     answer = await response.read()
-                    good = response.status == 200 and orjson.loads(answer).get("score", 0) is not None
+                    good = (
+                        response.status == 200
+                        and orjson.loads(answer).get("score", 0) is not None
+                    )
             except (aiohttp.ClientError, OSError, TimeoutError):
                 good = False
             lost += not good
             times.append(1000 * (time.perf_counter() - started))
 
     connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=120)) as session:
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=aiohttp.ClientTimeout(total=120)
+    ) as session:
         started = time.perf_counter()
         await asyncio.gather(*(worker(session) for _ in range(in_flight)))
         return time.perf_counter() - started, times, lost
@@ -119,7 +128,13 @@ async def ready(address: str) -> None:
 def family(process: int) -> list[int]:
     """A process and its children, where the system says which they are."""
     try:
-        return [process, *map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
+        return [
+            process,
+            *map(
+                int,
+                Path(f"/proc/{process}/task/{process}/children").read_text().split(),
+            ),
+        ]
     except OSError:
         return [process]
 
@@ -149,14 +164,19 @@ def computing(process: int) -> float:
     return total / os.sysconf("SC_CLK_TCK")
 
 
-async def measure(base: str, address: str, process: int, given: argparse.Namespace) -> dict[str, Any]:
+async def measure(
+    base: str, address: str, process: int, given: argparse.Namespace
+) -> dict[str, Any]:
     json_type = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
     count, in_flight = given.requests, given.in_flight
     ours = [orjson.dumps(row) for row in rows(count)]
     direct = raw_bodies(judge_at(base, in_flight), base, count)
     await ready(address)
     score, chat = f"{address}/v1/score", f"{base}/chat/completions"
-    for url, bodies in ((score, ours), (chat, direct)):  # connections are opened, code is warm
+    for url, bodies in (
+        (score, ours),
+        (chat, direct),
+    ):  # connections are opened, code is warm
         await post(url, bodies[: 4 * in_flight], in_flight, json_type)
     rates: dict[str, list[float]] = {score: [], chat: []}
     times: list[float] = []
@@ -172,7 +192,9 @@ async def measure(base: str, address: str, process: int, given: argparse.Namespa
                 times += took
                 lost += missing
     after = memory(process, "VmRSS")
-    _, _, burst_lost = await post(score, (ours * -(-given.burst // count))[: given.burst], given.burst, json_type)
+    _, _, burst_lost = await post(
+        score, (ours * -(-given.burst // count))[: given.burst], given.burst, json_type
+    )
     through, plain = (statistics.median(rates[url]) for url in (score, chat))
     return {
         "serve_vs_direct": round(through / plain, 3),
@@ -196,15 +218,27 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--latency-ms", type=float, default=50.0)
     parser.add_argument("--burst", type=int, default=2000)
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes; default one a core")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="processes; default one a core",
+    )
     given = parser.parse_args()
     many_files()
-    with tempfile.TemporaryDirectory() as folder, loopback(latency_ms=given.latency_ms) as base:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        loopback(latency_ms=given.latency_ms) as base,
+    ):
         path = Path(folder) / "judge.json"
         judge_at(base, given.in_flight).save(path)
         with server(base, path, given.in_flight, given.workers) as (address, process):
             figures = asyncio.run(measure(base, address, process, given))
-    print(json.dumps(figures) if given.json else "\n".join(f"{name:16} {value}" for name, value in figures.items()))
+    print(
+        json.dumps(figures)
+        if given.json
+        else "\n".join(f"{name:16} {value}" for name, value in figures.items())
+    )
 
 
 if __name__ == "__main__":

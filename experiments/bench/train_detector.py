@@ -42,7 +42,13 @@ SETS: tuple[str, ...] = (
     "qa_feedback",
     "conala",
 )
-SETS += ("wqrm_edits", "pandalm", "roscoe_reasoning", "inferential_soundness", "cola_acceptability")
+SETS += (
+    "wqrm_edits",
+    "pandalm",
+    "roscoe_reasoning",
+    "inferential_soundness",
+    "cola_acceptability",
+)
 DRAWS = 8
 WEIGHTS_OF = {"attack": 1.0, "harmless": 3.0}
 RIDGE = 0.1
@@ -73,9 +79,16 @@ def written(rng: np.random.Generator) -> Iterator[Text]:
         for kind, part in (("attack", data["attacks"]), ("harmless", data["harmless"])):
             for family, templates in part.items():
                 for template in templates:
-                    some = sorted({drawn(template, data["words"], rng) for _ in range(DRAWS)})
+                    some = sorted(
+                        {drawn(template, data["words"], rng) for _ in range(DRAWS)}
+                    )
                     for text in some:
-                        yield Text(text, kind == "attack", f"{path.stem}/{family}", WEIGHTS_OF[kind] / len(some) ** 0.5)
+                        yield Text(
+                            text,
+                            kind == "attack",
+                            f"{path.stem}/{family}",
+                            WEIGHTS_OF[kind] / len(some) ** 0.5,
+                        )
 
 
 def known() -> Iterator[Text]:
@@ -86,9 +99,18 @@ def known() -> Iterator[Text]:
 
 def public(folder: Path, rng: np.random.Generator, most: int = 900) -> Iterator[Text]:
     for name in SETS:
-        lines = (folder / "more" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (
+            (folder / "more" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        )
         rows = [json.loads(line) for line in lines]
-        texts = sorted({row[part][:20_000] for row in rows for part in ("output", "source") if row.get(part)})
+        texts = sorted(
+            {
+                row[part][:20_000]
+                for row in rows
+                for part in ("output", "source")
+                if row.get(part)
+            }
+        )
         for place in rng.permutation(len(texts))[:most]:
             yield Text(texts[place], False, f"public/{name}", 0.3)
 
@@ -103,7 +125,9 @@ class Rows:
             found = wording.words(wording.fold(text.text))
             places = wording.features(found.hashes, found.stems, found.stops)
             places[:, found.stops] = -1
-            for begin, end in zip(*map(np.ndarray.tolist, wording.bounds(found.stops)[:2]), strict=True):
+            for begin, end in zip(
+                *map(np.ndarray.tolist, wording.bounds(found.stops)[:2]), strict=True
+            ):
                 run = places[:, begin:end].ravel()
                 indices.append(run[run >= 0])
                 owners.append(number)
@@ -116,21 +140,35 @@ class Rows:
         self.owners, self.sizes = np.array(owners), np.array(sizes)
 
 
-def fitted(matrix: csr_matrix, y: NDArray[Any], weights: NDArray[Any]) -> tuple[NDArray[Any], float]:
+def fitted(
+    matrix: csr_matrix, y: NDArray[Any], weights: NDArray[Any]
+) -> tuple[NDArray[Any], float]:
     """Ridge logistic regression; the bias is free."""
     signs = 2.0 * y - 1
 
     def loss(theta: NDArray[Any]) -> tuple[float, NDArray[Any]]:
         margins = signs * (matrix @ theta[:-1] + theta[-1])
-        value = weights @ np.logaddexp(0, -margins) + RIDGE / 2 * theta[:-1] @ theta[:-1]
+        value = (
+            weights @ np.logaddexp(0, -margins) + RIDGE / 2 * theta[:-1] @ theta[:-1]
+        )
         pulls = -weights * signs / (1 + np.exp(np.clip(margins, -500, 500)))
-        return float(value), np.append(matrix.T @ pulls + RIDGE * theta[:-1], pulls.sum())
+        return float(value), np.append(
+            matrix.T @ pulls + RIDGE * theta[:-1], pulls.sum()
+        )
 
-    result = minimize(loss, np.zeros(matrix.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 100})
+    result = minimize(
+        loss,
+        np.zeros(matrix.shape[1] + 1),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 100},
+    )
     return result.x[:-1], float(result.x[-1])
 
 
-def trained(texts: Sequence[Text], rows: Rows, use: NDArray[Any]) -> tuple[NDArray[Any], float]:
+def trained(
+    texts: Sequence[Text], rows: Rows, use: NDArray[Any]
+) -> tuple[NDArray[Any], float]:
     """Weights and bias from the texts in use: of an attack its longest run at first, then the one most like one."""
     attack = np.array([text.attack for text in texts])[rows.owners]
     weight = np.array([text.weight for text in texts])[rows.owners]
@@ -141,7 +179,9 @@ def trained(texts: Sequence[Text], rows: Rows, use: NDArray[Any]) -> tuple[NDArr
         best = np.zeros(len(order), bool)
         best[ranked[np.concatenate(([True], np.diff(rows.owners[ranked]) > 0))]] = True
         chosen = use[rows.owners] & (~attack | best)
-        weights, bias = fitted(rows.matrix[chosen], attack[chosen].astype(float), weight[chosen])
+        weights, bias = fitted(
+            rows.matrix[chosen], attack[chosen].astype(float), weight[chosen]
+        )
         order = rows.matrix @ weights
     return weights, bias
 
@@ -175,9 +215,19 @@ def packed(weights: NDArray[Any], bias: float) -> bytes:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--without-known", action="store_true", help="leave attacks.jsonl out, to measure on it")
-    parser.add_argument("--families", action="store_true", help="leave each family out by turns, and write nothing")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--without-known",
+        action="store_true",
+        help="leave attacks.jsonl out, to measure on it",
+    )
+    parser.add_argument(
+        "--families",
+        action="store_true",
+        help="leave each family out by turns, and write nothing",
+    )
     parser.add_argument("-o", "--output", type=Path, default=WEIGHTS)
     given = parser.parse_args()
     rng = np.random.default_rng(0)
@@ -192,8 +242,14 @@ def main() -> None:
         odds = across(texts, rows)
         attack = np.array([text.attack for text in texts])
         for shift in (0.0, 0.6, SHIFT, 1.8, 2.4, 3.6):
-            seen, alarms = (np.nanmean(odds[of & ~np.isnan(odds)] > shift) for of in (attack, ~attack))
-            print(f"bias less by {shift}: attacks {seen:.3f}, harmless {alarms:.4f}", flush=True)
+            seen, alarms = (
+                np.nanmean(odds[of & ~np.isnan(odds)] > shift)
+                for of in (attack, ~attack)
+            )
+            print(
+                f"bias less by {shift}: attacks {seen:.3f}, harmless {alarms:.4f}",
+                flush=True,
+            )
         return
     weights, bias = trained(texts, rows, np.ones(len(texts), bool))
     given.output.write_bytes(packed(weights, bias - SHIFT))

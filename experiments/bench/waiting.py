@@ -54,21 +54,34 @@ class Model:
 
     async def counts(self, request: web.Request) -> web.Response:
         calls = sum(self.asked.values())
-        data = {"calls": calls, "different": len(self.asked), "most": self.most, "seconds": self.last - self.first}
+        data = {
+            "calls": calls,
+            "different": len(self.asked),
+            "most": self.most,
+            "seconds": self.last - self.first,
+        }
         if "reset" in request.query:
             self.reset()
         return web.json_response(data)
 
 
 def completion(text: str) -> web.Response:
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-    return web.json_response({"choices": [choice], "usage": {"prompt_tokens": 300, "completion_tokens": 12}})
+    choice = {
+        "index": 0,
+        "finish_reason": "stop",
+        "message": {"role": "assistant", "content": text},
+    }
+    return web.json_response(
+        {"choices": [choice], "usage": {"prompt_tokens": 300, "completion_tokens": 12}}
+    )
 
 
 async def serve(model: Model) -> None:
     """Print the address of a free port and answer there until standard input closes."""
     app = web.Application(client_max_size=2**26)
-    app.add_routes([web.post("/v1/chat/completions", model.chat), web.get("/counts", model.counts)])
+    app.add_routes(
+        [web.post("/v1/chat/completions", model.chat), web.get("/counts", model.counts)]
+    )
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
@@ -94,7 +107,9 @@ class Served:
 def waiting(low: float, high: float) -> Iterator[Served]:
     """A model that ends with the block."""
     command = [sys.executable, str(Path(__file__).resolve()), str(low), str(high)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdin is not None and process.stdout is not None
         try:
             yield Served(process.stdout.readline().strip())

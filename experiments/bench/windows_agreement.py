@@ -38,7 +38,10 @@ MODEL, CUT = "qwen2.5-0.5b", 3000
 
 def chosen(name: str, documents: int) -> list[dict[str, Any]]:
     """The rows of the first documents; of summeval those with long sources first."""
-    rows = [json.loads(line) for line in resolve(name).read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in resolve(name).read_text(encoding="utf-8").splitlines()
+    ]
     order = dict.fromkeys(row["doc_id"] for row in rows)
     if name == "summeval":
         long = {row["doc_id"] for row in rows if len(row["source"]) > CUT}
@@ -51,12 +54,23 @@ def read(name: str, output: Path, documents: int) -> None:
     reader = EmbeddedReader(model_path(MODEL), threads=thread_count())
     rows, found = chosen(name, documents), []
     for row in rows:
-        text = Text(row["source"], row["output"], "", INSTRUCTIONS["summarization"], row.get("reference") or "")
+        text = Text(
+            row["source"],
+            row["output"],
+            "",
+            INSTRUCTIONS["summarization"],
+            row.get("reference") or "",
+        )
         found.append(read_row(reader, text, layers=3, counted=True))
         print(len(found), len(rows), reader.computed, flush=True)
     table = table_of(found, None, [row["doc_id"] for row in rows])
     ids = np.array([row["id"] for row in rows])
-    columns: dict[str, Any] = {"ids": ids, "names": np.array(table.names), "values": table.values, **table.states}
+    columns: dict[str, Any] = {
+        "ids": ids,
+        "names": np.array(table.names),
+        "values": table.values,
+        **table.states,
+    }
     np.savez(output, **columns)
 
 
@@ -64,14 +78,26 @@ def table(path: Path, rows: list[dict[str, Any]]) -> Readings:
     """What `read` kept, of these very rows."""
     with np.load(path) as kept:
         assert kept["ids"].tolist() == [row["id"] for row in rows]
-        states = {name: kept[name] for name in kept.files if name not in ("ids", "names", "values")}
-        return Readings(tuple(kept["names"]), kept["values"], tuple(row["doc_id"] for row in rows), states)
+        states = {
+            name: kept[name]
+            for name in kept.files
+            if name not in ("ids", "names", "values")
+        }
+        return Readings(
+            tuple(kept["names"]),
+            kept["values"],
+            tuple(row["doc_id"] for row in rows),
+            states,
+        )
 
 
 def scored(read: Readings, human: Vector) -> dict[str, Vector]:
     known = experience_of(file_sha256(model_path(MODEL)))
     alone = known.head(read.names, tuple(read.states))(read)
-    return {"no labels": alone, "labels": nested(lambda some, y: weigh(some, y, known).head, read, human)}
+    return {
+        "no labels": alone,
+        "labels": nested(lambda some, y: weigh(some, y, known).head, read, human),
+    }
 
 
 def compare(name: str, before: Path, after: Path, folder: Path | None) -> None:
@@ -88,21 +114,42 @@ def compare(name: str, before: Path, after: Path, folder: Path | None) -> None:
         cut, whole = (scored(read, people.human) for read in both)
         for way in cut:
             objective = Q()
-            each = [interval_of(objective.resampled([one[way]], people)) for one in (cut, whole)]
+            each = [
+                interval_of(objective.resampled([one[way]], people))
+                for one in (cut, whole)
+            ]
             shown = [[interval.value, interval.low, interval.high] for interval in each]
             more = lead(whole[way], cut[way], people, objective)
-            lines.append([f"{name}, {aspect}", way, *shown, [more.value, more.low, more.high]])
+            lines.append(
+                [f"{name}, {aspect}", way, *shown, [more.value, more.low, more.high]]
+            )
     form = "{:.2f} [{:.2f}, {:.2f}]"
-    columns = {"set and aspect": "", "judge": "", "Q, 3,000 characters": form, "Q, whole": form, "difference": form}
+    columns = {
+        "set and aspect": "",
+        "judge": "",
+        "Q, 3,000 characters": form,
+        "Q, whole": form,
+        "difference": form,
+    }
     for line in lines:
         print(*line)
     about = f"{len(rows)} rows of {len(set(documents))} documents, {long} with a source of more than 3,000 characters"
     command = f"python experiments/bench/windows_agreement.py compare {name} before.npz after.npz"
-    save(folder, f"windows-{name}", columns, lines, commands=[command], model=f"local/{MODEL}", notes=about)
+    save(
+        folder,
+        f"windows-{name}",
+        columns,
+        lines,
+        commands=[command],
+        model=f"local/{MODEL}",
+        notes=about,
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     ways = parser.add_subparsers(dest="way", required=True)
     reading, comparing = ways.add_parser("read"), ways.add_parser("compare")
     for way in (reading, comparing):

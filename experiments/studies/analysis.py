@@ -74,7 +74,9 @@ class Line:
 
     def mean(self, *names: str) -> float:
         """The mean over seeds of a number of the records, or of the sum of several; NaN where there is none."""
-        result = [sum(_number(r.get(name)) for name in names) for r in self.records.values()]
+        result = [
+            sum(_number(r.get(name)) for name in names) for r in self.records.values()
+        ]
         return float(np.mean(result)) if result else math.nan
 
     def spread(self, name: str) -> float:
@@ -112,7 +114,9 @@ class Line:
             "of": self.wanted,
             "by_seed": {str(seed): r["q"] for seed, r in self.records.items()},
             "selected": {str(seed): r["selected"] for seed, r in self.records.items()},
-            "minus_baseline": None if self.baseline is None else self.baseline.to_dict(),
+            "minus_baseline": None
+            if self.baseline is None
+            else self.baseline.to_dict(),
             "minus_best": None if self.best is None else self.best.to_dict(),
         }
 
@@ -149,7 +153,8 @@ class Analysis:
     def __repr__(self) -> str:
         done = sum(len(line.records) for line in self.lines)
         return (
-            f"Analysis({self.config.study} study, {len(self.lines)} lines, {done} cells done, {self.missing} missing)"
+            f"Analysis({self.config.study} study, {len(self.lines)} lines, "
+            f"{done} cells done, {self.missing} missing)"
         )
 
     def _repr_html_(self) -> str:
@@ -168,7 +173,13 @@ class Analysis:
         for line in self.lines:
             ahead = line.baseline
             lead = (ahead and ahead.difference.value, ahead and ahead.p_holm)
-            table.add(line.name, str(line.train), TableCell(line.q, line.low, line.high), *lead, line.mean("calls"))
+            table.add(
+                line.name,
+                str(line.train),
+                TableCell(line.q, line.low, line.high),
+                *lead,
+                line.mean("calls"),
+            )
         return table.notebook() + facts(("note", note) for note in self.notes)
 
     def sizes(self) -> list[Size]:
@@ -181,7 +192,9 @@ class Analysis:
         return list(dict.fromkeys(line.name for line in self.lines))
 
 
-def analyse(config: StudyConfig, journal: Journal, cells: Sequence[Cell], rounds: int = ROUNDS) -> Analysis:
+def analyse(
+    config: StudyConfig, journal: Journal, cells: Sequence[Cell], rounds: int = ROUNDS
+) -> Analysis:
     """Agreement and differences from the predictions in the journal; no model is called."""
     lines: dict[tuple[str, str, Size], Line] = {}
     for cell in cells:
@@ -192,19 +205,44 @@ def analyse(config: StudyConfig, journal: Journal, cells: Sequence[Cell], rounds
         if journal.done(cell):
             line.records[cell.seed] = journal.results[cell]
     for size in config.train:
-        _compare([line for line in lines.values() if line.train == size], config, journal, rounds)
-    failures = [(c, str(journal.results[c]["reason"])) for c in cells if c in journal.results and not journal.done(c)]
-    analysis = Analysis(config, list(lines.values()), failures, sum(c not in journal.results for c in cells))
+        _compare(
+            [line for line in lines.values() if line.train == size],
+            config,
+            journal,
+            rounds,
+        )
+    failures = [
+        (c, str(journal.results[c]["reason"]))
+        for c in cells
+        if c in journal.results and not journal.done(c)
+    ]
+    analysis = Analysis(
+        config,
+        list(lines.values()),
+        failures,
+        sum(c not in journal.results for c in cells),
+    )
     analysis.notes = [NOTE, *_notes(analysis)]
     return analysis
 
 
-def _compare(lines: Sequence[Line], config: StudyConfig, journal: Journal, rounds: int) -> None:
+def _compare(
+    lines: Sequence[Line], config: StudyConfig, journal: Journal, rounds: int
+) -> None:
     """Intervals, and differences to the baseline and to the best, of lines with the same number of labels."""
-    cells = [Cell(line.model, line.arm, line.train, seed) for line in lines for seed in line.records]
-    drawn, units = resample({cell: journal.predictions[cell] for cell in cells}, config, rounds)
+    cells = [
+        Cell(line.model, line.arm, line.train, seed)
+        for line in lines
+        for seed in line.records
+    ]
+    drawn, units = resample(
+        {cell: journal.predictions[cell] for cell in cells}, config, rounds
+    )
     own = {
-        (line.model, line.arm): {seed: drawn[Cell(line.model, line.arm, line.train, seed)] for seed in line.records}
+        (line.model, line.arm): {
+            seed: drawn[Cell(line.model, line.arm, line.train, seed)]
+            for seed in line.records
+        }
         for line in lines
     }
     for line in lines:
@@ -212,25 +250,57 @@ def _compare(lines: Sequence[Line], config: StudyConfig, journal: Journal, round
             (record,) = line.records.values()
             line.low, line.high = _number(record["low"]), _number(record["high"])
         elif line.records and units > 1:
-            interval = difference_of(line.q, _of_one(list(own[line.model, line.arm].values())), units, 0, 0.95, 3.0)
+            interval = difference_of(
+                line.q,
+                _of_one(list(own[line.model, line.arm].values())),
+                units,
+                0,
+                0.95,
+                3.0,
+            )
             line.low, line.high = interval.low, interval.high
     usable = [line for line in lines if line.records]
-    best = max([line for line in usable if line.whole] or usable, key=lambda line: line.q, default=None)
+    best = max(
+        [line for line in usable if line.whole] or usable,
+        key=lambda line: line.q,
+        default=None,
+    )
 
     def gap(line: Line, other: Line) -> Gap | None:
         mine, its = own[line.model, line.arm], own[other.model, other.arm]
         shared = [seed for seed in mine if seed in its]
         if line is other or not shared:
             return None
-        value = float(np.mean([_number(line.records[s]["q"]) - _number(other.records[s]["q"]) for s in shared]))
+        value = float(
+            np.mean(
+                [
+                    _number(line.records[s]["q"]) - _number(other.records[s]["q"])
+                    for s in shared
+                ]
+            )
+        )
         if units < 2:
-            nothing = Difference(value, math.nan, math.nan, math.nan, 0, 0, units, "one document cannot be resampled")
+            nothing = Difference(
+                value,
+                math.nan,
+                math.nan,
+                math.nan,
+                0,
+                0,
+                units,
+                "one document cannot be resampled",
+            )
             return Gap(other.name, nothing, len(shared))
         gaps = _of_one([mine[s] - its[s] for s in shared])
-        return Gap(other.name, difference_of(value, gaps, units, 0, 0.95, 6.0), len(shared))
+        return Gap(
+            other.name, difference_of(value, gaps, units, 0, 0.95, 6.0), len(shared)
+        )
 
     for line in usable:
-        base = next((o for o in usable if o.arm == config.baseline and o.model == line.model), None)
+        base = next(
+            (o for o in usable if o.arm == config.baseline and o.model == line.model),
+            None,
+        )
         line.baseline = None if base is None else gap(line, base)
         line.best = None if best is None else gap(line, best)
     for name in ("baseline", "best"):
@@ -248,7 +318,10 @@ def _of_one(drawn: Sequence[Vector]) -> Vector:
 
 
 def resample(
-    predictions: Mapping[Cell, Sequence[Mapping[str, Any]]], config: StudyConfig, rounds: int, seed: int = 0
+    predictions: Mapping[Cell, Sequence[Mapping[str, Any]]],
+    config: StudyConfig,
+    rounds: int,
+    seed: int = 0,
 ) -> tuple[dict[Cell, Vector], int]:
     """Q of every cell on the same resamples of the documents, shape (rounds,) each, and how many documents there are.
 
@@ -264,20 +337,35 @@ def resample(
     for cell, rows in predictions.items():
         ids, systems = [row[unit] for row in rows], [row["system"] for row in rows]
         people = [row["human"] for row in rows]
-        measure = Measure(people, documents=ids, systems=systems if all(systems) else None, level=config.level)
-        (statistic,) = Agreement.of([[_number(row["percent"]) for row in rows]], measure).statistics
+        measure = Measure(
+            people,
+            documents=ids,
+            systems=systems if all(systems) else None,
+            level=config.level,
+        )
+        (statistic,) = Agreement.of(
+            [[_number(row["percent"]) for row in rows]], measure
+        ).statistics
         own = [places[name] for name in dict.fromkeys(ids)]
 
-        def of_cell(counts: Vector, statistic: Statistic = statistic, own: list[int] = own) -> Vector:
+        def of_cell(
+            counts: Vector, statistic: Statistic = statistic, own: list[int] = own
+        ) -> Vector:
             return statistic(counts[:, own])
 
-        result[cell] = np.nansum(drawn_again(of_cell, len(places), rounds, seed, cells=len(rows)), axis=1)
+        result[cell] = np.nansum(
+            drawn_again(of_cell, len(places), rounds, seed, cells=len(rows)), axis=1
+        )
     return result, len(places)
 
 
 def _notes(analysis: Analysis) -> list[str]:
     notes = []
-    records = [(line, seed, record) for line in analysis.lines for seed, record in line.records.items()]
+    records = [
+        (line, seed, record)
+        for line in analysis.lines
+        for seed, record in line.records.items()
+    ]
     calls, sent = (sum(r[name] for _, _, r in records) for name in ("calls", "sent"))
     if calls and sent < 0.98 * calls:
         notes.append(
@@ -289,9 +377,13 @@ def _notes(analysis: Analysis) -> list[str]:
         lines = [f"{record['reason']}; that counts 0"] if record.get("reason") else []
         lines += [record["stopped"]] if record.get("stopped") else []
         lines += record.get("tried", ())
-        notes += [f"{line.name}, {line.train} labels, seed {seed}: {one}" for one in lines]
+        notes += [
+            f"{line.name}, {line.train} labels, seed {seed}: {one}" for one in lines
+        ]
     for line in analysis.lines:
-        dropped = sum(_left_out(record, line, analysis.config) for record in line.records.values())
+        dropped = sum(
+            _left_out(record, line, analysis.config) for record in line.records.values()
+        )
         if dropped:
             notes.append(
                 f"{line.name}, {line.train} labels: in {dropped} of {len(line.records)} seeds compiling left the "
@@ -315,7 +407,11 @@ def training_leads(records: Iterable[Mapping[str, Any]]) -> list[float]:
     for record in records:
         tried = record.get("candidates", ())
         if not any(one["dropped"] for one in tried):
-            leads += [one["q"] - tried[0]["q"] for one in tried[1:] if None not in (one["q"], tried[0]["q"])]
+            leads += [
+                one["q"] - tried[0]["q"]
+                for one in tried[1:]
+                if None not in (one["q"], tried[0]["q"])
+            ]
     return leads
 
 
@@ -323,5 +419,7 @@ def _left_out(record: Mapping[str, Any], line: Line, config: StudyConfig) -> boo
     form = record.get("form") or {}
     settings = {**config.settings, **config.arm(line.arm).settings}
     return (
-        form.get("variant") == "coarse" and not form.get("use_task", True) and "task" not in settings.get("without", ())
+        form.get("variant") == "coarse"
+        and not form.get("use_task", True)
+        and "task" not in settings.get("without", ())
     )

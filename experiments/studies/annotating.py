@@ -42,7 +42,9 @@ class Asked:
     max_calls: int | None = None
     options: Mapping[str, Any] | None = None
 
-    def judge(self, table: PaperTable, column: str, scale: tuple[float, float]) -> Judge:
+    def judge(
+        self, table: PaperTable, column: str, scale: tuple[float, float]
+    ) -> Judge:
         """The judge of a column. Raises OptionError."""
         chosen = presets.read(table.preset)
         if self.lm or self.annotators:
@@ -50,9 +52,15 @@ class Asked:
         if table.kind == "subsets":
             chosen["supervisor"] = "none"  # it touches no score
         chosen |= dict(self.options or {})
-        result = {name: value for name, value in chosen.items() if name not in ("method", "lm")}
+        result = {
+            name: value
+            for name, value in chosen.items()
+            if name not in ("method", "lm")
+        }
         if table.kind == "subsets" and len(result["annotators"]) > _MOST:
-            raise OptionError(f"--annotator: subsets of {_MOST} annotators at most; got {len(result['annotators'])}")
+            raise OptionError(
+                f"--annotator: subsets of {_MOST} annotators at most; got {len(result['annotators'])}"
+            )
         method = OpeNLGauge(table.columns[column].settings["library_aspect"], **result)
         return Judge(method, scale=Scale(*scale))
 
@@ -63,10 +71,14 @@ class Asked:
     def labels(self, table: PaperTable, column: str) -> Labels:
         """The rows of a column."""
         chosen = table.columns[column]
-        return read_labels(rows_file(chosen.labels), aspect=chosen.settings["aspect"], limit=self.rows)
+        return read_labels(
+            rows_file(chosen.labels), aspect=chosen.settings["aspect"], limit=self.rows
+        )
 
 
-def annotate(table: PaperTable, column: str, asked: Asked, folder: Path, where: Connection) -> tuple[Labels, Path]:
+def annotate(
+    table: PaperTable, column: str, asked: Asked, folder: Path, where: Connection
+) -> tuple[Labels, Path]:
     """Judge a column's rows into `scored.jsonl` of the folder; a file that is there is continued. Raises BudgetError
     where the calls are used up: what is judged stays."""
     labels = asked.labels(table, column)
@@ -77,17 +89,34 @@ def annotate(table: PaperTable, column: str, asked: Asked, folder: Path, where: 
         judge.lm.meter.max_calls = judge.lm.meter.logical + asked.max_calls
     folder.mkdir(parents=True, exist_ok=True)
     rows = [
-        {"id": r.id, "source": r.source, "context": r.context, "output": r.output, "doc_id": r.doc_id, "group": r.group}
+        {
+            "id": r.id,
+            "source": r.source,
+            "context": r.context,
+            "output": r.output,
+            "doc_id": r.doc_id,
+            "group": r.group,
+        }
         for r in labels.rows
     ]
-    write_whole(folder / "rows.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_whole(
+        folder / "rows.jsonl",
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows),
+    )
     with Watch(f"annotating {column}", len(labels)) as watch:
-        score_file(Run(judge, folder / "scored.jsonl", watch=watch), folder / "rows.jsonl")
+        score_file(
+            Run(judge, folder / "scored.jsonl", watch=watch), folder / "rows.jsonl"
+        )
     return labels, folder / "scored.jsonl"
 
 
 def joined(
-    name: str, table: PaperTable, columns: Sequence[str], asked: Asked, folder: Path, where: Connection
+    name: str,
+    table: PaperTable,
+    columns: Sequence[str],
+    asked: Asked,
+    folder: Path,
+    where: Connection,
 ) -> Joined:
     """Every column annotated, and what was found beside the published rows."""
     result: dict[str, dict[str, tuple[float, ...]]] = {}
@@ -97,15 +126,25 @@ def joined(
         if table.kind == "subsets":
             numbers = _subsets(labels, scored, table)
         else:
-            spans = evaluate_spans(scored, table.columns[column].labels, rounds=0).agreement
-            shares = (spans.touching, spans.micro.precision, spans.micro.recall, spans.micro.f1)
+            spans = evaluate_spans(
+                scored, table.columns[column].labels, rounds=0
+            ).agreement
+            shares = (
+                spans.touching,
+                spans.micro.precision,
+                spans.micro.recall,
+                spans.micro.f1,
+            )
             numbers = {"ensemble": tuple(share.value for share in shares)}
         for row, values in numbers.items():
             result.setdefault(row, {})[column] = values
             differs.setdefault(row, []).append(f"{column}: {len(labels)} rows")
     empty = (math.nan,) * len(table.coefficients)
     model = asked.model(table)
-    rows = [published_row(one, table, numbers, columns) for one, numbers in table.rows.items()]
+    rows = [
+        published_row(one, table, numbers, columns)
+        for one, numbers in table.rows.items()
+    ]
     rows += [
         PaperRow(
             row,
@@ -116,17 +155,26 @@ def joined(
         )
         for row, values in result.items()
     ]
-    rows += [published_row(other, table, numbers, columns) for other, numbers in table.beside.items()]
+    rows += [
+        published_row(other, table, numbers, columns)
+        for other, numbers in table.beside.items()
+    ]
     return Joined(name, table, tuple(columns), tuple(rows), table.notes)
 
 
-def _subsets(labels: Labels, scored: Path, table: PaperTable) -> dict[str, tuple[float, ...]]:
+def _subsets(
+    labels: Labels, scored: Path, table: PaperTable
+) -> dict[str, tuple[float, ...]]:
     """The mean of every subset of annotators against human ratings, by the annotators' names, and the mean of each
     size."""
-    lines = [json.loads(line) for line in scored.read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.loads(line) for line in scored.read_text(encoding="utf-8").splitlines()
+    ]
     opinions = [line["verdict"].get("opinions") or {} for line in lines]
     names = list(dict.fromkeys(name for one in opinions for name in one))
-    percents = [[(one.get(name) or {}).get("percent") for name in names] for one in opinions]
+    percents = [
+        [(one.get(name) or {}).get("percent") for name in names] for one in opinions
+    ]
     matrix = np.array(percents, dtype=float)  # None becomes NaN
     where = [row.doc_id for row in labels.rows]
     result: dict[str, tuple[float, ...]] = {}
@@ -135,13 +183,23 @@ def _subsets(labels: Labels, scored: Path, table: PaperTable) -> dict[str, tuple
         for chosen in itertools.combinations(range(len(names)), size):
             part = matrix[:, list(chosen)]
             heard = np.isfinite(part).sum(axis=1)
-            mean = np.where(heard > 0, np.nansum(part, axis=1) / np.maximum(heard, 1), np.nan)
+            mean = np.where(
+                heard > 0, np.nansum(part, axis=1) / np.maximum(heard, 1), np.nan
+            )
             values = tuple(
-                correlate(mean, labels.scores, coefficient=c, level=table.level, documents=where).value
+                correlate(
+                    mean,
+                    labels.scores,
+                    coefficient=c,
+                    level=table.level,
+                    documents=where,
+                ).value
                 for c in table.correlations
             )
             result[" + ".join(names[i] for i in chosen)] = values
             of_size.append(values)
         if len(of_size) > 1:
-            result[f"mean of the {len(of_size)} subsets of {size}"] = tuple(np.mean(of_size, axis=0).tolist())
+            result[f"mean of the {len(of_size)} subsets of {size}"] = tuple(
+                np.mean(of_size, axis=0).tolist()
+            )
     return result

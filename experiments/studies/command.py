@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from .config import Given
 
 STUDIES = Group(
-    "Compare optimizers, variants, numbers of labels, models or readings; run a paper's table.", panel="Research"
+    "Compare optimizers, variants, numbers of labels, models or readings; run a paper's table.",
+    panel="Research",
 )
 MORE = """
 
@@ -36,9 +37,19 @@ cells are there; 1: some failed, with their reasons; 2: an error.
 class _Study(Command, Preset, Rows, Json):
     kind: ClassVar[Any]
 
-    labels: Path | None = argument(None, "Rows with human scores: .csv .tsv .json .jsonl .parquet.")
-    output: Path | None = flag(None, "Folder of the results; default study-KIND.", "-o", "--output", metavar="FOLDER")
-    lm: list[str] = flag([], "A model, as in `judgesmith compile`; repeatable. Default: JUDGESMITH_LM.")
+    labels: Path | None = argument(
+        None, "Rows with human scores: .csv .tsv .json .jsonl .parquet."
+    )
+    output: Path | None = flag(
+        None,
+        "Folder of the results; default study-KIND.",
+        "-o",
+        "--output",
+        metavar="FOLDER",
+    )
+    lm: list[str] = flag(
+        [], "A model, as in `judgesmith compile`; repeatable. Default: JUDGESMITH_LM."
+    )
     arms: list[Any] | None = flag(
         None,
         "What is compared, instead of the usual arms; repeatable. Parts: an optimizer, a variant, a method, racing, "
@@ -47,21 +58,35 @@ class _Study(Command, Preset, Rows, Json):
         "--arm",
         metavar="PART+PART…",
     )
-    seeds: str | None = flag(None, "How many seeds, or which. Default 3.", metavar="N|A,B,…")
+    seeds: str | None = flag(
+        None, "How many seeds, or which. Default 3.", metavar="N|A,B,…"
+    )
     train: list[str] | None = flag(
         None,
         "Labels to learn from; several make a curve; repeatable. Default all that are not held out; for `study labels` "
         "10,20,40,…,all.",
         metavar="N,N,…|all",
     )
-    heldout: str | None = flag(None, "Share or number of rows to compare on, or a file. Default 0.5.")
-    max_calls: int | None = flag(None, "Calls at most to fit one cell; held-out rows are not counted.", ge=1)
+    heldout: str | None = flag(
+        None, "Share or number of rows to compare on, or a file. Default 0.5."
+    )
+    max_calls: int | None = flag(
+        None, "Calls at most to fit one cell; held-out rows are not counted.", ge=1
+    )
     dry_run: bool = flag(False, "Show what the run would take, spend nothing.")
     overwrite: bool = flag(False, "Start the folder over.")
-    aspect: str | None = flag(None, "Which score, where rows have several; mean:A,B,… is their mean.")
-    library_aspect: str | None = flag(None, "As in `judgesmith compile`.", "--as", metavar="[TASK/]ASPECT")
-    scale: tuple[float, float] | None = flag(None, "Lowest and highest score; inferred if not given.")
-    api_base: str | None = flag(None, "Address of an OpenAI-style server, or of Ollama.")
+    aspect: str | None = flag(
+        None, "Which score, where rows have several; mean:A,B,… is their mean."
+    )
+    library_aspect: str | None = flag(
+        None, "As in `judgesmith compile`.", "--as", metavar="[TASK/]ASPECT"
+    )
+    scale: tuple[float, float] | None = flag(
+        None, "Lowest and highest score; inferred if not given."
+    )
+    api_base: str | None = flag(
+        None, "Address of an OpenAI-style server, or of Ollama."
+    )
 
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
@@ -78,12 +103,18 @@ class _Study(Command, Preset, Rows, Json):
         flags = {name: value for name, value in given.items() if name not in own}
         if "train" in flags:
             flags["train"] = ",".join(flags["train"])
-        flags = {name: value for name, value in flags.items() if value not in (None, [])}
+        flags = {
+            name: value for name, value in flags.items() if value not in (None, [])
+        }
         if "labels" in flags:
             flags["labels"] = str(flags["labels"])
-        read = Given.read(cls.kind, given.get("config"), flags, given.get("preset") or ())
+        read = Given.read(
+            cls.kind, given.get("config"), flags, given.get("preset") or ()
+        )
         if not read.has("lm") and os.environ.get("JUDGESMITH_LM"):
-            read = replace(read, flags={**read.flags, "lm": os.environ["JUDGESMITH_LM"]})
+            read = replace(
+                read, flags={**read.flags, "lm": os.environ["JUDGESMITH_LM"]}
+            )
         return _run(read, given)
 
 
@@ -122,12 +153,22 @@ def _run(read: Given, given: Mapping[str, Any]) -> int:
     from . import tables
     from .run import Study
 
-    output, where, as_json = given.get("output") or read.folder(), read.connection(), bool(given.get("as_json"))
+    output, where, as_json = (
+        given.get("output") or read.folder(),
+        read.connection(),
+        bool(given.get("as_json")),
+    )
     with quiet(), ExitStack() as lock:
         made = Study.prepare(read)
         if given.get("dry_run"):
             if as_json:
-                print_json({"dry_run": True, "study": made.config.study, **plan_of(made, where)})
+                print_json(
+                    {
+                        "dry_run": True,
+                        "study": made.config.study,
+                        **plan_of(made, where),
+                    }
+                )
             else:
                 show_plan(made, where)
             return 0
@@ -135,7 +176,9 @@ def _run(read: Given, given: Mapping[str, Any]) -> int:
             raise OptionError(NO_MODEL)
         lock.enter_context(alone(output, folder=True))
         overwrite = bool(given.get("overwrite"))
-        analysis, written, counts = run_one(made, output, where, overwrite=overwrite, said=None if as_json else "")
+        analysis, written, counts = run_one(
+            made, output, where, overwrite=overwrite, said=None if as_json else ""
+        )
         if as_json:
             print_json(
                 {
@@ -143,7 +186,10 @@ def _run(read: Given, given: Mapping[str, Any]) -> int:
                     "output": str(output),
                     **counts,
                     "lines": [line.to_dict() for line in analysis.lines],
-                    "failures": [{**cell._asdict(), "reason": reason} for cell, reason in analysis.failures],
+                    "failures": [
+                        {**cell._asdict(), "reason": reason}
+                        for cell, reason in analysis.failures
+                    ],
                     "notes": analysis.notes,
                     "files": [path.name for path in written],
                 }
@@ -151,6 +197,8 @@ def _run(read: Given, given: Mapping[str, Any]) -> int:
         else:
             tables.show(analysis)
             out.print(
-                f"Wrote {clean(str(output))}: {', '.join(path.name for path in written)}", markup=False, soft_wrap=True
+                f"Wrote {clean(str(output))}: {', '.join(path.name for path in written)}",
+                markup=False,
+                soft_wrap=True,
             )
     return 1 if analysis.failures else 0

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+)
 from pydantic.fields import FieldInfo
 
 from ...agreement.correlation import Level
@@ -22,7 +29,14 @@ from ...presets import layered
 from ...programs.models.lm import Connection
 from ...programs.registry import methods
 from ...running.opening import connection_of
-from ...running.settings import Catalogue, ModelOptions, Owner, ReachOptions, choices_of, read_yaml
+from ...running.settings import (
+    Catalogue,
+    ModelOptions,
+    Owner,
+    ReachOptions,
+    choices_of,
+    read_yaml,
+)
 
 Kind = Literal["optimizers", "ablation", "labels", "models"]
 Size = int | Literal["all"]
@@ -90,20 +104,28 @@ class StudyOptions(Options):
     baseline: str = option("", "The arm to compare with; none: the first.")
     method: str = option(METHOD, "Method of the arms that name none.")
     optimizer: str = option(OPTIMIZER, "Optimizer of the arms that name none.")
-    library_aspect: str | None = option(None, "[TASK/]ASPECT: the aspect of the library that the score stands for.")
+    library_aspect: str | None = option(
+        None, "[TASK/]ASPECT: the aspect of the library that the score stands for."
+    )
 
 
 def catalogue() -> Catalogue:
     """What may be set of a study beside its own fields: of the study, and of `judgesmith compile` for any parts."""
     compiling = Setup().catalogue()
     owners = (Owner("study", "the study", StudyOptions), *compiling.owners)
-    return Catalogue(owners, "the study", compiling.others, "; see `judgesmith list options study`")
+    return Catalogue(
+        owners, "the study", compiling.others, "; see `judgesmith list options study`"
+    )
 
 
 @cache
 def declared() -> dict[str, list[FieldInfo]]:
     """What an arm may set, with the declarations of the parts that have it."""
-    return {name: fields for name, fields in catalogue().fields().items() if name not in OF_STUDY}
+    return {
+        name: fields
+        for name, fields in catalogue().fields().items()
+        if name not in OF_STUDY
+    }
 
 
 def default_of(name: str) -> Any:
@@ -112,14 +134,18 @@ def default_of(name: str) -> Any:
     return result[0] if result and all(value == result[0] for value in result) else None
 
 
-def check_settings(given: Mapping[str, Any], where: str, beside: Sequence[str] = ()) -> dict[str, Any]:
+def check_settings(
+    given: Mapping[str, Any], where: str, beside: Sequence[str] = ()
+) -> dict[str, Any]:
     """Settings by the names of options, as JSON values. Raises OptionError for unknown ones and wrong values.
     beside: other names that one may have meant there."""
     result: dict[str, Any] = {}
     for key, value in given.items():
         name = "library_aspect" if key == "as" else key.replace("-", "_")
         if name not in declared():
-            raise OptionError(f"{where}: there is no option {key!r}{nearest(name, [*declared(), *beside])}")
+            raise OptionError(
+                f"{where}: there is no option {key!r}{nearest(name, [*declared(), *beside])}"
+            )
         result[name] = _checked(declared()[name], value, f"{where}, {key}")
         registry = {"method": methods, "optimizer": optimizers}.get(name)
         if registry is not None:
@@ -163,18 +189,29 @@ class Arm(BaseModel):
         if isinstance(given, Mapping):
             settings = {str(k): v for k, v in given.items() if k != "name"}
             if not isinstance(given.get("name"), str) or not given["name"].strip():
-                raise OptionError(f"arms: an arm of several lines needs a name: …; got {dict(given)!r}")
-            return cls(name=_name(given["name"]), settings=check_settings(settings, f"arm {given['name']!r}"))
+                raise OptionError(
+                    f"arms: an arm of several lines needs a name: …; got {dict(given)!r}"
+                )
+            return cls(
+                name=_name(given["name"]),
+                settings=check_settings(settings, f"arm {given['name']!r}"),
+            )
         if not isinstance(given, str) or not given.strip():
-            raise OptionError(f"arms: {given!r} is neither a name such as fine+no-task nor settings with a name")
+            raise OptionError(
+                f"arms: {given!r} is neither a name such as fine+no-task nor settings with a name"
+            )
         settings = {}
         for part in (p.strip() for p in given.split("+")):
             key, equals, value = part.partition("=")
             if equals:
-                settings |= check_settings({key.strip(): value.strip()}, f"arm {given!r}")
+                settings |= check_settings(
+                    {key.strip(): value.strip()}, f"arm {given!r}"
+                )
             elif part == OWN_CRITERIA:
                 if own_criteria is None:
-                    raise OptionError(f"arm {given!r}: which criteria? Give them with --criteria FILE")
+                    raise OptionError(
+                        f"arm {given!r}: which criteria? Give them with --criteria FILE"
+                    )
                 settings["criteria"] = own_criteria
             else:
                 settings |= _meaning(part, given)
@@ -184,7 +221,9 @@ class Arm(BaseModel):
 def _name(text: str) -> str:
     name = " ".join(text.split())
     if len(name) > 80:
-        raise OptionError(f"arms: the name {name[:30]!r}… has more than 80 characters; give a shorter one")
+        raise OptionError(
+            f"arms: the name {name[:30]!r}… has more than 80 characters; give a shorter one"
+        )
     return name
 
 
@@ -194,11 +233,17 @@ def _meaning(part: str, arm: str) -> Mapping[str, Any]:
     variants = choices_of(methods.get(METHOD).Options, "variant")
     aliases = [alias for one in methods.parts().values() for alias in one.aliases]
     named = [*methods.names(), *aliases]
-    for setting, names in (("optimizer", optimizers), ("variant", variants), ("method", named)):
+    for setting, names in (
+        ("optimizer", optimizers),
+        ("variant", variants),
+        ("method", named),
+    ):
         if part in names:  # the registry knows the older name of zero-shot, too
             return {setting: part}
     known = [*optimizers.names(), *variants, *named, *PARTS, OWN_CRITERIA]
-    raise OptionError(f"arm {arm!r}: {part!r} is not one of {', '.join(known)}, nor OPTION=VALUE{nearest(part, known)}")
+    raise OptionError(
+        f"arm {arm!r}: {part!r} is not one of {', '.join(known)}, nor OPTION=VALUE{nearest(part, known)}"
+    )
 
 
 def default_arms(kind: Kind, method: str, own_criteria: bool) -> list[str]:
@@ -206,8 +251,16 @@ def default_arms(kind: Kind, method: str, own_criteria: bool) -> list[str]:
     if kind == "optimizers":
         return [name for name in OPTIMIZERS if name.split("+")[0] in known]
     if kind == "ablation":
-        return [*ABLATION[:4], *(["fine+own-criteria"] if own_criteria else []), *ABLATION[4:]]
-    return ["zero-shot", "random-search"] if kind == "models" else ["zero-shot", "labeled-few-shot", "random-search"]
+        return [
+            *ABLATION[:4],
+            *(["fine+own-criteria"] if own_criteria else []),
+            *ABLATION[4:],
+        ]
+    return (
+        ["zero-shot", "random-search"]
+        if kind == "models"
+        else ["zero-shot", "labeled-few-shot", "random-search"]
+    )
 
 
 class StudyConfig(BaseModel):
@@ -250,9 +303,17 @@ class StudyConfig(BaseModel):
     @field_validator("train", mode="before")
     @classmethod
     def _sizes(cls, value: Any) -> Any:
-        parts = [p.strip() for p in value.split(",") if p.strip()] if isinstance(value, str) else value
+        parts = (
+            [p.strip() for p in value.split(",") if p.strip()]
+            if isinstance(value, str)
+            else value
+        )
         parts = [parts] if isinstance(parts, int) else parts
-        return [p if p == "all" else _whole(p, 4, "train") for p in parts] if isinstance(parts, list | tuple) else parts
+        return (
+            [p if p == "all" else _whole(p, 4, "train") for p in parts]
+            if isinstance(parts, list | tuple)
+            else parts
+        )
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -263,7 +324,11 @@ class StudyConfig(BaseModel):
             value = parts if "," in value else _whole(value, 1, "seeds")
         if isinstance(value, int):
             return list(range(value))
-        return [_whole(p, 0, "seeds") for p in value] if isinstance(value, list | tuple) else value
+        return (
+            [_whole(p, 0, "seeds") for p in value]
+            if isinstance(value, list | tuple)
+            else value
+        )
 
     @field_validator("lm", "train", "seeds")
     @classmethod
@@ -284,7 +349,9 @@ class StudyConfig(BaseModel):
         """The settings of the study that mean something to an arm: the others are for other arms, perhaps of a later
         run of the same folder."""
         setup = self.setup(arm)
-        return {name: value for name, value in self.settings.items() if setup.takes(name)}
+        return {
+            name: value for name, value in self.settings.items() if setup.takes(name)
+        }
 
     def files(self) -> dict[str, str]:
         """The files that settings name, with the beginnings of their hashes."""
@@ -300,7 +367,9 @@ class StudyConfig(BaseModel):
         data["heldout"] = self.heldout
         return str(
             yaml.safe_dump(
-                {**data, **settings, "arms": arms, "resolved": dict(resolved)}, sort_keys=False, allow_unicode=True
+                {**data, **settings, "arms": arms, "resolved": dict(resolved)},
+                sort_keys=False,
+                allow_unicode=True,
             )
         )
 
@@ -335,9 +404,18 @@ class Given:
     origin: str = "flags"
 
     @classmethod
-    def read(cls, kind: Kind, config: Path | None, flags: Mapping[str, Any], presets: Sequence[str] = ()) -> Given:
+    def read(
+        cls,
+        kind: Kind,
+        config: Path | None,
+        flags: Mapping[str, Any],
+        presets: Sequence[str] = (),
+    ) -> Given:
         """flags: by the names of the YAML file, None where not given. presets: by name, below the file."""
-        named = [*(f"--preset {name}" for name in presets), *([str(config)] if config else [])]
+        named = [
+            *(f"--preset {name}" for name in presets),
+            *([str(config)] if config else []),
+        ]
         file = layered(presets, read_yaml(config) if config else {})
         return cls(kind, file, flags, " or ".join(named) or "flags")
 
@@ -347,11 +425,16 @@ class Given:
     def connection(self) -> Connection:
         """How models are reached: by the flags that were given, and else by the file. Raises OptionError."""
         result = {
-            n: v for given in (self.file, self.flags) for n, v in given.items() if n in CONNECTION and v is not None
+            n: v
+            for given in (self.file, self.flags)
+            for n, v in given.items()
+            if n in CONNECTION and v is not None
         }
         base = result.pop("api_base", None)
         if not isinstance(base, str | None):
-            raise OptionError(f"{self.origin}, api_base: an address is a text; got {base!r}")
+            raise OptionError(
+                f"{self.origin}, api_base: an address is a text; got {base!r}"
+            )
         return connection_of(read_options(ReachOptions, result, self.origin), base)
 
     def folder(self) -> Path:
@@ -360,18 +443,36 @@ class Given:
 
     def config(self) -> StudyConfig:
         """Both together; flags win. Raises OptionError."""
-        given = {k: v for k, v in self.file.items() if k not in ("resolved", "output", *CONNECTION)}
-        given |= {k: v for k, v in self.flags.items() if v is not None and k not in CONNECTION}
+        given = {
+            k: v
+            for k, v in self.file.items()
+            if k not in ("resolved", "output", *CONNECTION)
+        }
+        given |= {
+            k: v for k, v in self.flags.items() if v is not None and k not in CONNECTION
+        }
         if given.pop("study", self.kind) != self.kind:
             raise OptionError(
                 f"{self.origin} is of `judgesmith study {self.file['study']}`, not of `study {self.kind}`"
             )
         arms = given.pop("arms", None)
-        own = {name: given.pop(name) for name in list(given) if name in StudyConfig.model_fields and name != "settings"}
-        settings = check_settings(given, self.origin, beside=[*StudyConfig.model_fields, *CONNECTION])
+        own = {
+            name: given.pop(name)
+            for name in list(given)
+            if name in StudyConfig.model_fields and name != "settings"
+        }
+        settings = check_settings(
+            given, self.origin, beside=[*StudyConfig.model_fields, *CONNECTION]
+        )
         # In the ablation, the user's criteria stand for the data set's own and are of that one arm.
-        criteria = settings.pop("criteria", None) if self.kind == "ablation" else settings.get("criteria")
-        given_settings = {name: value for name, value in settings.items() if value not in (None, [])}
+        criteria = (
+            settings.pop("criteria", None)
+            if self.kind == "ablation"
+            else settings.get("criteria")
+        )
+        given_settings = {
+            name: value for name, value in settings.items() if value not in (None, [])
+        }
         settings = {"method": METHOD, "optimizer": OPTIMIZER} | given_settings
         if arms is None:
             arms = default_arms(self.kind, str(settings["method"]), bool(criteria))
@@ -381,19 +482,29 @@ class Given:
         made = [Arm.of(arm, criteria) for arm in arms]
         names = [arm.name for arm in made]
         if len(set(names)) < len(names):
-            raise OptionError(f"arms: {next(n for n in names if names.count(n) > 1)!r} appears twice")
+            raise OptionError(
+                f"arms: {next(n for n in names if names.count(n) > 1)!r} appears twice"
+            )
         baseline = own.setdefault("baseline", "") or names[0]
         if baseline not in names:
-            raise OptionError(f"baseline {baseline!r} is not one of the arms: {', '.join(names)}")
+            raise OptionError(
+                f"baseline {baseline!r} is not one of the arms: {', '.join(names)}"
+            )
         own["baseline"] = baseline
         if "labels" not in own:
-            raise OptionError("which labels? Name a file, or give `labels: FILE` in the --config file")
+            raise OptionError(
+                "which labels? Name a file, or give `labels: FILE` in the --config file"
+            )
         try:
-            return StudyConfig(study=self.kind, **own, settings=settings, arms=tuple(made))
+            return StudyConfig(
+                study=self.kind, **own, settings=settings, arms=tuple(made)
+            )
         except ValidationError as error:
             first = error.errors()[0]
             name = first["loc"][0] if first["loc"] else ""
-            raise OptionError(f"{self.origin}, {name}: {first['msg'].removeprefix('Value error, ')}") from None
+            raise OptionError(
+                f"{self.origin}, {name}: {first['msg'].removeprefix('Value error, ')}"
+            ) from None
 
 
 # Two runs of one folder ----------------------------------------------------------------------------------------------
@@ -406,7 +517,12 @@ def changes(old: StudyConfig, new: StudyConfig) -> list[str]:
     """What makes the results of two studies not comparable, in words; none where `new` is `old` or has more of it."""
     differences = []
     for name in StudyConfig.model_fields:
-        if name in ("labels", "settings", "baseline", *GROWS):  # labels count by their fingerprint
+        if name in (
+            "labels",
+            "settings",
+            "baseline",
+            *GROWS,
+        ):  # labels count by their fingerprint
             continue
         before, now = getattr(old, name), getattr(new, name)
         if before != now:
@@ -414,26 +530,42 @@ def changes(old: StudyConfig, new: StudyConfig) -> list[str]:
     for name in ("lm", "train", "seeds"):
         gone = [v for v in getattr(old, name) if v not in getattr(new, name)]
         if gone:
-            differences.append(f"{name} was {_say(getattr(old, name))}, is {_say(getattr(new, name))}")
+            differences.append(
+                f"{name} was {_say(getattr(old, name))}, is {_say(getattr(new, name))}"
+            )
     differences += _setting_changes(old.settings, new.settings, "")
     present = {arm.name: arm for arm in new.arms}
     for arm in old.arms:
         if arm.name not in present:
             differences.append(f"arm {arm.name!r} is gone")
         else:
-            differences += _setting_changes(arm.settings, present[arm.name].settings, f"arm {arm.name!r}: ", {})
+            differences += _setting_changes(
+                arm.settings, present[arm.name].settings, f"arm {arm.name!r}: ", {}
+            )
     return differences
 
 
 def _setting_changes(
-    old: Mapping[str, Any], new: Mapping[str, Any], where: str, defaults: Mapping[str, Any] | None = None
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    where: str,
+    defaults: Mapping[str, Any] | None = None,
 ) -> list[str]:
     # An option that is not there stands at its default.
     names: Sequence[str] = list(dict.fromkeys((*old, *new)))
     pairs = [
-        (name, *(one.get(name, default_of(name) if defaults is None else None) for one in (old, new))) for name in names
+        (
+            name,
+            *(
+                one.get(name, default_of(name) if defaults is None else None)
+                for one in (old, new)
+            ),
+        )
+        for name in names
     ]
-    return [f"{where}{name} was {_say(a)}, is {_say(b)}" for name, a, b in pairs if a != b]
+    return [
+        f"{where}{name} was {_say(a)}, is {_say(b)}" for name, a, b in pairs if a != b
+    ]
 
 
 def _say(value: Any) -> str:

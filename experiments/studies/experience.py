@@ -90,21 +90,36 @@ def read_specs(path: Path | None) -> Specs:
 def located(labels: str, config: Path | None) -> Path:
     """A file of labels, beside the config or in the folder of benchmark data."""
     beside = config.parent / labels if config is not None else Path(labels)
-    return beside if beside.exists() else Path(os.environ.get("JUDGESMITH_DATA", ".")) / labels
+    return (
+        beside
+        if beside.exists()
+        else Path(os.environ.get("JUDGESMITH_DATA", ".")) / labels
+    )
 
 
-def read_task(spec: TaskSpec, file: Path, reader: str, lm: LanguageModel, progress: Progress, kept: Path) -> Task:
+def read_task(
+    spec: TaskSpec,
+    file: Path,
+    reader: str,
+    lm: LanguageModel,
+    progress: Progress,
+    kept: Path,
+) -> Task:
     """Read a task's rows, or take what stands in the folder `kept` from an earlier run. Raises LabelsError,
     OptionError."""
     labels = read_labels(file, aspect=spec.aspect)
     if spec.by == "document":
-        labels = replace(labels, rows=tuple(replace(row, group=row.doc_id) for row in labels.rows))
+        labels = replace(
+            labels, rows=tuple(replace(row, group=row.doc_id) for row in labels.rows)
+        )
     name = f"{file.stem}.{labels.aspect}"
     path = kept / f"{name}.npz"
     if not path.exists():
         given = {"instruction": spec.instruction, "reader": reader}
         options = {name: value for name, value in given.items() if value}
-        method = ModelReadings.from_options(options, labels_aspect=labels.aspect, library_aspect=None)
+        method = ModelReadings.from_options(
+            options, labels_aspect=labels.aspect, library_aspect=None
+        )
         chosen = labels.subset(sorted(whole_groups(labels.groups, spec.rows, 11)))
         save(path, read_table(method, chosen, lm, progress))
     return Task(name, spec.family, spec.licence, *load(path))
@@ -118,7 +133,9 @@ class Known:
     scores: Vector
 
 
-def read_table(method: ModelReadings, labels: Labels, lm: LanguageModel, progress: Progress) -> Known:
+def read_table(
+    method: ModelReadings, labels: Labels, lm: LanguageModel, progress: Progress
+) -> Known:
     """Read labelled rows, each once. Raises OptionError where none can be read."""
     examples = examples_of(labels)
     method.keeps = True
@@ -128,13 +145,21 @@ def read_table(method: ModelReadings, labels: Labels, lm: LanguageModel, progres
     read = method.read_many([item_of(e) for e in examples], lm, progress.step)
     present = [i for i, row in enumerate(read) if row is not None]
     if not present:
-        raise OptionError(f"no row of {labels.origin} could be read by {method.opened(lm).reader.name}")
+        raise OptionError(
+            f"no row of {labels.origin} could be read by {method.opened(lm).reader.name}"
+        )
     members = groups(examples)
-    table = table_of([row for row in read if row is not None], direct[present].tolist(), [members[i] for i in present])
+    table = table_of(
+        [row for row in read if row is not None],
+        direct[present].tolist(),
+        [members[i] for i in present],
+    )
     return Known(table, humans(examples)[present])
 
 
-def whole_groups(members: Sequence[Any], rows: int, seed: Sequence[int] | int) -> list[int]:
+def whole_groups(
+    members: Sequence[Any], rows: int, seed: Sequence[int] | int
+) -> list[int]:
     """Numbers of the rows of whole groups in a random order, until there are enough."""
     codes = np.unique([str(member) for member in members], return_inverse=True)[1]
     taken: list[int] = []
@@ -145,7 +170,9 @@ def whole_groups(members: Sequence[Any], rows: int, seed: Sequence[int] | int) -
     return taken
 
 
-def draw_labels(members: Sequence[Any], labels: int, draw: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def draw_labels(
+    members: Sequence[Any], labels: int, draw: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Numbers of the rows that are learnt from and of those that are left: whole groups; of the last one only as many
     rows as are missing, its other rows are in neither part."""
     train = np.array(whole_groups(members, labels, [draw, 5])[:labels], dtype=np.intp)
@@ -156,7 +183,9 @@ def draw_labels(members: Sequence[Any], labels: int, draw: int) -> tuple[NDArray
 def save(path: Path, known: Known) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     table = known.table
-    states: dict[str, Any] = {f"states/{block}": v.astype(np.float16) for block, v in table.states.items()}
+    states: dict[str, Any] = {
+        f"states/{block}": v.astype(np.float16) for block, v in table.states.items()
+    }
     np.savez_compressed(
         path,
         names=np.array(table.names),
@@ -169,9 +198,15 @@ def save(path: Path, known: Known) -> None:
 
 def load(path: Path) -> tuple[Readings, Vector]:
     with np.load(path, allow_pickle=False) as file:
-        states = {key[7:]: file[key].astype(np.float32) for key in file.files if key.startswith("states/")}
+        states = {
+            key[7:]: file[key].astype(np.float32)
+            for key in file.files
+            if key.startswith("states/")
+        }
         names = tuple(map(str, file["names"]))
-        return Readings(names, file["values"], tuple(file["groups"].tolist()), states), file["scores"]
+        return Readings(
+            names, file["values"], tuple(file["groups"].tolist()), states
+        ), file["scores"]
 
 
 # Fitting --------------------------------------------------------------------------------------------------------------
@@ -180,21 +215,43 @@ def load(path: Path) -> tuple[Readings, Vector]:
 def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experience:
     """The experience of some tasks, with what all their tables have. Raises OptionError without any."""
     if not tasks:
-        raise OptionError("an experience needs tasks to learn from; name tasks of two families or more")
+        raise OptionError(
+            "an experience needs tasks to learn from; name tasks of two families or more"
+        )
     wanted = np.concatenate([target(task.scores)[0] for task in tasks])
     rows = Counter[str]()
     for task in tasks:
         rows[task.family] += len(task.scores)
     of_family = Counter(task.family for task in tasks)
     one = FAMILY_ROWS / np.mean([np.sqrt(number) for number in of_family.values()])
-    weight = {family: one * np.sqrt(number) / rows[family] for family, number in of_family.items()}
-    weights = np.concatenate([np.full(len(task.scores), weight[task.family]) for task in tasks])
+    weight = {
+        family: one * np.sqrt(number) / rows[family]
+        for family, number in of_family.items()
+    }
+    weights = np.concatenate(
+        [np.full(len(task.scores), weight[task.family]) for task in tasks]
+    )
     shares = np.array([1 / of_family[task.family] for task in tasks]) / len(of_family)
-    names = tuple(n for n in tasks[0].table.names if all(n in task.table.names for task in tasks))
-    parts = _part([t.table.columns(names) for t in tasks], wanted, weights, shares, NUMBERS_CLIP, NUMBERS_PENALTY)
-    blocks = [b for b in tasks[0].table.states if all(b in task.table.states for task in tasks)]
+    names = tuple(
+        n for n in tasks[0].table.names if all(n in task.table.names for task in tasks)
+    )
+    parts = _part(
+        [t.table.columns(names) for t in tasks],
+        wanted,
+        weights,
+        shares,
+        NUMBERS_CLIP,
+        NUMBERS_PENALTY,
+    )
+    blocks = [
+        b
+        for b in tasks[0].table.states
+        if all(b in task.table.states for task in tasks)
+    ]
     share = NUMBERS_SHARE if blocks else 1.0
-    means, spreads, learnt = (np.round(part, 7) for part in (*parts[:2], share * parts[2]))
+    means, spreads, learnt = (
+        np.round(part, 7) for part in (*parts[:2], share * parts[2])
+    )
     columns = zip(names, means, spreads, learnt, strict=True)
     numbers = {name: (float(m), float(s), float(w)) for name, m, s, w in columns}
     states = {}
@@ -205,22 +262,41 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
         scaled = tuple(float(f"{x * (1 - share) / len(blocks):.5g}") for x in w)
         states[block] = StateExperience(means=m, spreads=s, weights=scaled)
     level = float(shares @ [task.scores.mean() for task in tasks])
-    points = float(shares @ [task.scores.std() for task in tasks]) / 2  # what a score is worth at first
+    points = (
+        float(shares @ [task.scores.std() for task in tasks]) / 2
+    )  # what a score is worth at first
     return Experience(
-        model=model, card=card, level=round(level, 3), points=round(points, 3), numbers=numbers, states=states
+        model=model,
+        card=card,
+        level=round(level, 3),
+        points=round(points, 3),
+        numbers=numbers,
+        states=states,
     )
 
 
 def _part(
-    tables: Sequence[Matrix], wanted: Vector, weights: Vector, shares: Vector, clip: float, penalty: float
+    tables: Sequence[Matrix],
+    wanted: Vector,
+    weights: Vector,
+    shares: Vector,
+    clip: float,
+    penalty: float,
 ) -> tuple[Vector, Vector, Vector]:
     """Means and spreads of columns within tasks, and their weights, which give scores of unit spread. A task without a
     column says nothing of it."""
     masked = [np.ma.masked_invalid(values) for values in tables]
-    means, spreads = (np.array([getattr(m, of)(axis=0).filled(0.0) for m in masked]) for of in ("mean", "std"))
+    means, spreads = (
+        np.array([getattr(m, of)(axis=0).filled(0.0) for m in masked])
+        for of in ("mean", "std")
+    )
     z = np.concatenate(
         [
-            np.clip(np.nan_to_num((values - mean) / np.where(spread > 0, spread, np.inf)), -clip, clip)
+            np.clip(
+                np.nan_to_num((values - mean) / np.where(spread > 0, spread, np.inf)),
+                -clip,
+                clip,
+            )
             for values, mean, spread in zip(tables, means, spreads, strict=True)
         ]
     )
@@ -233,7 +309,11 @@ def _part(
     varies = shares @ (spreads > 0)
     counted = np.where(varies > 0, varies, 1.0)
     pooled = np.sqrt(shares @ spreads**2 / counted)
-    return (shares @ np.where(spreads > 0, means, 0.0)) / counted, pooled, fitted / max(float((z @ fitted).std()), 1e-9)
+    return (
+        (shares @ np.where(spreads > 0, means, 0.0)) / counted,
+        pooled,
+        fitted / max(float((z @ fitted).std()), 1e-9),
+    )
 
 
 # Measuring ------------------------------------------------------------------------------------------------------------
@@ -261,23 +341,31 @@ class Worth:
         return values
 
 
-def draw(members: Sequence[Any], labels: int, number: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def draw(
+    members: Sequence[Any], labels: int, number: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows that are learnt from and rows of other groups: few labels are spread, more are of whole groups."""
     return (draw_labels if labels > SPREAD_LABELS else spread)(members, labels, number)
 
 
-def spread(members: Sequence[Any], labels: int, number: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def spread(
+    members: Sequence[Any], labels: int, number: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows of as many groups as there are labels, up to half of all groups, and the rows of all others."""
     rows = defaultdict[str, list[int]](list)
     for row in np.random.default_rng([number, 6]).permutation(len(members)).tolist():
         rows[str(members[row])].append(row)
     groups = list(rows)[: max(2, min(labels, len(rows) // 2))]
-    turns = itertools.chain.from_iterable(itertools.zip_longest(*(rows[group] for group in groups)))
+    turns = itertools.chain.from_iterable(
+        itertools.zip_longest(*(rows[group] for group in groups))
+    )
     train = np.array([row for row in turns if row is not None][:labels], dtype=np.intp)
     return train, np.flatnonzero([str(member) not in groups for member in members])
 
 
-def worth(task: Task, known: Experience, draws: int, sizes: Sequence[int] = SIZES) -> Worth:
+def worth(
+    task: Task, known: Experience, draws: int, sizes: Sequence[int] = SIZES
+) -> Worth:
     """known: of other families."""
     table, scores = task.table, task.scores
     head = known.head(set(table.names) - {DIRECT}, table.states)
@@ -287,26 +375,53 @@ def worth(task: Task, known: Experience, draws: int, sizes: Sequence[int] = SIZE
         results = []
         for number in range(draws):
             train, left = draw(table.groups, size, number)
-            if len(train) < size or len(left) < FEWEST_LEFT or len({table.groups[i] for i in train.tolist()}) < 2:
+            if (
+                len(train) < size
+                or len(left) < FEWEST_LEFT
+                or len({table.groups[i] for i in train.tolist()}) < 2
+            ):
                 continue
             rows, y, rest = table.rows(train), scores[train], table.rows(left)
             started = time.perf_counter()
             weighed = weigh(rows, y, known)
             seconds.append(time.perf_counter() - started)
             plain = weigh(rows, y, Experience())
-            given, own = weighed.head(rest), np.nan_to_num(table.columns([DIRECT])[:, 0])
+            given, own = (
+                weighed.head(rest),
+                np.nan_to_num(table.columns([DIRECT])[:, 0]),
+            )
             members = [str(group) for group in rows.groups]
-            if not ahead(weighed.left_out, own[train], Rows(y, members, members), Q(), strong=False):
+            if not ahead(
+                weighed.left_out,
+                own[train],
+                Rows(y, members, members),
+                Q(),
+                strong=False,
+            ):
                 given = own[left]
             inside = np.abs(scores[left] - given) <= 1.645 * _deviation(weighed)
-            results.append((agreement(given, scores[left]), agreement(plain.head(rest), scores[left]), inside.mean()))
+            results.append(
+                (
+                    agreement(given, scores[left]),
+                    agreement(plain.head(rest), scores[left]),
+                    inside.mean(),
+                )
+            )
             if size == 40:
                 noise = np.random.default_rng([number, 8]).permutation(y)
                 mixed = weigh(rows, noise, known)
-                permuted.append((agreement(mixed.left_out, noise), agreement(mixed.head(rest), scores[left])))
+                permuted.append(
+                    (
+                        agreement(mixed.left_out, noise),
+                        agreement(mixed.head(rest), scores[left]),
+                    )
+                )
         if results:
             by_labels[size] = tuple(np.mean(results, axis=0).tolist())
-    of = {name: np.nan_to_num(table.columns([name])[:, 0]) for name in (DIRECT, "assistant.mean")}
+    of = {
+        name: np.nan_to_num(table.columns([name])[:, 0])
+        for name in (DIRECT, "assistant.mean")
+    }
     mean = tuple(np.mean(permuted, axis=0).tolist()) if permuted else (np.nan, np.nan)
     return Worth(
         task.name,
@@ -326,7 +441,10 @@ def _deviation(fit: Fitted) -> float:
 
 
 def leave_family_out(
-    tasks: Sequence[Task], learnt_from: Sequence[Task], draws: int, step: Callable[[], None] = lambda: None
+    tasks: Sequence[Task],
+    learnt_from: Sequence[Task],
+    draws: int,
+    step: Callable[[], None] = lambda: None,
 ) -> list[Worth]:
     """What the experience of all other families is worth for each task. learnt_from: the tasks that may teach."""
     result, known = [], dict[str, Experience]()

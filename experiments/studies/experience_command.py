@@ -20,10 +20,18 @@ class Experience(Command, Model, Json):
     folder -o, and the same command resumes there.
     """
 
-    tasks: Path | None = argument(None, "Tasks to learn from; default: what judgesmith's own experience is from.")
+    tasks: Path | None = argument(
+        None, "Tasks to learn from; default: what judgesmith's own experience is from."
+    )
     reader: str = flag("", "A local model that reads instead of --lm.")
-    draws: int = flag(0, "Also measure it: each family left out, this number of draws for each size.", ge=0)
-    output: Path = flag(Path("experience"), "Folder of the results.", "-o", "--output", metavar="FOLDER")
+    draws: int = flag(
+        0,
+        "Also measure it: each family left out, this number of draws for each size.",
+        ge=0,
+    )
+    output: Path = flag(
+        Path("experience"), "Folder of the results.", "-o", "--output", metavar="FOLDER"
+    )
 
     def run(self) -> None:
         from datetime import date
@@ -33,7 +41,14 @@ class Experience(Command, Model, Json):
         from ...running.console import Watch, out, print_json
         from ...running.opening import connection_of, open_model, quiet
         from ...running.settings import ReachOptions
-        from .experience import fit_experience, leave_family_out, located, read_specs, read_task, write_experience
+        from .experience import (
+            fit_experience,
+            leave_family_out,
+            located,
+            read_specs,
+            read_task,
+            write_experience,
+        )
 
         specs = read_specs(self.tasks)
         with quiet():
@@ -43,10 +58,18 @@ class Experience(Command, Model, Json):
             with Watch("reading", len(every)) as watch:
                 kept = self.output / "tables"
                 files = [located(spec.labels, self.tasks) for spec in every]
-                tasks = [read_task(*pair, self.reader, lm, watch, kept) for pair in zip(every, files, strict=True)]
+                tasks = [
+                    read_task(*pair, self.reader, lm, watch, kept)
+                    for pair in zip(every, files, strict=True)
+                ]
             taught = tasks[: len(specs.tasks)]
-            sets = {f"{task.name} ({len(task.scores)} rows)": task.licence for task in taught}
-            card = Card(reader=opened.reader.name, date=date.today().isoformat(), sets=sets)
+            sets = {
+                f"{task.name} ({len(task.scores)} rows)": task.licence
+                for task in taught
+            }
+            card = Card(
+                reader=opened.reader.name, date=date.today().isoformat(), sets=sets
+            )
             path = self.output / "experience.json"
             write_experience(fit_experience(taught, card, opened.model), path)
             found: list[Worth] = []
@@ -54,11 +77,16 @@ class Experience(Command, Model, Json):
                 with Watch("measuring", len(tasks)) as watch:
                     found = leave_family_out(tasks, taught, self.draws, watch.step)
         if self.as_json:
-            print_json({"experience": str(path), "tasks": [one.to_dict() for one in found]})
+            print_json(
+                {"experience": str(path), "tasks": [one.to_dict() for one in found]}
+            )
             return
         if found:
             _show(found)
-        out.print(f"Wrote {path}; use it with `judgesmith compile --method readings --experience {path}`", markup=False)
+        out.print(
+            f"Wrote {path}; use it with `judgesmith compile --method readings --experience {path}`",
+            markup=False,
+        )
 
 
 def _show(found: list[Worth]) -> None:
@@ -68,10 +96,19 @@ def _show(found: list[Worth]) -> None:
 
     numbers = [Column(f"{size}", ".2f") for size in SIZES]
     table = Table(
-        ["task, its family left out", Column("own score", ".2f"), Column("log p", ".2f"), Column("0", ".2f"), *numbers],
+        [
+            "task, its family left out",
+            Column("own score", ".2f"),
+            Column("log p", ".2f"),
+            Column("0", ".2f"),
+            *numbers,
+        ],
         "Q by the number of labels, on documents without one",
     )
     for one in found:
-        of = [one.by_labels[size][0] if size in one.by_labels else float("nan") for size in SIZES]
+        of = [
+            one.by_labels[size][0] if size in one.by_labels else float("nan")
+            for size in SIZES
+        ]
         table.add(one.task, one.zero_shot, one.likelihood, one.unlabelled, *of)
     table.show(wide())

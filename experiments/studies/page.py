@@ -26,7 +26,9 @@ def render(analysis: Analysis) -> str:
     sections = [
         Section("Results", [results(analysis)] if done else []),
         Section("Figures", [Figures([*figures(analysis)])]),
-        Section("Failed", [[f"{cell}: {reason}" for cell, reason in analysis.failures]]),
+        Section(
+            "Failed", [[f"{cell}: {reason}" for cell, reason in analysis.failures]]
+        ),
         Section("Notes", [analysis.notes]),
     ]
     return render_page(heading(analysis), sections, lead=lead(analysis))
@@ -37,21 +39,33 @@ def write(analysis: Analysis, folder: Path) -> list[Path]:
     figure.svg and figure.pdf. Raises OptionError where they cannot be written."""
     made = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
     try:
-        for path, text in zip(made, (render(analysis), markdown(analysis), latex(analysis)), strict=True):
+        for path, text in zip(
+            made, (render(analysis), markdown(analysis), latex(analysis)), strict=True
+        ):
             write_whole(path, text)
-        drawn = [one for about, one in figures(analysis) if about.startswith(("Q of every line", "Q against labels"))]
+        drawn = [
+            one
+            for about, one in figures(analysis)
+            if about.startswith(("Q of every line", "Q against labels"))
+        ]
         for path in (folder / "figure.svg", folder / "figure.pdf") if drawn else ():
             drawn[-1].write(path)
             made.append(path)
     except OSError as error:
-        raise OptionError(f"{folder} cannot be written: {error.strerror or error}") from None
+        raise OptionError(
+            f"{folder} cannot be written: {error.strerror or error}"
+        ) from None
     return made
 
 
 def latex(analysis: Analysis) -> str:
     """The results as a booktabs table."""
-    signs = str.maketrans({"ρ": r"$\rho$", "τ": r"$\tau$", "−": "$-$", "–": "--", "<": "$<$"})
-    return str(results(analysis).frame().to_latex(index=False, escape=True)).translate(signs)
+    signs = str.maketrans(
+        {"ρ": r"$\rho$", "τ": r"$\tau$", "−": "$-$", "–": "--", "<": "$<$"}
+    )
+    return str(results(analysis).frame().to_latex(index=False, escape=True)).translate(
+        signs
+    )
 
 
 def lead(analysis: Analysis) -> str:
@@ -60,7 +74,8 @@ def lead(analysis: Analysis) -> str:
     if not done:
         return "No cell is done yet."
     best = max(
-        [line for line in done if line.whole] or done, key=lambda line: -math.inf if math.isnan(line.q) else line.q
+        [line for line in done if line.whole] or done,
+        key=lambda line: -math.inf if math.isnan(line.q) else line.q,
     )
     seeds = f"{len(best.records)} seed{'s'[: len(best.records) != 1]}"
     text = f"{best.name} agrees best with people: Q {number(best.q, 2)} {interval(best.low, best.high)}".rstrip()
@@ -68,7 +83,9 @@ def lead(analysis: Analysis) -> str:
     gap = best.baseline
     if gap is None:
         return text + (
-            f" No line is better than {best.arm}, the baseline." if best.arm == analysis.config.baseline else ""
+            f" No line is better than {best.arm}, the baseline."
+            if best.arm == analysis.config.baseline
+            else ""
         )
     d = gap.difference
     sure = "beyond chance" if gap.p_holm < ALPHA else "which may be chance"
@@ -82,8 +99,14 @@ def figures(analysis: Analysis) -> Iterator[tuple[str, Drawing]]:
     """What each figure shows, and the figure; none before a cell is done."""
     keys, known = colours(analysis), [line for line in analysis.lines if line.records]
     if known:
-        estimates = [Estimate(line.name, line.q, line.low, line.high, colour=keys[line.name]) for line in known]
-        yield "Q of every line with its 95 % interval; the thin line is 0", forest([("", estimates)])
+        estimates = [
+            Estimate(line.name, line.q, line.low, line.high, colour=keys[line.name])
+            for line in known
+        ]
+        yield (
+            "Q of every line with its 95 % interval; the thin line is 0",
+            forest([("", estimates)]),
+        )
     done = [line for line in analysis.lines if line.records and not math.isnan(line.q)]
     names = list(dict.fromkeys(line.name for line in done))
     for title, x, words in (
@@ -94,7 +117,10 @@ def figures(analysis: Analysis) -> Iterator[tuple[str, Drawing]]:
             continue
         series = []
         for name in names:
-            own = sorted((line for line in done if line.name == name), key=lambda line: line.mean(x))
+            own = sorted(
+                (line for line in done if line.name == name),
+                key=lambda line: line.mean(x),
+            )
             dots = [
                 Dot(
                     max(1.0, line.mean(x)),
@@ -110,19 +136,34 @@ def figures(analysis: Analysis) -> Iterator[tuple[str, Drawing]]:
         about = f"{title}: means over the seeds with 95 % intervals; the lower axis is logarithmic"
         yield (
             about,
-            plot(series, words, "Q on held-out rows", line="zero", logarithmic=True, salt=title, width=460),
+            plot(
+                series,
+                words,
+                "Q on held-out rows",
+                line="zero",
+                logarithmic=True,
+                salt=title,
+                width=460,
+            ),
         )
     candidates = list(itertools.islice(_candidates(done), CANDIDATES))
     if candidates:
         series = [
-            Dots([dot for name, dot in candidates if name == line], OF_JUDGES[keys[line] - 1], faint=True)
+            Dots(
+                [dot for name, dot in candidates if name == line],
+                OF_JUDGES[keys[line] - 1],
+                faint=True,
+            )
             for line in names
         ]
         about = (
             "Candidates: a dot is a candidate of a search, at the height of the one that was chosen. Right of the "
             "dotted line, training rows promised more than held-out rows kept"
         )
-        axes = ("Q on training rows, of every candidate", "Q on held-out rows, of the chosen one")
+        axes = (
+            "Q on training rows, of every candidate",
+            "Q on held-out rows, of the chosen one",
+        )
         yield about, plot(series, *axes, line="diagonal", salt="candidates", width=460)
 
 

@@ -30,7 +30,12 @@ from ...tables import Cell, Table, md, number
 from .analysis import Analysis
 from .config import Given
 
-_SHELF = Shelf(Path(__file__).parent / "published", "study paper", "table", "`judgesmith study paper`")
+_SHELF = Shelf(
+    Path(__file__).parent / "published",
+    "study paper",
+    "table",
+    "`judgesmith study paper`",
+)
 names, about = _SHELF.names, _SHELF.about
 SIGNS = {
     "pearson": "r",
@@ -42,7 +47,9 @@ SIGNS = {
     "f1": "F1",
 }
 MEAN = "mean"  # the column with the mean of the others
-Measured = Literal["pearson", "spearman", "kendall", "touching", "precision", "recall", "f1"]
+Measured = Literal[
+    "pearson", "spearman", "kendall", "touching", "precision", "recall", "f1"
+]
 Numbers = Mapping[str, list[float | None]]
 
 
@@ -85,16 +92,24 @@ class PaperTable(BaseModel):
     @property
     def correlations(self) -> tuple[Coefficient, ...]:
         """Its coefficients, without those of spans."""
-        return tuple(c for c in self.coefficients if c in ("pearson", "spearman", "kendall"))
+        return tuple(
+            c for c in self.coefficients if c in ("pearson", "spearman", "kendall")
+        )
 
     @model_validator(mode="after")
     def _fits(self) -> PaperTable:
         known = {*self.columns, MEAN, *self.aspects}
         for name, numbers in [*self.rows.items(), *self.beside.items()]:
             if unknown := set(numbers) - known:
-                raise ValueError(f"row {name!r} has columns that are not there: {', '.join(sorted(unknown))}")
-            if any(len(values) != len(self.coefficients) for values in numbers.values()):
-                raise ValueError(f"row {name!r} needs {len(self.coefficients)} numbers a column")
+                raise ValueError(
+                    f"row {name!r} has columns that are not there: {', '.join(sorted(unknown))}"
+                )
+            if any(
+                len(values) != len(self.coefficients) for values in numbers.values()
+            ):
+                raise ValueError(
+                    f"row {name!r} needs {len(self.coefficients)} numbers a column"
+                )
         return self
 
 
@@ -111,7 +126,10 @@ class PaperRow:
     spread: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
-        values = {column: [json_number(v) for v in found] for column, found in self.values.items()}
+        values = {
+            column: [json_number(v) for v in found]
+            for column, found in self.values.items()
+        }
         return {
             "row": self.name,
             "ours": self.ours,
@@ -146,24 +164,32 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
-def given_for(table: PaperTable, column: str, flags: Mapping[str, Any], folder: Path) -> Given:
+def given_for(
+    table: PaperTable, column: str, flags: Mapping[str, Any], folder: Path
+) -> Given:
     """The study of one column. flags: as `Given.read` takes them, which win over what the table says. folder: where a
     file of criteria is written, if the column has some."""
     chosen = table.columns[column]
     data: dict[str, Any] = {"labels": str(rows_file(chosen.labels)), **chosen.settings}
     if chosen.criteria:
         library = aspects()
-        lines = [f"{a.name}: {a.definition}" for a in map(library.find, chosen.criteria)]
+        lines = [
+            f"{a.name}: {a.definition}" for a in map(library.find, chosen.criteria)
+        ]
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "criteria.txt"
         write_whole(path, "\n".join(lines) + "\n")
         data["criteria"] = str(path)
     data |= {name: value for name, value in flags.items() if value is not None}
-    given = Given.read("ablation", None, data, [name for name in (chosen.preset, table.preset) if name])
+    given = Given.read(
+        "ablation", None, data, [name for name in (chosen.preset, table.preset) if name]
+    )
     if not given.has("scale"):
         aspect = given.flags.get("aspect") or given.file.get("aspect")
         scale = benchmark_scale(chosen.labels, aspect)
-        given = Given(given.kind, given.file, {**given.flags, "scale": scale}, given.origin)
+        given = Given(
+            given.kind, given.file, {**given.flags, "scale": scale}, given.origin
+        )
     return given
 
 
@@ -174,50 +200,99 @@ def table_of(name: str, table: PaperTable, analyses: Mapping[str, Analysis]) -> 
     """The published table joined with ours. found: by column; columns that were not run are left out."""
     columns = [column for column in table.columns if column in analyses]
     whole = len(columns) == len(table.columns)
-    places = [*columns, *([MEAN] if whole and any(MEAN in row for row in table.rows.values()) else [])]
-    arms = list(dict.fromkeys(line.arm for column in columns for line in analyses[column].lines))
+    places = [
+        *columns,
+        *([MEAN] if whole and any(MEAN in row for row in table.rows.values()) else []),
+    ]
+    arms = list(
+        dict.fromkeys(line.arm for column in columns for line in analyses[column].lines)
+    )
     rows: list[PaperRow] = []
     for arm in [*table.rows, *(arm for arm in arms if arm not in table.rows)]:
         if arm in table.rows:
             rows.append(published_row(arm, table, table.rows[arm], places))
         rows += _ours(arm, table, {c: analyses[c] for c in columns}, places)
-    rows += [published_row(other, table, numbers, places) for other, numbers in table.beside.items()]
-    notes = [*table.notes, *(f"{c}: {table.columns[c].differs}" for c in columns if table.columns[c].differs)]
+    rows += [
+        published_row(other, table, numbers, places)
+        for other, numbers in table.beside.items()
+    ]
+    notes = [
+        *table.notes,
+        *(
+            f"{c}: {table.columns[c].differs}"
+            for c in columns
+            if table.columns[c].differs
+        ),
+    ]
     if not whole:
         left = ", ".join(c for c in table.columns if c not in analyses)
         notes.append(f"columns not run: {left}")
-    notes.append("95 % intervals and every seed are in the tables of the columns' own folders.")
+    notes.append(
+        "95 % intervals and every seed are in the tables of the columns' own folders."
+    )
     return Joined(name, table, tuple(places), tuple(rows), tuple(notes))
 
 
-def published_row(name: str, table: PaperTable, numbers: Numbers, columns: Sequence[str]) -> PaperRow:
+def published_row(
+    name: str, table: PaperTable, numbers: Numbers, columns: Sequence[str]
+) -> PaperRow:
     """A published row of these columns."""
     empty = (math.nan,) * len(table.coefficients)
-    values = {c: tuple(np.array(numbers[c], dtype=float).tolist()) if c in numbers else empty for c in columns}
-    return PaperRow(name, False, table.model, values, spread=table.spread.get(name, math.nan))
+    values = {
+        c: tuple(np.array(numbers[c], dtype=float).tolist()) if c in numbers else empty
+        for c in columns
+    }
+    return PaperRow(
+        name, False, table.model, values, spread=table.spread.get(name, math.nan)
+    )
 
 
-def _ours(arm: str, table: PaperTable, analyses: Mapping[str, Analysis], columns: Sequence[str]) -> Iterator[PaperRow]:
+def _ours(
+    arm: str,
+    table: PaperTable,
+    analyses: Mapping[str, Analysis],
+    columns: Sequence[str],
+) -> Iterator[PaperRow]:
     """Our rows of an arm, one for each model."""
-    lines = {(c, line.model): line for c, one in analyses.items() for line in one.lines if line.arm == arm}
+    lines = {
+        (c, line.model): line
+        for c, one in analyses.items()
+        for line in one.lines
+        if line.arm == arm
+    }
     for model in dict.fromkeys(model for _, model in lines):
         own = {c: lines[c, model] for c in analyses if (c, model) in lines}
-        values = {c: tuple(line.mean(name) for name in table.coefficients) for c, line in own.items()}
-        values |= {c: (math.nan,) * len(table.coefficients) for c in columns if c not in values}
+        values = {
+            c: tuple(line.mean(name) for name in table.coefficients)
+            for c, line in own.items()
+        }
+        values |= {
+            c: (math.nan,) * len(table.coefficients) for c in columns if c not in values
+        }
         if MEAN in columns:
             values[MEAN] = tuple(
-                sum(values[c][i] for c in analyses) / len(analyses) for i in range(len(table.coefficients))
+                sum(values[c][i] for c in analyses) / len(analyses)
+                for i in range(len(table.coefficients))
             )
         measured = [line for line in own.values() if line.records]
         rows = sorted({round(line.mean("heldout")) for line in measured})
         seeds = sorted({len(line.records) for line in measured})
-        parts = [f"{model} instead of {table.model}" if table.model and model != table.model else ""]
+        parts = [
+            f"{model} instead of {table.model}"
+            if table.model and model != table.model
+            else ""
+        ]
         if measured:
-            parts.append(f"{_range(rows)} held-out rows, {_range(seeds)} seed{'s' * (seeds != [1])}")
+            parts.append(
+                f"{_range(rows)} held-out rows, {_range(seeds)} seed{'s' * (seeds != [1])}"
+            )
         else:
             parts.append("not run, or failed")
         failed = sum(line.failed for line in measured)
-        parts += [f"{failed} rows without a score" if failed else "", table.differs.get(arm, "")]
+        parts += [
+            f"{failed} rows without a score" if failed else "",
+            table.differs.get(arm, ""),
+        ]
         yield PaperRow(arm, True, model, values, "; ".join(filter(None, parts)))
 
 
@@ -232,7 +307,9 @@ def rows_of(name: str, table: PaperTable, columns: Sequence[str] = ()) -> Joined
     if column is None:
         raise OptionError(f"{name} has several sets; name one")
     file = rows_file(table.columns[column].labels)
-    rows = [row for row, _ in iter_rows(file) if all(a in row.scores for a in table.aspects)]
+    rows = [
+        row for row, _ in iter_rows(file) if all(a in row.scores for a in table.aspects)
+    ]
     if len(rows) < 2:
         raise LabelsError(f"{file}: no rows with ratings of {', '.join(table.aspects)}")
     where = [row.doc_id for row in rows]
@@ -244,10 +321,18 @@ def rows_of(name: str, table: PaperTable, columns: Sequence[str] = ()) -> Joined
         values: dict[str, tuple[float, ...]] = {}
         for other in table.aspects:
             values[other] = tuple(
-                correlate(ratings[one], ratings[other], coefficient=c, level=table.level, documents=where).value
+                correlate(
+                    ratings[one],
+                    ratings[other],
+                    coefficient=c,
+                    level=table.level,
+                    documents=where,
+                ).value
                 for c in table.correlations
             )
-        text = "; ".join(filter(None, (f"{len(rows)} rows", table.columns[column].differs)))
+        text = "; ".join(
+            filter(None, (f"{len(rows)} rows", table.columns[column].differs))
+        )
         made.append(PaperRow(one, True, "", values, text))
     return Joined(name, table, table.aspects, tuple(made), table.notes)
 
@@ -258,11 +343,22 @@ def rows_of(name: str, table: PaperTable, columns: Sequence[str] = ()) -> Joined
 def shown(joined: Joined) -> Table:
     """The joined table."""
     table = joined.table
-    values = (tables.Column(f"{column} {SIGNS[c]}", ".3f") for column in joined.columns for c in table.coefficients)
-    made = Table(["row", "whose", *values, "what differs from the paper"], f"{table.paper}, {table.table}")
+    values = (
+        tables.Column(f"{column} {SIGNS[c]}", ".3f")
+        for column in joined.columns
+        for c in table.coefficients
+    )
+    made = Table(
+        ["row", "whose", *values, "what differs from the paper"],
+        f"{table.paper}, {table.table}",
+    )
     for row in joined.rows:
-        whose = f"{'ours' if row.ours else 'paper'}{f', {row.model}' if row.model else ''}"
-        cells = [Cell(value) for column in joined.columns for value in row.values[column]]
+        whose = (
+            f"{'ours' if row.ours else 'paper'}{f', {row.model}' if row.model else ''}"
+        )
+        cells = [
+            Cell(value) for column in joined.columns for value in row.values[column]
+        ]
         if not math.isnan(row.spread):
             cells[-1] = replace(cells[-1], mark=f" ± {number(row.spread)}")
         made.add(row.name, whose, *cells, row.differs)
@@ -290,7 +386,12 @@ def write(joined: Joined, folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "table.md", markdown(joined))
-        write_whole(folder / "table.json", json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        write_whole(
+            folder / "table.json",
+            json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+        )
     except OSError as error:
-        raise OptionError(f"-o {folder} cannot be written: {error.strerror or error}") from None
+        raise OptionError(
+            f"-o {folder} cannot be written: {error.strerror or error}"
+        ) from None
     return [folder / "table.md", folder / "table.json"]

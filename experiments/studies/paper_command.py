@@ -27,16 +27,32 @@ class Paper(Command, Model, Json):
     are those of `judgesmith compile`. Exit code 0: all cells are there; 1: some failed; 2: an error.
     """
 
-    table: str | None = argument(None, "A table, such as active-critic/table-1; none lists them.", "NAME")
-    annotator: list[str] = flag([], "A model of OpeNLGauge's ensemble; repeatable. None: --lm annotates alone.")
-    column: list[str] = flag([], "Run only this column (a set or an aspect); repeatable.")
+    table: str | None = argument(
+        None, "A table, such as active-critic/table-1; none lists them.", "NAME"
+    )
+    annotator: list[str] = flag(
+        [], "A model of OpeNLGauge's ensemble; repeatable. None: --lm annotates alone."
+    )
+    column: list[str] = flag(
+        [], "Run only this column (a set or an aspect); repeatable."
+    )
     arm: list[str] = flag([], "Run only this row; repeatable.")
-    output: Path | None = flag(None, "Default: paper-NAME.", "-o", "--output", metavar="FOLDER")
+    output: Path | None = flag(
+        None, "Default: paper-NAME.", "-o", "--output", metavar="FOLDER"
+    )
     seeds: str | None = flag(None, "As in `study ablation`.", metavar="N|A,B,…")
     train: str | None = flag(None, "Labels to learn from.", metavar="N|all")
     heldout: str | None = flag(None, "Share or number of rows to compare on.")
-    rows: int | None = flag(None, "Judge the first rows only, where nothing is learnt (subsets, spans).", ge=2)
-    max_calls: int | None = flag(None, "Calls at most to fit one cell; to judge a column of subsets or spans.", ge=1)
+    rows: int | None = flag(
+        None,
+        "Judge the first rows only, where nothing is learnt (subsets, spans).",
+        ge=2,
+    )
+    max_calls: int | None = flag(
+        None,
+        "Calls at most to fit one cell; to judge a column of subsets or spans.",
+        ge=1,
+    )
     dry_run: bool = flag(False, "Show what the run would take, spend nothing.")
     overwrite: bool = flag(False, "Start the folders over.")
 
@@ -50,8 +66,12 @@ class Paper(Command, Model, Json):
     def start(cls, given: Mapping[str, Any]) -> int:
         """Settings mean something to some of the arms only, which the studies look up."""
         own = {name: value for name, value in given.items() if name in cls.model_fields}
-        made = read_options(cls, {"lm": os.environ.get("JUDGESMITH_LM")} | own, "judgesmith study paper")
-        return made.work({name: value for name, value in given.items() if name not in own})
+        made = read_options(
+            cls, {"lm": os.environ.get("JUDGESMITH_LM")} | own, "judgesmith study paper"
+        )
+        return made.work(
+            {name: value for name, value in given.items() if name not in own}
+        )
 
     @property
     def folder(self) -> Path:
@@ -68,7 +88,9 @@ class Paper(Command, Model, Json):
             return self._list()
         table = papers.read(self.table)
         if unknown := [name for name in self.column if name not in table.columns]:
-            raise OptionError(f"--column {unknown[0]!r}: {self.table} has {', '.join(table.columns)}")
+            raise OptionError(
+                f"--column {unknown[0]!r}: {self.table} has {', '.join(table.columns)}"
+            )
         columns = self.column or list(table.columns)
         with quiet():
             if table.kind == "aspects":
@@ -82,39 +104,64 @@ class Paper(Command, Model, Json):
         from ...running.console import out, print_json
         from . import paper as papers
 
-        listed = [{"name": name, "about": papers.about(name)} for name in papers.names()]
+        listed = [
+            {"name": name, "about": papers.about(name)} for name in papers.names()
+        ]
         if self.as_json:
             print_json({"tables": listed})
         for one in [] if self.as_json else listed:
-            out.print(f"{one['name']:28} {one['about']}", markup=False, highlight=False, soft_wrap=True)
+            out.print(
+                f"{one['name']:28} {one['about']}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
         return 0
 
-    def _annotations(self, table: PaperTable, columns: list[str], settings: dict[str, Any]) -> int:
+    def _annotations(
+        self, table: PaperTable, columns: list[str], settings: dict[str, Any]
+    ) -> int:
         """Columns whose rows an ensemble annotates once."""
         from ...programs.models.lm import Connection
         from ...running.console import out
         from ...running.journal import alone
         from . import annotating
 
-        asked = annotating.Asked(self.lm or "", tuple(self.annotator), self.rows, self.max_calls, settings)
+        asked = annotating.Asked(
+            self.lm or "", tuple(self.annotator), self.rows, self.max_calls, settings
+        )
         if not self.dry_run:
             where = Connection(api_base=self.api_base)
             with alone(self.folder, folder=True):
-                return self._finish(annotating.joined(self.table or "", table, columns, asked, self.folder, where), [])
+                return self._finish(
+                    annotating.joined(
+                        self.table or "", table, columns, asked, self.folder, where
+                    ),
+                    [],
+                )
         plans = []
         for column in columns:
             labels = asked.labels(table, column)
             plans.append(
                 {
                     "column": column,
-                    "calls": len(labels) * asked.judge(table, column, labels.scale).method.cost().calls_per_row,
+                    "calls": len(labels)
+                    * asked.judge(table, column, labels.scale)
+                    .method.cost()
+                    .calls_per_row,
                 }
             )
         for plan in [] if self.as_json else plans:
-            out.print(f"{plan['column']}: at most {plan['calls']:,} calls", markup=False, highlight=False)
+            out.print(
+                f"{plan['column']}: at most {plan['calls']:,} calls",
+                markup=False,
+                highlight=False,
+            )
         return self._planned(plans)
 
-    def _studies(self, table: PaperTable, columns: list[str], settings: dict[str, Any]) -> int:
+    def _studies(
+        self, table: PaperTable, columns: list[str], settings: dict[str, Any]
+    ) -> int:
         """Every column's study, then the joined table."""
         from ...running.journal import alone
         from . import paper as papers
@@ -122,7 +169,9 @@ class Paper(Command, Model, Json):
         from .run import Study
 
         if self.rows:
-            raise OptionError(f"--rows: {self.table} learns from rows; give --train and --heldout")
+            raise OptionError(
+                f"--rows: {self.table} learns from rows; give --train and --heldout"
+            )
         flags = {
             "lm": self.lm,
             "arms": self._arms(table),
@@ -138,9 +187,16 @@ class Paper(Command, Model, Json):
         result: dict[str, Analysis] = {}
         failures: list[str] = []
         with ExitStack() as stack:
-            place = Path(stack.enter_context(tempfile.TemporaryDirectory())) if self.dry_run else self.folder
+            place = (
+                Path(stack.enter_context(tempfile.TemporaryDirectory()))
+                if self.dry_run
+                else self.folder
+            )
             prepared = {
-                column: papers.given_for(table, column, flags, place / papers.slug(column)) for column in columns
+                column: papers.given_for(
+                    table, column, flags, place / papers.slug(column)
+                )
+                for column in columns
             }
             where = prepared[columns[0]].connection()
             made = {column: Study.prepare(given) for column, given in prepared.items()}
@@ -159,7 +215,10 @@ class Paper(Command, Model, Json):
                     overwrite=self.overwrite,
                     said=None if self.as_json else column,
                 )
-                failures += [f"{column}: {cell}: {reason}" for cell, reason in result[column].failures]
+                failures += [
+                    f"{column}: {cell}: {reason}"
+                    for cell, reason in result[column].failures
+                ]
         if self.dry_run:
             return self._planned(plans)
         return self._finish(papers.table_of(self.table or "", table, result), failures)
@@ -170,7 +229,10 @@ class Paper(Command, Model, Json):
 
         if not self.arm:
             return None
-        arms = {arm["name"] if isinstance(arm, dict) else arm: arm for arm in read(table.preset)["arms"]}
+        arms = {
+            arm["name"] if isinstance(arm, dict) else arm: arm
+            for arm in read(table.preset)["arms"]
+        }
         if unknown := [name for name in self.arm if name not in arms]:
             raise OptionError(f"--arm {unknown[0]!r}: the rows are {', '.join(arms)}")
         return [arms[name] for name in self.arm]
@@ -188,7 +250,9 @@ class Paper(Command, Model, Json):
 
         if self.as_json:
             calls = sum(plan["calls"] for plan in plans)
-            print_json({"dry_run": True, "table": self.table, "columns": plans, "calls": calls})
+            print_json(
+                {"dry_run": True, "table": self.table, "columns": plans, "calls": calls}
+            )
         return 0
 
     def _finish(self, joined: Joined, failures: list[str]) -> int:
@@ -217,5 +281,7 @@ class Paper(Command, Model, Json):
         for failure in failures[:6]:
             out.print(f"failed: {clean(failure)}", style="red", markup=False)
         names = ", ".join(path.name for path in written)
-        out.print(f"Wrote {clean(str(self.folder))}: {names}", markup=False, soft_wrap=True)
+        out.print(
+            f"Wrote {clean(str(self.folder))}: {names}", markup=False, soft_wrap=True
+        )
         return int(bool(failures))

@@ -126,14 +126,31 @@ def tasks_of(spec: ReplaySet, config: Path | None) -> Iterator[Task]:
     metrics = _metrics(located(spec.metrics, config)) if spec.metrics else {}
     for aspect in spec.aspects:
         labels = read_labels(file, aspect=aspect)
-        labels = labels.subset(i for i, row in enumerate(labels.rows) if row.system not in spec.without)
-        recorded = [_recorded(row.columns, metrics.get(row.id, {})) for row in labels.rows]
+        labels = labels.subset(
+            i for i, row in enumerate(labels.rows) if row.system not in spec.without
+        )
+        recorded = [
+            _recorded(row.columns, metrics.get(row.id, {})) for row in labels.rows
+        ]
         for model, prompts in spec.panels.items():
-            names = [_name(spec.column, model=model, prompt=prompt, aspect=aspect) for prompt in prompts]
+            names = [
+                _name(spec.column, model=model, prompt=prompt, aspect=aspect)
+                for prompt in prompts
+            ]
             yield _task("panel", spec, model, aspect, labels, recorded, names)
         for title, members in spec.juries.items():
-            names = [_name(spec.juror, member=member, aspect=aspect) for member in members]
-            yield _task("jury", spec, f"{len(names)} of several models, {title}", aspect, labels, recorded, names)
+            names = [
+                _name(spec.juror, member=member, aspect=aspect) for member in members
+            ]
+            yield _task(
+                "jury",
+                spec,
+                f"{len(names)} of several models, {title}",
+                aspect,
+                labels,
+                recorded,
+                names,
+            )
 
 
 def _name(form: str, **parts: str) -> str:
@@ -165,7 +182,10 @@ def _task(
     if not present.any():
         raise LabelsError(f"{spec.labels}: nothing was recorded as {names[0]}")
     kept = labels.subset(np.flatnonzero(present).tolist())
-    columns = [Column(name).known(column.tolist()) for name, column in zip(names, values[present].T, strict=True)]
+    columns = [
+        Column(name).known(column.tolist())
+        for name, column in zip(names, values[present].T, strict=True)
+    ]
     percents = np.stack(
         [
             (column - of.worst) * 100 / (of.best - of.worst)
@@ -202,7 +222,10 @@ def draw_of(task: Task, number: int) -> Draw:
     """Half of the groups are held out, and rows of the others are labelled in a random order."""
     rng = np.random.default_rng([number, 53])
     names = sorted(set(task.rows.groups))
-    out = {names[place] for place in rng.permutation(len(names))[: len(names) // 2].tolist()}
+    out = {
+        names[place]
+        for place in rng.permutation(len(names))[: len(names) // 2].tolist()
+    }
     places = rng.permutation(len(task.rows.groups)).tolist()
     inside = [place for place in places if task.rows.groups[place] not in out]
     heldout = [place for place in places if task.rows.groups[place] in out]
@@ -214,23 +237,32 @@ def agreements(percents: Matrix, human: Vector) -> Matrix:
     failed row is imputed, and an undefined part is 0."""
     columns = np.stack([impute(column) for column in percents.T])
     people = np.broadcast_to(human, columns.shape)
-    parts = [rowwise(columns, people, name) for name in ("pearson", "spearman", "kendall")]
+    parts = [
+        rowwise(columns, people, name) for name in ("pearson", "spearman", "kendall")
+    ]
     return np.nan_to_num(np.stack(parts))
 
 
 def q_of(task: Task, percents: Matrix, places: Sequence[int]) -> list[float]:
     """Q of each column on some rows."""
-    made: list[float] = agreements(percents, task.rows.human[places]).sum(axis=0).tolist()
+    made: list[float] = (
+        agreements(percents, task.rows.human[places]).sum(axis=0).tolist()
+    )
     return made
 
 
 def _rows(task: Task, at: Any) -> Rows:
     documents, groups = task.rows.documents, task.rows.groups
-    return Rows(task.rows.human[at], [documents[i] for i in at], [groups[i] for i in at])
+    return Rows(
+        task.rows.human[at], [documents[i] for i in at], [groups[i] for i in at]
+    )
 
 
 def play(
-    task: Task, draws: int, sizes: Sequence[int] = SIZES, progress: Callable[[str], None] | None = None
+    task: Task,
+    draws: int,
+    sizes: Sequence[int] = SIZES,
+    progress: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Every rule on a task, by numbers of labels. progress: called after every draw."""
     reached: dict[tuple[int, str], list[float]] = defaultdict(list)
@@ -250,10 +282,21 @@ def play(
             progress("")
     means = {key: float(np.mean(values)) for key, values in reached.items()}
     shape = task.percents.shape
-    return Outcome(task.kind, task.family, task.model, task.aspect, shape[1], shape[0], draws, means)
+    return Outcome(
+        task.kind,
+        task.family,
+        task.model,
+        task.aspect,
+        shape[1],
+        shape[0],
+        draws,
+        means,
+    )
 
 
-def _chosen(task: Task, labelled: Sequence[int], alone: Sequence[float], *, sure: bool) -> dict[str, float]:
+def _chosen(
+    task: Task, labelled: Sequence[int], alone: Sequence[float], *, sure: bool
+) -> dict[str, float]:
     """Held-out Q of the candidate that each rule of selection takes."""
     at = np.asarray(labelled)
     rows, percents = _rows(task, at), task.percents[at]
@@ -271,26 +314,38 @@ def _chosen(task: Task, labelled: Sequence[int], alone: Sequence[float], *, sure
 
         def beats(one: int, other: int) -> bool:
             pair = percents[:, one], percents[:, other]
-            return clearly(difference(*pair, examples, objective=Q(), seed=0, rounds=ROUNDS), SURE)
+            return clearly(
+                difference(*pair, examples, objective=Q(), seed=0, rounds=ROUNDS), SURE
+            )
 
         best["Q, surely"] = contest.chosen(q, beats)
     found = {f"chosen by {rule}": alone[place] for rule, place in best.items()}
-    ends = {"one at random": float(np.mean(alone)), "the first": alone[0], "the best in hindsight": max(alone)}
+    ends = {
+        "one at random": float(np.mean(alone)),
+        "the first": alone[0],
+        "the best in hindsight": max(alone),
+    }
     return found | ends
 
 
 def _unfitted(task: Task, draw: Draw) -> dict[str, float]:
     """What does not depend on the number of labels: percents as they are, and panels of a few candidates at random."""
-    made = {"mean of all, percents as they are": _plain_mean(task.percents[draw.heldout])}
+    made = {
+        "mean of all, percents as they are": _plain_mean(task.percents[draw.heldout])
+    }
     for count in (2, 3):
         if count < task.percents.shape[1]:
             some = draw.rng.permutation(task.percents.shape[1])[:count]
             percents = task.percents[:, some]
-            made[f"mean of {count} at random"] = averaged(percents[draw.heldout], standings_of(percents[draw.order]))
+            made[f"mean of {count} at random"] = averaged(
+                percents[draw.heldout], standings_of(percents[draw.order])
+            )
     return _by_rule(task, made, draw.heldout)
 
 
-def _averages(task: Task, labelled: Sequence[int], heldout: Sequence[int]) -> dict[str, float]:
+def _averages(
+    task: Task, labelled: Sequence[int], heldout: Sequence[int]
+) -> dict[str, float]:
     """Panels of all candidates."""
     known, rest = task.percents[labelled], task.percents[heldout]
     standings, human = standings_of(known), task.rows.human[labelled]
@@ -302,14 +357,23 @@ def _averages(task: Task, labelled: Sequence[int], heldout: Sequence[int]) -> di
     }
     made = {}
     for rule, shares in weights.items():
-        weighed = [_weighed(one, share) for one, share in zip(standings, shares.tolist(), strict=True)]
+        weighed = [
+            _weighed(one, share)
+            for one, share in zip(standings, shares.tolist(), strict=True)
+        ]
         made[rule] = averaged(rest, weighed)
     return _by_rule(task, made, heldout)
 
 
-def _by_rule(task: Task, made: Mapping[str, Vector], heldout: Sequence[int]) -> dict[str, float]:
+def _by_rule(
+    task: Task, made: Mapping[str, Vector], heldout: Sequence[int]
+) -> dict[str, float]:
     """Q of panels, by their names."""
-    return dict(zip(made, q_of(task, np.column_stack(list(made.values())), heldout), strict=True))
+    return dict(
+        zip(
+            made, q_of(task, np.column_stack(list(made.values())), heldout), strict=True
+        )
+    )
 
 
 def _weighed(standing: Standing, share: float) -> Standing:
@@ -336,7 +400,13 @@ class Gain:
     clusters: int
 
 
-def gain(outcomes: Sequence[Outcome], labels: int, rule: str, other: str, by: Callable[[Outcome], str]) -> Gain:
+def gain(
+    outcomes: Sequence[Outcome],
+    labels: int,
+    rule: str,
+    other: str,
+    by: Callable[[Outcome], str],
+) -> Gain:
     """What `rule` gains over `other`. by: the cluster of a task."""
     gains: dict[str, list[float]] = defaultdict(list)
     for one in outcomes:
@@ -345,19 +415,34 @@ def gain(outcomes: Sequence[Outcome], labels: int, rule: str, other: str, by: Ca
             gains[by(one)].append(gained)
     means = np.array([np.mean(values) for values in gains.values()])
     if len(means) < 2:
-        return Gain(float(means.mean()) if len(means) else math.nan, math.nan, math.nan, len(means))
-    half = float(scipy.stats.t.ppf(0.975, len(means) - 1) * means.std(ddof=1) / math.sqrt(len(means)))
+        return Gain(
+            float(means.mean()) if len(means) else math.nan,
+            math.nan,
+            math.nan,
+            len(means),
+        )
+    half = float(
+        scipy.stats.t.ppf(0.975, len(means) - 1)
+        * means.std(ddof=1)
+        / math.sqrt(len(means))
+    )
     value = float(means.mean())
     return Gain(value, value - half, value + half, len(means))
 
 
-def level(outcomes: Sequence[Outcome], labels: int, rule: str, by: Callable[[Outcome], str]) -> float:
+def level(
+    outcomes: Sequence[Outcome], labels: int, rule: str, by: Callable[[Outcome], str]
+) -> float:
     """A rule's held-out Q, as the mean over clusters of their tasks' means."""
     values: dict[str, list[float]] = defaultdict(list)
     for one in outcomes:
         if math.isfinite(mean := one.mean(labels, rule)):
             values[by(one)].append(mean)
-    return float(np.mean([np.mean(some) for some in values.values()])) if values else math.nan
+    return (
+        float(np.mean([np.mean(some) for some in values.values()]))
+        if values
+        else math.nan
+    )
 
 
 def rules_of(outcomes: Sequence[Outcome]) -> list[str]:
@@ -365,7 +450,9 @@ def rules_of(outcomes: Sequence[Outcome]) -> list[str]:
     return list(dict.fromkeys(rule for one in outcomes for _, rule in one.means))
 
 
-def replay(tasks: Sequence[Task], draws: int, progress: Progress, kept: Path | None = None) -> list[Outcome]:
+def replay(
+    tasks: Sequence[Task], draws: int, progress: Progress, kept: Path | None = None
+) -> list[Outcome]:
     """Play every task. kept: a file of outcomes, from which those of an earlier run are taken."""
     known = _kept(kept, draws)
     progress.stage("replaying", len(tasks) * draws)
@@ -383,9 +470,13 @@ def replay(tasks: Sequence[Task], draws: int, progress: Progress, kept: Path | N
 
 def _plain(outcome: Outcome) -> dict[str, Any]:
     named = {
-        name: getattr(outcome, name) for name in ("kind", "family", "model", "aspect", "candidates", "rows", "draws")
+        name: getattr(outcome, name)
+        for name in ("kind", "family", "model", "aspect", "candidates", "rows", "draws")
     }
-    return {**named, "means": [[size, rule, value] for (size, rule), value in outcome.means.items()]}
+    return {
+        **named,
+        "means": [[size, rule, value] for (size, rule), value in outcome.means.items()],
+    }
 
 
 def _kept(file: Path | None, draws: int) -> dict[str, Outcome]:
@@ -394,7 +485,10 @@ def _kept(file: Path | None, draws: int) -> dict[str, Outcome]:
         return {}
     found = {}
     for line in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
-        key, means = line.pop("key"), {(size, rule): value for size, rule, value in line.pop("means")}
+        key, means = (
+            line.pop("key"),
+            {(size, rule): value for size, rule, value in line.pop("means")},
+        )
         if line["draws"] >= draws:
             found[key] = Outcome(**line, means=means)
     return found

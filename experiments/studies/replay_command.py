@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 #: What the tables compare: the rule, the one that it is compared with, and the number of labels of single columns.
 AT = 40
-RANDOM, ALL, LITTLE, CHOSEN = "one at random", "mean of all", "all, weighed a little", "chosen by Q"
+RANDOM, ALL, LITTLE, CHOSEN = (
+    "one at random",
+    "mean of all",
+    "all, weighed a little",
+    "chosen by Q",
+)
 HINDSIGHT = ("the best in hindsight",)
 PAIRS = (
     (CHOSEN, "chosen by closeness"),
@@ -37,9 +42,15 @@ class Replay(Command, Json):
     command resumes there.
     """
 
-    sets: Path | None = argument(None, "Sets with recorded answers; default: the public ones.", "SETS.yaml")
-    draws: int = flag(200, "Draws of labels and held-out documents for every task.", ge=1)
-    output: Path = flag(Path("replay"), "Folder of the results.", "-o", "--output", metavar="FOLDER")
+    sets: Path | None = argument(
+        None, "Sets with recorded answers; default: the public ones.", "SETS.yaml"
+    )
+    draws: int = flag(
+        200, "Draws of labels and held-out documents for every task.", ge=1
+    )
+    output: Path = flag(
+        Path("replay"), "Folder of the results.", "-o", "--output", metavar="FOLDER"
+    )
 
     def run(self) -> None:
         from ...running.console import Watch, out, print_json, wide
@@ -56,9 +67,22 @@ class Replay(Command, Json):
         drawn = sorted({one.draws for one in outcomes})
         notes = f"{' to '.join(map(str, drawn[:: len(drawn) - 1 or 1]))} draws a task"
         for name, (columns, rows) in tables.items():
-            save(self.output, name, columns, rows, commands=[command], seed=0, notes=notes)
+            save(
+                self.output,
+                name,
+                columns,
+                rows,
+                commands=[command],
+                seed=0,
+                notes=notes,
+            )
         if self.as_json:
-            print_json({"output": str(self.output), "tables": {name: rows for name, (_, rows) in tables.items()}})
+            print_json(
+                {
+                    "output": str(self.output),
+                    "tables": {name: rows for name, (_, rows) in tables.items()},
+                }
+            )
             return
         for name, (columns, rows) in tables.items():
             _show(name, columns, rows).show(wide())
@@ -80,13 +104,21 @@ def tables_of(
     }
 
 
-def _choosing(panels: list[Outcome], contrast: Collection[str]) -> tuple[dict[str, str], list[list[Any]]]:
+def _choosing(
+    panels: list[Outcome], contrast: Collection[str]
+) -> tuple[dict[str, str], list[list[Any]]]:
     from .replay import SIZES, gain, level, rules_of
 
     columns = {"rule": "", f"Q, {AT} labels": "{:.3f}"}
-    columns |= {f"{size} labels": INTERVAL for size in SIZES} | {f"{AT}, over families": INTERVAL}
+    columns |= {f"{size} labels": INTERVAL for size in SIZES} | {
+        f"{AT}, over families": INTERVAL
+    }
     others = [one for one in panels if one.family not in contrast]
-    columns |= {f"{AT}, without {' and '.join(sorted(contrast))}": INTERVAL} if contrast else {}
+    columns |= (
+        {f"{AT}, without {' and '.join(sorted(contrast))}": INTERVAL}
+        if contrast
+        else {}
+    )
     rows: list[list[Any]] = []
     for rule in [rule for rule in rules_of(panels) if rule != RANDOM]:
         gains = [gain(panels, size, rule, RANDOM, by=_cluster) for size in SIZES]
@@ -111,8 +143,16 @@ def _compared(panels: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
 def _families(panels: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
     from .replay import gain
 
-    pairs = ((CHOSEN, RANDOM), ("mean of 3 at random", RANDOM), (ALL, RANDOM), (LITTLE, RANDOM), *PAIRS)
-    columns = {"set": "", "models": "{:.0f}"} | {f"{rule} − {other}": "{:+.3f}" for rule, other in pairs}
+    pairs = (
+        (CHOSEN, RANDOM),
+        ("mean of 3 at random", RANDOM),
+        (ALL, RANDOM),
+        (LITTLE, RANDOM),
+        *PAIRS,
+    )
+    columns = {"set": "", "models": "{:.0f}"} | {
+        f"{rule} − {other}": "{:+.3f}" for rule, other in pairs
+    }
     rows: list[list[Any]] = []
     for family in dict.fromkeys(one.family for one in panels):
         some = [one for one in panels if one.family == family]
@@ -124,15 +164,38 @@ def _families(panels: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
 def _models(panels: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
     from .replay import level
 
-    compared = ("chosen by closeness", CHOSEN, "mean of 2 at random", "mean of 3 at random", ALL, LITTLE)
-    columns = {"set": "", "model": "", "prompts": "{:.0f}", "aspects": "{:.0f}", RANDOM: "{:.2f}"}
+    compared = (
+        "chosen by closeness",
+        CHOSEN,
+        "mean of 2 at random",
+        "mean of 3 at random",
+        ALL,
+        LITTLE,
+    )
+    columns = {
+        "set": "",
+        "model": "",
+        "prompts": "{:.0f}",
+        "aspects": "{:.0f}",
+        RANDOM: "{:.2f}",
+    }
     columns |= {"the best in hindsight": "{:.2f}"} | dict.fromkeys(compared, "{:+.2f}")
     rows: list[list[Any]] = []
     for cluster in dict.fromkeys(one.cluster for one in panels):
         some = [one for one in panels if one.cluster == cluster]
-        reached = {rule: level(some, AT, rule, by=_cluster) for rule in (RANDOM, *HINDSIGHT, *compared)}
+        reached = {
+            rule: level(some, AT, rule, by=_cluster)
+            for rule in (RANDOM, *HINDSIGHT, *compared)
+        }
         first, base = some[0], reached[RANDOM]
-        row = [first.family, first.model, first.candidates, len(some), base, reached[HINDSIGHT[0]]]
+        row = [
+            first.family,
+            first.model,
+            first.candidates,
+            len(some),
+            base,
+            reached[HINDSIGHT[0]],
+        ]
         rows.append([*row, *(reached[rule] - base for rule in compared)])
     return columns, rows
 
@@ -140,14 +203,26 @@ def _models(panels: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
 def _juries(juries: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
     from .replay import level
 
-    rules = (RANDOM, "the best in hindsight", CHOSEN, ALL, LITTLE, "all, weighed by labels")
+    rules = (
+        RANDOM,
+        "the best in hindsight",
+        CHOSEN,
+        ALL,
+        LITTLE,
+        "all, weighed by labels",
+    )
     sizes = (20, AT, 160)
     columns = {"set": "", "jury": "", "aspects": "{:.0f}"}
-    columns |= {f"{rule}, {size}" if rule in rules[2:] else rule: "{:.2f}" for size, rule in _cells(sizes, rules)}
+    columns |= {
+        f"{rule}, {size}" if rule in rules[2:] else rule: "{:.2f}"
+        for size, rule in _cells(sizes, rules)
+    }
     rows: list[list[Any]] = []
     for cluster in dict.fromkeys(one.cluster for one in juries):
         some = [one for one in juries if one.cluster == cluster]
-        cells = [level(some, size, rule, by=_cluster) for size, rule in _cells(sizes, rules)]
+        cells = [
+            level(some, size, rule, by=_cluster) for size, rule in _cells(sizes, rules)
+        ]
         rows.append([some[0].family, some[0].model, len(some), *cells])
     return columns, rows
 
@@ -162,7 +237,9 @@ def _family(one: Outcome) -> str:
 
 def _cells(sizes: tuple[int, ...], rules: tuple[str, ...]) -> list[tuple[int, str]]:
     """What does not depend on labels once, the other rules for every number of labels."""
-    return [(AT, rule) for rule in rules[:2]] + [(size, rule) for rule in rules[2:] for size in sizes]
+    return [(AT, rule) for rule in rules[:2]] + [
+        (size, rule) for rule in rules[2:] for size in sizes
+    ]
 
 
 def _show(name: str, columns: dict[str, str], rows: list[list[Any]]) -> Any:

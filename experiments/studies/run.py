@@ -75,10 +75,14 @@ class Part:
 
     def train(self, size: Size) -> Labels:
         """The first rows of the pool, in the order of the file."""
-        return self.pool.subset(sorted(self.order[: len(self.pool) if size == "all" else size]))
+        return self.pool.subset(
+            sorted(self.order[: len(self.pool) if size == "all" else size])
+        )
 
 
-def draw(labels: Labels, heldout: float | Labels, seed: int, level: Level = "pooled") -> Part:
+def draw(
+    labels: Labels, heldout: float | Labels, seed: int, level: Level = "pooled"
+) -> Part:
     """Held-out rows (a share of 0 to 1, a number from 1 on, or other labels), then the order of the rest.
 
     Rows to learn from come from all over the pool, as when a user labels some outputs; at level "sample", which
@@ -88,13 +92,18 @@ def draw(labels: Labels, heldout: float | Labels, seed: int, level: Level = "poo
         assert_disjoint(labels, heldout)
         pool, held = labels, heldout
     else:
-        split = holdout_split(labels, share=heldout if heldout < 1 else heldout / len(labels), seed=seed)
+        split = holdout_split(
+            labels, share=heldout if heldout < 1 else heldout / len(labels), seed=seed
+        )
         pool, held = split.train, split.heldout
     rng = np.random.default_rng([seed, 31])
     order = rng.permutation(len(pool)).tolist()
     if level == "sample":
         names = pool.groups
-        rank = {name: place for place, name in enumerate(dict.fromkeys(names[i] for i in order))}
+        rank = {
+            name: place
+            for place, name in enumerate(dict.fromkeys(names[i] for i in order))
+        }
         order.sort(key=lambda i: rank[names[i]])
     return Part(held, pool, tuple(order))
 
@@ -112,9 +121,14 @@ class Study:
         """Read, draw and check all arms. Raises LabelsError, LeakError, OptionError."""
         config = given.config()
         labels = read_labels(
-            Path(config.labels), aspect=config.aspect, scale=config.scale, columns=column_roles(config.columns)
+            Path(config.labels),
+            aspect=config.aspect,
+            scale=config.scale,
+            columns=column_roles(config.columns),
         )
-        config = config.model_copy(update={"aspect": config.aspect or labels.aspect, "scale": labels.scale})
+        config = config.model_copy(
+            update={"aspect": config.aspect or labels.aspect, "scale": labels.scale}
+        )
         other = _heldout(config, labels)
         parts = {seed: draw(labels, other, seed, config.level) for seed in config.seeds}
         pool = min(len(part.pool) for part in parts.values())
@@ -138,7 +152,11 @@ class Study:
         """A cell in as few words as tell it from the others."""
         c = self.config
         labels = "all labels" if cell.train == "all" else f"{cell.train} labels"
-        parts = [cell.arm, *([cell.model] if len(c.lm) > 1 else []), *([labels] if len(c.train) > 1 else [])]
+        parts = [
+            cell.arm,
+            *([cell.model] if len(c.lm) > 1 else []),
+            *([labels] if len(c.train) > 1 else []),
+        ]
         return ", ".join([*parts, f"seed {cell.seed}"])
 
     def cells(self) -> list[Cell]:
@@ -158,9 +176,17 @@ class Study:
         arm = c.arm(cell.arm)
         setup, own = c.setup(arm), dict(arm.settings)
         library_aspect = own.pop("library_aspect", c.settings.get("library_aspect"))
-        own = {name: value for name, value in own.items() if name not in ("method", "optimizer")}
-        trial = {"method.trial": cell.seed} if setup.takes("method.trial") else {}  # of drawn answers
-        given = trial | c.shared(arm) | own | {"run.level": c.level, "run.seed": cell.seed}
+        own = {
+            name: value
+            for name, value in own.items()
+            if name not in ("method", "optimizer")
+        }
+        trial = (
+            {"method.trial": cell.seed} if setup.takes("method.trial") else {}
+        )  # of drawn answers
+        given = (
+            trial | c.shared(arm) | own | {"run.level": c.level, "run.seed": cell.seed}
+        )
         return CompileRun.of(
             setup,
             setup.resolve(given, source="settings"),
@@ -178,8 +204,14 @@ class Study:
         run, part = self.compile_run(cell), self.parts[cell.seed]
         train = part.train(cell.train)
         compiler = run.compiler(train)
-        options = compiler.options.model_copy(update={"max_calls": self.config.max_calls})
-        return run.judge(train.aspect), replace(compiler, heldout=part.heldout, options=options), train
+        options = compiler.options.model_copy(
+            update={"max_calls": self.config.max_calls}
+        )
+        return (
+            run.judge(train.aspect),
+            replace(compiler, heldout=part.heldout, options=options),
+            train,
+        )
 
     def plan(self, cell: Cell) -> Plan:
         """An upper bound of what a cell does, repeats of unreadable answers left aside. No model is called."""
@@ -191,7 +223,12 @@ class Study:
             fitting = min(fitting, self.config.max_calls)
         # Zero-shot, by which the compiler judges them too, is an arm of its own here.
         judging = plan.heldout_calls - plan.heldout * judge.method.cost().calls_per_row
-        return replace(plan, calls=fitting + judging, heldout_calls=judging, steps=max(1, plan.steps - plan.heldout))
+        return replace(
+            plan,
+            calls=fitting + judging,
+            heldout_calls=judging,
+            steps=max(1, plan.steps - plan.heldout),
+        )
 
     def facts(self) -> dict[str, Any]:
         """What is kept in config.yaml beside the options."""
@@ -219,7 +256,10 @@ def _is_number(text: str) -> bool:
 def _heldout(config: StudyConfig, labels: Labels) -> float | Labels:
     if not _is_number(config.heldout):
         return read_labels(
-            Path(config.heldout), aspect=config.aspect, scale=labels.scale, columns=column_roles(config.columns)
+            Path(config.heldout),
+            aspect=config.aspect,
+            scale=labels.scale,
+            columns=column_roles(config.columns),
         )
     share = float(config.heldout)
     if not 0 < share < len(labels) or (share >= 1 and share != int(share)):
@@ -232,7 +272,9 @@ def _heldout(config: StudyConfig, labels: Labels) -> float | Labels:
 
 def _doubling(pool: int) -> tuple[Size, ...]:
     """10, then twice as many, below the whole pool; then all of it."""
-    sizes = itertools.takewhile(lambda size: size < pool, (10 * 2**step for step in itertools.count()))
+    sizes = itertools.takewhile(
+        lambda size: size < pool, (10 * 2**step for step in itertools.count())
+    )
     return (*sizes, "all")
 
 
@@ -264,10 +306,14 @@ class Journal:
                 journal._compare(config, study)
                 journal._read()
             elif results.exists():
-                raise OptionError(f"{folder} has results but no config.yaml; name another folder, or give --overwrite")
+                raise OptionError(
+                    f"{folder} has results but no config.yaml; name another folder, or give --overwrite"
+                )
             write_whole(config, study.config.to_yaml(study.facts()))
         except OSError as error:
-            raise OptionError(f"-o {folder} cannot be written: {error.strerror or error}") from None
+            raise OptionError(
+                f"-o {folder} cannot be written: {error.strerror or error}"
+            ) from None
         return journal
 
     def _compare(self, path: Path, study: Study) -> None:
@@ -277,14 +323,23 @@ class Journal:
         try:
             old = Given(study.config.study, data, origin=str(path)).config()
         except OptionError as error:
-            raise OptionError(f"{error}; name another folder, or give --overwrite") from None
+            raise OptionError(
+                f"{error}; name another folder, or give --overwrite"
+            ) from None
         differences = changes(old, study.config)
         now = study.facts()
-        for name, what in (("fingerprint", "the labels"), ("heldout_fingerprint", "the held-out labels")):
+        for name, what in (
+            ("fingerprint", "the labels"),
+            ("heldout_fingerprint", "the held-out labels"),
+        ):
             if facts.get(name) != now.get(name):
                 differences.append(f"{what} have changed")
         hashes = facts.get("files") or {}
-        differences += [f"{name} has changed" for name, mark in now["files"].items() if hashes.get(name, mark) != mark]
+        differences += [
+            f"{name} has changed"
+            for name, mark in now["files"].items()
+            if hashes.get(name, mark) != mark
+        ]
         if differences:
             more = f" (and {len(differences) - 4} more)" if len(differences) > 4 else ""
             raise OptionError(
@@ -307,13 +362,21 @@ class Journal:
     def done(self, cell: Cell) -> bool:
         return self.results.get(cell, {}).get("status") == "done"
 
-    def add(self, cell: Cell, record: Mapping[str, Any], predictions: Sequence[Mapping[str, Any]] = ()) -> None:
+    def add(
+        self,
+        cell: Cell,
+        record: Mapping[str, Any],
+        predictions: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         where = cell._asdict()
         rows = [{**where, **row} for row in predictions]
         self.results[cell] = {**where, **record}
         if rows:
             self.predictions[cell] = rows
-        for name, written in (("predictions.jsonl", rows), ("results.jsonl", [self.results[cell]])):
+        for name, written in (
+            ("predictions.jsonl", rows),
+            ("results.jsonl", [self.results[cell]]),
+        ):
             with LineJournal(self.folder / name, durable=True) as file:
                 file.write(*written)
 
@@ -324,7 +387,9 @@ def _lines(path: Path) -> Iterator[tuple[Cell, dict[str, Any]]]:
         try:
             cell = Cell(*(line[name] for name in Cell._fields))
         except KeyError:
-            raise OptionError(f"{path}, line {number} is damaged; remove it, or give --overwrite") from None
+            raise OptionError(
+                f"{path}, line {number} is damaged; remove it, or give --overwrite"
+            ) from None
         yield cell, line
 
 
@@ -332,7 +397,11 @@ def _lines(path: Path) -> Iterator[tuple[Cell, dict[str, Any]]]:
 
 
 def run_cell(
-    study: Study, cell: Cell, lm: LanguageModel, where: Connection | None, progress: Progress
+    study: Study,
+    cell: Cell,
+    lm: LanguageModel,
+    where: Connection | None,
+    progress: Progress,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Fit a cell's arm and score the held-out rows: its record, and a line for each of these rows.
 
@@ -350,14 +419,23 @@ def run_cell(
         assert compiler.teacher is not None
         compiler.teacher.meter = meter  # paid for from the same budget
     compiler = replace(compiler, progress=progress)
-    started, calls, tokens, sent = time.monotonic(), meter.logical, meter.logical_tokens, meter.usage.calls
+    started, calls, tokens, sent = (
+        time.monotonic(),
+        meter.logical,
+        meter.logical_tokens,
+        meter.usage.calls,
+    )
     meter.max_calls = None if limit is None else meter.logical + limit
     try:
         fitted = compiler.fit(judge, train, lm)
     except BudgetError:
-        raise BudgetError(f"the budget of {limit:,} calls was used up before there was a judge") from None
+        raise BudgetError(
+            f"the budget of {limit:,} calls was used up before there was a judge"
+        ) from None
     finally:
-        engine.run(asyncio.sleep(0))  # calls that are being cancelled must not spend what is set free here
+        engine.run(
+            asyncio.sleep(0)
+        )  # calls that are being cancelled must not spend what is set free here
         meter.max_calls = None
     seconds = time.monotonic() - started
     fitting = {
@@ -371,10 +449,14 @@ def run_cell(
     examples = examples_of(heldout, fitted.judge)
     progress.stage("held-out rows", len(examples))
     started, calls = time.monotonic(), meter.logical
-    scored = score_rows(brief(fitted.judge), examples, progress)  # the score without what comes after it
+    scored = score_rows(
+        brief(fitted.judge), examples, progress
+    )  # the score without what comes after it
     if scored.failed == len(examples):
         raise ModelError(f"no held-out row got a score: {scored.verdicts[0].failure}")
-    measured = agreement(scored.percents, examples, objective=Q(study.config.level), seed=cell.seed)
+    measured = agreement(
+        scored.percents, examples, objective=Q(study.config.level), seed=cell.seed
+    )
     record, selected = fitted.record, fitted.record.selected
     options = fitted.judge.method.saved_options()
     kept = ("variant", "explain", "reading", "use_task", "use_criteria", "combine")
@@ -407,7 +489,11 @@ def run_cell(
             "failure": verdict.failure,
         }
         for row, human, percent, verdict in zip(
-            heldout.rows, heldout.scores.tolist(), scored.percents.tolist(), scored.verdicts, strict=True
+            heldout.rows,
+            heldout.scores.tolist(),
+            scored.percents.tolist(),
+            scored.verdicts,
+            strict=True,
         )
     ]
     return result, rows
@@ -419,11 +505,15 @@ class Follower(Progress, Protocol):
     def begin(self, cell: Cell) -> None:
         """A cell is about to be run."""
 
-    def end(self, cell: Cell, record: Mapping[str, Any], seconds_left: float | None) -> None:
+    def end(
+        self, cell: Cell, record: Mapping[str, Any], seconds_left: float | None
+    ) -> None:
         """It is finished, or failed. seconds_left: for the other cells, from their calls; None for the last."""
 
 
-def run_study(study: Study, journal: Journal, where: Connection | None, follower: Follower) -> None:
+def run_study(
+    study: Study, journal: Journal, where: Connection | None, follower: Follower
+) -> None:
     """Run the cells that are not done. What fails is recorded with its reason, and the study goes on; the next run
     tries it again. Ctrl-C keeps what is finished."""
     todo = [cell for cell in study.cells() if not journal.done(cell)]
@@ -440,9 +530,16 @@ def run_study(study: Study, journal: Journal, where: Connection | None, follower
             record, rows = run_cell(study, cell, models[cell.model], where, follower)
         except Exception as error:
             # An optimizer of another library may raise anything; a night's other cells must not be lost for it.
-            if os.environ.get("JUDGESMITH_DEBUG") and not isinstance(error, JudgesmithError):
+            if os.environ.get("JUDGESMITH_DEBUG") and not isinstance(
+                error, JudgesmithError
+            ):
                 raise
-            record = {"status": "failed", "reason": f"{type(error).__name__}: {' '.join(str(error).split())}"}
+            record = {
+                "status": "failed",
+                "reason": f"{type(error).__name__}: {' '.join(str(error).split())}",
+            }
         journal.add(cell, record, rows)
         done, left = sum(weights[: number + 1]), sum(weights[number + 1 :])
-        follower.end(cell, record, (time.monotonic() - started) * left / done if left else None)
+        follower.end(
+            cell, record, (time.monotonic() - started) * left / done if left else None
+        )

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from .analysis import Analysis
     from .run import Cell, Study
 
-NO_MODEL = "no language model: give --lm (or set JUDGESMITH_LM), or lm: in the --config file"
+NO_MODEL = (
+    "no language model: give --lm (or set JUDGESMITH_LM), or lm: in the --config file"
+)
 
 
 def run_one(
@@ -35,19 +37,32 @@ def run_one(
     if said is not None:
         for warning in made.labels.warnings:
             out.print(f"note: {clean(warning)}", style="yellow", markup=False)
-        finished = f", {len(cells) - len(todo)} of them there" if len(todo) < len(cells) else ""
+        finished = (
+            f", {len(cells) - len(todo)} of them there"
+            if len(todo) < len(cells)
+            else ""
+        )
         calls = sum(made.plan(cell).calls for cell in todo)
         head = f"{clean(said)}: " if said else ""
-        err.print(f"{head}{len(cells)} cells{finished}; at most {calls:,} calls; Ctrl-C loses nothing", style="dim")
+        err.print(
+            f"{head}{len(cells)} cells{finished}; at most {calls:,} calls; Ctrl-C loses nothing",
+            style="dim",
+        )
     if todo:
         with Show(made, todo) as show:
             run_study(made, journal, where, show)
     result = analyse(made.config, journal, cells)
     done = sum(journal.done(cell) for cell in cells)
-    return result, write(result, output), {"cells": len(cells), "ran": len(todo), "done": done}
+    return (
+        result,
+        write(result, output),
+        {"cells": len(cells), "ran": len(todo), "done": done},
+    )
 
 
-def _groups(study: Study, where: Connection) -> tuple[dict[tuple[str, str, Any], list[int]], float]:
+def _groups(
+    study: Study, where: Connection
+) -> tuple[dict[tuple[str, str, Any], list[int]], float]:
     """Calls of each cell by model, arm and size, and the seconds that all may take. Cells of one arm, model and size
     have as many, but for the size of the seeds' parts."""
     from ...running.opening import expected_seconds
@@ -74,7 +89,13 @@ def plan_of(study: Study, where: Connection) -> dict[str, Any]:
             for seed, part in study.parts.items()
         },
         "lines": [
-            {"model": model, "arm": arm, "train": size, "cells": len(each), "calls": sum(each)}
+            {
+                "model": model,
+                "arm": arm,
+                "train": size,
+                "cells": len(each),
+                "calls": sum(each),
+            }
             for (model, arm, size), each in groups.items()
         ],
     }
@@ -87,16 +108,30 @@ def show_plan(study: Study, where: Connection, of: str = "the study") -> None:
     groups, seconds = _groups(study, where)
     total = sum(map(sum, groups.values()))
     several = len(study.config.lm) > 1
-    numbers = (Column(name, ",") for name in ("labels", "cells", "calls a cell", "calls"))
-    table = Table([*(["model"] if several else []), "arm", *numbers], f"What {of} would take (at most)")
+    numbers = (
+        Column(name, ",") for name in ("labels", "cells", "calls a cell", "calls")
+    )
+    table = Table(
+        [*(["model"] if several else []), "arm", *numbers],
+        f"What {of} would take (at most)",
+    )
     for (model, arm, size), each in groups.items():
-        table.add(*([model] if several else []), arm, str(size), len(each), max(each), sum(each))
+        table.add(
+            *([model] if several else []),
+            arm,
+            str(size),
+            len(each),
+            max(each),
+            sum(each),
+        )
     table.section()
     table.add("in all", *([""] if several else []), "", len(study.cells()), "", total)
     table.show(out)
     parts = [f"{len(part.pool)} + {len(part.heldout)}" for part in study.parts.values()]
     out.print(f"Rows to learn from + held out, by seed: {', '.join(parts)}.")
-    out.print(f"About {duration(seconds)}. Arms share calls through the disk cache, so that it may be far less.")
+    out.print(
+        f"About {duration(seconds)}. Arms share calls through the disk cache, so that it may be far less."
+    )
 
 
 class Show(Watch):
@@ -116,7 +151,11 @@ class Show(Watch):
 
     def stage(self, title: str, steps: int) -> None:
         if err.is_terminal:  # a log has a line for a cell, not for each of its stages
-            super().stage(f"{self.number + 1}/{len(self.planned)} {self.name}" + (f": {title}" if title else ""), 0)
+            super().stage(
+                f"{self.number + 1}/{len(self.planned)} {self.name}"
+                + (f": {title}" if title else ""),
+                0,
+            )
 
     def step(self, title: str | None = None, **_: Any) -> None:
         if self.steps < self.planned[self.number]:
@@ -127,7 +166,9 @@ class Show(Watch):
         if err.is_terminal:
             super().best(text)
 
-    def end(self, cell: Cell, record: Mapping[str, Any], seconds_left: float | None) -> None:
+    def end(
+        self, cell: Cell, record: Mapping[str, Any], seconds_left: float | None
+    ) -> None:
         while self.steps < self.planned[self.number]:  # plans are upper bounds
             self.step()
         self.number += 1
@@ -137,6 +178,8 @@ class Show(Watch):
             if done
             else f"failed: {record['reason']}"
         )
-        left = f"; about {duration(seconds_left)} left" if seconds_left is not None else ""
+        left = (
+            f"; about {duration(seconds_left)} left" if seconds_left is not None else ""
+        )
         line = clean(f"[{self.number}/{len(self.planned)}] {self.name}: {what}{left}")
         err.print(line, markup=False, style=None if done else "red", soft_wrap=True)

@@ -29,7 +29,9 @@ def save(
     if folder is None:
         return
     if wrong := [row for row in rows if len(row) != len(columns)]:
-        raise ValueError(f"{name}: a row of {len(wrong[0])} cells for {len(columns)} columns")
+        raise ValueError(
+            f"{name}: a row of {len(wrong[0])} cells for {len(columns)} columns"
+        )
     head = {
         "commands": list(commands),
         "date": datetime.now(UTC).date().isoformat(),
@@ -37,10 +39,14 @@ def save(
         **about,
         "columns": dict(columns),
     }
-    lines = ",\n  ".join(json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) for row in rows)
+    lines = ",\n  ".join(
+        json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) for row in rows
+    )
     text = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(f'{text},\n "rows": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
+    (folder / f"{name}.json").write_text(
+        f'{text},\n "rows": [\n  {lines}\n ]\n}}\n', encoding="utf-8"
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -52,4 +58,8 @@ def _plain(value: Any) -> Any:
     number = float(value)
     if math.isnan(number):
         return None
-    return int(number) if number.is_integer() and not isinstance(value, float) else float(f"{number:.6g}")
+    return (
+        int(number)
+        if number.is_integer() and not isinstance(value, float)
+        else float(f"{number:.6g}")
+    )

@@ -19,7 +19,12 @@ TITLES = {
     "labels": "Agreement against the number of labels",
     "models": "Models",
 }
-WHAT = {"optimizers": "optimizer", "ablation": "variant", "labels": "arm", "models": "model"}
+WHAT = {
+    "optimizers": "optimizer",
+    "ablation": "variant",
+    "labels": "arm",
+    "models": "model",
+}
 SHOWN_NOTES = 6
 COEFFICIENTS = {"q": "Q", "pearson": "r", "spearman": "ρ", "kendall": "τ"}
 
@@ -59,26 +64,49 @@ def results(analysis: Analysis) -> Table:
         Column("− best", "+.2f"),
         Column("p", "p"),
     ]
-    cost = [Column("failed", "d"), *(Column(name, ",.0f") for name in ("calls", "tokens", "seconds"))]
+    cost = [
+        Column("failed", "d"),
+        *(Column(name, ",.0f") for name in ("calls", "tokens", "seconds")),
+    ]
     coefficients = (Column(sign, ".3f", ".2f") for sign in COEFFICIENTS.values())
     made = Table(
-        [WHAT[analysis.config.study], *([Column("labels", "s")] if several else []), *coefficients, *gaps, *cost]
+        [
+            WHAT[analysis.config.study],
+            *([Column("labels", "s")] if several else []),
+            *coefficients,
+            *gaps,
+            *cost,
+        ]
     )
     for size in analysis.sizes():
         lines = analysis.of(size)
-        whole = [line for line in lines if line.whole] or [line for line in lines if line.records]
-        top = {name: max((line.mean(name) for line in whole), default=math.nan) for name in COEFFICIENTS}
+        whole = [line for line in lines if line.whole] or [
+            line for line in lines if line.records
+        ]
+        top = {
+            name: max((line.mean(name) for line in whole), default=math.nan)
+            for name in COEFFICIENTS
+        }
         if size != analysis.sizes()[0]:
             made.section()
         for line in lines:
-            seeds = "" if line.whole else f" ({len(line.records)} of {line.wanted} seeds)"
+            seeds = (
+                "" if line.whole else f" ({len(line.records)} of {line.wanted} seeds)"
+            )
             cells = [
-                Cell(line.mean(name), best=line in whole and line.mean(name) == top[name]) for name in COEFFICIENTS
+                Cell(
+                    line.mean(name), best=line in whole and line.mean(name) == top[name]
+                )
+                for name in COEFFICIENTS
             ]
             cells[0] = replace(cells[0], low=line.low, high=line.high)
             for gap in (line.baseline, line.best):
                 d = gap and gap.difference
-                cells += [Cell(d.value, d.low, d.high), Cell(gap.p_holm)] if gap and d else [Cell(None), Cell("")]
+                cells += (
+                    [Cell(d.value, d.low, d.high), Cell(gap.p_holm)]
+                    if gap and d
+                    else [Cell(None), Cell("")]
+                )
             made.add(
                 Cell(line.name + seeds, colour=keys[line.name]),
                 *([size_text(size, lines)] if several else []),
@@ -93,19 +121,46 @@ def results(analysis: Analysis) -> Table:
 
 def _by_size(analysis: Analysis) -> Table:
     sizes = analysis.sizes()
-    made = Table([WHAT[analysis.config.study], *(Column(size_text(size, analysis.of(size)), ".2f") for size in sizes)])
+    made = Table(
+        [
+            WHAT[analysis.config.study],
+            *(Column(size_text(size, analysis.of(size)), ".2f") for size in sizes),
+        ]
+    )
     for name in analysis.names():
-        made.add(name, *(Cell(line.q, line.low, line.high) for line in analysis.lines if line.name == name))
+        made.add(
+            name,
+            *(
+                Cell(line.q, line.low, line.high)
+                for line in analysis.lines
+                if line.name == name
+            ),
+        )
     return made
 
 
 def _spread(analysis: Analysis) -> Table:
     signs = (Column(sign, "s") for sign in COEFFICIENTS.values())
-    made = Table([WHAT[analysis.config.study], Column("labels", "s"), Column("seeds", "d"), *signs])
+    made = Table(
+        [
+            WHAT[analysis.config.study],
+            Column("labels", "s"),
+            Column("seeds", "d"),
+            *signs,
+        ]
+    )
     for line in analysis.lines:
         if len(line.records) > 1:
-            spread = (f"{number(line.mean(name))} ± {number(line.spread(name))}" for name in COEFFICIENTS)
-            made.add(line.name, size_text(line.train, analysis.of(line.train)), len(line.records), *spread)
+            spread = (
+                f"{number(line.mean(name))} ± {number(line.spread(name))}"
+                for name in COEFFICIENTS
+            )
+            made.add(
+                line.name,
+                size_text(line.train, analysis.of(line.train)),
+                len(line.records),
+                *spread,
+            )
     return made
 
 
@@ -125,8 +180,15 @@ def _by_seed(analysis: Analysis) -> Table:
     )
     for line in analysis.lines:
         for seed, record in line.records.items():
-            low, high = (math.nan if record[end] is None else record[end] for end in ("low", "high"))
-            form = {name: value for name, value in (record.get("form") or {}).items() if name in ("explain", "reading")}
+            low, high = (
+                math.nan if record[end] is None else record[end]
+                for end in ("low", "high")
+            )
+            form = {
+                name: value
+                for name, value in (record.get("form") or {}).items()
+                if name in ("explain", "reading")
+            }
             made.add(
                 line.name,
                 size_text(line.train, analysis.of(line.train)),
@@ -147,12 +209,17 @@ def show(analysis: Analysis) -> None:
     table.title = heading(analysis)
     table.show(out)
     failures = [f"{cell}: {reason}" for cell, reason in analysis.failures]
-    for what, lines, style in (("note", analysis.notes, "dim"), ("failed", failures, "red")):
+    for what, lines, style in (
+        ("note", analysis.notes, "dim"),
+        ("failed", failures, "red"),
+    ):
         most = SHOWN_NOTES + (what == "note")
         for line in lines[:most]:
             out.print(f"{what}: {clean(line)}", style=style, markup=False)
         if len(lines) > most:
-            out.print(f"… and {len(lines) - most} more; they are in tables.md", style=style)
+            out.print(
+                f"… and {len(lines) - most} more; they are in tables.md", style=style
+            )
 
 
 def markdown(analysis: Analysis) -> str:
@@ -165,7 +232,9 @@ def markdown(analysis: Analysis) -> str:
     parts["## By seed"] = _by_seed(analysis).markdown()
     parts["## Notes"] = "".join(f"- {md(note)}\n" for note in analysis.notes)
     if analysis.failures:
-        parts["## Failed"] = "".join(f"- {md(f'{cell}: {reason}')}\n" for cell, reason in analysis.failures)
+        parts["## Failed"] = "".join(
+            f"- {md(f'{cell}: {reason}')}\n" for cell, reason in analysis.failures
+        )
     return f"# {md(heading(analysis))}\n\n{results(analysis).markdown()}" + "".join(
         f"\n{title}\n\n{text}" for title, text in parts.items()
     )

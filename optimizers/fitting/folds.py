@@ -14,11 +14,15 @@ def numbered(groups: Sequence[Hashable]) -> NDArray[np.intp]:
     """The number of each row's group, in the order of their first rows. Raises: OptionError with fewer than two."""
     codes = {group: code for code, group in enumerate(dict.fromkeys(groups))}
     if len(codes) < 2:
-        raise OptionError("all rows belong to one group: nothing is left to check a fit on; label more sources")
+        raise OptionError(
+            "all rows belong to one group: nothing is left to check a fit on; label more sources"
+        )
     return np.array([codes[group] for group in groups], dtype=np.intp)
 
 
-def folds(groups: Sequence[Hashable], count: int = 5, *, seed: int = 0) -> list[NDArray[np.intp]]:
+def folds(
+    groups: Sequence[Hashable], count: int = 5, *, seed: int = 0
+) -> list[NDArray[np.intp]]:
     """Rows of each fold: whole groups, the largest first into the smallest fold, in an order drawn by `seed`.
 
     Raises: OptionError with fewer than two groups.
@@ -27,7 +31,9 @@ def folds(groups: Sequence[Hashable], count: int = 5, *, seed: int = 0) -> list[
     return [np.flatnonzero(fold_of == fold) for fold in range(fold_of.max() + 1)]
 
 
-def fold_numbers(groups: Sequence[Hashable], count: int = 5, *, seed: int = 0) -> NDArray[np.intp]:
+def fold_numbers(
+    groups: Sequence[Hashable], count: int = 5, *, seed: int = 0
+) -> NDArray[np.intp]:
     """The fold of each row, as `folds` makes them."""
     of_row = numbered(groups)
     sizes = np.bincount(of_row)

@@ -137,34 +137,52 @@ def gaussian(
     then. Raises: OptionError where all rows belong to one group.
     """
     groups = numbered(table.groups)
-    experience = Experience(numbers={str(own): (0.0, 0.0, 1.0)}) if first else experience
+    experience = (
+        Experience(numbers={str(own): (0.0, 0.0, 1.0)}) if first else experience
+    )
     shares_of = _shares(table.names, own, first)
     numbers, states = _blocks(table, experience)
     wanted, unit = target(scores, 2 * experience.points)
     kernels, tried = _kernels(shares_of, numbers, states), BESIDE if first else SIZES
-    expected = np.sum([block.z @ block.expected for block in (numbers, *states.values())], axis=0)
+    expected = np.sum(
+        [block.z @ block.expected for block in (numbers, *states.values())], axis=0
+    )
     document = WITHIN if within else DOCUMENT_BESIDE if first else DOCUMENT
     shared = LEVEL + document * (groups[:, None] == groups)
     fits = [_fit(sizes, kernels, shared, expected, groups, wanted) for sizes in tried]
     evidence = np.array([fit.evidence for fit in fits])
     shares = np.exp(evidence - evidence.max())
     shares /= shares.sum()
-    known = sum(share * sizes.experience for share, sizes in zip(shares, tried, strict=True))
-    prior = _head(table.names, numbers, states, numbers.expected, {b: s.expected for b, s in states.items()})
+    known = sum(
+        share * sizes.experience for share, sizes in zip(shares, tried, strict=True)
+    )
+    prior = _head(
+        table.names,
+        numbers,
+        states,
+        numbers.expected,
+        {b: s.expected for b, s in states.items()},
+    )
     learnt = LinearHead(0.0)
     for share, sizes, fit in zip(shares, tried, fits, strict=True):
-        learnt += _learnt(table.names, shares_of, numbers, states, sizes, fit.dual).scaled(float(share) * unit)
+        learnt += _learnt(
+            table.names, shares_of, numbers, states, sizes, fit.dual
+        ).scaled(float(share) * unit)
     head = learnt + prior.scaled(float(known) * unit)
     base = float(scores.mean() - head(table).mean())
     left_out = shares @ np.array([fit.left_out for fit in fits])
     deviation = np.sqrt(shares @ np.array([fit.variance for fit in fits]))
-    return Fitted(head.scaled(1.0, base).held_to(table), unit * left_out, unit * deviation, learnt)
+    return Fitted(
+        head.scaled(1.0, base).held_to(table), unit * left_out, unit * deviation, learnt
+    )
 
 
 # Its parts ------------------------------------------------------------------------------------------------------------
 
 
-def _blocks(table: Readings, experience: Experience) -> tuple[_Block, dict[str, _Block]]:
+def _blocks(
+    table: Readings, experience: Experience
+) -> tuple[_Block, dict[str, _Block]]:
     known = [experience.numbers.get(name, (0.0, 0.0, 0.0)) for name in table.names]
     _, spreads, weights = np.array(known).reshape(-1, 3).T
     numbers = _Block.of(table.values, spreads, weights)
@@ -172,7 +190,11 @@ def _blocks(table: Readings, experience: Experience) -> tuple[_Block, dict[str, 
     for block, values in table.states.items():
         learnt = experience.states.get(block)
         unknown = np.zeros(values.shape[1])
-        spread, weight = (unknown, unknown) if learnt is None else map(np.array, (learnt.spreads, learnt.weights))
+        spread, weight = (
+            (unknown, unknown)
+            if learnt is None
+            else map(np.array, (learnt.spreads, learnt.weights))
+        )
         states[block] = _Block.of(values.astype(np.float64), spread, weight)
     return numbers, states
 
@@ -186,17 +208,29 @@ def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
     if spread <= 0:
         return np.zeros(rows), unit
     ranks = scipy.stats.rankdata(scores)
-    return ((scores - scores.mean()) / spread + (ranks - ranks.mean()) / ranks.std()) / 2 * (spread / unit), unit
+    return (
+        (scores - scores.mean()) / spread + (ranks - ranks.mean()) / ranks.std()
+    ) / 2 * (spread / unit), unit
 
 
-def _shares(names: Sequence[str], own: str | None, first: bool) -> tuple[Vector, Vector, Vector]:
+def _shares(
+    names: Sequence[str], own: str | None, first: bool
+) -> tuple[Vector, Vector, Vector]:
     """Each number's share of the variance of what is asked for (the own score; beside a strong one other judges), of
     that of all numbers but facts, and of that of facts; the score with the first word has none."""
     is_own = np.array([name == own for name in names], bool)
-    asked = ~is_own & np.array([name.startswith(f"{SIGNAL}.") for name in names]) if first else is_own
+    asked = (
+        ~is_own & np.array([name.startswith(f"{SIGNAL}.") for name in names])
+        if first
+        else is_own
+    )
     of_facts = ~is_own & np.array([name.startswith(FACTS) for name in names], bool)
     every = ~(is_own | asked | of_facts) if first else ~of_facts
-    return asked / max(1, asked.sum()), every / max(1, every.sum()), of_facts / max(1, of_facts.sum())
+    return (
+        asked / max(1, asked.sum()),
+        every / max(1, every.sum()),
+        of_facts / max(1, of_facts.sum()),
+    )
 
 
 @dataclass(frozen=True)
@@ -211,7 +245,9 @@ class _Kernels:
         return asked + sizes.numbers * self.numbers + sizes.states * self.states
 
 
-def _kernels(shares: tuple[Vector, Vector, Vector], numbers: _Block, states: Mapping[str, _Block]) -> _Kernels:
+def _kernels(
+    shares: tuple[Vector, Vector, Vector], numbers: _Block, states: Mapping[str, _Block]
+) -> _Kernels:
     rows = len(numbers.z)
     read = np.zeros((rows, rows))
     for block in states.values():
@@ -228,7 +264,14 @@ class _Fit:
     variance: Vector
 
 
-def _fit(sizes: Sizes, kernels: _Kernels, shared: Matrix, expected: Vector, groups: Codes, wanted: Vector) -> _Fit:
+def _fit(
+    sizes: Sizes,
+    kernels: _Kernels,
+    shared: Matrix,
+    expected: Vector,
+    groups: Codes,
+    wanted: Vector,
+) -> _Fit:
     """shared: the covariance by level and document."""
     linear = kernels.of(sizes)
     whole = linear + shared + sizes.noise * np.eye(len(wanted))
@@ -236,13 +279,21 @@ def _fit(sizes: Sizes, kernels: _Kernels, shared: Matrix, expected: Vector, grou
     factor = scipy.linalg.cho_factor(whole, lower=True)
     inverse = scipy.linalg.cho_solve(factor, np.eye(len(wanted)))
     dual = inverse @ rest
-    evidence = sizes.log_prior - 0.5 * float(rest @ dual) - float(np.log(np.diag(factor[0])).sum())
+    evidence = (
+        sizes.log_prior
+        - 0.5 * float(rest @ dual)
+        - float(np.log(np.diag(factor[0])).sum())
+    )
     left_out, variance = np.zeros(len(wanted)), np.zeros(len(wanted))
     weights, scores = linear @ inverse, sizes.experience * expected + linear @ dual
-    for at in _by_size(groups):  # what a fit without each group gives, from the whole one's inverse
+    for at in _by_size(
+        groups
+    ):  # what a fit without each group gives, from the whole one's inverse
         pairs = at[:, :, None], at[:, None, :]
         own = np.linalg.inv(inverse[pairs])
-        left_out[at] = scores[at] - (weights[pairs] @ own @ dual[at][:, :, None])[:, :, 0]
+        left_out[at] = (
+            scores[at] - (weights[pairs] @ own @ dual[at][:, :, None])[:, :, 0]
+        )
         variance[at] = np.diagonal(own, axis1=1, axis2=2)
     return _Fit(dual, evidence, left_out, variance)
 
@@ -251,7 +302,10 @@ def _by_size(groups: Codes) -> list[NDArray[np.intp]]:
     """The rows of each group, groups of equally many rows together: shapes (groups, rows)."""
     order, counts = np.argsort(groups, kind="stable"), np.bincount(groups)
     first = np.cumsum(counts) - counts
-    return [order[first[counts == size][:, None] + np.arange(size)] for size in np.unique(counts)]
+    return [
+        order[first[counts == size][:, None] + np.arange(size)]
+        for size in np.unique(counts)
+    ]
 
 
 def _learnt(
@@ -262,17 +316,35 @@ def _learnt(
     sizes: Sizes,
     dual: Vector,
 ) -> LinearHead:
-    variances = sizes.own * shares[0] + sizes.numbers * shares[1] + sizes.facts * shares[2]
+    variances = (
+        sizes.own * shares[0] + sizes.numbers * shares[1] + sizes.facts * shares[2]
+    )
     weights = variances * (numbers.z.T @ dual)
     inner = {
-        name: sizes.states / (block.z.shape[1] * len(states)) * (block.z.T @ dual) for name, block in states.items()
+        name: sizes.states / (block.z.shape[1] * len(states)) * (block.z.T @ dual)
+        for name, block in states.items()
     }
     return _head(names, numbers, states, weights, inner)
 
 
 def _head(
-    names: Sequence[str], numbers: _Block, states: Mapping[str, _Block], weights: Vector, inner: Mapping[str, Vector]
+    names: Sequence[str],
+    numbers: _Block,
+    states: Mapping[str, _Block],
+    weights: Vector,
+    inner: Mapping[str, Vector],
 ) -> LinearHead:
-    of_numbers = zip(names, numbers.means.tolist(), numbers.spreads.tolist(), weights.tolist(), strict=True)
-    blocks = {name: (block.means, block.spreads, inner[name]) for name, block in states.items()}
-    return LinearHead.of_standardised({name: (m, s, w) for name, m, s, w in of_numbers}, blocks)
+    of_numbers = zip(
+        names,
+        numbers.means.tolist(),
+        numbers.spreads.tolist(),
+        weights.tolist(),
+        strict=True,
+    )
+    blocks = {
+        name: (block.means, block.spreads, inner[name])
+        for name, block in states.items()
+    }
+    return LinearHead.of_standardised(
+        {name: (m, s, w) for name, m, s, w in of_numbers}, blocks
+    )

@@ -13,10 +13,21 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ...agreement.conformal import conformal_quantile
-from ...agreement.decisions import balanced_when_drawn, kappa_when_drawn, nearest_places, on_all
+from ...agreement.decisions import (
+    balanced_when_drawn,
+    kappa_when_drawn,
+    nearest_places,
+    on_all,
+)
 from ...datasets.records import Labels
 from ...errors import OptionError
-from ...programs.outcome import BradleyTerry, Calibration, Decision, Sureness, significant
+from ...programs.outcome import (
+    BradleyTerry,
+    Calibration,
+    Decision,
+    Sureness,
+    significant,
+)
 from ...signatures.values import Scale
 from ..examples import Vector
 from .folds import folds
@@ -51,20 +62,29 @@ def fit_decision(percents: ArrayLike, labels: Labels) -> Decision | None:
     binary = labels.kind == "binary"
     if len(np.unique(human)) > 1 and np.ptp(x) > 0:
         midway = fitted_cuts(x, human, len(levels), binary)
-    return Decision(labels.categories, tuple(round(float(cut), 6) for cut in midway), binary)
+    return Decision(
+        labels.categories, tuple(round(float(cut), 6) for cut in midway), binary
+    )
 
 
-def cheapest(decision: Decision, percents: ArrayLike, labels: Labels, missed: float) -> Decision:
+def cheapest(
+    decision: Decision, percents: ArrayLike, labels: Labels, missed: float
+) -> Decision:
     """The decision with the cut whose mistakes on these rows cost least; of equally cheap ones the middle."""
     x, failed = np.asarray(percents, float), places_of(labels) == 0
     values = np.unique(x[np.isfinite(x)])
     cuts = [0.0, *((values[1:] + values[:-1]) / 2), 100.000001]
-    costs = [missed * float((failed & (x >= cut)).sum()) + float((~failed & (x < cut)).sum()) for cut in cuts]
+    costs = [
+        missed * float((failed & (x >= cut)).sum()) + float((~failed & (x < cut)).sum())
+        for cut in cuts
+    ]
     least = [cut for cut, cost in zip(cuts, costs, strict=True) if cost == min(costs)]
     return replace(decision, cuts=(round(float(least[len(least) // 2]), 6),))
 
 
-def fitted_cuts(x: Vector, human: NDArray[np.intp], categories: int, binary: bool) -> list[float]:
+def fitted_cuts(
+    x: Vector, human: NDArray[np.intp], categories: int, binary: bool
+) -> list[float]:
     """The cuts of `fit_decision`. x: scores without NaN, not all equal; human: people's categories, two at least."""
     values = np.unique(x)
     tried = (values[1:] + values[:-1]) / 2
@@ -75,7 +95,9 @@ def fitted_cuts(x: Vector, human: NDArray[np.intp], categories: int, binary: boo
 
     def agreement(cuts: list[float]) -> float:
         decided = np.searchsorted(np.array(cuts), x, side="right")
-        reached = on_all(balanced_when_drawn if binary else kappa_when_drawn, decided, human)
+        reached = on_all(
+            balanced_when_drawn if binary else kappa_when_drawn, decided, human
+        )
         return -1.0 if np.isnan(reached) else round(reached, 9)
 
     below = [float((human <= place).mean()) for place in range(categories - 1)]
@@ -86,8 +108,15 @@ def fitted_cuts(x: Vector, human: NDArray[np.intp], categories: int, binary: boo
         for place in range(len(cuts)):
             low = cuts[place - 1] if place else -np.inf
             high = cuts[place + 1] if place + 1 < len(cuts) else np.inf
-            open_ = [(float(cut), float(gap)) for cut, gap in zip(tried, gaps, strict=True) if low <= cut <= high]
-            result = [(agreement([*cuts[:place], cut, *cuts[place + 1 :]]), gap, cut) for cut, gap in open_]
+            open_ = [
+                (float(cut), float(gap))
+                for cut, gap in zip(tried, gaps, strict=True)
+                if low <= cut <= high
+            ]
+            result = [
+                (agreement([*cuts[:place], cut, *cuts[place + 1 :]]), gap, cut)
+                for cut, gap in open_
+            ]
             if result and max(result)[0] >= best:
                 best, _, cuts[place] = max(result)
         if best == before:
@@ -121,8 +150,12 @@ def fit_preference(percents: ArrayLike, labels: Labels) -> BradleyTerry | None:
         chances = np.where(tied, tie, ahead * half) if ties else ahead * half
         return float((whole - chances).sum() + (logs**2).sum() / (2 * SPREAD**2))
 
-    width, tie = np.array([WIDTH, TIE]) * np.exp(scipy.optimize.minimize(surprise, np.zeros(2), method="Nelder-Mead").x)
-    return BradleyTerry(significant(float(width)), significant(float(tie)) if ties else 0.0)
+    width, tie = np.array([WIDTH, TIE]) * np.exp(
+        scipy.optimize.minimize(surprise, np.zeros(2), method="Nelder-Mead").x
+    )
+    return BradleyTerry(
+        significant(float(width)), significant(float(tie)) if ties else 0.0
+    )
 
 
 def _pairs(percents: Vector, labels: Labels) -> tuple[Vector, Vector]:
@@ -133,7 +166,9 @@ def _pairs(percents: Vector, labels: Labels) -> tuple[Vector, Vector]:
     groups: dict[str, list[int]] = {}
     for i in np.flatnonzero(np.isfinite(percents)):
         groups.setdefault(labels.rows[i].group, []).append(int(i))
-    pairs = [pair for rows in groups.values() for pair in itertools.combinations(rows, 2)]
+    pairs = [
+        pair for rows in groups.values() for pair in itertools.combinations(rows, 2)
+    ]
     kept = [(i, j) for i, j in pairs if won[i] != won[j] or won[i] == 0.5]
     leads = np.array([percents[i] - percents[j] for i, j in kept])
     return leads, np.array([won[i] - won[j] for i, j in kept])
@@ -150,7 +185,12 @@ LEAST = 0.01
 
 
 def calibrated_without(
-    percent: Vector, human: Vector, groups: Sequence[Hashable], scale: Scale, *, seed: int = 0
+    percent: Vector,
+    human: Vector,
+    groups: Sequence[Hashable],
+    scale: Scale,
+    *,
+    seed: int = 0,
 ) -> Vector:
     """Scores on the user's scale of raw percents, mapped row by row as the other groups' rows teach (five folds of
     whole groups); NaN where the percent is, and everywhere for fewer than two groups."""
@@ -162,12 +202,18 @@ def calibrated_without(
     for rows in parts:
         rest = np.setdiff1d(np.arange(len(percent)), rows)
         mapped = Calibration.fit(percent[rest], human[rest], scale)
-        scores[rows] = [mapped(p) if np.isfinite(p) else np.nan for p in percent[rows].tolist()]
+        scores[rows] = [
+            mapped(p) if np.isfinite(p) else np.nan for p in percent[rows].tolist()
+        ]
     return scores
 
 
 def fit_sureness(
-    percent: Vector, scores: Vector, human: Vector, groups: Sequence[Hashable], scale: Scale
+    percent: Vector,
+    scores: Vector,
+    human: Vector,
+    groups: Sequence[Hashable],
+    scale: Scale,
 ) -> Sureness | None:
     """Intervals for scores to come.
 
@@ -183,7 +229,9 @@ def fit_sureness(
     knots, means = _expected(x, np.maximum(off, floor))
     errors = [significant(error) for error in means.tolist()]
     times = off / np.interp(x, knots, errors)
-    reach = [conformal_quantile(times, coverage, documents=members) for coverage in COVERAGES]
+    reach = [
+        conformal_quantile(times, coverage, documents=members) for coverage in COVERAGES
+    ]
     return Sureness(
         tuple(knots.tolist()),
         tuple(errors),
@@ -199,7 +247,9 @@ def _expected(x: Vector, off: Vector) -> tuple[Vector, Vector]:
     order = np.argsort(x, kind="stable")
     parts = np.array_split(order, max(1, min(MOST_KNOTS, len(x) // ROWS_A_KNOT)))
     centres = np.array([x[part].mean() for part in parts]).round(3)
-    sums, rows = (np.array([f(off[part]) for part in parts], dtype=float) for f in (np.sum, len))
+    sums, rows = (
+        np.array([f(off[part]) for part in parts], dtype=float) for f in (np.sum, len)
+    )
     centres, same = np.unique(centres, return_inverse=True)
     sums, rows = np.bincount(same, sums), np.bincount(same, rows)
     return centres, (sums + PRIOR_ROWS * off.mean()) / (rows + PRIOR_ROWS)

@@ -32,7 +32,9 @@ SURE, SURE_OF_WEAK = {16: 0.8, 0: 0.95}, 0.98
 ROUNDS = 500
 
 
-def ahead(mixed: Vector, own: Vector, rows: Rows, objective: Objective, *, strong: bool) -> bool:
+def ahead(
+    mixed: Vector, own: Vector, rows: Rows, objective: Objective, *, strong: bool
+) -> bool:
     """Whether a mixture takes the place of the own score alone. mixed: scores of the rows by what was learnt without
     their groups. strong: whether the own score has the first word, so that it stays where neither is clearly ahead."""
     if not strong:
@@ -51,7 +53,13 @@ def agreement(predicted: Vector, human: Vector) -> float:
     return CorrelationSum()(predicted, human).q
 
 
-def nested(fit: Callable[[Readings, Vector], LinearHead], table: Readings, scores: Vector, *, seed: int = 0) -> Vector:
+def nested(
+    fit: Callable[[Readings, Vector], LinearHead],
+    table: Readings,
+    scores: Vector,
+    *,
+    seed: int = 0,
+) -> Vector:
     """Every row's score by a head that was fitted without the row's fold: what `fit` is worth.
 
     Folds are put on one scale, by the mean and the spread that each head has on the rows it was fitted to. Otherwise
@@ -84,9 +92,15 @@ def weigh(
     if first or own != DIRECT or DIRECT not in table.names:
         return gaussian(table, scores, experience, own=own, within=within, first=first)
     tables = table, _without_own(table)
-    every, free = (gaussian(part, scores, experience, own=own, within=within) for part in tables)
+    every, free = (
+        gaussian(part, scores, experience, own=own, within=within) for part in tables
+    )
     gain = agreement(every.left_out, scores) - agreement(free.left_out, scores)
-    return every if gain > WORTH_A_CALL + CHANCE / len(table) ** 0.5 or not tables[1].names else free
+    return (
+        every
+        if gain > WORTH_A_CALL + CHANCE / len(table) ** 0.5 or not tables[1].names
+        else free
+    )
 
 
 def _without_own(table: Readings) -> Readings:
@@ -95,7 +109,14 @@ def _without_own(table: Readings) -> Readings:
 
 
 def fit_head(
-    table: Readings, human: Vector, experience: Experience, own: str, *, strong: bool, within: bool, seed: int
+    table: Readings,
+    human: Vector,
+    experience: Experience,
+    own: str,
+    *,
+    strong: bool,
+    within: bool,
+    seed: int,
 ) -> HeadFit:
     """Fit a head to all rows, and measure it on rows that it did without. own, strong: see
     `programs.refining.TrainingRows`."""
@@ -106,11 +127,21 @@ def fit_head(
 
     chosen = fitted(table, human)
     held = nested(lambda rows, y: fitted(rows, y).head, table, human, seed=seed)
-    taught, expected = (head(table) for head in (chosen.learnt, chosen.head + chosen.learnt.scaled(-1.0)))
+    taught, expected = (
+        head(table)
+        for head in (chosen.learnt, chosen.head + chosen.learnt.scaled(-1.0))
+    )
     moved = [float(np.std(part)) for part in (taught, expected)]
     learnt = moved[0] / max(sum(moved), 1e-9)
-    direct, known, q = (agreement(x, human) for x in (np.nan_to_num(table.columns([own])[:, 0]), expected, held))
-    named = [("own score alone", 0.0, direct), ("experience alone", 1 - learnt, known), ("with the labels", learnt, q)]
+    direct, known, q = (
+        agreement(x, human)
+        for x in (np.nan_to_num(table.columns([own])[:, 0]), expected, held)
+    )
+    named = [
+        ("own score alone", 0.0, direct),
+        ("experience alone", 1 - learnt, known),
+        ("with the labels", learnt, q),
+    ]
     parts = tuple(
         {"name": name, "weight": round(share, 6), "q": round(reached, 6)}
         for name, share, reached in named
@@ -119,7 +150,9 @@ def fit_head(
     return HeadFit(chosen.head, held, q, direct, learnt, parts, chosen.left_out)
 
 
-def surface_percents(train: Sequence[dspy.Example], heldout: Sequence[dspy.Example]) -> Vector:
+def surface_percents(
+    train: Sequence[dspy.Example], heldout: Sequence[dspy.Example]
+) -> Vector:
     """Scores of the held-out rows by length, overlap and repetition alone, as the training rows weigh them: what a
     judge has to beat. NaN where the training rows are of one group."""
     rows, known = (_surface_table(part) for part in (heldout, train))
@@ -132,7 +165,10 @@ def surface_percents(train: Sequence[dspy.Example], heldout: Sequence[dspy.Examp
 
 def _surface_table(examples: Sequence[dspy.Example]) -> Readings:
     counted = [
-        surface("\n\n".join(part for part in (item.context, item.source) if part), judged_in(item.output))
+        surface(
+            "\n\n".join(part for part in (item.context, item.source) if part),
+            judged_in(item.output),
+        )
         for item in map(item_of, examples)
     ]
     names = tuple(f"surface.{name}" for name in counted[0])

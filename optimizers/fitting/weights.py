@@ -25,9 +25,26 @@ from ...programs.progress import Progress, Silent
 from ...programs.prompting.predict import called
 from ...programs.readings.experience import Experience
 from ...programs.readings.head import Readings
-from ...programs.refining import Fit, HeadFit, Matrix, Refinable, Refinement, Vector, weighted_mean
+from ...programs.refining import (
+    Fit,
+    HeadFit,
+    Matrix,
+    Refinable,
+    Refinement,
+    Vector,
+    weighted_mean,
+)
 from ...signatures.values import Item, Verdict
-from ..examples import agreement, clearly, difference, documents, groups, humans, item_of, rows_of
+from ..examples import (
+    agreement,
+    clearly,
+    difference,
+    documents,
+    groups,
+    humans,
+    item_of,
+    rows_of,
+)
 from .folds import fold_numbers
 from .readings import ahead, fit_head
 
@@ -48,7 +65,13 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(level)
 
 
-def fit_weights(scores: Matrix, human: Vector, *, penalty: float, within: Sequence[str] | None = None) -> Vector | None:
+def fit_weights(
+    scores: Matrix,
+    human: Vector,
+    *,
+    penalty: float,
+    within: Sequence[str] | None = None,
+) -> Vector | None:
     """Non-negative weights of the columns that, with an intercept, come closest to `human`: a better score of a part
     never lowers the whole. None where no column rises with `human`.
 
@@ -61,34 +84,59 @@ def fit_weights(scores: Matrix, human: Vector, *, penalty: float, within: Sequen
     if not len(y):
         return None
     x = np.where(np.isfinite(x), x, np.nanmean(x, axis=1)[:, None])
-    _, place = np.unique(np.zeros(len(y)) if within is None else np.asarray(within)[usable], return_inverse=True)
+    _, place = np.unique(
+        np.zeros(len(y)) if within is None else np.asarray(within)[usable],
+        return_inverse=True,
+    )
     sizes = np.bincount(place)
-    centred = x - np.stack([np.bincount(place, column) / sizes for column in x.T], axis=1)[place]
+    centred = (
+        x
+        - np.stack([np.bincount(place, column) / sizes for column in x.T], axis=1)[
+            place
+        ]
+    )
     wanted = y - (np.bincount(place, y) / sizes)[place]
     # |x w - y|² + λ |w|² is an ordinary least squares problem with rows √λ·I that ought to be 0
     strength = penalty * float((centred**2).sum()) / count
-    centred, wanted = np.vstack([centred, math.sqrt(strength) * np.eye(count)]), np.append(wanted, np.zeros(count))
+    centred, wanted = (
+        np.vstack([centred, math.sqrt(strength) * np.eye(count)]),
+        np.append(wanted, np.zeros(count)),
+    )
     weights: Vector = scipy.optimize.nnls(centred, wanted)[0]
     return weights if weights.sum() > 1e-9 else None
 
 
-def ridge_weights(training: Training, scores: Matrix, *, own: bool, parts: str, plain: str) -> Fit:
+def ridge_weights(
+    training: Training, scores: Matrix, *, own: bool, parts: str, plain: str
+) -> Fit:
     """See `programs.refining.TrainingRows`. Inside the folds the penalty is chosen by folds again. The mean with the
     judge's own score is one of z-scores: of two scores the one with more spread would decide alone."""
     judged = training.percents
 
     def stays(reason: str, found: Vector | None = None) -> Fit:
-        return Fit((), training.value(judged), None if found is None else training.value(found), reason)
+        return Fit(
+            (),
+            training.value(judged),
+            None if found is None else training.value(found),
+            reason,
+        )
 
     usable = np.asarray(np.isfinite(scores).any(axis=1))
-    rows, count = int(usable.sum()), len({g for g, ok in zip(training.groups, usable.tolist(), strict=True) if ok})
+    rows, count = (
+        int(usable.sum()),
+        len({g for g, ok in zip(training.groups, usable.tolist(), strict=True) if ok}),
+    )
     if rows < FEWEST_ROWS or count < FEWEST_GROUPS:
         return stays(f"{rows} rows of {count} documents are too few to fit weights to")
     alone, mixed = ridge_out_of_fold(training, scores, own=own)
-    both = mixed is not None and round(training.value(mixed), 9) > round(training.value(alone), 9)
+    both = mixed is not None and round(training.value(mixed), 9) > round(
+        training.value(alone), 9
+    )
     best = mixed if both and mixed is not None else alone
     weights, penalty, share = _ridge(training, scores, own=own)
-    if training.defined(best) and not training.defined(judged):  # constant scores have no resamples to be beaten in
+    if training.defined(best) and not training.defined(
+        judged
+    ):  # constant scores have no resamples to be beaten in
         wins = training.value(best) > training.objective.chance
     else:
         wins = training.clearly_better(best, judged)
@@ -99,7 +147,9 @@ def ridge_weights(training: Training, scores: Matrix, *, own: bool, parts: str, 
         )
         return stays(reason, best)
     return Fit(
-        tuple(round(w, 6) for w in weights.tolist()),  # six digits are what a saved judge keeps
+        tuple(
+            round(w, 6) for w in weights.tolist()
+        ),  # six digits are what a saved judge keeps
         training.value(judged),
         training.value(best),
         own=round(min(share, 0.999999), 6) if both else 0.0,
@@ -107,20 +157,28 @@ def ridge_weights(training: Training, scores: Matrix, *, own: bool, parts: str, 
     )
 
 
-def ridge_out_of_fold(training: Training, scores: Matrix, *, own: bool) -> tuple[Vector, Vector | None]:
+def ridge_out_of_fold(
+    training: Training, scores: Matrix, *, own: bool
+) -> tuple[Vector, Vector | None]:
     """Scores of each fold by what was fitted, penalty included, to the others: by the weights alone, and mixed with the
     judge's own score (None without `own`)."""
     folds = training.folds()
     alone, mixed = (np.full(len(scores), math.nan) for _ in range(2))
     for fold in np.unique(folds):
-        weights, _, share = _ridge(training.part(folds != fold), scores[folds != fold], own=own)
+        weights, _, share = _ridge(
+            training.part(folds != fold), scores[folds != fold], own=own
+        )
         predicted, out = weighted_mean(scores, weights), folds == fold
         alone[out] = _standardised(predicted)[out]
-        mixed[out] = _standardised(share * training.percents + (1 - share) * predicted)[out]
+        mixed[out] = _standardised(share * training.percents + (1 - share) * predicted)[
+            out
+        ]
     return alone, mixed if own else None
 
 
-def _ridge(training: Training, scores: Matrix, *, own: bool) -> tuple[Vector, float, float]:
+def _ridge(
+    training: Training, scores: Matrix, *, own: bool
+) -> tuple[Vector, float, float]:
     """Weights that sum to 1 (all 0 where none can be fitted), their penalty, and the share of the judge's own score in
     the mean of z-scores, which is a weighted mean of the scores, by 1 / spread, but for a constant."""
     folds = training.folds()
@@ -130,16 +188,23 @@ def _ridge(training: Training, scores: Matrix, *, own: bool) -> tuple[Vector, fl
         for number, penalty in enumerate(PENALTIES):
             weights = _shares(rest, scores[folds != fold], penalty)
             tried[number, out] = _standardised(weighted_mean(scores, weights))[out]
-    penalty = PENALTIES[int(np.argmax([round(training.value(percents), 9) for percents in tried]))]
+    penalty = PENALTIES[
+        int(np.argmax([round(training.value(percents), 9) for percents in tried]))
+    ]
     weights, share = _shares(training, scores, penalty), 0.0
     if own:
-        fitted, judged = _spread(weighted_mean(scores, weights)), _spread(training.percents)
+        fitted, judged = (
+            _spread(weighted_mean(scores, weights)),
+            _spread(training.percents),
+        )
         share = fitted / (fitted + judged) if fitted + judged > 0 else 0.5
     return weights, penalty, share
 
 
 def _shares(training: Training, scores: Matrix, penalty: float) -> Vector:
-    fitted = fit_weights(scores, training.human, penalty=penalty, within=training.within)
+    fitted = fit_weights(
+        scores, training.human, penalty=penalty, within=training.within
+    )
     return np.zeros(scores.shape[1]) if fitted is None else fitted / fitted.sum()
 
 
@@ -152,7 +217,11 @@ def _standardised(percents: Vector) -> Vector:
     """Mean 0 and spread 1 over all rows, so that scores by the weights of different folds can be pooled. No human
     score goes into this."""
     sd = _spread(percents)
-    made: Vector = np.full(len(percents), math.nan) if sd < 1e-9 else (percents - np.nanmean(percents)) / sd
+    made: Vector = (
+        np.full(len(percents), math.nan)
+        if sd < 1e-9
+        else (percents - np.nanmean(percents)) / sd
+    )
     return made
 
 
@@ -201,7 +270,9 @@ class Training:
 
     def part(self, kept: NDArray[np.bool_]) -> Self:
         """Some of the rows, without their verdicts."""
-        some = [example for example, keep in zip(self.examples, kept, strict=True) if keep]
+        some = [
+            example for example, keep in zip(self.examples, kept, strict=True) if keep
+        ]
         return replace(self, examples=some, verdicts=(), percents=self.percents[kept])
 
     def folds(self) -> NDArray[np.intp]:
@@ -213,21 +284,52 @@ class Training:
 
     def defined(self, percents: Vector) -> bool:
         """Whether these scores have an agreement at all; constant ones have none."""
-        return agreement(percents, self.examples, objective=self.objective, seed=0, rounds=0).reason is None
+        return (
+            agreement(
+                percents, self.examples, objective=self.objective, seed=0, rounds=0
+            ).reason
+            is None
+        )
 
     def clearly_better(self, one: Vector, other: Vector) -> bool:
-        gap = difference(one, other, self.examples, objective=self.objective, seed=self.seed, rounds=1000)
+        gap = difference(
+            one,
+            other,
+            self.examples,
+            objective=self.objective,
+            seed=self.seed,
+            rounds=1000,
+        )
         return clearly(gap, self.sure)
 
     ridge_weights = ridge_weights
 
     def fit_head(
-        self, table: Readings, known: NDArray[np.bool_], experience: Experience, own: str, *, strong: bool
+        self,
+        table: Readings,
+        known: NDArray[np.bool_],
+        experience: Experience,
+        own: str,
+        *,
+        strong: bool,
     ) -> HeadFit:
         rows, within = self.part(known), self.objective.within
-        fit = fit_head(table, rows.human, experience, own, strong=strong, within=within, seed=self.seed)
+        fit = fit_head(
+            table,
+            rows.human,
+            experience,
+            own,
+            strong=strong,
+            within=within,
+            seed=self.seed,
+        )
         seen = rows_of(rows.examples)
-        return replace(fit, ahead=ahead(fit.left_out, rows.percents, seen, self.objective, strong=strong))
+        return replace(
+            fit,
+            ahead=ahead(
+                fit.left_out, rows.percents, seen, self.objective, strong=strong
+            ),
+        )
 
 
 def refine(program: Judge, training: Training) -> list[Refinement]:

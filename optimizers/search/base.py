@@ -168,7 +168,10 @@ class SearchOptions(Options):
     """What every optimizer has."""
 
     max_failed: float = option(
-        0.1, "Share of failed rows above which a candidate (or a form of answers) cannot be chosen.", ge=0, lt=1
+        0.1,
+        "Share of failed rows above which a candidate (or a form of answers) cannot be chosen.",
+        ge=0,
+        lt=1,
     )
 
 
@@ -184,13 +187,18 @@ class SureOptions(SearchOptions):
 
 class CandidateOptions(Options):
     candidates: int = option(
-        8, "Size of the search; with the same number, the optimizers score the rows about equally often.", ge=0
+        8,
+        "Size of the search; with the same number, the optimizers score the rows about equally often.",
+        ge=0,
     )
 
 
 class DemoOptions(Options):
     max_demos: int = option(
-        4, "Demonstrations in a prompt at most (paper: 3 for long texts, 8 for short).", ge=1, le=MOST_DEMOS
+        4,
+        "Demonstrations in a prompt at most (paper: 3 for long texts, 8 for short).",
+        ge=1,
+        le=MOST_DEMOS,
     )
 
 
@@ -247,7 +255,9 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         progress: Progress | None = None,
         **options: Any,
     ) -> None:
-        self.options: Any = read_options(self.Options, options, f"optimizer {self.name or type(self).__name__}")
+        self.options: Any = read_options(
+            self.Options, options, f"optimizer {self.name or type(self).__name__}"
+        )
         self.__dict__.update(self.options)
         by = objectives.get(objective) if isinstance(objective, str) else Q
         self.objective = objective if isinstance(objective, Objective) else by(level)
@@ -261,7 +271,12 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
 
     def settings(self) -> dict[str, Any]:
         """What decides the outcome, as JSON values; `name` says which search it is."""
-        return {"name": self.name, "level": self.level, "objective": self.objective.name, **self.options.settings()}
+        return {
+            "name": self.name,
+            "level": self.level,
+            "objective": self.objective.name,
+            **self.options.settings(),
+        }
 
     @property
     def level(self) -> Level:
@@ -271,7 +286,12 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     def for_run(self, *, objective: Objective, seed: int, progress: Progress) -> Self:
         """A copy with what the whole run has decided; this one stays as it is."""
         made = copy.copy(self)
-        made.objective, made.seed, made.progress, made.record = objective, seed, progress, None
+        made.objective, made.seed, made.progress, made.record = (
+            objective,
+            seed,
+            progress,
+            None,
+        )
         return made
 
     # -- what a search says of itself
@@ -325,20 +345,32 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         # The pool's own bootstrapped answers hold no label of another row: they come from a prompt without any. Where
         # the search's passes stop after the score, the teacher's goes on to the end: its answers are shown.
         own = valset is None and teacher is None and not stops_early(base.method)
-        answers = cache(lambda: zero_shot.verdicts if own else self._answers(base, pool, teacher))
-        context = SearchContext(base, rows, pool, answers, teacher.lm if isinstance(teacher, Judge) else teacher)
+        answers = cache(
+            lambda: zero_shot.verdicts if own else self._answers(base, pool, teacher)
+        )
+        context = SearchContext(
+            base,
+            rows,
+            pool,
+            answers,
+            teacher.lm if isinstance(teacher, Judge) else teacher,
+        )
         self._consider(context, Proposal("zero-shot", "none", (), base), zero_shot)
         stopped = None
         try:
             self.explore(context)
         except BudgetError:
-            whole = sum("budget" not in (t.candidate.dropped or "") for t in context.tried)
+            whole = sum(
+                "budget" not in (t.candidate.dropped or "") for t in context.tried
+            )
             stopped = f"the budget ran out; {whole} of {self.evaluations()} candidates were tried"
         tried = tuple(context.tried)
         chosen, reason = self.choose(tried, rows)
         self.record = self.crossed(SearchRecord(tried, chosen, reason, stopped), rows)
         chosen.program._compiled = True
-        chosen.program.candidate_programs = [c.to_dict() for c in self.record.candidates]
+        chosen.program.candidate_programs = [
+            c.to_dict() for c in self.record.candidates
+        ]
         return chosen.program
 
     def judge(self, context: SearchContext, proposal: Proposal) -> None:
@@ -346,34 +378,56 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         entering what was judged."""
         # A part of a document would be ranked otherwise than the whole.
         if not self.racing or context.base.whole_documents:
-            self._consider(context, proposal, self.score(proposal.program, context.rows, proposal.name))
+            self._consider(
+                context,
+                proposal,
+                self.score(proposal.program, context.rows, proposal.name),
+            )
             return
         count, verdicts, dropped = len(context.rows), dict[int, Verdict](), None
         finished = _finished(context.tried)
         leader = finished[_contest(finished).best(_values(finished))]
         for block in blocks(context.rows, self.objective, self.seed):
             try:
-                scored = self.score(proposal.program, [context.rows[i] for i in block.tolist()], proposal.name)
+                scored = self.score(
+                    proposal.program,
+                    [context.rows[i] for i in block.tolist()],
+                    proposal.name,
+                )
             except BudgetError:
                 if verdicts:
-                    dropped = f"the budget ran out after {len(verdicts)} of {count} rows"
+                    dropped = (
+                        f"the budget ran out after {len(verdicts)} of {count} rows"
+                    )
                     self._consider(context, proposal, *_raced(verdicts), dropped)
                 raise
             verdicts |= zip(block.tolist(), scored.verdicts, strict=True)
-            dropped = None if len(verdicts) == count else self._hopeless(leader, *_raced(verdicts), context.rows)
+            dropped = (
+                None
+                if len(verdicts) == count
+                else self._hopeless(leader, *_raced(verdicts), context.rows)
+            )
             if dropped:
                 self._consider(context, proposal, *_raced(verdicts), dropped)
                 return
         self._consider(context, proposal, _raced(verdicts)[0])
 
-    def _hopeless(self, leader: Trial, scored: Scored, judged: Rows, rows: Sequence[dspy.Example]) -> str | None:
+    def _hopeless(
+        self, leader: Trial, scored: Scored, judged: Rows, rows: Sequence[dspy.Example]
+    ) -> str | None:
         """Why a candidate, judged on some rows, need not be judged on the others, if that is so."""
         where = f"after {len(judged)} of {len(rows)} rows"
         if scored.failed > self.max_failed * len(rows):
             return f"{where}: {scored.failed} rows failed already"
         some, best = [rows[i] for i in judged.tolist()], leader.scored.percents[judged]
-        likely = chance(scored.percents, best, some, len(rows), self.objective, self.seed)
-        return f"{where}: a chance of {likely:.0%} of reaching {leader.candidate.name}" if likely < CHANCE else None
+        likely = chance(
+            scored.percents, best, some, len(rows), self.objective, self.seed
+        )
+        return (
+            f"{where}: a chance of {likely:.0%} of reaching {leader.candidate.name}"
+            if likely < CHANCE
+            else None
+        )
 
     def score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
         """What a candidate says of rows, each without its own group in the prompt. Raises BudgetError, ModelError."""
@@ -381,7 +435,10 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         return score_rows(brief(program), rows, self.progress, self.num_threads)
 
     def _answers(
-        self, base: Judge, pool: Sequence[dspy.Example], teacher: Judge | LanguageModel | None
+        self,
+        base: Judge,
+        pool: Sequence[dspy.Example],
+        teacher: Judge | LanguageModel | None,
     ) -> tuple[Verdict, ...]:
         program = teacher if isinstance(teacher, Judge) else base.with_()
         if isinstance(teacher, LanguageModel):
@@ -397,18 +454,39 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         judged: Rows | None = None,
         dropped: str | None = None,
     ) -> None:
-        rows = context.rows if judged is None else [context.rows[i] for i in judged.tolist()]
-        reached = agreement(scored.percents, rows, objective=self.objective, seed=self.seed, rounds=500)
+        rows = (
+            context.rows
+            if judged is None
+            else [context.rows[i] for i in judged.tolist()]
+        )
+        reached = agreement(
+            scored.percents, rows, objective=self.objective, seed=self.seed, rounds=500
+        )
         unfit_ = unfit(scored, reached, self.max_failed)
         demos, count = len(proposal.picked), len(scored.percents)
-        candidate = Candidate(proposal.name, proposal.kind, demos, reached, unfit_, count, dropped, proposal.form)
-        if dropped is None and all(better(candidate, t.candidate) for t in _finished(context.tried)):
-            self.progress.best(f"{self.objective.label} {reached.value:.2f} ({proposal.name})")
+        candidate = Candidate(
+            proposal.name,
+            proposal.kind,
+            demos,
+            reached,
+            unfit_,
+            count,
+            dropped,
+            proposal.form,
+        )
+        if dropped is None and all(
+            better(candidate, t.candidate) for t in _finished(context.tried)
+        ):
+            self.progress.best(
+                f"{self.objective.label} {reached.value:.2f} ({proposal.name})"
+            )
         context.tried.append(Trial(candidate, proposal.program, scored, judged))
 
     # -- choosing
 
-    def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
+    def choose(
+        self, tried: Sequence[Trial], rows: Sequence[dspy.Example]
+    ) -> tuple[Trial, str | None]:
         """What the rule of `Contest` chooses, clearly better being a higher value of the objective in `sure` of the
         paired resamples; and why, where that is not simply the best."""
         finished = _finished(tried)
@@ -416,19 +494,30 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
 
         def beats(one: int, other: int) -> bool:
             percents = finished[one].scored.percents, finished[other].scored.percents
-            gap = difference(*percents, rows, objective=self.objective, seed=self.seed, rounds=1000)
+            gap = difference(
+                *percents, rows, objective=self.objective, seed=self.seed, rounds=1000
+            )
             return clearly(gap, self.sure)
 
-        best, chosen = (finished[contest.chosen(values, by)] for by in (None, beats if self.sure else None))
+        best, chosen = (
+            finished[contest.chosen(values, by)]
+            for by in (None, beats if self.sure else None)
+        )
         if chosen is best:
             return best, None
-        needs = "needs fewer demonstrations" if chosen.candidate.demos < best.candidate.demos else "is simpler"
+        needs = (
+            "needs fewer demonstrations"
+            if chosen.candidate.demos < best.candidate.demos
+            else "is simpler"
+        )
         return chosen, (
             f"{best.candidate.name} had the highest {self.objective.label} ({best.candidate.agreement.value:.2f}) but "
             f"did not clearly beat {chosen.candidate.name} ({chosen.candidate.agreement.value:.2f}), which {needs}"
         )
 
-    def crossed(self, record: SearchRecord, rows: Sequence[dspy.Example]) -> SearchRecord:
+    def crossed(
+        self, record: SearchRecord, rows: Sequence[dspy.Example]
+    ) -> SearchRecord:
         """With `left_out` and `corrected`, where they can be told: what some rows choose is measured on others."""
         if len(set(groups(rows))) < 2:
             return record
@@ -439,22 +528,38 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
             rest = [rows[i] for i in kept.tolist()]
             parts = [self._part(trial, kept, rest) for trial in finished]
             chosen, _ = self.choose(parts, rest)
-            again = next((trial for trial, part in zip(finished, parts, strict=True) if part is chosen), None)
+            again = next(
+                (
+                    trial
+                    for trial, part in zip(finished, parts, strict=True)
+                    if part is chosen
+                ),
+                None,
+            )
             if again is None:  # chosen by something else than these scores
                 return record
             raw[out] = again.scored.percents[out]
             alike[out] = _like(record.scored.percents, again.scored.percents)[out]
         reached = self.objective.reached(alike, rows_of(rows))
-        return replace(record, left_out=raw, corrected=None if reached.reason else reached.value)
+        return replace(
+            record, left_out=raw, corrected=None if reached.reason else reached.value
+        )
 
     def _part(self, trial: Trial, kept: Rows, rest: Sequence[dspy.Example]) -> Trial:
         scored = Scored((), trial.scored.percents[kept])
-        reached = agreement(scored.percents, rest, objective=self.objective, seed=self.seed, rounds=0)
-        return replace(trial, candidate=replace(trial.candidate, agreement=reached), scored=scored)
+        reached = agreement(
+            scored.percents, rest, objective=self.objective, seed=self.seed, rounds=0
+        )
+        return replace(
+            trial, candidate=replace(trial.candidate, agreement=reached), scored=scored
+        )
 
 
 def _contest(tried: Sequence[Trial]) -> Contest:
-    return Contest([t.candidate.parts for t in tried], [t.candidate.disqualified is None for t in tried])
+    return Contest(
+        [t.candidate.parts for t in tried],
+        [t.candidate.disqualified is None for t in tried],
+    )
 
 
 def _values(tried: Sequence[Trial]) -> list[float]:
@@ -465,7 +570,9 @@ def _like(wanted: Vector, percents: Vector) -> Vector:
     """Scores with the mean and spread of others; as they are where either has none."""
     if np.isnan(wanted).all() or np.isnan(percents).all():
         return percents
-    (middle, spread), (mean, own) = ((np.nanmean(x), np.nanstd(x)) for x in (wanted, percents))
+    (middle, spread), (mean, own) = (
+        (np.nanmean(x), np.nanstd(x)) for x in (wanted, percents)
+    )
     return np.asarray(middle + (percents - mean) * (spread / own if own else 1.0))
 
 
@@ -515,7 +622,9 @@ class Demonstrations:
             return ["labels"]
         # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
         kinds: dict[Anchor, list[DemoKind]] = {
-            "auto": ["gold", "labels", "predicted"] if any(map(_explained, self.answers)) else ["predicted", "labels"],
+            "auto": ["gold", "labels", "predicted"]
+            if any(map(_explained, self.answers))
+            else ["predicted", "labels"],
             "gold": ["gold", "labels"],
             "predicted": ["predicted", "labels"],
         }
@@ -530,7 +639,9 @@ class Demonstrations:
         percents = np.array([v.percent for v in answers], float)
         explained = np.array(list(map(_explained, answers)))
         # Where answers have explanations, one without has nothing to show.
-        usable = np.flatnonzero(np.isfinite(percents) & (explained | (not explained.any())))
+        usable = np.flatnonzero(
+            np.isfinite(percents) & (explained | (not explained.any()))
+        )
         if len(usable) == 0:
             return usable
         human = humans(pool)
@@ -540,19 +651,35 @@ class Demonstrations:
         count = max(self.options.max_demos, round(self.options.accept * len(usable)))
         return np.sort(usable[np.argsort(error, kind="stable")[:count]])
 
-    def shown_by(self, base: Judge, picked: Sequence[int], kinds: DemoKind | Sequence[str]) -> Judge:
+    def shown_by(
+        self, base: Judge, picked: Sequence[int], kinds: DemoKind | Sequence[str]
+    ) -> Judge:
         """A copy of the judge that is shown these rows of the pool. kinds: of all of them, or of each."""
         made = without_demos(base)
         every = [kinds] * len(picked) if isinstance(kinds, str) else kinds
         for index, kind in zip(picked, every, strict=True):
-            verdict = None if kind == "labels" or self.answers is None else self.answers[index]
-            teach(made.method, demonstration(made, self.context.pool[index], verdict, predicted=kind == "predicted"))
+            verdict = (
+                None
+                if kind == "labels" or self.answers is None
+                else self.answers[index]
+            )
+            teach(
+                made.method,
+                demonstration(
+                    made,
+                    self.context.pool[index],
+                    verdict,
+                    predicted=kind == "predicted",
+                ),
+            )
         return made
 
 
 def _explained(verdict: Verdict) -> bool:
     """Whether an answer says more than a score."""
-    return bool(verdict.explanation or any(c.explanation for c in verdict.criteria.values()))
+    return bool(
+        verdict.explanation or any(c.explanation for c in verdict.criteria.values())
+    )
 
 
 def brief(judge: Judge) -> Judge:
@@ -569,7 +696,9 @@ def without_demos(judge: Judge) -> Judge:
     return made
 
 
-def demonstration(judge: Judge, row: dspy.Example, verdict: Verdict | None, *, predicted: bool) -> dict[str, Any]:
+def demonstration(
+    judge: Judge, row: dspy.Example, verdict: Verdict | None, *, predicted: bool
+) -> dict[str, Any]:
     """A row as a demonstration, with the teacher's verdict if one is to be shown. Its score is the human's, and its
     explanation, too, where people gave a reason, unless the verdict's own is wanted."""
     percent = verdict.percent if predicted and verdict is not None else row.score

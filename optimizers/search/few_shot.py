@@ -35,7 +35,10 @@ class LabeledFewShot(DemonstrationSearch):
 
     class Options(SureOptions, DemoOptions):
         sure: float = option(
-            0.0, "Share of paired resamples in which the demonstrations must beat zero-shot to stay.", ge=0, lt=1
+            0.0,
+            "Share of paired resamples in which the demonstrations must beat zero-shot to stay.",
+            ge=0,
+            lt=1,
         )
 
     def __init__(self, k: int | None = None, **options: Any) -> None:
@@ -47,9 +50,13 @@ class LabeledFewShot(DemonstrationSearch):
     def explore(self, context: SearchContext) -> None:
         order = np.random.default_rng([self.seed, 1]).permutation(len(context.pool))
         train = [dspy.Example(row=int(i)).with_inputs("row") for i in order]
-        drawn = dspy.LabeledFewShot(k=self.max_demos).compile(dspy.Predict("row -> percent"), trainset=train)
+        drawn = dspy.LabeledFewShot(k=self.max_demos).compile(
+            dspy.Predict("row -> percent"), trainset=train
+        )
         picked = [demo.row for demo in drawn.demos]
-        program = Demonstrations(context, self, None).shown_by(context.base, picked, "labels")
+        program = Demonstrations(context, self, None).shown_by(
+            context.base, picked, "labels"
+        )
         self.judge(context, Proposal("labeled few-shot", "labels", picked, program))
 
 

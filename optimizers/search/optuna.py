@@ -54,11 +54,18 @@ class OptunaSearch(DemonstrationSearch):
 
     class Options(RacingOptions, SureOptions, BootstrapOptions, CandidateOptions):
         trials: int | None = option(
-            None, "Trials beside zero-shot; none: two more than `candidates`, as many as random search scores.", ge=0
+            None,
+            "Trials beside zero-shot; none: two more than `candidates`, as many as random search scores.",
+            ge=0,
         )
-        startup: int = option(6, "Trials drawn at random before TPE takes over, half of them at most.", ge=1)
+        startup: int = option(
+            6,
+            "Trials drawn at random before TPE takes over, half of them at most.",
+            ge=1,
+        )
         variants: tuple[Variant, ...] = option(
-            (), "Other variants of the judge to try, beside its own; fine takes two calls a row."
+            (),
+            "Other variants of the judge to try, beside its own; fine takes two calls a row.",
         )
 
         @field_validator("variants")
@@ -69,7 +76,11 @@ class OptunaSearch(DemonstrationSearch):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         wanted: int | None = self.options.trials
-        self.trials: int = (self.candidates + 2 if self.candidates else 0) if wanted is None else wanted
+        self.trials: int = (
+            (self.candidates + 2 if self.candidates else 0)
+            if wanted is None
+            else wanted
+        )
         self.study: optuna.Study | None = None
 
     def settings(self) -> dict[str, Any]:
@@ -83,7 +94,11 @@ class OptunaSearch(DemonstrationSearch):
 
     def calls_per_row(self, judge: Judge) -> int:
         method = judge.method
-        most = method.most_calls_per_row(variants=self.variants) if isinstance(method, HasChoices) else 0
+        most = (
+            method.most_calls_per_row(variants=self.variants)
+            if isinstance(method, HasChoices)
+            else 0
+        )
         return most or judge.method.cost().calls_per_row
 
     # -- the study
@@ -95,10 +110,14 @@ class OptunaSearch(DemonstrationSearch):
         context.answers()
         startup = min(self.startup, 1 + self.trials // 2)
         with quiet_optuna():
-            sampler = optuna.samplers.TPESampler(seed=self.seed, n_startup_trials=startup)
+            sampler = optuna.samplers.TPESampler(
+                seed=self.seed, n_startup_trials=startup
+            )
             self.study = optuna.create_study(direction="maximize", sampler=sampler)
             # Trial 0 is zero-shot, which is judged already.
-            self.study.enqueue_trial({c.name: c.values[0] for c in self._space(context.base)} | {"demos": 0})
+            self.study.enqueue_trial(
+                {c.name: c.values[0] for c in self._space(context.base)} | {"demos": 0}
+            )
             judged: dict[bytes, Trial] = {_key(context.base): context.tried[0]}
             for number in range(self.trials + 1):
                 trial = self.study.ask()
@@ -114,7 +133,9 @@ class OptunaSearch(DemonstrationSearch):
 
     # -- what a trial is
 
-    def _proposal(self, trial: BaseTrial, number: int, context: SearchContext) -> Proposal:
+    def _proposal(
+        self, trial: BaseTrial, number: int, context: SearchContext
+    ) -> Proposal:
         program, form = self._formed(trial, context.base)
         size = trial.suggest_int("demos", 0, self.max_demos)
         if not size:
@@ -124,31 +145,53 @@ class OptunaSearch(DemonstrationSearch):
         kind = shown.kinds[names.index(trial.suggest_categorical("kind", names))]
         picked = self._picked(trial, size, context.pool, shown.allowed(kind))
         program = shown.shown_by(program, picked, kind)
-        return Proposal(f"trial {number}", kind if picked else "none", picked, program, form)
+        return Proposal(
+            f"trial {number}", kind if picked else "none", picked, program, form
+        )
 
     def _picked(
-        self, trial: BaseTrial, size: int, pool: Sequence[dspy.Example], allowed: NDArray[np.intp]
+        self,
+        trial: BaseTrial,
+        size: int,
+        pool: Sequence[dspy.Example],
+        allowed: NDArray[np.intp],
     ) -> list[int]:
         """Rows from `size` strata of the human scores, no two of one group. A place in its stratum is a number, since
         neighbours in the order of the scores show the model nearly the same."""
-        order = np.array(sorted((int(i) for i in allowed), key=lambda i: (pool[i].score, i)), dtype=int)
+        order = np.array(
+            sorted((int(i) for i in allowed), key=lambda i: (pool[i].score, i)),
+            dtype=int,
+        )
         picked: list[int] = []
         for slot, stratum in enumerate(np.array_split(order, size)):
             place = trial.suggest_float(f"place {slot + 1}", 0.0, 1.0)
-            free = [int(i) for i in stratum if pool[int(i)].group not in {pool[p].group for p in picked}]
+            free = [
+                int(i)
+                for i in stratum
+                if pool[int(i)].group not in {pool[p].group for p in picked}
+            ]
             if free:
                 picked.append(free[min(int(place * len(free)), len(free) - 1)])
         if len(picked) < 2:
             return picked
         how = trial.suggest_categorical("order", list(ORDERS))
         if how == "mixed":
-            return [picked[i] for i in np.random.default_rng([self.seed, len(picked)]).permutation(len(picked))]
+            return [
+                picked[i]
+                for i in np.random.default_rng([self.seed, len(picked)]).permutation(
+                    len(picked)
+                )
+            ]
         return picked if how == "rising" else picked[::-1]
 
     def _space(self, base: Judge) -> list[Choice]:
         """What is varied beside demonstrations, each with the judge's own value first."""
         method = base.method
-        return list(method.search_space(variants=self.variants)) if isinstance(method, HasChoices) else []
+        return (
+            list(method.search_space(variants=self.variants))
+            if isinstance(method, HasChoices)
+            else []
+        )
 
     def _formed(self, trial: BaseTrial, base: Judge) -> tuple[Judge, dict[str, Any]]:
         """The judge with what a trial changes of it beside its demonstrations, and what that is."""
@@ -157,14 +200,24 @@ class OptunaSearch(DemonstrationSearch):
         for choice in self._space(base):
             if not choice.open(made):
                 continue
-            made[choice.name] = trial.suggest_categorical(choice.name, list(choice.values))
+            made[choice.name] = trial.suggest_categorical(
+                choice.name, list(choice.values)
+            )
             if made[choice.name] != choice.values[0]:
                 form[choice.name] = made[choice.name]
         method = base.method
-        program = base.with_(method=method.with_choices(made)) if isinstance(method, HasChoices) else base.with_()
+        program = (
+            base.with_(method=method.with_choices(made))
+            if isinstance(method, HasChoices)
+            else base.with_()
+        )
         kept = [c.name for c in program.method.knowledge.criteria]
         if len(kept) < len(base.method.knowledge.criteria):
-            form = {name: value for name, value in form.items() if not name.startswith("criterion ")}
+            form = {
+                name: value
+                for name, value in form.items()
+                if not name.startswith("criterion ")
+            }
             form["criteria"] = kept
         return program, form
 
@@ -176,7 +229,11 @@ def _tell(study: optuna.Study, trial: optuna.Trial, tried: Trial | None) -> None
         study.tell(trial, state=TrialState.FAIL)
         return
     candidate = tried.candidate
-    value = candidate.agreement.value if candidate.disqualified is None else candidate.agreement.by.worst
+    value = (
+        candidate.agreement.value
+        if candidate.disqualified is None
+        else candidate.agreement.by.worst
+    )
     trial.set_user_attr("candidate", candidate.name)
     if candidate.dropped is None:
         study.tell(trial, value)

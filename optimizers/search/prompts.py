@@ -75,19 +75,28 @@ class PlainAdapter(dspy.ChatAdapter):  # type: ignore[misc]
 class PromptModel(dspy.BaseLM):  # type: ignore[misc]
     """Our `LanguageModel` as DSPy's: its budget, cache, retries and connection hold for proposals, too."""
 
-    def __init__(self, lm: LanguageModel, paid: Callable[[Callable[[], Any]], Any]) -> None:
-        super().__init__(model=lm.name, cache=False, temperature=lm.sampling.temperature)
+    def __init__(
+        self, lm: LanguageModel, paid: Callable[[Callable[[], Any]], Any]
+    ) -> None:
+        super().__init__(
+            model=lm.name, cache=False, temperature=lm.sampling.temperature
+        )
         self.lm = lm
         self._paid = paid
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def __call__(self, prompt: str | None = None, *, messages: Any = None, **options: Any) -> list[str]:
+    def __call__(
+        self, prompt: str | None = None, *, messages: Any = None, **options: Any
+    ) -> list[str]:
         given = {**self.kwargs, **options, "max_tokens": PROPOSAL_TOKENS}
         asked = messages or [{"role": "user", "content": prompt or ""}]
         # Texts of rows stand in these prompts as they are: their control tokens must not speak.
-        sent = [{"role": m["role"], "content": disarm(plain_text(m["content"]))} for m in asked]
+        sent = [
+            {"role": m["role"], "content": disarm(plain_text(m["content"]))}
+            for m in asked
+        ]
         answered: list[str] = self._paid(lambda: self.lm.acall(messages=sent, **given))
         return answered
 
@@ -101,8 +110,16 @@ def quiet_dspy() -> Iterator[None]:
         logger.setLevel(logging.CRITICAL + 1)
     try:
         # Some bars are drawn on stderr, where ours is, and there is no way to turn them off.
-        no_bars = (_no_bar(module) for module in ("dspy.teleprompt.bootstrap", "gepa.core.engine"))
-        with quiet_optuna(), contextlib.redirect_stdout(io.StringIO()), next(no_bars), next(no_bars):
+        no_bars = (
+            _no_bar(module)
+            for module in ("dspy.teleprompt.bootstrap", "gepa.core.engine")
+        )
+        with (
+            quiet_optuna(),
+            contextlib.redirect_stdout(io.StringIO()),
+            next(no_bars),
+            next(no_bars),
+        ):
             yield
     finally:
         for logger, level in zip(loggers, levels, strict=True):
@@ -118,5 +135,7 @@ def _no_bar(name: str) -> Iterator[None]:
         yield
         return
     silent = partial(tqdm.tqdm, disable=True)
-    with mock.patch.object(module, "tqdm", SimpleNamespace(tqdm=silent) if module.tqdm is tqdm else silent):
+    with mock.patch.object(
+        module, "tqdm", SimpleNamespace(tqdm=silent) if module.tqdm is tqdm else silent
+    ):
         yield

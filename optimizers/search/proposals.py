@@ -26,7 +26,14 @@ from ...programs.models import engine
 from ...signatures.values import Verdict
 from ..examples import item_of
 from ..registry import optimizers
-from .base import CandidateOptions, DemonstrationSearch, Proposal, SearchContext, SureOptions, Trial
+from .base import (
+    CandidateOptions,
+    DemonstrationSearch,
+    Proposal,
+    SearchContext,
+    SureOptions,
+    Trial,
+)
 from .prompts import Ended, PlainAdapter, PromptModel, cleaned, quiet_dspy
 
 #: Rows of one reflection of GEPA.
@@ -71,7 +78,9 @@ class Desk:
     """Rows that were judged."""
 
     def __post_init__(self) -> None:
-        self.own = {name: p.signature.instructions for name, p in taught_of(self.context.base)}
+        self.own = {
+            name: p.signature.instructions for name, p in taught_of(self.context.base)
+        }
         self.known[tuple(self.own.values())] = self.context.tried[0]
         self.lm = self.context.base.lm
         self.prompts = PromptModel(self.context.teacher or self.lm, self.run)
@@ -82,7 +91,10 @@ class Desk:
     @property
     def rows(self) -> list[dspy.Example]:
         """The rows that candidates are measured on, each with the number by which it is judged."""
-        return [row.copy(row=number).with_inputs("row") for number, row in enumerate(self.context.rows)]
+        return [
+            row.copy(row=number).with_inputs("row")
+            for number, row in enumerate(self.context.rows)
+        ]
 
     @property
     def pool(self) -> list[dspy.Example]:
@@ -119,10 +131,17 @@ class Desk:
         key = tuple(texts.values())
         if key not in self.known:
             before = len(context.tried)
-            changed = {name: text for name, text in texts.items() if text != self.own[name]}
+            changed = {
+                name: text for name, text in texts.items() if text != self.own[name]
+            }
             program = instructed(context.base, changed)
             try:
-                self.search.judge(context, Proposal(f"gepa {before}", "none", (), program, {"instructions": changed}))
+                self.search.judge(
+                    context,
+                    Proposal(
+                        f"gepa {before}", "none", (), program, {"instructions": changed}
+                    ),
+                )
             except Exception as error:
                 raise Ended(error) from error
             self.known[key] = context.tried[before]
@@ -131,7 +150,12 @@ class Desk:
 
     def metric(self, **more: Any) -> Agreement:
         return Agreement(
-            self.search.objective, score_of="percent", human_of="score", group_of="group", scale=(0, 100), **more
+            self.search.objective,
+            score_of="percent",
+            human_of="score",
+            group_of="group",
+            scale=(0, 100),
+            **more,
         )
 
     def panel(self) -> list[Any]:
@@ -139,7 +163,9 @@ class Desk:
         context = self.context
         scored = context.tried[0].scored
         if context.pool != context.rows:
-            scored = self.search.score(context.base, context.pool, "zero-shot, training rows")
+            scored = self.search.score(
+                context.base, context.pool, "zero-shot, training rows"
+            )
         return list(zip(self.pool, map(as_prediction, scored.verdicts), strict=True))
 
 
@@ -176,7 +202,9 @@ class GEPASearch(DemonstrationSearch):
 
     def __init__(self, **options: Any) -> None:
         if importlib.util.find_spec("gepa") is None:
-            raise MissingExtraError("GEPA needs its own package: pip install 'gepa[dspy]'")
+            raise MissingExtraError(
+                "GEPA needs its own package: pip install 'gepa[dspy]'"
+            )
         super().__init__(**options)
         self._remarks: list[str] = []
 
@@ -191,10 +219,14 @@ class GEPASearch(DemonstrationSearch):
         if not self.candidates:
             return
         if not context.base.method.taught():
-            self._remarks.append("this judge has no prompt that instructions could change")
+            self._remarks.append(
+                "this judge has no prompt that instructions could change"
+            )
             return
         if context.base.whole_documents:
-            self._remarks.append("gepa judges one output at a time, which this judge of whole documents cannot")
+            self._remarks.append(
+                "gepa judges one output at a time, which this judge of whole documents cannot"
+            )
             return
         judge = context.base.with_()
         engine.run(judge.method.prepare(judge.lm))
@@ -212,9 +244,13 @@ class GEPASearch(DemonstrationSearch):
         if len(context.tried) == 1 and not self._remarks:
             self._remarks.append("gepa proposed nothing but the zero-shot prompt")
 
-    def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
+    def choose(
+        self, tried: Sequence[Trial], rows: Sequence[dspy.Example]
+    ) -> tuple[Trial, str | None]:
         chosen, reason = super().choose(tried, rows)
-        return chosen, "; ".join([*self._remarks, *([reason] if reason else [])]) or None
+        return chosen, "; ".join(
+            [*self._remarks, *([reason] if reason else [])]
+        ) or None
 
     def _propose(self, program: JudgeProgram, desk: Desk) -> None:
         """Run DSPy's optimizer."""
@@ -249,13 +285,20 @@ def _proposer() -> Any:
         """GEPA's own, whose failure costs a round and no second call."""
 
         def __call__(
-            self, candidate: dict[str, str], reflective_dataset: Mapping[str, Any], components_to_update: list[str]
+            self,
+            candidate: dict[str, str],
+            reflective_dataset: Mapping[str, Any],
+            components_to_update: list[str],
         ) -> dict[str, str]:
             try:
-                proposed = super().__call__(candidate, reflective_dataset, components_to_update)
+                proposed = super().__call__(
+                    candidate, reflective_dataset, components_to_update
+                )
             except Exception:
                 return {}
-            return {name: text for name, raw in proposed.items() if (text := cleaned(raw))}
+            return {
+                name: text for name, raw in proposed.items() if (text := cleaned(raw))
+            }
 
     return Proposer(
         adapter=PlainAdapter(),

@@ -26,7 +26,9 @@ SHARES, LEAST = (0.25, 0.5, 0.75), 10
 ROUNDS, FEWEST_GROUPS = 300, 5
 
 
-def blocks(examples: Sequence[dspy.Example], objective: Objective, seed: int = 0) -> list[Rows]:
+def blocks(
+    examples: Sequence[dspy.Example], objective: Objective, seed: int = 0
+) -> list[Rows]:
     """Row numbers in blocks that together are all rows, each block with the whole range of human scores.
 
     Rows are spread where the objective is made of rows, else the whole documents (groups) that it is made of.
@@ -36,21 +38,37 @@ def blocks(examples: Sequence[dspy.Example], objective: Objective, seed: int = 0
     for i, name in enumerate(groups(examples)):
         units.setdefault(i if objective.of_rows else name, []).append(i)
     # Units in the order of their scores, dealt out evenly: any beginning of the deal has the range of the whole.
-    ordered = sorted(units.values(), key=lambda unit: (float(human[unit].mean()), rng.random()))
+    ordered = sorted(
+        units.values(), key=lambda unit: (float(human[unit].mean()), rng.random())
+    )
     position = (np.arange(len(ordered)) * 0.6180339887498949 + rng.random()) % 1.0
     dealt = [ordered[place] for place in np.argsort(position, kind="stable")]
     starts = np.cumsum([0, *map(len, dealt)])
     cuts: list[int] = []
     for share in SHARES:
         wanted = max(share * len(examples), LEAST)
-        cut = int(starts[np.searchsorted(starts, wanted - 1e-9)]) if wanted < len(examples) else len(examples)
+        cut = (
+            int(starts[np.searchsorted(starts, wanted - 1e-9)])
+            if wanted < len(examples)
+            else len(examples)
+        )
         if (cuts[-1] if cuts else 0) < cut < len(examples):
             cuts.append(cut)
-    return [np.sort(part) for part in np.split(np.array([i for unit in dealt for i in unit], dtype=np.intp), cuts)]
+    return [
+        np.sort(part)
+        for part in np.split(
+            np.array([i for unit in dealt for i in unit], dtype=np.intp), cuts
+        )
+    ]
 
 
 def chance(
-    percents: Vector, best: Vector, examples: Sequence[dspy.Example], total: int, objective: Objective, seed: int = 0
+    percents: Vector,
+    best: Vector,
+    examples: Sequence[dspy.Example],
+    total: int,
+    objective: Objective,
+    seed: int = 0,
 ) -> float:
     """The share of paired resamples in which a candidate's objective on all rows would reach that of the best so far.
 

@@ -90,7 +90,9 @@ class Teacher:
         for row in order:
             if len(accepted) >= most:
                 break
-            if any(self._accepts(row, round_) for round_ in range(self.search.max_rounds)):
+            if any(
+                self._accepts(row, round_) for round_ in range(self.search.max_rounds)
+            ):
                 accepted.append(row)
         return accepted
 
@@ -103,9 +105,14 @@ class Teacher:
         if verdict.failure:
             return False
         if self.search.metric is None:
-            return row in Demonstrations(self.context, self.search, self.answers).allowed("predicted")
+            return row in Demonstrations(
+                self.context, self.search, self.answers
+            ).allowed("predicted")
         example, prediction = self.context.pool[row], as_prediction(verdict)
-        trace = [(predictor, example.inputs(), prediction) for predictor in self.context.base.method.taught()]
+        trace = [
+            (predictor, example.inputs(), prediction)
+            for predictor in self.context.base.method.taught()
+        ]
         value = self.search.measured(example, prediction, trace)
         threshold = self.search.metric_threshold
         return bool(value >= threshold if threshold else value)
@@ -114,7 +121,9 @@ class Teacher:
         """Draw another answer at temperature 1; each round is cached apart."""
         program = self.context.base.with_()
         program.set_lm((self.context.teacher or program.lm).at(1 + round_ / 1000))
-        (verdict,) = score_rows(program, [self.context.pool[row]], self.search.progress).verdicts
+        (verdict,) = score_rows(
+            program, [self.context.pool[row]], self.search.progress
+        ).verdicts
         return verdict
 
 
@@ -136,7 +145,10 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
 
     class Options(RacingOptions, SureOptions, BootstrapOptions, CandidateOptions):
         max_bootstrapped_demos: int | None = option(
-            None, "Bootstrapped demonstrations at most; none: max_demos.", ge=0, le=MOST_DEMOS
+            None,
+            "Bootstrapped demonstrations at most; none: max_demos.",
+            ge=0,
+            le=MOST_DEMOS,
         )
         max_labeled_demos: int | None = option(
             None,
@@ -144,8 +156,14 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
             ge=0,
             le=MOST_DEMOS,
         )
-        max_rounds: int = option(1, "Times that the teacher is asked about a row until its answer may be shown.", ge=1)
-        stop_at_score: float | None = option(None, "Objective, times 100, at which the search ends.")
+        max_rounds: int = option(
+            1,
+            "Times that the teacher is asked about a row until its answer may be shown.",
+            ge=1,
+        )
+        stop_at_score: float | None = option(
+            None, "Objective, times 100, at which the search ends."
+        )
         leave_out: Literal["document", "nothing"] = option(
             "document",
             "What a candidate is not shown while it is measured on a row: the row's own document, or nothing, as with "
@@ -206,10 +224,16 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         self._labeled_sample, self._best, self._errors = labeled_sample, None, 0
         if teacher is None and "lm" in self.teacher_settings:
             teacher = language_model(self.teacher_settings["lm"])
-        return super().compile(student, teacher=teacher, trainset=trainset, valset=valset)
+        return super().compile(
+            student, teacher=teacher, trainset=trainset, valset=valset
+        )
 
     def score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
-        with row_context.own_documents_shown() if self.leave_out == "nothing" else nullcontext():
+        with (
+            row_context.own_documents_shown()
+            if self.leave_out == "nothing"
+            else nullcontext()
+        ):
             return super().score(program, rows, name)
 
     def explore(self, context: SearchContext) -> None:
@@ -221,7 +245,10 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         trials: dict[Shown, Trial] = {(): context.tried[0]}
         best, best_value = context.tried[0], self._value(context, context.tried[0])
         for number in range(-2, self.candidates) if self.candidates else ():
-            if self.stop_at_score is not None and 100 * best_value >= self.stop_at_score:
+            if (
+                self.stop_at_score is not None
+                and 100 * best_value >= self.stop_at_score
+            ):
                 break
             if self._restrict is not None and number not in self._restrict:
                 continue
@@ -235,7 +262,9 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         if self.metric is not None:
             self._best = best
 
-    def _drawn(self, context: SearchContext, teacher: Teacher, order: list[int], number: int) -> Shown:
+    def _drawn(
+        self, context: SearchContext, teacher: Teacher, order: list[int], number: int
+    ) -> Shown:
         """Return the demonstrations of a numbered candidate."""
         most = self._most(self.max_labeled_demos)
         if number == -2:
@@ -245,7 +274,9 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
             order, size = random_order(order, number, size)
         return filled_up(order, teacher.bootstrap(order, size), most)
 
-    def _proposal(self, context: SearchContext, teacher: Teacher, shown: Shown, number: int) -> Proposal:
+    def _proposal(
+        self, context: SearchContext, teacher: Teacher, shown: Shown, number: int
+    ) -> Proposal:
         demonstrations = Demonstrations(context, self, teacher.answers or None)
         # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
         anchors = demonstrations.kinds[: 1 if self.anchor != "auto" else None]
@@ -266,24 +297,36 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         if trial.candidate.dropped:
             return -np.inf
         if self.max_errors is not None and trial.scored.failed >= self.max_errors:
-            raise CallError(f"{trial.candidate.name}: {trial.scored.failed} rows failed; max_errors={self.max_errors}")
+            raise CallError(
+                f"{trial.candidate.name}: {trial.scored.failed} rows failed; max_errors={self.max_errors}"
+            )
         if self.metric is None:
             return float(np.nan_to_num(trial.candidate.agreement.value, nan=-np.inf))
         pairs = zip(context.rows, trial.scored.verdicts, strict=True)
-        return float(np.mean([self.measured(row, as_prediction(verdict)) for row, verdict in pairs]))
+        return float(
+            np.mean(
+                [self.measured(row, as_prediction(verdict)) for row, verdict in pairs]
+            )
+        )
 
-    def measured(self, row: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float:
+    def measured(
+        self, row: dspy.Example, prediction: dspy.Prediction, trace: Any = None
+    ) -> float:
         """Return the given metric of a row, 0 where it raises; the last of `max_errors` errors is raised."""
         assert self.metric is not None
         try:
             return float(self.metric(row, prediction, trace))
         except Exception:
             self._errors += 1
-            if self._errors >= (dspy.settings.max_errors if self.max_errors is None else self.max_errors):
+            if self._errors >= (
+                dspy.settings.max_errors if self.max_errors is None else self.max_errors
+            ):
                 raise
             return 0.0
 
-    def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
+    def choose(
+        self, tried: Sequence[Trial], rows: Sequence[dspy.Example]
+    ) -> tuple[Trial, str | None]:
         if self._best is not None:
             return self._best, "it has the highest mean of the metric that was given"
         return super().choose(tried, rows)

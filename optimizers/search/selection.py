@@ -31,7 +31,9 @@ class Contest:
 
     def best(self, q: Sequence[float]) -> int:
         """The preferred one of all, the earlier where two are equal."""
-        return reduce(lambda best, i: i if self.better(q, i, best) else best, range(len(q)))
+        return reduce(
+            lambda best, i: i if self.better(q, i, best) else best, range(len(q))
+        )
 
     def chosen(self, q: Sequence[float], beats: Beats | None) -> int:
         """The candidate with the fewest demonstrations among those that the best one does not clearly beat.

@@ -28,13 +28,30 @@ from ...programs.prompting.saved import saved_predictor
 from ...signatures.values import Verdict
 from ..examples import item_of
 from ..registry import Through, optimizers
-from .base import CandidateOptions, DemonstrationSearch, Proposal, SearchContext, SureOptions, Trial
+from .base import (
+    CandidateOptions,
+    DemonstrationSearch,
+    Proposal,
+    SearchContext,
+    SureOptions,
+    Trial,
+)
 from .prompts import Ended, PlainAdapter, PromptModel, quiet_dspy
 from .proposals import Desk, JudgeProgram, taught_of
 
 PREFIX = "dspy:"
 #: What the run or the adapter says: data, models, the metric, threads.
-OURS = ("metric", "student", "trainset", "valset", "teacher", "teacher_settings", "num_threads", "seed", "self")
+OURS = (
+    "metric",
+    "student",
+    "trainset",
+    "valset",
+    "teacher",
+    "teacher_settings",
+    "num_threads",
+    "seed",
+    "self",
+)
 MODELS = ("prompt_model", "task_model", "reflection_lm")
 #: Those whose programs a file cannot hold, or that need something beside a judge and rows, and why.
 REFUSED = {
@@ -75,7 +92,9 @@ def names() -> list[str]:
     found = {
         name
         for name, part in parts.items()
-        if inspect.isclass(part) and issubclass(part, dspy.teleprompt.Teleprompter) and name not in REFUSED
+        if inspect.isclass(part)
+        and issubclass(part, dspy.teleprompt.Teleprompter)
+        and name not in REFUSED
     }
     return sorted(found - {"Teleprompter"})
 
@@ -87,15 +106,24 @@ def search_through(name: str) -> type[DSPySearch]:
     if known in REFUSED:
         raise OptionError(f"optimizer {name}: {REFUSED[known]}")
     if known not in names():
-        raise OptionError(f"DSPy has no optimizer {known!r}{nearest(known, names())}; it has {', '.join(names())}")
+        raise OptionError(
+            f"DSPy has no optimizer {known!r}{nearest(known, names())}; it has {', '.join(names())}"
+        )
     part = getattr(dspy.teleprompt, known, None) or getattr(dspy, known)
     fields: dict[str, Any] = {
-        one: (bool if isinstance(value, bool) else Plain, option(value, f"DSPy's own: an argument of {known}."))
+        one: (
+            bool if isinstance(value, bool) else Plain,
+            option(value, f"DSPy's own: an argument of {known}."),
+        )
         for one, value in _arguments(part).items()
     }
     options = create_model("Options", __base__=_Options, **fields)
     about = f"DSPy's {known}, guided by agreement over the whole set"
-    return type(known, (DSPySearch,), {"name": name, "about": about, "part": part, "Options": options})
+    return type(
+        known,
+        (DSPySearch,),
+        {"name": name, "about": about, "part": part, "Options": options},
+    )
 
 
 def _arguments(part: Any) -> dict[str, Any]:
@@ -103,8 +131,16 @@ def _arguments(part: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for where in (part.__init__, part.compile):
         for name, argument in inspect.signature(where).parameters.items():
-            plain = isinstance(argument.default, bool | int | float | str) or argument.default is None
-            if plain and name not in (*OURS, *MODELS) and name not in found and _is_plain(argument.annotation):
+            plain = (
+                isinstance(argument.default, bool | int | float | str)
+                or argument.default is None
+            )
+            if (
+                plain
+                and name not in (*OURS, *MODELS)
+                and name not in found
+                and _is_plain(argument.annotation)
+            ):
                 found[name] = argument.default
     return found
 
@@ -112,9 +148,15 @@ def _arguments(part: Any) -> dict[str, Any]:
 def _is_plain(annotation: Any) -> bool:
     """Whether an argument takes numbers or words, as far as its annotation says."""
     if isinstance(annotation, str) or annotation is inspect.Parameter.empty:
-        return not any(word in str(annotation) for word in ("dict", "Fn", "Protocol", "Selector", "LM"))
+        return not any(
+            word in str(annotation)
+            for word in ("dict", "Fn", "Protocol", "Selector", "LM")
+        )
     kinds = get_args(annotation) or (annotation,)
-    return not any(kind is dict or getattr(kind, "__origin__", None) in (dict, list) for kind in kinds)
+    return not any(
+        kind is dict or getattr(kind, "__origin__", None) in (dict, list)
+        for kind in kinds
+    )
 
 
 class _Options(SureOptions, CandidateOptions):
@@ -157,7 +199,9 @@ class Programs(Desk):
     def key(judge: Judge) -> tuple[str, ...]:
         """What distinguishes a program: instructions and demonstrations."""
         settle_demos(judge.method, judge.outcome.scale)
-        return tuple(repr(saved_predictor(p.signature, p.demos)) for _, p in taught_of(judge))
+        return tuple(
+            repr(saved_predictor(p.signature, p.demos)) for _, p in taught_of(judge)
+        )
 
     def verdict(self, judge: Judge, row: int) -> Verdict:
         context, count = self.context, len(self.context.rows)
@@ -184,12 +228,22 @@ class Programs(Desk):
         context, before = self.context, len(self.context.tried)
         texts = {name: p.signature.instructions for name, p in taught_of(judge)}
         changed = {name: text for name, text in texts.items() if text != self.own[name]}
-        shown: list[Any] = max((p.demos for _, p in taught_of(judge)), key=len, default=[])
-        kind: Any = "none" if not shown else "mixed" if any(demo.get("augmented") for demo in shown) else "labels"
+        shown: list[Any] = max(
+            (p.demos for _, p in taught_of(judge)), key=len, default=[]
+        )
+        kind: Any = (
+            "none"
+            if not shown
+            else "mixed"
+            if any(demo.get("augmented") for demo in shown)
+            else "labels"
+        )
         name = f"{self.search.name.removeprefix(PREFIX)} {before}"
         form = {"instructions": changed} if changed else {}
         try:
-            self.search.judge(context, Proposal(name, kind, range(len(shown)), judge.with_(), form))
+            self.search.judge(
+                context, Proposal(name, kind, range(len(shown)), judge.with_(), form)
+            )
         except Exception as error:
             raise Ended(error) from error
         return context.tried[before]
@@ -224,13 +278,20 @@ class DSPySearch(DemonstrationSearch):
         if not self.candidates:
             return
         if not context.base.method.taught() or context.base.whole_documents:
-            self._remarks.append(f"{self.name}: this judge has no prompt of one output that DSPy could change")
+            self._remarks.append(
+                f"{self.name}: this judge has no prompt of one output that DSPy could change"
+            )
             return
         judge = context.base.with_()
         engine.run(judge.method.prepare(judge.lm))
         most = (self.evaluations() - 1) * len(context.rows)
         searching: Any = self
-        desk = Programs(searching, context, most=most, most_written=self.proposals(judge, len(context.rows)))
+        desk = Programs(
+            searching,
+            context,
+            most=most,
+            most_written=self.proposals(judge, len(context.rows)),
+        )
         try:
             with quiet_dspy(), dspy.context(lm=desk.prompts, adapter=PlainAdapter()):
                 made = self._propose(JudgeProgram(judge, desk), desk)
@@ -239,7 +300,9 @@ class DSPySearch(DemonstrationSearch):
             if not isinstance(end.error, Enough):
                 raise end.error from None
             where = f"{desk.most} judged rows or {desk.most_written} proposals"
-            self._remarks.append(f"{self.name} ended at {where}; candidates={self.candidates} allows no more")
+            self._remarks.append(
+                f"{self.name} ended at {where}; candidates={self.candidates} allows no more"
+            )
         except BudgetError:
             raise
         except Exception as error:
@@ -248,12 +311,19 @@ class DSPySearch(DemonstrationSearch):
 
     def choose(self, tried: Any, rows: Any) -> tuple[Trial, str | None]:
         chosen, reason = super().choose(tried, rows)
-        return chosen, "; ".join([*self._remarks, *([reason] if reason else [])]) or None
+        return chosen, "; ".join(
+            [*self._remarks, *([reason] if reason else [])]
+        ) or None
 
     def _propose(self, program: JudgeProgram, desk: Programs) -> Any:
         """Run DSPy's optimizer with the options that were given, and else DSPy's defaults."""
         rows, chosen = desk.rows, dict(self._chosen())
-        own = {"metric": desk.metric(), "num_threads": 1, "seed": self.seed, **dict.fromkeys(MODELS, desk.prompts)}
+        own = {
+            "metric": desk.metric(),
+            "num_threads": 1,
+            "seed": self.seed,
+            **dict.fromkeys(MODELS, desk.prompts),
+        }
         if "bsize" in type(self.options).model_fields:  # rows in a batch, at most all
             own["bsize"] = min(int(self.options.bsize), len(rows))
         optimizer = self.part(**_taken(self.part.__init__, {**chosen, **own}))
@@ -266,7 +336,11 @@ class DSPySearch(DemonstrationSearch):
         """DSPy's arguments that differ from its defaults."""
         fields = type(self.options).model_fields
         own = set(_Options.model_fields)
-        return {name: getattr(self.options, name) for name in fields if name not in own and name in self._given}
+        return {
+            name: getattr(self.options, name)
+            for name in fields
+            if name not in own and name in self._given
+        }
 
 
 optimizers.through[PREFIX] = Through(names, search_through)
@@ -274,4 +348,8 @@ optimizers.through[PREFIX] = Through(names, search_through)
 
 def _taken(where: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the values that a function has arguments for."""
-    return {name: value for name, value in known.items() if name in inspect.signature(where).parameters}
+    return {
+        name: value
+        for name, value in known.items()
+        if name in inspect.signature(where).parameters
+    }

@@ -52,7 +52,9 @@ class ActiveCritic(Method):
     """
 
     kind: ClassVar[str] = "active-critic"
-    about: ClassVar[str] = "learns from labels what is judged and by which criteria; scores with explanations"
+    about: ClassVar[str] = (
+        "learns from labels what is judged and by which criteria; scores with explanations"
+    )
     paper: ClassVar[str] = "Large Language Models Are Active Critics in NLG Evaluation"
 
     class Options(Method.Options):
@@ -72,39 +74,62 @@ class ActiveCritic(Method):
             "The stated number (0-100), or the expected digit under the model's probabilities; auto measures both on "
             "the labels, and without labels takes the expectation where the model gives log-probabilities.",
         )
-        use_task: bool = option(True, "The prompt has the description of the task; no is an ablation.")
-        use_criteria: bool = option(True, "The prompt has the criteria; no is an ablation.")
+        use_task: bool = option(
+            True, "The prompt has the description of the task; no is an ablation."
+        )
+        use_criteria: bool = option(
+            True, "The prompt has the criteria; no is an ablation."
+        )
         combine: Literal["os-e", "mean"] = option(
             "os-e",
             "fine: the overall score comes from a call of its own (os-e), or is the mean of the criterion scores.",
         )
-        aspect: str = option("", "What is scored, in the field's word (fluency); empty is overall quality.")
+        aspect: str = option(
+            "",
+            "What is scored, in the field's word (fluency); empty is overall quality.",
+        )
 
         @model_validator(mode="after")
         def _possible(self) -> Self:
             if self.variant == "fine" and not self.use_criteria:
-                raise OptionError("the fine variant scores criteria; use_criteria=False needs coarse or vanilla")
+                raise OptionError(
+                    "the fine variant scores criteria; use_criteria=False needs coarse or vanilla"
+                )
             if self.combine == "mean" and self.variant != "fine":
-                raise OptionError("combine='mean' averages criterion scores, which only the fine variant has")
+                raise OptionError(
+                    "combine='mean' averages criterion scores, which only the fine variant has"
+                )
             return self
 
     options: Options
     fitted_always: ClassVar[bool] = False
 
     class Fitted(parts.Options):
-        combination: Combination | None = option(None, "Weights of the criteria and the share of OS-E's score.")
+        combination: Combination | None = option(
+            None, "Weights of the criteria and the share of OS-E's score."
+        )
 
-    def __init__(self, variant: Literal[Variant, "auto"] = "auto", **given: Any) -> None:
+    def __init__(
+        self, variant: Literal[Variant, "auto"] = "auto", **given: Any
+    ) -> None:
         super().__init__(variant=variant, **given)
         self.combination: Combination | None = None
 
     @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
         if words.library_aspect:
-            raise OptionError("--as is for the other methods; active-critic infers criteria (--criteria)")
+            raise OptionError(
+                "--as is for the other methods; active-critic infers criteria (--criteria)"
+            )
         if words.labels_aspect is None and not (words.task or words.criteria):
-            raise OptionError("without labels to learn it from, say what is judged: --task, --criteria or both")
-        if words.labels_aspect is None and given.get("variant") == "fine" and not words.criteria:
+            raise OptionError(
+                "without labels to learn it from, say what is judged: --task, --criteria or both"
+            )
+        if (
+            words.labels_aspect is None
+            and given.get("variant") == "fine"
+            and not words.criteria
+        ):
             raise OptionError(
                 "the fine variant scores criteria; without labels to infer them from, give --criteria FILE"
             )
@@ -114,7 +139,9 @@ class ActiveCritic(Method):
         for name in STEPS:  # those of another variant
             vars(self).pop(name, None)
         explain = self._explains()[0]
-        reading: Reading = "said" if self.options.reading == "auto" else self.options.reading
+        reading: Reading = (
+            "said" if self.options.reading == "auto" else self.options.reading
+        )
         if self.options.variant == "fine":
             self.criteria_scorer = MultiCriteriaScorer(explain, reading)
         if self.options.variant != "fine" or self.options.combine == "os-e":
@@ -139,7 +166,10 @@ class ActiveCritic(Method):
 
     def as_variant(self, variant: Variant) -> Self:
         """The same judge, as another variant without demonstrations; what only the fine one has goes."""
-        made = self.with_(variant=variant, combine=self.options.combine if variant == "fine" else "os-e")
+        made = self.with_(
+            variant=variant,
+            combine=self.options.combine if variant == "fine" else "os-e",
+        )
         made.combination = None
         for predictor in made.predictors():
             predictor.demos = []
@@ -162,7 +192,11 @@ class ActiveCritic(Method):
         progress: Callable[[str], None] | None = None,
     ) -> Inference:
         """Fill the task and the criteria that are not known; see `capabilities.InfersTask`."""
-        asked = {"aspect": self.options.aspect, "progress": progress, "described": self.options.use_task}
+        asked = {
+            "aspect": self.options.aspect,
+            "progress": progress,
+            "described": self.options.use_task,
+        }
         inferred = value_of(await inference.acall(rows, lm=lm, **asked), Inference)
         known = self.knowledge
         known.description = known.description or inferred.description
@@ -179,32 +213,52 @@ class ActiveCritic(Method):
     def forms(self, *, logprobs: bool, model: str = "the model") -> list[Form]:
         """Readings of the score and places of the explanation; see `capabilities.HasForms`."""
         if self.options.reading == "expected" and not logprobs:
-            raise OptionError(f"{model} gives no log-probabilities; use reading 'said' or 'auto'")
+            raise OptionError(
+                f"{model} gives no log-probabilities; use reading 'said' or 'auto'"
+            )
         explains = self._explains()
         readings = [self.options.reading]
         if self.options.reading == "auto":
             readings = ["expected", "said"] if logprobs else ["said"]
-        forms = [Form({"explain": explain, "reading": reading}) for reading in readings for explain in explains]
+        forms = [
+            Form({"explain": explain, "reading": reading})
+            for reading in readings
+            for explain in explains
+        ]
         # Four passes would be one too many: the expectation is tried with both places of the explanation, the number
         # said only with the paper's.
         return forms[:3] if len(forms) == 4 else forms
 
     def dearer(self) -> dict[str, Any]:
         """The fine variant, where none was asked for; see `capabilities.HasForms`."""
-        return {"variant": "fine"} if self.options.variant == "auto" and self.options.use_criteria else {}
+        return (
+            {"variant": "fine"}
+            if self.options.variant == "auto" and self.options.use_criteria
+            else {}
+        )
 
     def without_inferred(self) -> Self | None:
         """A copy whose prompts leave out task and criteria, of a coarse judge that shows both."""
-        both = self._own == "coarse" and self.options.use_task and self.options.use_criteria
+        both = (
+            self._own == "coarse"
+            and self.options.use_task
+            and self.options.use_criteria
+        )
         return self.with_(use_task=False, use_criteria=False) if both else None
 
     def _variants(self, wanted: Sequence[str]) -> list[str]:
         """Of these, the ones that it can be tried in beside its own."""
-        return [v for v in wanted if v != self._own and (v != "fine" or self.options.use_criteria)]
+        return [
+            v
+            for v in wanted
+            if v != self._own and (v != "fine" or self.options.use_criteria)
+        ]
 
     def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
         """Calls a row at most, whatever variant a search takes."""
-        others = (self.as_variant(cast(Variant, v)).cost() for v in self._variants(variants))
+        others = (
+            self.as_variant(cast(Variant, v)).cost() for v in self._variants(variants)
+        )
         return max(cost.calls_per_row for cost in (self.cost(), *others))
 
     def search_space(self, *, variants: Sequence[str] = ()) -> list[Choice]:
@@ -223,7 +277,9 @@ class ActiveCritic(Method):
         if not self.options.use_criteria or not known.criteria:
             return space
         if "coarse" in informed:
-            space.append(Choice("use_criteria", (True, False), {"variant": ("coarse",)}))
+            space.append(
+                Choice("use_criteria", (True, False), {"variant": ("coarse",)})
+            )
         if 1 < len(known.criteria) <= MOST_CRITERIA:
             shown = when | {"use_criteria": (True,)}
             names = (f"criterion {i}" for i in range(1, len(known.criteria) + 1))
@@ -233,22 +289,46 @@ class ActiveCritic(Method):
     def with_choices(self, made: Mapping[str, Any]) -> Self:
         """A copy with these choices. Where all criteria are left out one by one, the first of them stays."""
         variant = made.get("variant", self.options.variant)
-        chosen = self.with_() if variant == self.options.variant else self.as_variant(variant)
-        chosen.choose(**{name: made[name] for name in ("use_task", "use_criteria") if name in made})
+        chosen = (
+            self.with_()
+            if variant == self.options.variant
+            else self.as_variant(variant)
+        )
+        chosen.choose(
+            **{
+                name: made[name]
+                for name in ("use_task", "use_criteria")
+                if name in made
+            }
+        )
         known = chosen.knowledge
-        kept = [c for i, c in enumerate(known.criteria, start=1) if made.get(f"criterion {i}", True)]
+        kept = [
+            c
+            for i, c in enumerate(known.criteria, start=1)
+            if made.get(f"criterion {i}", True)
+        ]
         if len(kept) < len(known.criteria):
-            chosen.knowledge = TaskKnowledge(known.description, kept or known.criteria[:1])
+            chosen.knowledge = TaskKnowledge(
+                known.description, kept or known.criteria[:1]
+            )
         return chosen
 
     def refiners(self) -> list[Refiner]:
         """The fit of the criteria's weights, for a fine judge without any."""
-        return [self._weigh_criteria] if self.options.variant == "fine" and self.combination is None else []
+        return (
+            [self._weigh_criteria]
+            if self.options.variant == "fine" and self.combination is None
+            else []
+        )
 
     def _weigh_criteria(self, rows: TrainingRows) -> Refinement:
         """Weights for the criteria, in OS-E's place or beside it."""
         names = list(dict.fromkeys(c.name for c in self.knowledge.criteria))
-        scores = score_matrix([v.criteria for v in rows.verdicts], names, lambda criterion: criterion.score)
+        scores = score_matrix(
+            [v.criteria for v in rows.verdicts],
+            names,
+            lambda criterion: criterion.score,
+        )
         overall = self.options.combine == "os-e"
         plain = "OS-E" if overall else "the mean of the criteria"
         fit = rows.ridge_weights(scores, own=overall, parts="criteria", plain=plain)
@@ -258,20 +338,32 @@ class ActiveCritic(Method):
             return Refinement("combination", rows.percents, details, fit.reason)
         combination = Combination(criteria=weights, overall=fit.own)
         self.combine_by(combination)
-        percents = [combination(v.criteria, math.nan if v.failure else v.percent) for v in rows.verdicts]
+        percents = [
+            combination(v.criteria, math.nan if v.failure else v.percent)
+            for v in rows.verdicts
+        ]
         changed = (
             f"scores are combined by weights of the criteria{' beside OS-E' if fit.own else ''}: {rows.label} "
             f"{fit.found:.2f} against {fit.plain:.2f} on training rows that the weights were not fitted to"
         )
-        return Refinement("combination", np.array(percents, dtype=float), details, changed=changed)
+        return Refinement(
+            "combination", np.array(percents, dtype=float), details, changed=changed
+        )
 
     def fitted(self) -> dict[str, Any]:
         """Return the combination of its scores; see `capabilities.Learns`."""
         if self.combination is None:
             return {}
         self.combine_by(self.combination)  # its criteria may have been changed since
-        weights = {name: round(float(w), 6) for name, w in self.combination.criteria.items()}
-        return {"combination": {"overall": round(float(self.combination.overall), 6), "criteria": weights}}
+        weights = {
+            name: round(float(w), 6) for name, w in self.combination.criteria.items()
+        }
+        return {
+            "combination": {
+                "overall": round(float(self.combination.overall), 6),
+                "criteria": weights,
+            }
+        }
 
     def load_fitted(self, name: str, data: Any) -> None:
         """Take what `fitted` gave. Raises OptionError."""
@@ -280,8 +372,14 @@ class ActiveCritic(Method):
     def facts(self) -> dict[str, str]:
         if self.combination is None:
             return {}
-        weights = ", ".join(f"{name} {weight:.2f}" for name, weight in self.combination.criteria.items() if weight)
-        return {"weights": f"{weights}; share of the overall score {self.combination.overall:.2f}"}
+        weights = ", ".join(
+            f"{name} {weight:.2f}"
+            for name, weight in self.combination.criteria.items()
+            if weight
+        )
+        return {
+            "weights": f"{weights}; share of the overall score {self.combination.overall:.2f}"
+        }
 
     @property
     def brief(self) -> bool:
@@ -293,7 +391,9 @@ class ActiveCritic(Method):
         for predictor in self._steps():
             layout: OverallLayout | CriteriaLayout = predictor.layout
             if layout.explain == "after" and layout.brief != on:
-                predictor.layout = type(layout)(layout.explain, layout.reading, brief=on)
+                predictor.layout = type(layout)(
+                    layout.explain, layout.reading, brief=on
+                )
 
     def stops_early(self) -> bool:
         """Return whether brief answers leave out what a demonstration would show."""
@@ -307,17 +407,27 @@ class ActiveCritic(Method):
         """Combine the scores by fitted weights from now on; None: as `combine` says. Raises OptionError for weights of
         criteria that this judge has not, or of scores that its variant does not give."""
         if combination is not None:
-            unknown = set(combination.criteria) - {c.name for c in self.knowledge.criteria}
+            unknown = set(combination.criteria) - {
+                c.name for c in self.knowledge.criteria
+            }
             if unknown:
-                raise OptionError(f"there is a weight for {sorted(unknown)[0]!r}, which is not one of the criteria")
-            if self.options.variant != "fine" or (combination.overall and self.options.combine != "os-e"):
-                raise OptionError("weights need the fine variant, and a share of the overall score combine='os-e'")
+                raise OptionError(
+                    f"there is a weight for {sorted(unknown)[0]!r}, which is not one of the criteria"
+                )
+            if self.options.variant != "fine" or (
+                combination.overall and self.options.combine != "os-e"
+            ):
+                raise OptionError(
+                    "weights need the fine variant, and a share of the overall score combine='os-e'"
+                )
         self.combination = combination
 
     def _asks_overall(self) -> bool:
         """Whether the fine variant takes its second step: for the score, or at least for the explanation."""
         unused = self.combination is not None and not self.combination.overall
-        return self.options.combine == "os-e" and not (unused and self.options.explain == "none")
+        return self.options.combine == "os-e" and not (
+            unused and self.options.explain == "none"
+        )
 
     def cost(self) -> Cost:
         return Cost(2 if self.options.variant == "fine" and self._asks_overall() else 1)
@@ -327,7 +437,9 @@ class ActiveCritic(Method):
 
     async def prepare(self, lm: LanguageModel) -> None:
         if self.options.variant == "fine" and not self.knowledge.criteria:
-            raise OptionError("the fine variant needs criteria: compile it from labels, or give them with criteria=…")
+            raise OptionError(
+                "the fine variant needs criteria: compile it from labels, or give them with criteria=…"
+            )
         able = await lm.capabilities()
         if "auto" in (self.options.variant, self.options.reading, self.options.explain):
             self.settle(
@@ -359,25 +471,42 @@ class ActiveCritic(Method):
                 shown = scores
                 if self.options.explain == "after":
                     # What is said after them all changes nothing, and a search leaves it out.
-                    shown = {name: replace(score, explanation="") for name, score in scores.items()}
+                    shown = {
+                        name: replace(score, explanation="")
+                        for name, score in scores.items()
+                    }
                 try:
-                    steps.append(await self.overall_scorer.ascore(item, known, lm, shown))
-                except CallError as error:  # the first step was paid for, and its scores are known
+                    steps.append(
+                        await self.overall_scorer.ascore(item, known, lm, shown)
+                    )
+                except (
+                    CallError
+                ) as error:  # the first step was paid for, and its scores are known
                     failed = error
         values = steps[-1].read.values
         percent = values["score"] if "score" in values else mean_score(scores)
         failure = None
         if self.combination is not None:
             percent = self.combination(scores, values.get("score", math.nan))
-            failure = "no criterion that has a weight was scored" if math.isnan(percent) else None
-        if failed is not None and (self.combination is None or self.combination.overall):
+            failure = (
+                "no criterion that has a weight was scored"
+                if math.isnan(percent)
+                else None
+            )
+        if failed is not None and (
+            self.combination is None or self.combination.overall
+        ):
             percent, failure = math.nan, str(failed)
         notes = [note for s in steps for note in s.read.notes]
         if failed is not None and failure is None:
-            notes.append(f"there is no explanation, since the second step failed: {failed}")
+            notes.append(
+                f"there is no explanation, since the second step failed: {failed}"
+            )
         able = await lm.capabilities()
         if self.options.reading == "expected" and not able.logprobs:
-            notes.append("this model gives no log-probabilities; the judge was compiled with them")
+            notes.append(
+                "this model gives no log-probabilities; the judge was compiled with them"
+            )
         return Verdict(
             percent=percent,
             explanation=values.get("explanation", ""),

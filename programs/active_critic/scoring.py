@@ -46,13 +46,22 @@ class MultiCriteriaScorer(Evaluator):
         return value_of(await self.acall(**self.inputs(item, known), lm=lm), Answer)
 
     async def aforward(
-        self, source: str = "", output: str = "", *, criteria: Sequence[Criterion] = (), **call: Any
+        self,
+        source: str = "",
+        output: str = "",
+        *,
+        criteria: Sequence[Criterion] = (),
+        **call: Any,
     ) -> dspy.Prediction:
         """`criteria_scores`: by name a score in [0, 100] with its explanation. call: context, reference, task, group,
         lm. Raises Unreadable or CallError."""
         if not criteria:
-            raise OptionError("McS-E scores criteria: pass criteria=[Criterion(name, definition), …]")
-        return await self.predict.acall(source=source, output=output, criteria=tuple(criteria), **call)
+            raise OptionError(
+                "McS-E scores criteria: pass criteria=[Criterion(name, definition), …]"
+            )
+        return await self.predict.acall(
+            source=source, output=output, criteria=tuple(criteria), **call
+        )
 
 
 class OverallScorer(Evaluator):
@@ -62,19 +71,32 @@ class OverallScorer(Evaluator):
         super().__init__()
         self.predict = JudgePredict(ScoreOverall, OverallLayout(explain, reading))
 
-    def inputs(self, item: Item, known: Known, scores: Mapping[str, CriterionScore] | None = None) -> dict[str, Any]:
+    def inputs(
+        self,
+        item: Item,
+        known: Known,
+        scores: Mapping[str, CriterionScore] | None = None,
+    ) -> dict[str, Any]:
         # Where McS-E came before, the scores speak for the criteria and their definitions are left out (eq. 2).
         criteria = known.criteria if scores is None else ()
         asked = {"task": known.task, "criteria": criteria, "aspect": known.aspect}
         return {**asked, **material(item), "criteria_scores": scores}
 
     async def ascore(
-        self, item: Item, known: Known, lm: LanguageModel, scores: Mapping[str, CriterionScore] | None = None
+        self,
+        item: Item,
+        known: Known,
+        lm: LanguageModel,
+        scores: Mapping[str, CriterionScore] | None = None,
     ) -> Answer:
         """Raises Unreadable or CallError."""
-        return value_of(await self.acall(**self.inputs(item, known, scores), lm=lm), Answer)
+        return value_of(
+            await self.acall(**self.inputs(item, known, scores), lm=lm), Answer
+        )
 
-    async def aforward(self, source: str = "", output: str = "", **call: Any) -> dspy.Prediction:
+    async def aforward(
+        self, source: str = "", output: str = "", **call: Any
+    ) -> dspy.Prediction:
         """`score` in [0, 100] and `explanation`. call: context, reference, task, criteria, aspect, criteria_scores (as
         McS-E gave them), group, lm. Raises Unreadable or CallError."""
         return await self.predict.acall(source=source, output=output, **call)
@@ -94,8 +116,13 @@ class Combination(Options):
 
     overall: float = option(0.0, "The share of OS-E's score.", ge=0, lt=1)
     criteria: Annotated[
-        dict[Annotated[str, StringConstraints(min_length=1, max_length=80)], Annotated[float, Field(ge=0, le=1)]],
-        Field(min_length=1, max_length=64, description="Weights of the criteria, by name."),
+        dict[
+            Annotated[str, StringConstraints(min_length=1, max_length=80)],
+            Annotated[float, Field(ge=0, le=1)],
+        ],
+        Field(
+            min_length=1, max_length=64, description="Weights of the criteria, by name."
+        ),
     ]
 
     @field_validator("criteria")
@@ -105,7 +132,9 @@ class Combination(Options):
             raise OptionError("no criterion has a weight above 0")
         return weights
 
-    def __call__(self, scores: Mapping[str, CriterionScore], overall: float = math.nan) -> float:
+    def __call__(
+        self, scores: Mapping[str, CriterionScore], overall: float = math.nan
+    ) -> float:
         """The combined percent in [0, 100].
 
         A criterion without a score leaves its weight to the others, as in a plain mean. NaN where none with a weight
@@ -120,7 +149,9 @@ class Combination(Options):
             return math.nan
         percent = sum(w * s for w, s in present) / sum(w for w, _ in present)
         # The least weights that a float can hold are too coarse for a quotient.
-        percent = min(max(s for _, s in present), max(min(s for _, s in present), percent))
+        percent = min(
+            max(s for _, s in present), max(min(s for _, s in present), percent)
+        )
         if self.overall:
             percent = self.overall * overall + (1 - self.overall) * percent
         return percent if math.isnan(percent) else min(100.0, max(0.0, percent))

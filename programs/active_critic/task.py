@@ -12,7 +12,13 @@ from dspy.predict.parameter import Parameter
 
 from ...disarming import disarm
 from ...errors import CallError
-from ...signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
+from ...signatures.task import (
+    DescribeTask,
+    MergeCriteria,
+    MergeDescriptions,
+    ObserveBatch,
+    ProposeCriteria,
+)
 from ...signatures.values import Criterion, Usage
 from ...tables import shortened
 from ..models.lm import LanguageModel
@@ -28,7 +34,9 @@ class TaskKnowledge(Parameter):  # type: ignore[misc]
     """What a judge knows of its task: a description and criteria. A leaf of the DSPy state: it survives save, load,
     deepcopy and `reset_copy`."""
 
-    def __init__(self, description: str = "", criteria: Sequence[Criterion] = ()) -> None:
+    def __init__(
+        self, description: str = "", criteria: Sequence[Criterion] = ()
+    ) -> None:
         self.description = description
         self.criteria = tuple(criteria)
 
@@ -38,12 +46,16 @@ class TaskKnowledge(Parameter):  # type: ignore[misc]
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
         return {
             "description": self.description,
-            "criteria": [{"name": c.name, "definition": c.definition} for c in self.criteria],
+            "criteria": [
+                {"name": c.name, "definition": c.definition} for c in self.criteria
+            ],
         }
 
     def load_state(self, state: Mapping[str, Any]) -> TaskKnowledge:
         self.description = str(state["description"])
-        self.criteria = tuple(Criterion(str(c["name"]), str(c["definition"])) for c in state["criteria"])
+        self.criteria = tuple(
+            Criterion(str(c["name"]), str(c["definition"])) for c in state["criteria"]
+        )
         return self
 
 
@@ -89,7 +101,14 @@ class TaskInference(Evaluator):
     source or an output that are shown, the rest is cut with "…"; of a comment, a quarter of that.
     """
 
-    def __init__(self, *, batches: int = 25, batch_size: int = 5, keep: int = 5, text_limit: int = 1200) -> None:
+    def __init__(
+        self,
+        *,
+        batches: int = 25,
+        batch_size: int = 5,
+        keep: int = 5,
+        text_limit: int = 1200,
+    ) -> None:
         super().__init__()
         self.batches = batches
         self.batch_size = batch_size
@@ -97,12 +116,20 @@ class TaskInference(Evaluator):
         self.text_limit = text_limit
         self.observe = JudgePredict(
             ObserveBatch,
-            TextLayout("observations", "Answer with at most five short sentences, or with COMPLETE.", tokens=220),
+            TextLayout(
+                "observations",
+                "Answer with at most five short sentences, or with COMPLETE.",
+                tokens=220,
+            ),
         )
         description = "Answer with one to three sentences and nothing else."
-        self.describe = JudgePredict(DescribeTask, TextLayout("description", description, tokens=140))
+        self.describe = JudgePredict(
+            DescribeTask, TextLayout("description", description, tokens=140)
+        )
         self.propose = JudgePredict(ProposeCriteria, CriteriaListLayout())
-        self.merge_descriptions = JudgePredict(MergeDescriptions, TextLayout("description", description, tokens=140))
+        self.merge_descriptions = JudgePredict(
+            MergeDescriptions, TextLayout("description", description, tokens=140)
+        )
         self.merge_criteria = JudgePredict(MergeCriteria, CriteriaListLayout())
 
     def calls(self, rows: int) -> int:
@@ -127,11 +154,20 @@ class TaskInference(Evaluator):
         """`description`, `criteria` and `notes`. examples: in the order in which they are to be read (shuffled by the
         caller). aspect: what people scored, where the labels name it. described: no is the ablation without T, in which
         criteria come from observations alone."""
-        run = _Reading(self, called(lm if lm is not None else self.observe.lm), progress, described)
-        batches = [examples[i : i + self.batch_size] for i in range(0, len(examples), self.batch_size)][: self.batches]
+        run = _Reading(
+            self, called(lm if lm is not None else self.observe.lm), progress, described
+        )
+        batches = [
+            examples[i : i + self.batch_size]
+            for i in range(0, len(examples), self.batch_size)
+        ][: self.batches]
         for batch in batches:
             await run.observe(self._show(batch, aspect), self._comments(batch))
-            if run.complete or run.batches == len(batches) or run.batches % self._distance(len(batches)) == 0:
+            if (
+                run.complete
+                or run.batches == len(batches)
+                or run.batches % self._distance(len(batches)) == 0
+            ):
                 await run.write()
             if run.complete:
                 break
@@ -139,16 +175,33 @@ class TaskInference(Evaluator):
         drawn = (await run.criteria(description))[:MOST]
         criteria = [Criterion(c.name, c.definition) for c in drawn]
         if unread := sum(len(e.why) for e in examples) - len(run.comments):
-            run.notes.append(f"it ended without having read all comments ({unread} left)")
+            run.notes.append(
+                f"it ended without having read all comments ({unread} left)"
+            )
         if run.made_up:
-            run.notes.append(f"the model cited comments that do not exist ({run.made_up}); they are left out")
+            run.notes.append(
+                f"the model cited comments that do not exist ({run.made_up}); they are left out"
+            )
         if len(criteria) < FEWEST:
-            run.notes.append(f"only {len(criteria)} criteria were inferred; {FEWEST} to {MOST} were asked for")
+            run.notes.append(
+                f"only {len(criteria)} criteria were inferred; {FEWEST} to {MOST} were asked for"
+            )
         sources = {c.name: run.drawn_from(c) for c in drawn if run.comments}
         result = Inference(
-            description, tuple(criteria), run.batches, run.complete, tuple(run.notes), run.usage, sources
+            description,
+            tuple(criteria),
+            run.batches,
+            run.complete,
+            tuple(run.notes),
+            run.usage,
+            sources,
         )
-        return Result(result, description=description, criteria=list(criteria), notes=list(run.notes))
+        return Result(
+            result,
+            description=description,
+            criteria=list(criteria),
+            notes=list(run.notes),
+        )
 
     def _comments(self, batch: Sequence[Labelled]) -> list[Comment]:
         most = self.text_limit // 4
@@ -156,13 +209,18 @@ class TaskInference(Evaluator):
 
     def _show(self, batch: Sequence[Labelled], aspect: str) -> str:
         def cut(text: str) -> str:
-            return text if len(text) <= self.text_limit else text[: self.text_limit - 1] + "…"
+            return (
+                text
+                if len(text) <= self.text_limit
+                else text[: self.text_limit - 1] + "…"
+            )
 
         what = f"score given by people{' for ' + disarm(aspect) if aspect else ''}"
         return Laid(
             "\n\n".join(
                 f"Example {i}\n{block('source', cut(e.source) or '(none)')}\n{block('output', cut(e.output))}\n"
-                f"{what}: {e.score:g} of 100" + "".join(f"\n{block('comment', c.text)}" for c in self._comments([e]))
+                f"{what}: {e.score:g} of 100"
+                + "".join(f"\n{block('comment', c.text)}" for c in self._comments([e]))
                 for i, e in enumerate(batch, 1)
             )
         )
@@ -172,17 +230,30 @@ class _Reading:
     """What was learnt so far of the examples, and what it cost."""
 
     def __init__(
-        self, inference: TaskInference, lm: LanguageModel, progress: Callable[[str], None] | None, described: bool
+        self,
+        inference: TaskInference,
+        lm: LanguageModel,
+        progress: Callable[[str], None] | None,
+        described: bool,
     ) -> None:
-        self.steps, self.lm, self.progress, self.described = inference, lm, progress, described
+        self.steps, self.lm, self.progress, self.described = (
+            inference,
+            lm,
+            progress,
+            described,
+        )
         self.usage, self.notes = Usage(), list[str]()
         self.observations: list[str] = []
-        self.written_from = 0  # how many of them the last description and criteria rest on
+        self.written_from = (
+            0  # how many of them the last description and criteria rest on
+        )
         self.descriptions: list[str] = []
         self.sets: list[list[Drawn]] = []
         self.batches, self.complete = 0, False
         self.comments: list[Comment] = []  # numbered from 1
-        self.listed = self.made_up = 0  # comments that criteria were asked for; those cited that are not there
+        self.listed = self.made_up = (
+            0  # comments that criteria were asked for; those cited that are not there
+        )
 
     async def ask(self, step: JudgePredict, what: str, **inputs: Any) -> Any | None:
         """The answer; None, and a note, where the call fails."""
@@ -202,9 +273,17 @@ class _Reading:
         """What one mini-batch adds to the observations."""
         self.batches += 1
         self.comments += comments
-        seen, what = "\n".join(self.observations), f"reading examples, batch {self.batches}"
-        new = await self.ask(self.steps.observe, what, earlier_observations=seen, examples=batch)
-        self.complete = bool(self.observations) and (new or "").strip(" .!\"'*`\n").upper() == "COMPLETE"
+        seen, what = (
+            "\n".join(self.observations),
+            f"reading examples, batch {self.batches}",
+        )
+        new = await self.ask(
+            self.steps.observe, what, earlier_observations=seen, examples=batch
+        )
+        self.complete = (
+            bool(self.observations)
+            and (new or "").strip(" .!\"'*`\n").upper() == "COMPLETE"
+        )
         if new is not None and not self.complete:
             self.observations.append(new.replace("COMPLETE", "").strip())
 
@@ -221,46 +300,81 @@ class _Reading:
         description = None
         if self.described:
             what = f"describing the task, {where}"
-            description = await self.ask(steps.describe, what, observations=seen, earlier_description=earlier)
+            description = await self.ask(
+                steps.describe, what, observations=seen, earlier_description=earlier
+            )
         if description is not None:
             self.descriptions.append(description)
         what = f"naming criteria, {where}"
-        cited = {"comments": "\n".join(f"{n}. {self.comments[n - 1].text}" for n in new), "cites": bool(new)}
-        named = await self.ask(steps.propose, what, description=description or earlier, observations=seen, **cited)
+        cited = {
+            "comments": "\n".join(f"{n}. {self.comments[n - 1].text}" for n in new),
+            "cites": bool(new),
+        }
+        named = await self.ask(
+            steps.propose,
+            what,
+            description=description or earlier,
+            observations=seen,
+            **cited,
+        )
         if named is not None:
             self.sets.append(self.checked(named, new))
 
     def checked(self, named: Sequence[Drawn], there: Container[int]) -> list[Drawn]:
         """The criteria without the numbers of comments that the model was not shown."""
         self.made_up += sum(n not in there for c in named for n in c.comments)
-        return [Drawn(c.name, c.definition, tuple(n for n in c.comments if n in there)) for c in named]
+        return [
+            Drawn(c.name, c.definition, tuple(n for n in c.comments if n in there))
+            for c in named
+        ]
 
     def drawn_from(self, criterion: Drawn) -> tuple[Comment, ...]:
         """The comments that a criterion comes from: what merging said, and what was said of that name before."""
-        same = [c for named in self.sets for c in named if c.name.casefold() == criterion.name.casefold()]
-        return tuple(self.comments[n - 1] for n in sorted({n for c in (criterion, *same) for n in c.comments}))
+        same = [
+            c
+            for named in self.sets
+            for c in named
+            if c.name.casefold() == criterion.name.casefold()
+        ]
+        return tuple(
+            self.comments[n - 1]
+            for n in sorted({n for c in (criterion, *same) for n in c.comments})
+        )
 
     async def description(self) -> str:
         """The descriptions as one."""
         if len(self.descriptions) < 2:
             return "".join(self.descriptions)
         listed = "\n".join(f"{i}. {d}" for i, d in enumerate(self.descriptions, 1))
-        merged = await self.ask(self.steps.merge_descriptions, "merging descriptions", descriptions=listed)
+        merged = await self.ask(
+            self.steps.merge_descriptions, "merging descriptions", descriptions=listed
+        )
         return merged or self.descriptions[-1]
 
     async def criteria(self, description: str) -> list[Drawn]:
         """The sets of criteria as one."""
         if len(self.sets) < 2:
             return [criterion for named in self.sets for criterion in named]
-        lists = "\n\n".join("\n".join(f"- {c.name}: {c.definition}{_in_brackets(c)}" for c in s) for s in self.sets)
+        lists = "\n\n".join(
+            "\n".join(f"- {c.name}: {c.definition}{_in_brackets(c)}" for c in s)
+            for s in self.sets
+        )
         cited = {n for named in self.sets for c in named for n in c.comments}
-        asked = {"description": description, "criteria_lists": lists, "cites": bool(cited)}
+        asked = {
+            "description": description,
+            "criteria_lists": lists,
+            "cites": bool(cited),
+        }
         merged = await self.ask(self.steps.merge_criteria, "merging criteria", **asked)
         return _merged(merged and self.checked(merged, cited), self.sets)
 
 
 def _in_brackets(criterion: Drawn) -> str:
-    return f" (comments {', '.join(map(str, criterion.comments))})" if criterion.comments else ""
+    return (
+        f" (comments {', '.join(map(str, criterion.comments))})"
+        if criterion.comments
+        else ""
+    )
 
 
 def _merged(answer: list[Drawn] | None, sets: Sequence[Sequence[Drawn]]) -> list[Drawn]:

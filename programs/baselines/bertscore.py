@@ -27,12 +27,23 @@ class BertScore(ComparedMetric):
     at_once = 64
 
     class Options(parts.Options):
-        model: str = option("roberta-large", "An encoder of transformers: its name on the hub.", min_length=1)
-        of: Literal["f1", "precision", "recall"] = option("f1", "F1, precision or recall.")
-        layer: int | None = option(
-            None, "Layer whose vectors are taken; none takes the one that BERTScore's authors found best.", ge=1
+        model: str = option(
+            "roberta-large",
+            "An encoder of transformers: its name on the hub.",
+            min_length=1,
         )
-        against: Against = option("reference", "What the output is compared with: its best reference, or the source.")
+        of: Literal["f1", "precision", "recall"] = option(
+            "f1", "F1, precision or recall."
+        )
+        layer: int | None = option(
+            None,
+            "Layer whose vectors are taken; none takes the one that BERTScore's authors found best.",
+            ge=1,
+        )
+        against: Against = option(
+            "reference",
+            "What the output is compared with: its best reference, or the source.",
+        )
 
     def ready(self) -> None:
         self._scorer  # noqa: B018
@@ -51,19 +62,30 @@ class BertScore(ComparedMetric):
 
     def values(self, rows: Sequence[Compared]) -> list[float]:
         chosen: Any = self.chosen
-        scored = self._scorer.score([output for output, _ in rows], [others for _, (others,) in rows])
-        values: list[float] = scored[("precision", "recall", "f1").index(chosen.of)].tolist()
+        scored = self._scorer.score(
+            [output for output, _ in rows], [others for _, (others,) in rows]
+        )
+        values: list[float] = scored[
+            ("precision", "recall", "f1").index(chosen.of)
+        ].tolist()
         return values
 
     def partly(self, output: str, others: Sequence[str]) -> dict[str, float]:
-        tokenizer = getattr(self._scorer, "_tokenizer", None)  # the package has no other way to its limit
+        tokenizer = getattr(
+            self._scorer, "_tokenizer", None
+        )  # the package has no other way to its limit
         most = getattr(tokenizer, "model_max_length", math.inf)
 
         def share(text: str) -> float:
-            if tokenizer is None or len(text.encode()) <= most:  # no token is less than a byte
+            if (
+                tokenizer is None or len(text.encode()) <= most
+            ):  # no token is less than a byte
                 return 1.0
             return min(1.0, most / len(tokenizer.encode(text, verbose=False)))
 
         against = str(self.chosen.against)  # type: ignore[attr-defined]
-        shares = {"output": share(output), against: min(map(share, others), default=1.0)}
+        shares = {
+            "output": share(output),
+            against: min(map(share, others), default=1.0),
+        }
         return {name: round(of, 4) for name, of in shares.items() if of < 1}

@@ -53,19 +53,31 @@ class ComparedMetric(Metric):
         self.ready()
         needs, coming = self.needs(), iter(rows)
         while batch := [
-            (_clean(output_of(row)), [_texts(row, need) for need in needs]) for row in islice(coming, self.at_once)
+            (_clean(output_of(row)), [_texts(row, need) for need in needs])
+            for row in islice(coming, self.at_once)
         ]:
             whole = [(output, others) for output, others in batch if all(others)]
             values = iter(self.values(whole)) if whole else iter(())
             for output, others in batch:
-                lacking = [need for need, texts in zip(needs, others, strict=True) if not texts]
+                lacking = [
+                    need for need, texts in zip(needs, others, strict=True) if not texts
+                ]
                 value = f"no {lacking[0]} to compare with" if lacking else next(values)
                 if isinstance(value, str) or not math.isfinite(value):
-                    yield Verdict.failed(value if isinstance(value, str) else "no finite value")
+                    yield Verdict.failed(
+                        value if isinstance(value, str) else "no finite value"
+                    )
                     continue
-                partly = self.partly(output, [text for texts in others for text in texts])
-                notes = tuple(f"{share:.1%} of the {name} was read" for name, share in partly.items())
-                yield Verdict(score=value, percent=self.percent(value), partly=partly, notes=notes)
+                partly = self.partly(
+                    output, [text for texts in others for text in texts]
+                )
+                notes = tuple(
+                    f"{share:.1%} of the {name} was read"
+                    for name, share in partly.items()
+                )
+                yield Verdict(
+                    score=value, percent=self.percent(value), partly=partly, notes=notes
+                )
 
 
 class PairMetric(ComparedMetric):
@@ -86,15 +98,26 @@ class PairMetric(ComparedMetric):
             return self.empty
         try:
             values = [self.value(output, other) for other in others]
-        except (CallError, OptionError) as error:  # a text that the model cannot take, such as one that is too long
+        except (
+            CallError,
+            OptionError,
+        ) as error:  # a text that the model cannot take, such as one that is too long
             return str(error)
         return max(filter(math.isfinite, values), default=math.nan)
 
 
 def _texts(row: Any, need: str) -> list[str]:
     """All references of a row, or its source. Blank ones are left out."""
-    given = cell(row, "source") if need == "source" else cell(row, "references") or cell(row, "reference")
-    return [_clean(text) for text in ([given] if isinstance(given, str) else given or ()) if text.strip()]
+    given = (
+        cell(row, "source")
+        if need == "source"
+        else cell(row, "references") or cell(row, "reference")
+    )
+    return [
+        _clean(text)
+        for text in ([given] if isinstance(given, str) else given or ())
+        if text.strip()
+    ]
 
 
 def _clean(text: str) -> str:
@@ -107,4 +130,6 @@ def needed(module: str, metric: type[Metric]) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         command = f"pip install 'judgesmith[{metric.extra}]'"
-        raise MissingExtraError(f"{PREFIX}{metric.name} needs a package ({error}): {command}") from None
+        raise MissingExtraError(
+            f"{PREFIX}{metric.name} needs a package ({error}): {command}"
+        ) from None

@@ -59,14 +59,17 @@ class GptScore(PairMetric):
     class Options(parts.Options):
         model: str | None = option(None, MODEL, min_length=1)
         aspect: str = option(
-            "", "TASK/ASPECT of the aspect library, which the instruction asks for; none: the instruction alone."
+            "",
+            "TASK/ASPECT of the aspect library, which the instruction asks for; none: the instruction alone.",
         )
         instruction: str = option(
             "",
             "What the judged systems were asked to do; empty: the task's, where the aspect has one.",
             max_length=2000,
         )
-        against: Against = option("source", "What the output answers: the source, or the best reference.")
+        against: Against = option(
+            "source", "What the output answers: the source, or the best reference."
+        )
 
     def ready(self) -> None:
         self._reader  # noqa: B018
@@ -84,7 +87,9 @@ class GptScore(PairMetric):
         if not chosen.aspect:
             return chosen.instruction or INSTRUCTIONS["general"]
         aspect, task = known_aspect(chosen.aspect)
-        given = chosen.instruction or INSTRUCTIONS.get(task.name if task else "", INSTRUCTIONS["general"])
+        given = chosen.instruction or INSTRUCTIONS.get(
+            task.name if task else "", INSTRUCTIONS["general"]
+        )
         return f"{given} The result has to be excellent in {aspect.name}: {aspect.definition}"
 
     def value(self, output: str, other: str) -> float:
@@ -95,7 +100,10 @@ class GptScore(PairMetric):
         against, context = str(self.chosen.against), self._reader.ability.context  # type: ignore[attr-defined]
         if not output or not context:
             return {}
-        share = min(windows(Text(other, output, instruction=self.asked), self._reader).source for other in others)
+        share = min(
+            windows(Text(other, output, instruction=self.asked), self._reader).source
+            for other in others
+        )
         return {against: round(share, 4)} if share < 1 else {}
 
     def percent(self, value: float) -> float:

@@ -32,14 +32,21 @@ class Metric:
         """None."""
 
     def __init__(self, **options: Any) -> None:
-        self.chosen = parts.read_options(type(self).Options, options, f"{PREFIX}{self.name}")
+        self.chosen = parts.read_options(
+            type(self).Options, options, f"{PREFIX}{self.name}"
+        )
 
     @property
     def description(self) -> str:
         return self.about
 
     def score(
-        self, output: str, reference: str | Sequence[str] | None = None, *, source: str = "", context: str | None = None
+        self,
+        output: str,
+        reference: str | Sequence[str] | None = None,
+        *,
+        source: str = "",
+        context: str | None = None,
     ) -> Verdict:
         """One output. `context` is taken as a judge takes it and not looked at."""
         row = {"output": output, "reference": reference, "source": source}
@@ -71,13 +78,17 @@ def reference_metric(name: str) -> Metric:
     fields = part.Options.model_fields
     first = next(iter(fields))
     if not value.strip():
-        raise OptionError(f"{PREFIX}{plain} names no {first}; write {PREFIX}{kind}:{first.upper()}")
+        raise OptionError(
+            f"{PREFIX}{plain} names no {first}; write {PREFIX}{kind}:{first.upper()}"
+        )
     chosen: dict[str, Any] = {}
     for text in _OPTION.split(value):
         option, equals, given = (piece.strip() for piece in text.partition("="))
         if not equals or (option not in fields and not chosen):
             option, given = first, text.strip()
-        chosen[option] = parts.from_text(fields[option], given) if option in fields else given
+        chosen[option] = (
+            parts.from_text(fields[option], given) if option in fields else given
+        )
     return part(**chosen)
 
 
@@ -94,5 +105,7 @@ def output_of(row: Any) -> str:
     """The text that is judged. Raises OptionError where there is none."""
     output = cell(row, "output")
     if not isinstance(output, str):
-        raise OptionError(f"a row to be judged needs a text 'output'; got {type(output).__name__}")
+        raise OptionError(
+            f"a row to be judged needs a text 'output'; got {type(output).__name__}"
+        )
     return output

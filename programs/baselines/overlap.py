@@ -63,13 +63,18 @@ class _SacreBleu(ComparedMetric):
 
     def values(self, rows: Sequence[Compared]) -> Iterator[float]:
         for output, (references,) in rows:
-            yield min(float(self._metric.sentence_score(output, references).score) / 100.0, 1.0)
+            yield min(
+                float(self._metric.sentence_score(output, references).score) / 100.0,
+                1.0,
+            )
 
 
 @metrics.register
 class Bleu(_SacreBleu):
     name = "bleu"
-    about = "sentence BLEU, 13a tokens, exponential smoothing, all references (sacrebleu)"
+    about = (
+        "sentence BLEU, 13a tokens, exponential smoothing, all references (sacrebleu)"
+    )
     paper = "BLEU: a Method for Automatic Evaluation of Machine Translation (Papineni et al. 2002)"
 
     def of(self, package: Any) -> Any:

@@ -54,10 +54,19 @@ class Path(NamedTuple):
         """One output further; chance: the probability of the comparison that says so, None without one."""
         if chance is None:
             return self._replace(order=(*self.order, output))
-        return Path((*self.order, output), self.total + math.log(chance), self.comparisons + 1)
+        return Path(
+            (*self.order, output), self.total + math.log(chance), self.comparisons + 1
+        )
 
 
-async def merged(one: Sequence[int], two: Sequence[int], prefer: Preference, *, beam: int, margin: float) -> Path:
+async def merged(
+    one: Sequence[int],
+    two: Sequence[int],
+    prefer: Preference,
+    *,
+    beam: int,
+    margin: float,
+) -> Path:
     """The likeliest order that was found of two ranked runs, worst first.
 
     At each place the worse of the two runs' next outputs follows. A comparison whose likelier outcome has at least
@@ -69,15 +78,30 @@ async def merged(one: Sequence[int], two: Sequence[int], prefer: Preference, *, 
     paths = {0: Path()}  # by the number of outputs of `one` in it
     for placed in range(len(one) + len(two)):
         asked = [i for i in paths if i < len(one) and placed - i < len(two)]
-        odds = dict(zip(asked, await together([prefer(one[i], two[placed - i]) for i in asked]), strict=True))
+        odds = dict(
+            zip(
+                asked,
+                await together([prefer(one[i], two[placed - i]) for i in asked]),
+                strict=True,
+            )
+        )
         reached: dict[int, Path] = {}
         for i, path in paths.items():
             if i not in odds:  # a run has ended
                 ended = i == len(one)
-                following = [(i, path.then(two[placed - i], None)) if ended else (i + 1, path.then(one[i], None))]
+                following = [
+                    (i, path.then(two[placed - i], None))
+                    if ended
+                    else (i + 1, path.then(one[i], None))
+                ]
             else:
-                better = min(1 - 1e-9, max(1e-9, odds[i]))  # the first run's output is the better one
-                following = [(i, path.then(two[placed - i], better)), (i + 1, path.then(one[i], 1 - better))]
+                better = min(
+                    1 - 1e-9, max(1e-9, odds[i])
+                )  # the first run's output is the better one
+                following = [
+                    (i, path.then(two[placed - i], better)),
+                    (i + 1, path.then(one[i], 1 - better)),
+                ]
                 if abs(better - 0.5) >= margin:
                     del following[better > 0.5]
             for n, longer in following:
@@ -101,7 +125,12 @@ class _Ranking:
     """The ranking of one document's different outputs: comparisons by pair; what failed, what it cost and what the
     model said by output. A pair's costs stand with its first output."""
 
-    def __init__(self, compare: Callable[[int, int], Awaitable[Comparison]], beam: int, margin: float) -> None:
+    def __init__(
+        self,
+        compare: Callable[[int, int], Awaitable[Comparison]],
+        beam: int,
+        margin: float,
+    ) -> None:
         self._compare, self._beam, self._margin = compare, beam, margin
         self.compared: dict[tuple[int, int], Comparison] = {}
         self.failed: dict[int, str] = {}
@@ -114,14 +143,22 @@ class _Ranking:
         runs: list[tuple[int, ...]] = [(output,) for output in outputs]
         while len(runs) > 1:
             pairs = list(zip(runs[::2], runs[1::2], strict=False))
-            runs = [*await together([self._merge(*pair) for pair in pairs]), *runs[2 * len(pairs) :]]
+            runs = [
+                *await together([self._merge(*pair) for pair in pairs]),
+                *runs[2 * len(pairs) :],
+            ]
         return runs[0] if runs else ()
 
     async def _merge(self, one: Sequence[int], two: Sequence[int]) -> tuple[int, ...]:
         while True:  # each failure takes two outputs away
-            one, two = ([output for output in run if output not in self.failed] for run in (one, two))
+            one, two = (
+                [output for output in run if output not in self.failed]
+                for run in (one, two)
+            )
             try:
-                path = await merged(one, two, self._prefer, beam=self._beam, margin=self._margin)
+                path = await merged(
+                    one, two, self._prefer, beam=self._beam, margin=self._margin
+                )
             except CallError:
                 continue
             self.merges.append(path)
@@ -135,7 +172,9 @@ class _Ranking:
                 compared = await self._compare(first, second)
             except CallError as error:
                 self.failed[first] = self.failed[second] = str(error)
-                self._bill(first, getattr(error, "usage", Usage()), getattr(error, "raw", ()))
+                self._bill(
+                    first, getattr(error, "usage", Usage()), getattr(error, "raw", ())
+                )
                 raise
             self.compared[first, second] = compared
             self._bill(first, compared.usage, compared.raw)
@@ -170,7 +209,9 @@ class PairS(Comparing):
     )
 
     class Options(Comparing.Options):
-        beam: int = option(8, "Orders kept open in a merge; 1 is greedy (PairS-greedy).", ge=1, le=1000)
+        beam: int = option(
+            8, "Orders kept open in a merge; 1 is greedy (PairS-greedy).", ge=1, le=1000
+        )
         margin: float = option(
             0.1,
             "How far from one half the probability of a comparison may lie for both of its outcomes to be followed; 0 "
@@ -186,7 +227,9 @@ class PairS(Comparing):
         comparisons, and no beam more than there are pairs, m·(m − 1)/2. Larger documents may need more a row."""
         m = USUAL_OUTPUTS
         greedy, all_pairs = math.ceil(math.log2(m)), math.ceil((m - 1) / 2)
-        comparisons = greedy if self.options.beam == 1 or self.options.margin == 0 else all_pairs
+        comparisons = (
+            greedy if self.options.beam == 1 or self.options.margin == 0 else all_pairs
+        )
         return Cost(comparisons * self.calls_a_comparison())
 
     def no_bootstrap(self) -> str:
@@ -194,7 +237,9 @@ class PairS(Comparing):
 
     # -- judging
 
-    async def rank(self, items: Sequence[Item], lm: LanguageModel, slots: asyncio.Semaphore) -> list[Verdict]:
+    async def rank(
+        self, items: Sequence[Item], lm: LanguageModel, slots: asyncio.Semaphore
+    ) -> list[Verdict]:
         """Return verdicts on the outputs of one document; see `capabilities.RanksDocuments`."""
         first: dict[str, int] = {}  # a text's first row
         for i, item in enumerate(items):
@@ -202,7 +247,10 @@ class PairS(Comparing):
                 first.setdefault(item.output, i)
         # The order in which a merge sort meets its items leaves traces where preferences are weak: it must come neither
         # from the file nor from the systems.
-        texts = sorted(first, key=lambda text: sha256(text.encode("utf-8", "surrogatepass")).digest())
+        texts = sorted(
+            first,
+            key=lambda text: sha256(text.encode("utf-8", "surrogatepass")).digest(),
+        )
         asked = [items[first[text]] for text in texts]
 
         async def compare(a: int, b: int) -> Comparison:
@@ -216,11 +264,15 @@ class PairS(Comparing):
         verdicts = [made.get(item.output, empty) for item in items]
         # Equal texts were compared once: what that cost stands on one row alone.
         return [
-            verdict if first.get(item.output, i) == i else verdict.model_copy(update={"usage": Usage(), "raw": ()})
+            verdict
+            if first.get(item.output, i) == i
+            else verdict.model_copy(update={"usage": Usage(), "raw": ()})
             for i, (item, verdict) in enumerate(zip(items, verdicts, strict=True))
         ]
 
-    def _verdicts(self, ranking: _Ranking, order: Sequence[int], outputs: int) -> list[Verdict]:
+    def _verdicts(
+        self, ranking: _Ranking, order: Sequence[int], outputs: int
+    ) -> list[Verdict]:
         cautions = self._notes(ranking, len(order))
         verdicts = []
         for output in range(outputs):
@@ -228,10 +280,18 @@ class PairS(Comparing):
             if output in ranking.failed:
                 reason = f"a comparison with another output of its document failed: {ranking.failed[output]}"
             elif len(order) < 2:
-                reason = NO_OTHERS if outputs < 2 else "the other outputs of its document could not be compared"
+                reason = (
+                    NO_OTHERS
+                    if outputs < 2
+                    else "the other outputs of its document could not be compared"
+                )
             else:
                 place = order.index(output)
-                own = [compared for (first, _), compared in ranking.compared.items() if first == output]
+                own = [
+                    compared
+                    for (first, _), compared in ranking.compared.items()
+                    if first == output
+                ]
                 verdict = Verdict(
                     percent=100.0 * place / (len(order) - 1),
                     repaired=any(compared.repaired for compared in own),
@@ -248,13 +308,17 @@ class PairS(Comparing):
         """What a reader of any of the document's ranks should know."""
         results = ranking.compared.values()
         steps = sum(path.comparisons for path in ranking.merges)
-        mean = math.exp(math.fsum(path.total for path in ranking.merges) / max(1, steps))
+        mean = math.exp(
+            math.fsum(path.total for path in ranking.merges) / max(1, steps)
+        )
         notes = [
             f"comparisons of this document: {len(results)}, for {ranked} outputs; those on the way to their order have "
             f"a probability of {mean:.2f} in the geometric mean"
         ]
         if ranking.failed:
-            notes.append(f"{len(ranking.failed)} other outputs of this document could not be compared")
+            notes.append(
+                f"{len(ranking.failed)} other outputs of this document could not be compared"
+            )
         return notes + self.cautions(results)
 
     # -- prompts

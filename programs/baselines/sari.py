@@ -16,11 +16,17 @@ from .compared import Compared, ComparedMetric, needed
 _LONGEST = 4  # words of an n-gram
 
 
-def sari(source: Sequence[str], output: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+def sari(
+    source: Sequence[str], output: Sequence[str], references: Sequence[Sequence[str]]
+) -> float:
     """The mean of F1 of what is kept, F1 of what is added and the precision of what is deleted, each the mean over
     n-grams of one to four words; in [0, 1]. Texts are lists of words, of one reference at least."""
     parts = [
-        _of_grams(_grams(source, n), _grams(output, n), [_grams(reference, n) for reference in references])
+        _of_grams(
+            _grams(source, n),
+            _grams(output, n),
+            [_grams(reference, n) for reference in references],
+        )
         for n in range(1, _LONGEST + 1)
     ]
     return sum(sum(part) for part in parts) / (3 * _LONGEST)
@@ -31,11 +37,16 @@ def _grams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 
 
 def _of_grams(
-    source: Counter[tuple[str, ...]], output: Counter[tuple[str, ...]], references: list[Counter[tuple[str, ...]]]
+    source: Counter[tuple[str, ...]],
+    output: Counter[tuple[str, ...]],
+    references: list[Counter[tuple[str, ...]]],
 ) -> tuple[float, float, float]:
     """F1 of keeping, precision of deleting, F1 of adding. Source and output count once for each reference."""
     wanted = sum(references, Counter[tuple[str, ...]]())
-    given, made = (Counter({g: n * len(references) for g, n in one.items()}) for one in (source, output))
+    given, made = (
+        Counter({g: n * len(references) for g, n in one.items()})
+        for one in (source, output)
+    )
     kept, keepable = given & made, given & wanted
     rightly = kept & wanted
     keep = _f1(_shares(rightly, kept), _shares(rightly, keepable))
@@ -43,13 +54,17 @@ def _of_grams(
     delete = _shares(deleted - wanted, deleted)
     added, addable = output.keys() - source.keys(), wanted.keys() - source.keys()
     well = len(added & addable)
-    add = _f1(well / len(added) if added else 0.0, well / len(addable) if addable else 0.0)
+    add = _f1(
+        well / len(added) if added else 0.0, well / len(addable) if addable else 0.0
+    )
     return keep, delete, add
 
 
 def _shares(good: Counter[tuple[str, ...]], every: Counter[tuple[str, ...]]) -> float:
     """The mean share of each n-gram's count that is good; 0 where there is none."""
-    return sum(n / every[gram] for gram, n in good.items()) / len(every) if every else 0.0
+    return (
+        sum(n / every[gram] for gram, n in good.items()) / len(every) if every else 0.0
+    )
 
 
 def _f1(precision: float, recall: float) -> float:
@@ -73,10 +88,15 @@ class Sari(ComparedMetric):
 
     @cached_property
     def _tokens(self) -> Callable[[str], str]:
-        tokens: Callable[[str], str] = needed("sacrebleu.tokenizers.tokenizer_13a", Sari).Tokenizer13a()
+        tokens: Callable[[str], str] = needed(
+            "sacrebleu.tokenizers.tokenizer_13a", Sari
+        ).Tokenizer13a()
         return tokens
 
     def values(self, rows: Sequence[Compared]) -> Iterator[float]:
         for output, ((source,), references) in rows:
-            given, made, *others = (self._tokens(text.lower()).split() for text in (source, output, *references))
+            given, made, *others = (
+                self._tokens(text.lower()).split()
+                for text in (source, output, *references)
+            )
             yield sari(given, made, others)

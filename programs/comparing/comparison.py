@@ -34,7 +34,14 @@ from ..one_aspect import OneAspect
 from ..prompting.answers import token_at
 from ..prompting.forms import Form, choice
 from ..prompting.layouts import Layout, Read, block
-from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, Unreadable, called
+from ..prompting.predict import (
+    Answer,
+    Call,
+    Evaluator,
+    JudgePredict,
+    Unreadable,
+    called,
+)
 from ..prompting.result import Result, value_of
 
 T = TypeVar("T")
@@ -79,7 +86,9 @@ class Drawing(Options):
         added=True,
         ge=0,
     )
-    temperature: float = option(1.0, "The temperature at which answers are drawn.", gt=0, le=2)
+    temperature: float = option(
+        1.0, "The temperature at which answers are drawn.", gt=0, le=2
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +126,9 @@ class Comparison:
             return 0.0
         if self.answers == 1:
             return math.nan
-        variance = self.better + self.worse - (self.better - self.worse) ** 2  # of +1, −1 and 0
+        variance = (
+            self.better + self.worse - (self.better - self.worse) ** 2
+        )  # of +1, −1 and 0
         return math.sqrt(max(0.0, variance) / (self.answers - 1))
 
 
@@ -140,7 +151,10 @@ def word_probabilities(
             fits = [
                 i
                 for i, word in enumerate(words)
-                if word.lower() == piece or (not whole and len(piece) >= least and word.lower().startswith(piece))
+                if word.lower() == piece
+                or (
+                    not whole and len(piece) >= least and word.lower().startswith(piece)
+                )
             ]
             if len(fits) == 1 and not math.isnan(logprob):
                 sums[fits[0]] += math.exp(min(logprob, 0.0))
@@ -158,12 +172,20 @@ def said_word(text: str, words: Sequence[str]) -> tuple[int, int] | None:
     """Which word an answer says, and at which character: the one it begins with, else the only one in it. None where
     that is not clear ("not better", two words)."""
     matches = list(re.finditer(rf"\b({'|'.join(words)})\b", text, re.IGNORECASE))
-    if not matches or re.search(rf"(?:\bnot|n['’]t|\bneither|\bnor)\s+(?:\w+\s+)?(?:{'|'.join(words)})\b", text, re.I):
+    if not matches or re.search(
+        rf"(?:\bnot|n['’]t|\bneither|\bnor)\s+(?:\w+\s+)?(?:{'|'.join(words)})\b",
+        text,
+        re.I,
+    ):
         return None
     place = {word.lower(): i for i, word in enumerate(words)}
     first = matches[0]
     begins = not re.search(r"\w", text[: first.start()])
-    following = re.match(rf"(\W*+)((?:or|and|but)\b\W*+)?(?:{'|'.join(words)})\b", text[first.end() :], re.I)
+    following = re.match(
+        rf"(\W*+)((?:or|and|but)\b\W*+)?(?:{'|'.join(words)})\b",
+        text[first.end() :],
+        re.I,
+    )
     listed = following and (following[2] or any(mark in following[1] for mark in "/,"))
     if (begins and not listed) or len({m[0].lower() for m in matches}) == 1:
         return place[first[0].lower()], first.start()
@@ -173,7 +195,11 @@ def said_word(text: str, words: Sequence[str]) -> tuple[int, int] | None:
 def is_listed(text: str, words: Sequence[str]) -> bool:
     """Whether an answer begins with two of the words as if they were one answer: "yes and no"."""
     either = "|".join(words)
-    listed = re.match(rf"\W*({either})\b\W{{1,3}}(?:(?:or|and|but)\b\W{{1,3}})({either})\b", text, re.IGNORECASE)
+    listed = re.match(
+        rf"\W*({either})\b\W{{1,3}}(?:(?:or|and|but)\b\W{{1,3}})({either})\b",
+        text,
+        re.IGNORECASE,
+    )
     return listed is not None and listed[1].lower() != listed[2].lower()
 
 
@@ -184,7 +210,9 @@ class ComparisonLayout(Layout):
     share all that stands before the outputs.
     """
 
-    def __init__(self, form: Question = "better-worse", *, sampled: bool = False) -> None:
+    def __init__(
+        self, form: Question = "better-worse", *, sampled: bool = False
+    ) -> None:
         super().__init__()
         self.question: Question = form
         self.sampled = sampled
@@ -204,15 +232,24 @@ class ComparisonLayout(Layout):
         return f"How does output 2 compare with output 1 in {name}? Answer with one word: Better, Worse or Similar."
 
     def _material(self, fields: Sequence[str], values: Mapping[str, Any]) -> str:
-        parts = [block(name, str(values[name])) for name in ("source", "context") if values.get(name)]
+        parts = [
+            block(name, str(values[name]))
+            for name in ("source", "context")
+            if values.get(name)
+        ]
         # What stands outside the tags is ours alone: a text can neither end its block nor name itself output 1.
         if values.get("other"):
             pair = [values["other"], values["output"]]
             if values.get("order") == "output-first":
                 pair.reverse()
-            parts += [f"Output {i}:\n{block('output', str(text))}" for i, text in enumerate(pair, start=1)]
+            parts += [
+                f"Output {i}:\n{block('output', str(text))}"
+                for i, text in enumerate(pair, start=1)
+            ]
             parts.append(
-                "Compared with output 1, output 2 is:" if self.question == "better-worse" else f"{self._asked}?"
+                "Compared with output 1, output 2 is:"
+                if self.question == "better-worse"
+                else f"{self._asked}?"
             )
         else:
             parts.append(block("output", str(values.get("output") or "")))
@@ -228,7 +265,9 @@ class ComparisonLayout(Layout):
             return {}
         word = MEANT.get(str(row[name]).strip().casefold())
         if word is None:
-            raise OptionError(f"{name} of a labelled pair is {str(row[name])[:40]!r}; say better, worse or similar")
+            raise OptionError(
+                f"{name} of a labelled pair is {str(row[name])[:40]!r}; say better, worse or similar"
+            )
         return {"comparison": word}
 
     def shows(self, demo: Mapping[str, Any]) -> bool:
@@ -239,12 +278,18 @@ class ComparisonLayout(Layout):
         if not self.shows(demo):
             return None
         word = demo["comparison"]
-        if (demo.get("order") == "output-first") != (self.question == "yes-no-first"):  # the other one is asked about
+        if (demo.get("order") == "output-first") != (
+            self.question == "yes-no-first"
+        ):  # the other one is asked about
             word = {"better": "worse", "worse": "better"}.get(word, word)
-        return self.words[min(("better", "worse", "similar").index(word), len(self.words) - 1)]
+        return self.words[
+            min(("better", "worse", "similar").index(word), len(self.words) - 1)
+        ]
 
     def example(self, demo: Mapping[str, Any]) -> str | None:
-        return None if demo.get("score") is None else f"Score: {demo['score']:.0f} of 100"
+        return (
+            None if demo.get("score") is None else f"Score: {demo['score']:.0f} of 100"
+        )
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
         return Form(choice("", [inputs["word"]] if inputs.get("word") else self.words))
@@ -253,28 +298,51 @@ class ComparisonLayout(Layout):
         return 24 if self.sampled else 8
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        if inputs.get("word"):  # the tokens of the only answer, each after those before it
-            logps = [dict(t.alternatives).get(t.text, math.nan) for t in reply.tokens or () if t.text.strip()]
+        if inputs.get(
+            "word"
+        ):  # the tokens of the only answer, each after those before it
+            logps = [
+                dict(t.alternatives).get(t.text, math.nan)
+                for t in reply.tokens or ()
+                if t.text.strip()
+            ]
             return Read({"probability": math.exp(sum(logps)) if logps else math.nan})
         text, stated = reply.text, said_word(reply.text, self.words)
         if stated is None and is_listed(text, self.words):
             return Read(
-                {}, problem=f"several of {', '.join(self.words)} in the answer: {' '.join(text.split())[:120]!r}"
+                {},
+                problem=f"several of {', '.join(self.words)} in the answer: {' '.join(text.split())[:120]!r}",
             )
-        strict = text.strip().rstrip(".").lower() in {word.lower() for word in self.words}
+        strict = text.strip().rstrip(".").lower() in {
+            word.lower() for word in self.words
+        }
         if not self.sampled and reply.tokens is not None:
             place = stated[1] if stated else len(text) - len(text.lstrip())
             odds, share = word_probabilities(reply, place, self.words)
             if share >= LEAST_SHARE:
-                values: dict[str, Any] = {"comparison": _comparison(odds, share), "token": token_at(reply, place)}
+                values: dict[str, Any] = {
+                    "comparison": _comparison(odds, share),
+                    "token": token_at(reply, place),
+                }
                 odds, share = word_probabilities(reply, place, self.words, whole=True)
                 values["whole"] = [p * share for p in odds]
                 return Read(values, repaired=not strict)
         if stated is None:
-            return Read({}, problem=f"no {', '.join(self.words)} in the answer: {' '.join(text.split())[:120]!r}")
+            return Read(
+                {},
+                problem=f"no {', '.join(self.words)} in the answer: {' '.join(text.split())[:120]!r}",
+            )
         odds = tuple(float(i == stated[0]) for i in range(len(self.words)))
-        notes = () if self.sampled else ("no log-probabilities at the answer; the stated word was taken",)
-        return Read({"comparison": _comparison(odds, math.nan, answers=1)}, repaired=not strict, notes=notes)
+        notes = (
+            ()
+            if self.sampled
+            else ("no log-probabilities at the answer; the stated word was taken",)
+        )
+        return Read(
+            {"comparison": _comparison(odds, math.nan, answers=1)},
+            repaired=not strict,
+            notes=notes,
+        )
 
 
 def _comparison(odds: Sequence[float], share: float, *, answers: int = 0) -> Comparison:
@@ -290,13 +358,22 @@ class ComparisonPredict(JudgePredict):
     """Leaves out demonstrations that repeat the other output, too."""
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        other, judged, order = inputs.get("other") or "", inputs.get("output") or "", inputs.get("order")
+        other, judged, order = (
+            inputs.get("other") or "",
+            inputs.get("output") or "",
+            inputs.get("order"),
+        )
         apart = [
             demo
             for demo in super().demos_for(inputs)
-            if not _same(demo.get("output"), other) and not _same(demo.get("other"), other)
+            if not _same(demo.get("output"), other)
+            and not _same(demo.get("other"), other)
         ]
-        return [{**demo, "order": order} for demo in apart if not _same(demo.get("other"), judged)]
+        return [
+            {**demo, "order": order}
+            for demo in apart
+            if not _same(demo.get("other"), judged)
+        ]
 
 
 class PairwiseComparer(Evaluator):
@@ -324,7 +401,9 @@ class PairwiseComparer(Evaluator):
         self.temperature = temperature
         self.trial = trial
         self.counted = 0
-        self.predict = ComparisonPredict(CompareOutputs, ComparisonLayout(form, sampled=samples > 0))
+        self.predict = ComparisonPredict(
+            CompareOutputs, ComparisonLayout(form, sampled=samples > 0)
+        )
 
     async def prepare(self, lm: LanguageModel, reading: Drawn, samples: int) -> Drawn:
         """Read log-probabilities, or count `samples` answers or draws from them, as `reading` asks for and the model
@@ -340,10 +419,19 @@ class PairwiseComparer(Evaluator):
         return reading
 
     def inputs(
-        self, item: Item, other: str, *, task: str = "", aspect: str = "", name: str = "", order: Order | None = None
+        self,
+        item: Item,
+        other: str,
+        *,
+        task: str = "",
+        aspect: str = "",
+        name: str = "",
+        order: Order | None = None,
     ) -> dict[str, Any]:
         """aspect: the aspect with its definition, for the prompt's start; name: its name, for the question."""
-        first = order or ("output-first" if self.order == "output-first" else "other-first")
+        first = order or (
+            "output-first" if self.order == "output-first" else "other-first"
+        )
         return {
             "task": task,
             "aspect": aspect,
@@ -355,10 +443,17 @@ class PairwiseComparer(Evaluator):
             "order": first,
         }
 
-    async def acompare(self, item: Item, other: str, lm: LanguageModel, **known: str) -> Comparison:
+    async def acompare(
+        self, item: Item, other: str, lm: LanguageModel, **known: str
+    ) -> Comparison:
         """How `item.output` compares with `other`. known: task, aspect and name. Raises CallError where no answer could
         be read."""
-        texts = {"source": item.source, "output": item.output, "other": other, "context": item.context}
+        texts = {
+            "source": item.source,
+            "output": item.output,
+            "other": other,
+            "context": item.context,
+        }
         return value_of(await self.acall(**texts, **known, lm=lm), Comparison)
 
     async def aforward(
@@ -375,18 +470,34 @@ class PairwiseComparer(Evaluator):
     ) -> dspy.Prediction:
         """Probabilities that `output` is better, worse than or similar to `other`, and the most probable word. Raises
         CallError where no answer could be read."""
-        item, model = Item(output, source, context, None, call.get("group")), called(call.get("lm") or self.predict.lm)
-        orders: list[Order] = ["other-first", "output-first"] if self.order == "both" else [self.order]
+        item, model = (
+            Item(output, source, context, None, call.get("group")),
+            called(call.get("lm") or self.predict.lm),
+        )
+        orders: list[Order] = (
+            ["other-first", "output-first"] if self.order == "both" else [self.order]
+        )
         asked = []
         with row_context.under(item):
             for order in orders:
-                inputs = self.inputs(item, other, task=task, aspect=aspect, name=name, order=order)
+                inputs = self.inputs(
+                    item, other, task=task, aspect=aspect, name=name, order=order
+                )
                 answer = await self._asked(inputs, model)
-                if (order == "output-first") != (self.form == "yes-no-first"):  # the other one was asked about
+                if (order == "output-first") != (
+                    self.form == "yes-no-first"
+                ):  # the other one was asked about
                     answer = replace(answer, better=answer.worse, worse=answer.better)
                 asked.append(answer)
-        compared = _mean(asked, len({answer.word for answer in asked}) > 1) if len(asked) > 1 else asked[0]
-        shown = {field: getattr(compared, field) for field in ("better", "worse", "similar", "word", "notes")}
+        compared = (
+            _mean(asked, len({answer.word for answer in asked}) > 1)
+            if len(asked) > 1
+            else asked[0]
+        )
+        shown = {
+            field: getattr(compared, field)
+            for field in ("better", "worse", "similar", "word", "notes")
+        }
         return Result(compared, **shown)
 
     async def _asked(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Comparison:
@@ -394,13 +505,20 @@ class PairwiseComparer(Evaluator):
             compared = await self._read(inputs, listing(lm) if lm.embedded else lm)
             return self._count(compared, inputs) if self.counted else compared
         read, lost, cost = await drawn_answers(
-            self.predict, lm, inputs, self.samples, temperature=self.temperature, trial=self.trial
+            self.predict,
+            lm,
+            inputs,
+            self.samples,
+            temperature=self.temperature,
+            trial=self.trial,
         )
         compared = _compared(read)
         if not lost:
             return compared
         note = f"{lost} of {self.samples} sampled answers could not be read"
-        return replace(compared, usage=compared.usage + cost, notes=(*compared.notes, note))
+        return replace(
+            compared, usage=compared.usage + cost, notes=(*compared.notes, note)
+        )
 
     async def _read(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Comparison:
         """By the probabilities of whole words: the model is held to each that is several tokens, in a further call."""
@@ -408,10 +526,19 @@ class PairwiseComparer(Evaluator):
         compared, words = _compared([answer]), WORDS[self.form]
         if "whole" not in answer.read.values:
             return compared
-        odds, listed = [*answer.read.values["whole"]], dict(answer.read.values["token"].alternatives)
+        odds, listed = (
+            [*answer.read.values["whole"]],
+            dict(answer.read.values["token"].alternatives),
+        )
         apart = [word for word in words if word not in listed]
         if not (await lm.capabilities()).grammar:
-            cut = [word for word in apart if any(word.lower().startswith(_letters(text) or "-") for text in listed)]
+            cut = [
+                word
+                for word in apart
+                if any(
+                    word.lower().startswith(_letters(text) or "-") for text in listed
+                )
+            ]
             note = f"the first token was read, which does not spell {' and '.join(cut)} to its end"
             return replace(compared, notes=(*compared.notes, note)) if cut else compared
         for word in apart:
@@ -421,15 +548,29 @@ class PairwiseComparer(Evaluator):
         if not (share := sum(odds)) >= LEAST_SHARE:  # or NaN
             return compared
         better, worse, *similar = (p / share for p in odds)
-        return replace(compared, better=better, worse=worse, similar=sum(similar), share=min(share, 1.0))
+        return replace(
+            compared,
+            better=better,
+            worse=worse,
+            similar=sum(similar),
+            share=min(share, 1.0),
+        )
 
     def _count(self, odds: Comparison, inputs: Mapping[str, Any]) -> Comparison:
         """What `counted` answers would have said that come with these odds. The same trial and texts draw the same."""
         asked = repr((self.trial, self.form, sorted(inputs.items())))
-        rng = np.random.default_rng(list(sha256(asked.encode("utf-8", "surrogatepass")).digest()))
-        weights = np.array([odds.better, odds.worse, odds.similar]) ** (1.0 / self.temperature)
-        better, worse, similar = (rng.multinomial(self.counted, weights / weights.sum()) / self.counted).tolist()
-        return replace(odds, better=better, worse=worse, similar=similar, answers=self.counted)
+        rng = np.random.default_rng(
+            list(sha256(asked.encode("utf-8", "surrogatepass")).digest())
+        )
+        weights = np.array([odds.better, odds.worse, odds.similar]) ** (
+            1.0 / self.temperature
+        )
+        better, worse, similar = (
+            rng.multinomial(self.counted, weights / weights.sum()) / self.counted
+        ).tolist()
+        return replace(
+            odds, better=better, worse=worse, similar=similar, answers=self.counted
+        )
 
 
 class Comparing(OneAspect):
@@ -458,7 +599,9 @@ class Comparing(OneAspect):
 
     def build(self) -> None:
         o = self.options
-        self.comparer = PairwiseComparer(o.form, order=o.order, temperature=o.temperature, trial=o.trial)
+        self.comparer = PairwiseComparer(
+            o.form, order=o.order, temperature=o.temperature, trial=o.trial
+        )
 
     def calls_a_comparison(self) -> int:
         """Calls that one comparison takes: answers drawn, times orders."""
@@ -482,9 +625,19 @@ class Comparing(OneAspect):
 
     def known(self) -> dict[str, Any]:
         """Task and aspect for the prompt. `knowledge` may have been changed since this judge was made."""
-        definition = self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
-        described = f"{self.options.aspect}: {definition}" if definition else self.options.aspect
-        return {"task": self.knowledge.description, "aspect": described, "name": self.options.aspect}
+        definition = (
+            self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
+        )
+        described = (
+            f"{self.options.aspect}: {definition}"
+            if definition
+            else self.options.aspect
+        )
+        return {
+            "task": self.knowledge.description,
+            "aspect": described,
+            "name": self.options.aspect,
+        }
 
     async def acompare(self, item: Item, other: str, lm: LanguageModel) -> Comparison:
         """How the item's output compares with another one. Raises CallError."""
@@ -501,30 +654,44 @@ class Comparing(OneAspect):
         counted = self.comparer.counted
         if number := counted or self.comparer.samples:
             lacks = self.options.reading != "samples" and not counted
-            why = "; the judge was made for log-probabilities, which this model lacks" if lacks else ""
+            why = (
+                "; the judge was made for log-probabilities, which this model lacks"
+                if lacks
+                else ""
+            )
             notes.append(
                 f"{'' if counted else 'not '}from log-probabilities: {number} answers drawn a comparison at "
                 f"temperature {self.options.temperature:g}{why}"
             )
         if self.options.order == "both":
             flips = sum(bool(c.flipped) for c in made)
-            notes.append(f"the two orders disagreed in {flips} of {len(made)} comparisons")
+            notes.append(
+                f"the two orders disagreed in {flips} of {len(made)} comparisons"
+            )
         return notes + list(dict.fromkeys(note for c in made for note in c.notes))
 
     def comparison_prompt(self, item: Item, other: str) -> list[Message]:
         """The messages that compare a row's output with another one."""
-        return self.comparer.predict.messages(self.comparer.inputs(item, other, **self.known()))
+        return self.comparer.predict.messages(
+            self.comparer.inputs(item, other, **self.known())
+        )
 
 
 def _compared(answers: Sequence[Answer]) -> Comparison:
     parts = [(a.read.values["comparison"], a, a.read) for a in answers]
-    return _mean([replace(c, usage=a.usage, raw=a.raw, repaired=r.repaired, notes=r.notes) for c, a, r in parts])
+    return _mean(
+        [
+            replace(c, usage=a.usage, raw=a.raw, repaired=r.repaired, notes=r.notes)
+            for c, a, r in parts
+        ]
+    )
 
 
 def _mean(parts: Sequence[Comparison], flipped: bool | None = None) -> Comparison:
     """Several comparisons of the same two outputs as one."""
     better, worse, similar = (
-        sum(shares) / len(parts) for shares in zip(*((c.better, c.worse, c.similar) for c in parts), strict=True)
+        sum(shares) / len(parts)
+        for shares in zip(*((c.better, c.worse, c.similar) for c in parts), strict=True)
     )
     return Comparison(
         better,
@@ -582,13 +749,20 @@ async def drawn_answers(
 ) -> tuple[list[Answer], int, Usage]:
     """The answers drawn that can be read, how many cannot, and what those cost; another trial draws others. Raises
     CallError where none can be read."""
-    models = [sampled(lm, number, temperature) for number in range(trial * samples, (trial + 1) * samples)]
+    models = [
+        sampled(lm, number, temperature)
+        for number in range(trial * samples, (trial + 1) * samples)
+    ]
     drawn = await settled(predict.ask(model, inputs) for model in models)
     read = [a for a in drawn if not isinstance(a, CallError)]
     failed = [a for a in drawn if isinstance(a, CallError)]
     if not read:
         raise failed[0]
-    return read, len(failed), sum((e.usage for e in failed if isinstance(e, Unreadable)), Usage())
+    return (
+        read,
+        len(failed),
+        sum((e.usage for e in failed if isinstance(e, Unreadable)), Usage()),
+    )
 
 
 def listing(lm: LanguageModel) -> LanguageModel:

@@ -29,7 +29,15 @@ from ..prompting.predict import Unreadable
 from ..registry import methods
 from .comparison import Comparing, Comparison, settled
 from .references import ReferenceStore, reference_key, reference_store
-from .synthesis import FAMILIES, FEWEST, MOST, ReferenceSet, ReferenceWriter, Target, length_guide
+from .synthesis import (
+    FAMILIES,
+    FEWEST,
+    MOST,
+    ReferenceSet,
+    ReferenceWriter,
+    Target,
+    length_guide,
+)
 
 
 def pairwise_score(p_better: Sequence[float], p_worse: Sequence[float]) -> float:
@@ -44,11 +52,20 @@ def pairwise_score(p_better: Sequence[float], p_worse: Sequence[float]) -> float
     0.8
     """
     if not len(p_better) == len(p_worse) > 0:
-        raise OptionError(f"one p_better and p_worse a level; got {len(p_better)} and {len(p_worse)}")
-    for level, (better, worse) in enumerate(zip(p_better, p_worse, strict=True), start=1):
+        raise OptionError(
+            f"one p_better and p_worse a level; got {len(p_better)} and {len(p_worse)}"
+        )
+    for level, (better, worse) in enumerate(
+        zip(p_better, p_worse, strict=True), start=1
+    ):
         if min(better, worse) < -1e-9 or better + worse > 1 + 1e-9:
-            raise OptionError(f"level {level}: {better:g} and {worse:g} are not probabilities of better and of worse")
-    return math.fsum(i * (b - w) for i, (b, w) in enumerate(zip(p_better, p_worse, strict=True), start=1))
+            raise OptionError(
+                f"level {level}: {better:g} and {worse:g} are not probabilities of better and of worse"
+            )
+    return math.fsum(
+        i * (b - w)
+        for i, (b, w) in enumerate(zip(p_better, p_worse, strict=True), start=1)
+    )
 
 
 def level_percent(leads: Mapping[int, float], levels: int) -> float:
@@ -60,7 +77,9 @@ def level_percent(leads: Mapping[int, float], levels: int) -> float:
     """
     if 4 * sum(leads) <= levels * (levels + 1):
         return math.nan
-    percent = 50.0 * (1.0 + math.fsum(n * lead for n, lead in leads.items()) / sum(leads))
+    percent = 50.0 * (
+        1.0 + math.fsum(n * lead for n, lead in leads.items()) / sum(leads)
+    )
     return min(100.0, max(0.0, percent))
 
 
@@ -77,8 +96,16 @@ class Vectors(Details):
 
     @classmethod
     def of(cls, compared: Mapping[int, Comparison]) -> Vectors:
-        better, worse = (tuple(round(getattr(c, side), 6) for c in compared.values()) for side in ("better", "worse"))
-        return cls(tuple(compared), better, worse, tuple(c.flipped for c in compared.values() if c.flipped is not None))
+        better, worse = (
+            tuple(round(getattr(c, side), 6) for c in compared.values())
+            for side in ("better", "worse")
+        )
+        return cls(
+            tuple(compared),
+            better,
+            worse,
+            tuple(c.flipped for c in compared.values() if c.flipped is not None),
+        )
 
 
 @methods.register
@@ -94,21 +121,35 @@ class PairwiseDirectScorer(Comparing):
 
     kind: ClassVar[str] = "pairwise-direct"
     tells_by_numbers: ClassVar[bool] = True
-    about: ClassVar[str] = "compares with graded references that the model writes once a document; needs no labels"
-    paper: ClassVar[str] = "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too"
+    about: ClassVar[str] = (
+        "compares with graded references that the model writes once a document; needs no labels"
+    )
+    paper: ClassVar[str] = (
+        "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too"
+    )
     aliases: ClassVar[tuple[str, ...]] = ("pairwise",)
 
     class Options(Comparing.Options):
-        low: str = option("", "What the worst output is like, as a clause; empty takes the library's.")
-        high: str = option("", "What the best output is like, as a clause; empty takes the library's.")
+        low: str = option(
+            "", "What the worst output is like, as a clause; empty takes the library's."
+        )
+        high: str = option(
+            "", "What the best output is like, as a clause; empty takes the library's."
+        )
         family: str = option(
-            "", "The kind of output, for the writer: a task of the library; empty takes that of the aspect."
+            "",
+            "The kind of output, for the writer: a task of the library; empty takes that of the aspect.",
         )
         levels: int = option(5, "Graded references a document.", ge=FEWEST, le=MOST)
         words: int = option(
-            0, "The references' length, best the median of real outputs; 0: usual for the family.", ge=0, le=2000
+            0,
+            "The references' length, best the median of real outputs; 0: usual for the family.",
+            ge=0,
+            le=2000,
         )
-        writer: str = option("", "The model that writes the references, if not the judge's own.")
+        writer: str = option(
+            "", "The model that writes the references, if not the judge's own."
+        )
         grading: Literal["written", "perturbed"] = option(
             "written",
             "Where the references come from: written by the model (the paper's way), or perturbed: copies of the row's "
@@ -121,7 +162,9 @@ class PairwiseDirectScorer(Comparing):
         @classmethod
         def _known(cls, family: str) -> str:
             if (family or "general") not in FAMILIES:
-                raise OptionError(f"there is no family {family!r}; there are: {', '.join(FAMILIES)}")
+                raise OptionError(
+                    f"there is no family {family!r}; there are: {', '.join(FAMILIES)}"
+                )
             return family or "general"
 
         @field_validator("writer")
@@ -143,7 +186,9 @@ class PairwiseDirectScorer(Comparing):
         references: ReferenceStore | None = None,
         **given: Any,
     ) -> None:
-        super().__init__(aspect, writer=writer if isinstance(writer, str) else writer.name, **given)
+        super().__init__(
+            aspect, writer=writer if isinstance(writer, str) else writer.name, **given
+        )
         self._writer = None if isinstance(writer, str) else writer
         self._store = references
         self._connection: Connection | None = None
@@ -154,7 +199,11 @@ class PairwiseDirectScorer(Comparing):
 
     @classmethod
     def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
-        return {"low": known.low, "high": known.high, "family": known.task if known.task in FAMILIES else ""}
+        return {
+            "low": known.low,
+            "high": known.high,
+            "family": known.task if known.task in FAMILIES else "",
+        }
 
     @property
     def writer_name(self) -> str:
@@ -163,10 +212,14 @@ class PairwiseDirectScorer(Comparing):
 
     def cost(self) -> Cost:
         """Return the comparisons of a row, and the writings of a document that is new."""
-        return Cost(self.options.levels * self.calls_a_comparison(), self.target().levels)
+        return Cost(
+            self.options.levels * self.calls_a_comparison(), self.target().levels
+        )
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
-        self.choose(words=self.options.words or length_guide([item.output for item in items]))
+        self.choose(
+            words=self.options.words or length_guide([item.output for item in items])
+        )
 
     def models(self) -> tuple[str, ...]:
         """Return the name of the model that writes references, where that is another one."""
@@ -208,17 +261,29 @@ class PairwiseDirectScorer(Comparing):
         self._writer.pay_with(lm)
         return self._writer
 
-    async def areferences(self, item: Item, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
+    async def areferences(
+        self, item: Item, lm: LanguageModel
+    ) -> tuple[ReferenceSet, Usage]:
         """The references of an item: its document's, written if they are not there, or a ladder. Raises CallError."""
-        return await (self._written if self.options.grading == "written" else self._ladder)(item, lm)
+        return await (
+            self._written if self.options.grading == "written" else self._ladder
+        )(item, lm)
 
-    async def _written(self, item: Item, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
+    async def _written(
+        self, item: Item, lm: LanguageModel
+    ) -> tuple[ReferenceSet, Usage]:
         model = self._writing_model(lm)
         prompt = self.target().fingerprint(self.writer.predict.signature.instructions)
-        key = reference_key(item, self.options.aspect, prompt, self.target().levels, model.name)
-        return await self.store.get_or_write(key, lambda: self.writer.awrite(item, self.target(), model))
+        key = reference_key(
+            item, self.options.aspect, prompt, self.target().levels, model.name
+        )
+        return await self.store.get_or_write(
+            key, lambda: self.writer.awrite(item, self.target(), model)
+        )
 
-    async def _ladder(self, item: Item, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
+    async def _ladder(
+        self, item: Item, lm: LanguageModel
+    ) -> tuple[ReferenceSet, Usage]:
         """Perturbed copies of the best output at hand: the row's reference, else a text written once a document. Of the
         judged output, or nearly it, they are where nothing else is there, and then without the unperturbed one."""
         usage, why = Usage(), "what was written is the judged one, or too short"
@@ -234,17 +299,25 @@ class PairwiseDirectScorer(Comparing):
             return ReferenceSet(levels, copies, {}), usage
         if not (copies := self._copies(item.output, item)):
             raise Unreadable(
-                f"every text at hand is too short for {self.options.levels} degrees of perturbation", (), usage
+                f"every text at hand is too short for {self.options.levels} degrees of perturbation",
+                (),
+                usage,
             )
         return ReferenceSet(
-            self.options.levels, copies, {self.options.levels: f"no other output is at hand: {why}"}
+            self.options.levels,
+            copies,
+            {self.options.levels: f"no other output is at hand: {why}"},
         ), usage
 
     def _copies(self, text: str, judged: Item) -> dict[int, str]:
         """Perturbed copies of a text by level, none of one too short; of the judged output all but the unperturbed."""
         made = plugin("ladders", self.options.grading)
         try:
-            copies = dict(enumerate(made(text, self.options.levels, seed=self.options.trial), start=1))
+            copies = dict(
+                enumerate(
+                    made(text, self.options.levels, seed=self.options.trial), start=1
+                )
+            )
         except JudgesmithError:
             return {}
         if same_row(judged.source, text, judged.source, judged.output):
@@ -256,11 +329,23 @@ class PairwiseDirectScorer(Comparing):
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         references, usage = await self.areferences(item, lm)
         compared, failures = await self._compared(item, references, lm)
-        usage = sum((getattr(c, "usage", Usage()) for c in (*compared.values(), *failures.values())), usage)
+        usage = sum(
+            (
+                getattr(c, "usage", Usage())
+                for c in (*compared.values(), *failures.values())
+            ),
+            usage,
+        )
         raw = tuple(text for c in compared.values() for text in c.raw)
-        percent = level_percent({level: c.better - c.worse for level, c in compared.items()}, self.options.levels)
+        percent = level_percent(
+            {level: c.better - c.worse for level, c in compared.items()},
+            self.options.levels,
+        )
         if math.isnan(percent):
-            reasons = "; ".join(dict.fromkeys(str(e) for e in failures.values())) or "no references"
+            reasons = (
+                "; ".join(dict.fromkeys(str(e) for e in failures.values()))
+                or "no references"
+            )
             made = f"only {len(compared)} of {self.options.levels} comparisons could be made: {reasons}"
             return Verdict.failed(made, usage=usage, raw=raw)
         return Verdict(
@@ -282,7 +367,9 @@ class PairwiseDirectScorer(Comparing):
         failures: dict[int, CallError] = {}
         # One after the other, an embedded model finds the document in its cache from the second comparison on.
         for batch in [[n] for n in levels] if lm.embedded else [levels]:
-            results = await settled(self.acompare(item, references.outputs[n], lm) for n in batch)
+            results = await settled(
+                self.acompare(item, references.outputs[n], lm) for n in batch
+            )
             for level, result in zip(batch, results, strict=True):
                 if isinstance(result, CallError):
                     failures[level] = result
@@ -291,40 +378,73 @@ class PairwiseDirectScorer(Comparing):
         return compared, failures
 
     def _notes(
-        self, compared: Mapping[int, Comparison], references: ReferenceSet, failures: Mapping[int, CallError]
+        self,
+        compared: Mapping[int, Comparison],
+        references: ReferenceSet,
+        failures: Mapping[int, CallError],
     ) -> list[str]:
-        notes = [f"level {n} has no reference: {why}" for n, why in references.left_out.items()]
-        notes += [f"the comparison with level {n} failed: {error}" for n, error in failures.items()]
+        notes = [
+            f"level {n} has no reference: {why}"
+            for n, why in references.left_out.items()
+        ]
+        notes += [
+            f"the comparison with level {n} failed: {error}"
+            for n, error in failures.items()
+        ]
         if len(compared) < self.options.levels:
             kept = ", ".join(map(str, compared))
-            notes.append(f"the score rests on levels {kept}, which keep their weights; its range is theirs alone")
+            notes.append(
+                f"the score rests on levels {kept}, which keep their weights; its range is theirs alone"
+            )
         notes += self.cautions(compared.values())
         if self.comparer.counted or self.comparer.samples:
-            error = 50.0 * math.sqrt(sum((n * c.error) ** 2 for n, c in compared.items())) / sum(compared)
-            text = "unknown from one answer" if math.isnan(error) else f"±{error:.1f} of 100"
+            error = (
+                50.0
+                * math.sqrt(sum((n * c.error) ** 2 for n, c in compared.items()))
+                / sum(compared)
+            )
+            text = (
+                "unknown from one answer"
+                if math.isnan(error)
+                else f"±{error:.1f} of 100"
+            )
             notes.append(f"standard error of the score: {text}")
         return notes
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         writing = self.writer.inputs(item, self.target(), 1)
         return {
-            "comparer (once a level)": self.comparison_prompt(item, "(a reference that the writer wrote)"),
-            f"writer (once a document, level 1 of {self.target().levels})": self.writer.predict.messages(writing),
+            "comparer (once a level)": self.comparison_prompt(
+                item, "(a reference that the writer wrote)"
+            ),
+            f"writer (once a document, level 1 of {self.target().levels})": self.writer.predict.messages(
+                writing
+            ),
         }
 
 
 def in_words(compared: Mapping[int, Comparison], references: ReferenceSet) -> str:
     """What the comparisons say, for people: "Better than level 1, 2 and 3, worse than level 4 and 5 (of 5)", with the
     two references that the output stands between."""
-    levels = {word: [n for n, c in compared.items() if c.word == word] for word in ("better", "similar", "worse")}
+    levels = {
+        word: [n for n, c in compared.items() if c.word == word]
+        for word in ("better", "similar", "worse")
+    }
     link = {"better": "better than", "similar": "similar to", "worse": "worse than"}
-    text = ", ".join(f"{link[word]} level {_listed(some)}" for word, some in levels.items() if some)
+    text = ", ".join(
+        f"{link[word]} level {_listed(some)}" for word, some in levels.items() if some
+    )
     text = f"{text[:1].upper()}{text[1:]} (of {references.levels})."
     won, lost = max(levels["better"], default=0), min(levels["worse"], default=0)
     if 0 < lost < won:
         text += " The comparisons contradict the order of the levels."
-    return text + "".join(f" Level {n}: “{shortened(references.outputs[n], 160)}”" for n in sorted({won, lost} - {0}))
+    return text + "".join(
+        f" Level {n}: “{shortened(references.outputs[n], 160)}”"
+        for n in sorted({won, lost} - {0})
+    )
 
 
 def _listed(levels: Sequence[int]) -> str:
-    return " and ".join(filter(None, (", ".join(map(str, levels[:-1])), str(levels[-1]))))
+    return " and ".join(
+        filter(None, (", ".join(map(str, levels[:-1])), str(levels[-1])))
+    )

@@ -23,10 +23,14 @@ from ..models.engine import PerLoop
 from .synthesis import ReferenceSet
 
 
-def reference_key(item: Item, aspect: str, prompt: str, levels: int, writer: str) -> bytes:
+def reference_key(
+    item: Item, aspect: str, prompt: str, levels: int, writer: str
+) -> bytes:
     """What references depend on: source and context; the aspect's name; a hash of all else in the writer's prompt, its
     version included; their number; the writer's name."""
-    document = f"{len(item.source)}:{item.source}{item.context or ''}".encode("utf-8", "surrogatepass")
+    document = f"{len(item.source)}:{item.source}{item.context or ''}".encode(
+        "utf-8", "surrogatepass"
+    )
     parts = {
         "aspect": aspect,
         "document": sha256(document).hexdigest(),
@@ -40,7 +44,11 @@ def reference_key(item: Item, aspect: str, prompt: str, levels: int, writer: str
 def default_store_path() -> Path:
     """`JUDGESMITH_REFERENCES`, or `references.sqlite` under `~/.cache/judgesmith`."""
     given = os.environ.get("JUDGESMITH_REFERENCES")
-    return Path(given) if given else Path.home() / ".cache" / "judgesmith" / "references.sqlite"
+    return (
+        Path(given)
+        if given
+        else Path.home() / ".cache" / "judgesmith" / "references.sqlite"
+    )
 
 
 class ReferenceStore(SharedFile):
@@ -53,7 +61,9 @@ class ReferenceStore(SharedFile):
 
     def __init__(self, path: Path | str | None = None) -> None:
         super().__init__(Path(path) if path else default_store_path())
-        self._locks = PerLoop[WeakValueDictionary[bytes, asyncio.Lock]](WeakValueDictionary)
+        self._locks = PerLoop[WeakValueDictionary[bytes, asyncio.Lock]](
+            WeakValueDictionary
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
@@ -63,7 +73,10 @@ class ReferenceStore(SharedFile):
         return _thaw(super().get(key))
 
     def put(self, key: bytes, references: ReferenceSet) -> None:
-        value = {"outputs": dict(references.outputs), "left_out": dict(references.left_out)}
+        value = {
+            "outputs": dict(references.outputs),
+            "left_out": dict(references.left_out),
+        }
         super().put(key, json.dumps(value).encode())
 
     async def get_or_write(
@@ -98,9 +111,15 @@ def _thaw(value: Any) -> ReferenceSet | None:
     """None where levels are missing, or the worst or the best has no text."""
     try:
         data = json.loads(value)
-        outputs, left_out = ({int(n): str(text) for n, text in data[of].items()} for of in ("outputs", "left_out"))
+        outputs, left_out = (
+            {int(n): str(text) for n, text in data[of].items()}
+            for of in ("outputs", "left_out")
+        )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     levels = len(outputs) + len(left_out)
-    whole = sorted((*outputs, *left_out)) == list(range(1, levels + 1)) and {1, levels} <= outputs.keys()
+    whole = (
+        sorted((*outputs, *left_out)) == list(range(1, levels + 1))
+        and {1, levels} <= outputs.keys()
+    )
     return ReferenceSet(levels, outputs, left_out) if whole else None

@@ -51,13 +51,26 @@ class Family:
 
 #: By the task's name in the library of aspects.
 FAMILIES: dict[str, Family] = {
-    "summarization": Family("summary", 60, "Tell the content itself, do not say what the text is about."),
-    "dialogue": Family("reply", 25, "It is the next turn of the dialogue, in the tone of the dialogue."),
-    "story": Family("story", 150, "Tell the story in one paragraph and bring it to an end."),
+    "summarization": Family(
+        "summary", 60, "Tell the content itself, do not say what the text is about."
+    ),
+    "dialogue": Family(
+        "reply", 25, "It is the next turn of the dialogue, in the tone of the dialogue."
+    ),
+    "story": Family(
+        "story", 150, "Tell the story in one paragraph and bring it to an end."
+    ),
     "question-answering": Family("answer", 30, "It answers the question."),
-    "data-to-text": Family("text", 30, "Put the data into running sentences.", same_language=False),
+    "data-to-text": Family(
+        "text", 30, "Put the data into running sentences.", same_language=False
+    ),
     "simplification": Family("simplified text", 0, "It stands in for the source."),
-    "translation": Family("translation", 0, "It is in the language that the task asks for.", same_language=False),
+    "translation": Family(
+        "translation",
+        0,
+        "It is in the language that the task asks for.",
+        same_language=False,
+    ),
     "general": Family("text", 80),
 }
 
@@ -129,7 +142,9 @@ class WritingLayout(Layout):
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         family = FAMILIES[inputs["target"].family]
-        language = " Write in the language of the source." if family.same_language else ""
+        language = (
+            " Write in the language of the source." if family.same_language else ""
+        )
         return (
             f"Answer with the {family.noun} alone: no heading, no quotation marks, no remark before or after it, "
             f"not a word about its quality. {family.form}{language}"
@@ -138,7 +153,11 @@ class WritingLayout(Layout):
     def _material(self, fields: Sequence[str], values: Mapping[str, Any]) -> str:
         target: Target = values["target"]
         noun, name = FAMILIES[target.family].noun, target.aspect
-        parts = [block(field, str(values[field])) for field in ("source", "context") if values.get(field)]
+        parts = [
+            block(field, str(values[field]))
+            for field in ("source", "context")
+            if values.get(field)
+        ]
         if values.get("worse") and values.get("better"):
             parts += [f"Worse {noun}:\n{block('output', values['worse'])}"]
             parts += [f"Better {noun}:\n{block('output', values['better'])}"]
@@ -152,7 +171,9 @@ class WritingLayout(Layout):
         else:
             how = f", such that {target.high}" if target.high else ""
             asked = f"Write a {noun} whose {name} is as good as it can be{how}."
-        parts.append(f"{asked} Aim at about {target.length(values.get('source') or '')} words.")
+        parts.append(
+            f"{asked} Aim at about {target.length(values.get('source') or '')} words."
+        )
         if values.get("fault"):
             parts.append(
                 f"This one was refused, because {values['fault']}:\n{block('output', values['refused'])}\n"
@@ -185,7 +206,9 @@ class ReferenceWriter(Evaluator):
         super().__init__()
         self.predict = JudgePredict(WriteReference, WritingLayout())
 
-    def inputs(self, item: Item, target: Target, level: int, **more: Any) -> dict[str, Any]:
+    def inputs(
+        self, item: Item, target: Target, level: int, **more: Any
+    ) -> dict[str, Any]:
         return {
             "task": target.task,
             "aspect": target.described(),
@@ -212,15 +235,24 @@ class ReferenceWriter(Evaluator):
         lm: str | LanguageModel | Any | None = None,
     ) -> dspy.Prediction:
         """`outputs`: texts by level, and `left_out`: why others are missing. Raises Unreadable as `awrite` does."""
-        item, model = Item("", source, context, None, group), called(lm if lm is not None else self.predict.lm)
+        item, model = (
+            Item("", source, context, None, group),
+            called(lm if lm is not None else self.predict.lm),
+        )
         outputs: dict[int, str] = {}
         left_out: dict[int, str] = {}
         usage = Usage()
         for level in writing_order(target.levels):
             below = max((n for n in outputs if n < level), default=None)
             above = min((n for n in outputs if n > level), default=None)
-            between = {"worse": outputs[below], "better": outputs[above]} if below and above else {}
-            text, fault, cost = await self._written(item, target, level, list(outputs.values()), between, model)
+            between = (
+                {"worse": outputs[below], "better": outputs[above]}
+                if below and above
+                else {}
+            )
+            text, fault, cost = await self._written(
+                item, target, level, list(outputs.values()), between, model
+            )
             usage += cost
             if fault is None:
                 outputs[level] = text
@@ -229,7 +261,10 @@ class ReferenceWriter(Evaluator):
                 raise Unreadable(what, (text,), usage)
             else:
                 left_out[level] = fault
-        outputs, left_out = dict(sorted(outputs.items())), dict(sorted(left_out.items()))
+        outputs, left_out = (
+            dict(sorted(outputs.items())),
+            dict(sorted(left_out.items())),
+        )
         written = Written(ReferenceSet(target.levels, outputs, left_out), usage)
         return Result(written, outputs=outputs, left_out=left_out)
 
@@ -248,7 +283,11 @@ class ReferenceWriter(Evaluator):
         text, fault = "", None
         again: dict[str, str] = {}
         for number in range(WRITINGS):
-            writer = lm if number == 0 else sampled(lm, number, max(AGAIN, lm.sampling.temperature))
+            writer = (
+                lm
+                if number == 0
+                else sampled(lm, number, max(AGAIN, lm.sampling.temperature))
+            )
             answer = await self.predict.ask(
                 writer,
                 self.inputs(item, target, level, **between, **again),
@@ -329,4 +368,6 @@ def _repeats(text: str) -> bool:
 
 def word_count(text: str) -> int:
     """Words between spaces; where a script has none, about half its letters (East Asian)."""
-    return len(text.split()) + len(re.findall("[\u3040-\u30ff\u3400-\u9fff]", text)) // 2
+    return (
+        len(text.split()) + len(re.findall("[\u3040-\u30ff\u3400-\u9fff]", text)) // 2
+    )

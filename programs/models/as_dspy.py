@@ -26,14 +26,19 @@ def without_system(messages: list[Message]) -> list[Message]:
     if len(messages) < 2 or messages[0]["role"] != "system":
         return messages
     system, first, *rest = messages
-    return [{"role": "user", "content": f"{system['content']}\n\n{first['content']}"}, *rest]
+    return [
+        {"role": "user", "content": f"{system['content']}\n\n{first['content']}"},
+        *rest,
+    ]
 
 
 def plain_text(content: Any) -> str:
     """A message's text; of several parts, those that are text."""
     if isinstance(content, str):
         return content
-    return "\n".join(str(part.get("text", "")) for part in content or () if isinstance(part, Mapping))
+    return "\n".join(
+        str(part.get("text", "")) for part in content or () if isinstance(part, Mapping)
+    )
 
 
 def schema_of(form: Any) -> Mapping[str, Any] | None:
@@ -77,7 +82,9 @@ if TYPE_CHECKING:
         def deepcopy(self) -> Self: ...
         def reset_copy(self) -> Self: ...
         def dump_state(self, json_mode: bool = True) -> dict[str, Any]: ...
-        def load_state(self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False) -> Any: ...
+        def load_state(
+            self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False
+        ) -> Any: ...
 else:
     Module = dspy.Module
 
@@ -103,7 +110,9 @@ class Quiet(Module):
         if isinstance(self, Parameter):
             return list(super().named_parameters())
         bare = object.__new__(type(self))
-        bare.__dict__.update({name: value for name, value in vars(self).items() if name != "history"})
+        bare.__dict__.update(
+            {name: value for name, value in vars(self).items() if name != "history"}
+        )
         return list(super(Quiet, bare).named_parameters())
 
 
@@ -114,18 +123,24 @@ class Named(Protocol):
 
 
 async def shown(
-    model: Named, request: Request, call: Callable[[], Awaitable[tuple[Reply, Usage, float | None]]]
+    model: Named,
+    request: Request,
+    call: Callable[[], Awaitable[tuple[Reply, Usage, float | None]]],
 ) -> tuple[Reply, Usage, float | None]:
     """`call()`, seen by DSPy's callbacks and usage tracker and kept in the histories of the model and of the modules
     that called it. Its third value is the price."""
     if listeners(model):
         result: list[tuple[Reply, Usage, float | None]] = []
 
-        async def acall(self: Any, prompt: Any = None, messages: Any = None, **kwargs: Any) -> list[str]:
+        async def acall(
+            self: Any, prompt: Any = None, messages: Any = None, **kwargs: Any
+        ) -> list[str]:
             result.append(await call())
             return [result[0][0].text]
 
-        await with_callbacks(acall)(model, messages=list(request.messages), **request.options())
+        await with_callbacks(acall)(
+            model, messages=list(request.messages), **request.options()
+        )
         (outcome,) = result
     else:
         outcome = await call()

@@ -46,37 +46,55 @@ class SharedFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._open()
         except (OSError, sqlite3.Error) as error:
-            raise OptionError(f"{self.what} {self.path} cannot be used ({error}); {self.advice}") from None
+            raise OptionError(
+                f"{self.what} {self.path} cannot be used ({error}); {self.advice}"
+            ) from None
 
     # SQLite's own waiting does not cover the switch to write-ahead mode, which processes that start together all do.
     @retry(
-        retry=retry_if_exception(lambda e: isinstance(e, sqlite3.OperationalError) and "locked" in str(e)),
+        retry=retry_if_exception(
+            lambda e: isinstance(e, sqlite3.OperationalError) and "locked" in str(e)
+        ),
         stop=stop_after_delay(30),
         wait=wait_random(0.005, 0.05),
         reraise=True,
     )
     def _open(self) -> None:
         self._process = os.getpid()
-        with contextlib.suppress(FileExistsError):  # SQLite gives the files that it makes beside it the same rights
+        with contextlib.suppress(
+            FileExistsError
+        ):  # SQLite gives the files that it makes beside it the same rights
             # Never an existing file: closing it would end the locks of this process's other connections to it.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        self._db = sqlite3.connect(self.path, timeout=30, check_same_thread=False, isolation_level=None)
+        self._db = sqlite3.connect(
+            self.path, timeout=30, check_same_thread=False, isolation_level=None
+        )
         weakref.finalize(self, _closed, self._db, self._process)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.execute(f"CREATE TABLE IF NOT EXISTS {self.table} (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
+        self._db.execute(
+            f"CREATE TABLE IF NOT EXISTS {self.table} (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID"
+        )
 
     def _run(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """A statement's rows; none where the file fails."""
         with self._lock:
             try:
-                if self._process != os.getpid():  # SQLite's connections do not survive a fork
+                if (
+                    self._process != os.getpid()
+                ):  # SQLite's connections do not survive a fork
                     self._open()
                 return self._db.execute(statement, values).fetchall()
             except sqlite3.Error as error:
                 if not self._told:
                     self._told = True
-                    logger.warning("%s %s fails (%s); %s", self.what, self.path, error, self.without)
+                    logger.warning(
+                        "%s %s fails (%s); %s",
+                        self.what,
+                        self.path,
+                        error,
+                        self.without,
+                    )
                 return []
 
     def get(self, key: bytes) -> Any:
@@ -101,7 +119,9 @@ def _closed(db: sqlite3.Connection, process: int) -> None:
 def default_cache_path() -> Path:
     """`JUDGESMITH_CACHE`, or `calls.sqlite` under `~/.cache/judgesmith`."""
     given = os.environ.get("JUDGESMITH_CACHE")
-    return Path(given) if given else Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
+    return (
+        Path(given) if given else Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
+    )
 
 
 class CallCache(SharedFile):

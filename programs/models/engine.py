@@ -15,7 +15,16 @@ import os
 import selectors
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+)
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
@@ -81,7 +90,9 @@ def event_loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None or _thread is None or not _thread.is_alive():
             _loop = make_loop()
-            _thread = threading.Thread(target=_loop.run_forever, name="judgesmith-engine", daemon=True)
+            _thread = threading.Thread(
+                target=_loop.run_forever, name="judgesmith-engine", daemon=True
+            )
             _thread.start()
         return _loop
 
@@ -101,7 +112,9 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
 
 def _outside_the_loop() -> None:
     if threading.current_thread() is _thread:
-        raise RuntimeError("a judge was called synchronously inside its own event loop; use the asynchronous form")
+        raise RuntimeError(
+            "a judge was called synchronously inside its own event loop; use the asynchronous form"
+        )
 
 
 async def on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -188,7 +201,9 @@ class _Window(Generic[T, R]):
 
     @property
     def reads_on(self) -> bool:
-        full = len(self.pending) >= self._most or bool(self.pending and self.pending[0].done())
+        full = len(self.pending) >= self._most or bool(
+            self.pending and self.pending[0].done()
+        )
         return not (self.over or full)
 
     def start(self, item: T) -> None:
@@ -202,7 +217,9 @@ class _Window(Generic[T, R]):
         async with self._running:
             if self._failed:  # the map ends at that row: those after it are not begun, and cost nothing
                 raise asyncio.CancelledError
-            with dspy.context(disable_history=True):  # of many rows, no prompts are kept; see `as_dspy.Quiet`
+            with dspy.context(
+                disable_history=True
+            ):  # of many rows, no prompts are kept; see `as_dspy.Quiet`
                 try:
                     return await self._worker(item)
                 except Exception:
@@ -215,7 +232,9 @@ class _Window(Generic[T, R]):
             future.cancel()
 
 
-def ordered_map(worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_flight: int) -> Generator[R, None, None]:
+def ordered_map(
+    worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_flight: int
+) -> Generator[R, None, None]:
     """`worker(item)` for each item, `in_flight` at a time, results in the order of the items as soon as they are there.
 
     The items are read in the caller's thread, so that they may come from a database cursor, a slow pipe or another
@@ -244,7 +263,10 @@ def ordered_map(worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_f
 
 
 async def aordered_map(
-    worker: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T] | AsyncIterable[T], *, in_flight: int
+    worker: Callable[[T], Coroutine[Any, Any, R]],
+    items: Iterable[T] | AsyncIterable[T],
+    *,
+    in_flight: int,
 ) -> AsyncGenerator[R, None]:
     """`ordered_map` for asynchronous callers on any loop; the items, which may come asynchronously, are read on the
     caller's. Close the generator (`contextlib.aclosing`) where it is left early: that cancels what is under way."""

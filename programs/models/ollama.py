@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 _WEIGHTS = "application/vnd.ollama.image.model"
-_STORES = ("~/.ollama/models", "/usr/share/ollama/.ollama/models", "/var/lib/ollama/models")
+_STORES = (
+    "~/.ollama/models",
+    "/usr/share/ollama/.ollama/models",
+    "/var/lib/ollama/models",
+)
 _NAME_PART = re.compile(r"[A-Za-z0-9_][\w.-]*")
 
 _LONGEST = 1 << 20  # tokens that a model is taken to hold where the server does not say
@@ -33,7 +37,12 @@ def ollama_host(host: str | None = None) -> str:
     `0.0.0.0`, which tells a server to listen everywhere, means this machine to a client, and the `/v1` of an
     OpenAI-style address is left out.
     """
-    text = (host or os.environ.get("OLLAMA_HOST") or "127.0.0.1").strip().rstrip("/").removesuffix("/v1")
+    text = (
+        (host or os.environ.get("OLLAMA_HOST") or "127.0.0.1")
+        .strip()
+        .rstrip("/")
+        .removesuffix("/v1")
+    )
     scheme, separator, rest = text.rpartition("://")
     address, slash, path = rest.partition("/")
     address = re.sub(r"^(0\.0\.0\.0)?(?=:|$)", "127.0.0.1", address)
@@ -46,7 +55,10 @@ def list_ollama(host: str | None = None) -> dict[str, int]:
     """The size in bytes of each model that the server has, by name. Raises: ModelError if it does not answer."""
     with _client(host) as client:
         models = client.list().models
-    return {model.model or "": int(model.size or 0) for model in sorted(models, key=lambda model: model.model or "")}
+    return {
+        model.model or "": int(model.size or 0)
+        for model in sorted(models, key=lambda model: model.model or "")
+    }
 
 
 def check_ollama(model: str, host: str | None = None) -> int:
@@ -63,10 +75,16 @@ def check_ollama(model: str, host: str | None = None) -> int:
         )
     with _client(host) as client:
         about = client.show(name).modelinfo or {}
-        return int(about.get(f"{about.get('general.architecture')}.context_length") or _LONGEST)
+        return int(
+            about.get(f"{about.get('general.architecture')}.context_length") or _LONGEST
+        )
 
 
-def pull_ollama(name: str, host: str | None = None, progress: Callable[[int, int, str], None] | None = None) -> None:
+def pull_ollama(
+    name: str,
+    host: str | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> None:
     """Let the server fetch a model. A pull that broke off goes on where it was.
 
     `progress(done_bytes, total_bytes, what)` counts all layers together, as far as they are known.
@@ -82,11 +100,16 @@ def pull_ollama(name: str, host: str | None = None, progress: Callable[[int, int
             finished = status == "success"
             if step.digest:
                 done, total = layers.get(step.digest, (0, 0))
-                layers[step.digest] = (max(done, step.completed or 0), max(total, step.total or 0))
+                layers[step.digest] = (
+                    max(done, step.completed or 0),
+                    max(total, step.total or 0),
+                )
             if progress is not None:
                 done_bytes = sum(done for done, _ in layers.values())
                 total_bytes = sum(total for _, total in layers.values())
-                progress(done_bytes, total_bytes, f"{name}: {status}" if status else name)
+                progress(
+                    done_bytes, total_bytes, f"{name}: {status}" if status else name
+                )
     if not finished:
         raise ModelError(
             f"Ollama at {ollama_host(host)} broke off the pull of {name}; run `judgesmith get "
@@ -116,9 +139,19 @@ def ollama_weights(model: str) -> Path | None:
     for store in (own,) if own else _STORES:
         folder = Path(store).expanduser()
         try:
-            layers = json.loads((folder / "manifests").joinpath(*parts, tag).read_bytes())["layers"]
-            digest = next(str(layer["digest"]) for layer in layers if layer["mediaType"] == _WEIGHTS)
-            file = folder / "blobs" / f"sha256-{int(digest.removeprefix('sha256:'), 16):064x}"
+            layers = json.loads(
+                (folder / "manifests").joinpath(*parts, tag).read_bytes()
+            )["layers"]
+            digest = next(
+                str(layer["digest"])
+                for layer in layers
+                if layer["mediaType"] == _WEIGHTS
+            )
+            file = (
+                folder
+                / "blobs"
+                / f"sha256-{int(digest.removeprefix('sha256:'), 16):064x}"
+            )
             if file.is_file():
                 return file
         except (OSError, ValueError, LookupError, TypeError, StopIteration):
@@ -132,14 +165,20 @@ def reaching(address: str, timeout: float) -> dict[str, Any]:
 
     return {
         "timeout": httpx.Timeout(timeout, connect=min(timeout, _ANSWER_WITHIN)),
-        "trust_env": not _is_loopback(address),  # a proxy cannot reach a server on this machine
+        "trust_env": not _is_loopback(
+            address
+        ),  # a proxy cannot reach a server on this machine
         "follow_redirects": False,  # to a server that the user did not name
-        "headers": {"Accept-Encoding": "identity"},  # compressed, a short answer can unpack to any length
+        "headers": {
+            "Accept-Encoding": "identity"
+        },  # compressed, a short answer can unpack to any length
     }
 
 
 @contextmanager
-def _client(host: str | None, read_timeout: float = _ANSWER_WITHIN) -> Iterator[ollama.Client]:
+def _client(
+    host: str | None, read_timeout: float = _ANSWER_WITHIN
+) -> Iterator[ollama.Client]:
     """A client whose every failure comes out as a ModelError."""
     import httpx
     import ollama
@@ -148,7 +187,9 @@ def _client(host: str | None, read_timeout: float = _ANSWER_WITHIN) -> Iterator[
     try:
         client = ollama.Client(address, **reaching(address, read_timeout))
     except ValueError as error:
-        raise ModelError(f"{address} is not an address of an Ollama server ({error}); correct OLLAMA_HOST") from error
+        raise ModelError(
+            f"{address} is not an address of an Ollama server ({error}); correct OLLAMA_HOST"
+        ) from error
     try:
         with client:
             yield client
@@ -160,7 +201,11 @@ def _client(host: str | None, read_timeout: float = _ANSWER_WITHIN) -> Iterator[
             f"Ollama does not answer at {address}; start it with `ollama serve`, or name another server with "
             "OLLAMA_HOST (it is installed from https://ollama.com/download)"
         ) from error
-    except (ValueError, TypeError, AttributeError) as error:  # what the client makes of JSON it does not expect
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+    ) as error:  # what the client makes of JSON it does not expect
         raise ModelError(
             f"{address} answers, but not as Ollama does; check OLLAMA_HOST (got: {str(error).splitlines()[0]})"
         ) from error

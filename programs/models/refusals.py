@@ -21,7 +21,14 @@ class Unanswered(Exception):
     """One request failed. `again` says whether a later try can succeed, `after` when (seconds), if the server said,
     `reached` whether the server answered anything at all."""
 
-    def __init__(self, reason: str, *, again: bool, after: float | None = None, reached: bool = True) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        again: bool,
+        after: float | None = None,
+        reached: bool = True,
+    ) -> None:
         super().__init__(reason)
         self.again = again
         self.after = after
@@ -71,8 +78,12 @@ _SPENT_WORDS = re.compile(
     r"billing (?:hard )?limit|requires more credits|余额不足|欠费",
     re.IGNORECASE,
 )
-_COME_AGAIN = re.compile(r"\b(?:re)?try (?:again )?in \d|per.?minute|per.?second", re.IGNORECASE)
-_CREDIT_AT_400 = re.compile(r"(?:HTTP \d+: )?Your credit balance is too low", re.IGNORECASE)
+_COME_AGAIN = re.compile(
+    r"\b(?:re)?try (?:again )?in \d|per.?minute|per.?second", re.IGNORECASE
+)
+_CREDIT_AT_400 = re.compile(
+    r"(?:HTTP \d+: )?Your credit balance is too low", re.IGNORECASE
+)
 
 
 def fault_of(data: Any) -> Fault | None:
@@ -81,23 +92,57 @@ def fault_of(data: Any) -> Fault | None:
         return None
     error = data.get("error")
     choices = data.get("choices")
-    if not error and isinstance(choices, list) and choices and isinstance(choices[0], dict):
+    if (
+        not error
+        and isinstance(choices, list)
+        and choices
+        and isinstance(choices[0], dict)
+    ):
         error = choices[0].get("error")
     if not error:
-        failed = data.get("success") is False or bool(_status(data.get("code"), data.get("status")))
-        if choices or not (failed or _filtered(data) or isinstance(data.get("detail"), str | list)):
+        failed = data.get("success") is False or bool(
+            _status(data.get("code"), data.get("status"))
+        )
+        if choices or not (
+            failed or _filtered(data) or isinstance(data.get("detail"), str | list)
+        ):
             return None
         error = data
     if isinstance(error, str):
-        return Fault(_one_line(error), status=_status(data.get("code"), data.get("status")))
+        return Fault(
+            _one_line(error), status=_status(data.get("code"), data.get("status"))
+        )
     if not isinstance(error, dict):
         return Fault(_one_line(error))
-    kind = " ".join(str(error[name]) for name in ("code", "type", "status") if isinstance(error.get(name), str | int))
-    message = next((str(error[name]) for name in ("message", "msg", "detail", "error") if error.get(name)), "")
+    kind = " ".join(
+        str(error[name])
+        for name in ("code", "type", "status")
+        if isinstance(error.get(name), str | int)
+    )
+    message = next(
+        (
+            str(error[name])
+            for name in ("message", "msg", "detail", "error")
+            if error.get(name)
+        ),
+        "",
+    )
     if not message and _filtered(error):
-        message, kind = "the provider's content filter stopped the prompt", "bad_request"
-    codes = (error.get("code"), error.get("status"), data.get("code"), data.get("status"))
-    return Fault(_one_line(message) or "an error without a message", kind, _status(*codes) or _worded(kind))
+        message, kind = (
+            "the provider's content filter stopped the prompt",
+            "bad_request",
+        )
+    codes = (
+        error.get("code"),
+        error.get("status"),
+        data.get("code"),
+        data.get("status"),
+    )
+    return Fault(
+        _one_line(message) or "an error without a message",
+        kind,
+        _status(*codes) or _worded(kind),
+    )
 
 
 def _filtered(data: Mapping[str, Any]) -> bool:
@@ -115,13 +160,22 @@ def _status(*codes: Any) -> int | None:
 
 def _numbers(codes: tuple[Any, ...]) -> Iterator[int]:
     for code in codes:
-        is_number = type(code) is int or (isinstance(code, str) and re.fullmatch(r"[45]\d\d", code, re.ASCII))
+        is_number = type(code) is int or (
+            isinstance(code, str) and re.fullmatch(r"[45]\d\d", code, re.ASCII)
+        )
         if is_number and 400 <= int(code) <= 599:
             yield int(code)
 
 
 def _worded(kind: str) -> int | None:
-    return next((status for words, status in _STATUSES if re.search(words, kind, re.IGNORECASE)), None)
+    return next(
+        (
+            status
+            for words, status in _STATUSES
+            if re.search(words, kind, re.IGNORECASE)
+        ),
+        None,
+    )
 
 
 def is_spent(status: int, kind: str, message: str, after: float | None = None) -> bool:
@@ -149,26 +203,49 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     except ValueError:
         try:
             seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except (TypeError, ValueError, OverflowError, OSError):  # the last two: dates that the system cannot count
+        except (
+            TypeError,
+            ValueError,
+            OverflowError,
+            OSError,
+        ):  # the last two: dates that the system cannot count
             return None
     return None if math.isnan(seconds) else max(0.0, seconds)
 
 
-def refuse(label: str, url: str, status: int, what: str, headers: Mapping[str, str], *, kind: str = "") -> NoReturn:
+def refuse(
+    label: str,
+    url: str,
+    status: int,
+    what: str,
+    headers: Mapping[str, str],
+    *,
+    kind: str = "",
+) -> NoReturn:
     """Raises what an HTTP status stands for: ModelError where no later call can succeed (`Denied` where that may be due
     to the request alone), else Unanswered. kind: the error's code and type, as the server names them."""
     after = retry_after(headers)
     if is_spent(status, kind, what, after):
         raise ModelError(spent(label, what))
     if status == 401:
-        raise ModelError(f"{label}: the key was refused ({what}); set the key in the environment")
+        raise ModelError(
+            f"{label}: the key was refused ({what}); set the key in the environment"
+        )
     if status == 403:
-        raise Denied(f"{label}: the key was refused ({what}); set the key in the environment", what)
+        raise Denied(
+            f"{label}: the key was refused ({what}); set the key in the environment",
+            what,
+        )
     if status in (301, 302, 303, 307, 308):
         target = (headers.get("Location") or "another address")[:300]
-        raise ModelError(masked(f"{label}: {url} has moved to {target}; correct --api-base"))
+        raise ModelError(
+            masked(f"{label}: {url} has moved to {target}; correct --api-base")
+        )
     if status == 404:
-        raise Denied(f"{label}: not found at the server ({what}); check the name and --api-base", what)
+        raise Denied(
+            f"{label}: not found at the server ({what}); check the name and --api-base",
+            what,
+        )
     raise Unanswered(what, again=passes(status), after=after)
 
 

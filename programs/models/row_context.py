@@ -64,13 +64,24 @@ def judging(item: Item, demos: Sequence[Mapping[str, Any]] = ()) -> Iterator[Cal
     answered."""
     calls = Calls()
     document = document_of(item)
-    outputs = {str(demo.get("output") or "") for demo in demos if demo.get("group") == document}
-    recognised = [text for text in outputs if len(text) >= RECOGNISED] if outputs and not _open.get() else []
+    outputs = {
+        str(demo.get("output") or "") for demo in demos if demo.get("group") == document
+    }
+    recognised = (
+        [text for text in outputs if len(text) >= RECOGNISED]
+        if outputs and not _open.get()
+        else []
+    )
     forbidden: tuple[str, ...] = ()
     if recognised:
         others = (demo for demo in demos if demo.get("group") != document)
         allowed_texts = [item.output, item.source, item.context, item.reference]
-        allowed_texts += [str(demo[part]) for demo in others for part in ("output", "source") if demo.get(part)]
+        allowed_texts += [
+            str(demo[part])
+            for demo in others
+            for part in ("output", "source")
+            if demo.get(part)
+        ]
         shown = "\n".join(filter(None, allowed_texts))
         forbidden = tuple(text for text in recognised if text not in shown)
     token = _current.set(_Under(item, forbidden, (*_current.get().calls, calls)))
@@ -130,13 +141,17 @@ def allowed(demos: Sequence[Mapping[str, Any]], item: Item) -> list[int]:
     apart = [n for n, demo in enumerate(demos) if demo.get("group") != document]
     twins = {n for n in apart if same_source(demos[n].get("source") or "", source)}
     if len({demos[n].get("group") for n in twins}) > 1:
-        twins = set()  # a source that several groups share is an instruction, not a document
-    return [n for n in apart if n not in twins and not _repeats(demos[n], source, output)]
+        twins = (
+            set()
+        )  # a source that several groups share is an instruction, not a document
+    return [
+        n for n in apart if n not in twins and not _repeats(demos[n], source, output)
+    ]
 
 
 def _repeats(demo: Mapping[str, Any], source: str, output: str) -> bool:
     """Whether a demonstration shows the judged row, or its output as another text."""
     reference = demo.get("reference")
-    return same_row(demo.get("source") or "", demo.get("output") or "", source, output) or bool(
-        reference and same_output(reference, output)
-    )
+    return same_row(
+        demo.get("source") or "", demo.get("output") or "", source, output
+    ) or bool(reference and same_output(reference, output))

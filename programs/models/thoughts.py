@@ -37,7 +37,9 @@ _COMMON = ("```", "</details", "</ details", "here")
 _CHANNEL = re.compile(
     r"(?:<\|start\|>\s*+\w*+\s*+)?<\|channel\|>\s*+(\w+)[^<>\n]{0,80}+(?:<\|constrain\|>\s*+\w*+\s*+)?<\|message\|>"
 )
-_BARE_CHANNEL = re.compile(r"(?:\A\s*+(?:assistant)?|assistant)(analysis|commentary|final)(?=[A-Z\"'({\d*#])")
+_BARE_CHANNEL = re.compile(
+    r"(?:\A\s*+(?:assistant)?|assistant)(analysis|commentary|final)(?=[A-Z\"'({\d*#])"
+)
 _CHANNEL_ENDS = re.compile(r"<\|(?:end|return|call|start)\|>")
 #: Tokens that end a turn, and those around an answer.
 _LAST = re.compile(
@@ -101,7 +103,9 @@ def spoken(reply: Reply, judged: Iterable[str] = ()) -> Reply:
     gone = {place for match in _UNSEEN.finditer(text) for place in range(*match.span())}
     if text == reply.text and not gone:
         return reply
-    kept = "".join(character for place, character in enumerate(text) if place not in gone)
+    kept = "".join(
+        character for place, character in enumerate(text) if place not in gone
+    )
     return replace(reply, text=kept, tokens=_tokens(reply, text, gone))
 
 
@@ -112,7 +116,10 @@ def _blank(match: re.Match[str]) -> str:
 def _tokens(reply: Reply, text: str, gone: set[int]) -> tuple[TokenChoice, ...] | None:
     """The tokens of a reply without what was taken out of its text. Where they do not spell the text they stay, and are
     found from its end."""
-    if reply.tokens is None or "".join(token.text for token in reply.tokens) != reply.text:
+    if (
+        reply.tokens is None
+        or "".join(token.text for token in reply.tokens) != reply.text
+    ):
         return reply.tokens
     made, place = [], 0
     for token in reply.tokens:
@@ -120,7 +127,9 @@ def _tokens(reply: Reply, text: str, gone: set[int]) -> tuple[TokenChoice, ...] 
         letters = "".join(text[i] for i in range(place, after) if i not in gone)
         choices = token.alternatives
         if letters != token.text:
-            choices = tuple((_UNSEEN.sub("", other), logprob) for other, logprob in choices)
+            choices = tuple(
+                (_UNSEEN.sub("", other), logprob) for other, logprob in choices
+            )
         made.append(TokenChoice(letters, choices))
         place = after
     return tuple(made)
@@ -129,7 +138,11 @@ def _tokens(reply: Reply, text: str, gone: set[int]) -> tuple[TokenChoice, ...] 
 def _is_plain(text: str) -> bool:
     """Whether a text can hold neither a mark nor, where it is ASCII, anything else that is taken away."""
     marks = any(sign in text for sign in ("<", "[", "`", "◁", "⟨", "〈"))
-    return not marks and _UNMARKED.match(text) is None and (text.isascii() or _UNSEEN.search(text) is None)
+    return (
+        not marks
+        and _UNMARKED.match(text) is None
+        and (text.isascii() or _UNSEEN.search(text) is None)
+    )
 
 
 def _channels(text: str) -> tuple[list[tuple[int, int]], bool] | None:
@@ -166,7 +179,9 @@ def _marked(text: str, judged: Iterable[str]) -> tuple[list[tuple[int, int]], bo
                 opened = match.start()
         elif quoted:
             quoted -= 1
-        elif not match[0].strip().lower().startswith(_COMMON) and not (_is_quoted(text, match) or cited(text, match)):
+        elif not match[0].strip().lower().startswith(_COMMON) and not (
+            _is_quoted(text, match) or cited(text, match)
+        ):
             spans, ended = [(0, match.end())], match.end()
     if opened is not None:
         spans.append((opened, len(text)))
@@ -177,7 +192,10 @@ def _line(text: str, match: re.Match[str], begin: int = 0) -> tuple[str, str]:
     """What stands before a mark and after it on its line. begin: where what is before begins at the earliest."""
     start, end = match.span()
     first, last = max(begin, start - _TAIL), end + _TAIL
-    before, after = text[max(first, text.rfind("\n", first, start) + 1) : start], text[end:last]
+    before, after = (
+        text[max(first, text.rfind("\n", first, start) + 1) : start],
+        text[end:last],
+    )
     return before.strip(), after.partition("\n")[0]
 
 

@@ -13,13 +13,24 @@ import ollama
 
 from .engine import PerLoop, at_exit
 from .ollama import reaching
-from .transport import DENSE, TEMPLATE, Reply, Request, Unanswered, first_line, read_reply, refuse
+from .transport import (
+    DENSE,
+    TEMPLATE,
+    Reply,
+    Request,
+    Unanswered,
+    first_line,
+    read_reply,
+    refuse,
+)
 
 SMALLEST_CONTEXT = 4096
 #: Bytes of UTF-8 to a token: hardly one has more.
 SPARSE = 6
 #: How Ollama refuses: "the input length exceeds the context length", "request (9 tokens) exceeds the … context size".
-_TOO_LONG = re.compile(r"(?:\((?P<tokens>\d+) tokens\).*)?context (?:length|size|window)", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"(?:\((?P<tokens>\d+) tokens\).*)?context (?:length|size|window)", re.IGNORECASE
+)
 
 
 class _Whole(ollama.AsyncClient):
@@ -49,20 +60,43 @@ class ThroughOllama:
         try:
             return await self._whole(request)
         except ollama.ResponseError as error:
-            answer = getattr(error.__context__, "response", None)  # the client itself drops the headers
-            refuse(self.model, self.host, error.status_code, first_line(error), answer.headers if answer else {})
+            answer = getattr(
+                error.__context__, "response", None
+            )  # the client itself drops the headers
+            refuse(
+                self.model,
+                self.host,
+                error.status_code,
+                first_line(error),
+                answer.headers if answer else {},
+            )
         except (ConnectionError, httpx.TransportError) as error:
-            raise Unanswered(f"the connection failed: {first_line(error)}", again=True, reached=False) from None
-        except UnicodeEncodeError as error:  # a lone surrogate, as broken JSON lines have
-            raise Unanswered(f"a text of this row cannot be sent ({error})", again=False) from None
-        except (ValueError, TypeError, AttributeError) as error:  # what the client makes of JSON it does not expect
-            raise Unanswered(f"the answer is not Ollama's: {first_line(error)}", again=True) from None
+            raise Unanswered(
+                f"the connection failed: {first_line(error)}", again=True, reached=False
+            ) from None
+        except (
+            UnicodeEncodeError
+        ) as error:  # a lone surrogate, as broken JSON lines have
+            raise Unanswered(
+                f"a text of this row cannot be sent ({error})", again=False
+            ) from None
+        except (
+            ValueError,
+            TypeError,
+            AttributeError,
+        ) as error:  # what the client makes of JSON it does not expect
+            raise Unanswered(
+                f"the answer is not Ollama's: {first_line(error)}", again=True
+            ) from None
 
     async def _whole(self, request: Request) -> Reply:
         """The answer to a prompt of which nothing was cut. Raises Unanswered where the model cannot hold it."""
         size = sum(len(message["content"].encode()) for message in request.messages)
         beside = TEMPLATE + request.max_tokens
-        expected, most = size // DENSE + beside, size + beside  # no token is less than a byte
+        expected, most = (
+            size // DENSE + beside,
+            size + beside,
+        )  # no token is less than a byte
         tokens = f"some {size // 4:,} tokens (a quarter of its bytes)"
         context = 0
         while context < min(most, self.longest) and size // SPARSE < self.longest:
@@ -72,10 +106,14 @@ class ThroughOllama:
                 reply = await self._asked(request, context)
                 # A server that cuts all the same fills the context, or counts too few tokens for the prompt's bytes.
                 full = reply.prompt_tokens + reply.completion_tokens >= context
-                if not full and (expected <= context or not 0 < reply.prompt_tokens < size // SPARSE):
+                if not full and (
+                    expected <= context or not 0 < reply.prompt_tokens < size // SPARSE
+                ):
                     return reply
             except ollama.ResponseError as error:
-                refused = _TOO_LONG.search(str(error)) if error.status_code == 400 else None
+                refused = (
+                    _TOO_LONG.search(str(error)) if error.status_code == 400 else None
+                )
                 if refused is None:
                     raise
                 if refused["tokens"]:
@@ -89,7 +127,11 @@ class ThroughOllama:
 
     async def _asked(self, request: Request, context: int) -> Reply:
         """The answer within a context of that many tokens."""
-        drawn = {"temperature": request.temperature, "top_p": 1.0, "seed": request.sample}
+        drawn = {
+            "temperature": request.temperature,
+            "top_p": 1.0,
+            "seed": request.sample,
+        }
         answer = await self._client().chat(
             self.model,
             request.messages,
@@ -99,6 +141,14 @@ class ThroughOllama:
             options=drawn | {"num_ctx": context, "num_predict": request.max_tokens},
         )
         listed = [token.model_dump() for token in answer.logprobs or ()]
-        choice = {"message": {"content": answer.message.content}, "finish_reason": answer.done_reason}
-        usage = {"prompt_tokens": answer.prompt_eval_count, "completion_tokens": answer.eval_count}
-        return read_reply({"choices": [choice | {"logprobs": {"content": listed}}], "usage": usage})
+        choice = {
+            "message": {"content": answer.message.content},
+            "finish_reason": answer.done_reason,
+        }
+        usage = {
+            "prompt_tokens": answer.prompt_eval_count,
+            "completion_tokens": answer.eval_count,
+        }
+        return read_reply(
+            {"choices": [choice | {"logprobs": {"content": listed}}], "usage": usage}
+        )

@@ -79,7 +79,10 @@ class Request:
 
     def options(self) -> dict[str, Any]:
         """All but its messages and what only some servers know, in OpenAI's form."""
-        options: dict[str, Any] = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        options: dict[str, Any] = {
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+        }
         if self.top_logprobs:
             options |= {"logprobs": True, "top_logprobs": self.top_logprobs}
         if self.schema and not self.grammar:
@@ -98,16 +101,26 @@ def read_reply(data: Any) -> Reply:
     completion."""
     try:
         choice = data["choices"][0]
-        message = choice.get("message") or choice.get("delta") or {"content": choice["text"]}
+        message = (
+            choice.get("message") or choice.get("delta") or {"content": choice["text"]}
+        )
         text, refusal = _content(message.get("content"))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         fault = fault_of(data)
-        what = f"the server says: {fault.message}" if fault else f"{type(error).__name__}: {error}"[:200]
-        raise Unanswered(f"the answer is not a chat completion ({what})", again=True) from None
+        what = (
+            f"the server says: {fault.message}"
+            if fault
+            else f"{type(error).__name__}: {error}"[:200]
+        )
+        raise Unanswered(
+            f"the answer is not a chat completion ({what})", again=True
+        ) from None
     odd: list[str] = []
     usage = _object(data.get("usage"), "usage", odd)
     prompt = _object(usage.get("prompt_tokens_details"), "details of usage", odd)
-    completion = _object(usage.get("completion_tokens_details"), "details of usage", odd)
+    completion = _object(
+        usage.get("completion_tokens_details"), "details of usage", odd
+    )
     finish = choice.get("finish_reason")
     finish = _whole(finish)[:40] if isinstance(finish, str) else ""
     thought = _count(completion.get("reasoning_tokens"), []) > 0
@@ -124,9 +137,19 @@ def read_reply(data: Any) -> Reply:
 
 
 #: How providers call it when a filter of theirs ended an answer, or a model's own rules.
-FILTERED = ("content_filter", "safety", "refusal", "prohibited_content", "blocklist", "recitation")
+FILTERED = (
+    "content_filter",
+    "safety",
+    "refusal",
+    "prohibited_content",
+    "blocklist",
+    "recitation",
+)
 #: Why an answer of a model that thinks aloud is none.
-CUT_THINKING, ONLY_THOUGHTS = "cut off while thinking", "only thoughts came, and no answer after them"
+CUT_THINKING, ONLY_THOUGHTS = (
+    "cut off while thinking",
+    "only thoughts came, and no answer after them",
+)
 #: Fields of a message that hold thoughts.
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 
@@ -148,7 +171,9 @@ def _content(content: Any) -> tuple[str, str]:
     return "".join(texts), " ".join(refusals)
 
 
-def _absence(message: Mapping[str, Any], refusal: str, finish: str, thought: bool) -> str:
+def _absence(
+    message: Mapping[str, Any], refusal: str, finish: str, thought: bool
+) -> str:
     """Why an answer has no text; "" where nothing says. thought: whether tokens were spent on thoughts."""
     refused = message.get("refusal")
     refusal = refused if isinstance(refused, str) and refused else refusal
@@ -186,15 +211,30 @@ def _token(listed: Any, odd: list[str]) -> TokenChoice:
     number that is no log-probability makes all at its place worthless."""
     alternatives: list[tuple[str, float]] = []
     likeliest = listed.get("top_logprobs") or ()
-    unlisted = likeliest and all(other.get("token") != listed["token"] for other in likeliest)
-    for other in (*likeliest, listed) if unlisted and listed.get("logprob") is not None else likeliest:
+    unlisted = likeliest and all(
+        other.get("token") != listed["token"] for other in likeliest
+    )
+    for other in (
+        (*likeliest, listed)
+        if unlisted and listed.get("logprob") is not None
+        else likeliest
+    ):
         logprob, text = other["logprob"], other.get("token")
-        if type(logprob) is float and -math.inf < logprob <= 0.0 and type(text) is str and text.isascii():
-            alternatives.append((text, logprob))  # nearly all of them, and there are hundreds in an answer
+        if (
+            type(logprob) is float
+            and -math.inf < logprob <= 0.0
+            and type(text) is str
+            and text.isascii()
+        ):
+            alternatives.append(
+                (text, logprob)
+            )  # nearly all of them, and there are hundreds in an answer
             continue
         if logprob is None:  # minus infinity, which JSON cannot write
             continue
-        if type(logprob) not in (int, float) or not logprob <= ROUNDING:  # the latter is true of NaN
+        if (
+            type(logprob) not in (int, float) or not logprob <= ROUNDING
+        ):  # the latter is true of NaN
             odd.append(f"log-probability {str(logprob)[:40]!r}")
             return TokenChoice(_whole(listed["token"]), ())
         if logprob > -math.inf:
@@ -213,7 +253,11 @@ def _count(number: Any, odd: list[str]) -> int:
     """Tokens as a server counts them; 0 where it does not say, or says what cannot be."""
     if number is None:
         return 0
-    if type(number) not in (int, float) or not 0 <= number <= MOST_TOKENS or number != int(number):
+    if (
+        type(number) not in (int, float)
+        or not 0 <= number <= MOST_TOKENS
+        or number != int(number)
+    ):
         odd.append(f"count of tokens {str(number)[:40]!r}")
         return 0
     return int(number)
@@ -222,26 +266,39 @@ def _count(number: Any, odd: list[str]) -> int:
 class OpenAIStyle:
     """POST {base}/chat/completions over one pooled aiohttp session. Lives on the engine's loop."""
 
-    def __init__(self, base: str, model: str, *, key: str | None, timeout: float, label: str) -> None:
+    def __init__(
+        self, base: str, model: str, *, key: str | None, timeout: float, label: str
+    ) -> None:
         self.url = base.rstrip("/") + "/chat/completions"
         self.model = model
         self.label = label
         # Compressed, a short answer can unpack to any length.
         self._key = key
-        self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        self._headers = {
+            "Content-Type": "application/json",
+            "Accept-Encoding": "identity",
+        }
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
-        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0))
+        self._timeout = aiohttp.ClientTimeout(
+            total=timeout, sock_connect=min(timeout, 10.0)
+        )
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def body(self, request: Request) -> dict[str, Any]:
-        body = {"model": self.model, "messages": list(request.messages), **request.options()}
+        body = {
+            "model": self.model,
+            "messages": list(request.messages),
+            **request.options(),
+        }
         return body | {"grammar": request.grammar} if request.grammar else body
 
     async def send(self, request: Request) -> Reply:
         loop = asyncio.get_running_loop()
-        if self._session is None or self._loop is not loop:  # another loop: this process was forked
+        if (
+            self._session is None or self._loop is not loop
+        ):  # another loop: this process was forked
             self._loop = loop
             connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
             self._session = aiohttp.ClientSession(
@@ -253,18 +310,31 @@ class OpenAIStyle:
             at_exit(self.close)
         try:
             body = orjson.dumps(self.body(request))
-        except orjson.JSONEncodeError as error:  # a lone surrogate, as broken JSON lines have
-            raise Unanswered(f"a text of this row cannot be sent ({error})", again=False) from None
+        except (
+            orjson.JSONEncodeError
+        ) as error:  # a lone surrogate, as broken JSON lines have
+            raise Unanswered(
+                f"a text of this row cannot be sent ({error})", again=False
+            ) from None
         try:
             # A redirect would turn the POST into a GET, or carry prompts to a server that the user did not name.
-            sent = self._session.post(self.url, data=body, headers=self._headers, allow_redirects=False)
+            sent = self._session.post(
+                self.url, data=body, headers=self._headers, allow_redirects=False
+            )
             async with sent as response:
                 payload = await _bounded(response)
         except TimeoutError:
-            raise Unanswered(f"no answer within {self._timeout.total:g} s", again=True, reached=False) from None
+            raise Unanswered(
+                f"no answer within {self._timeout.total:g} s", again=True, reached=False
+            ) from None
         except (aiohttp.ClientError, OSError) as error:
-            what = masked(" ".join(str(error).split()), self._key)[:300] or type(error).__name__
-            raise Unanswered(f"the connection failed: {what}", again=True, reached=False) from None
+            what = (
+                masked(" ".join(str(error).split()), self._key)[:300]
+                or type(error).__name__
+            )
+            raise Unanswered(
+                f"the connection failed: {what}", again=True, reached=False
+            ) from None
         data = _json(payload)
         fault = fault_of(data)
         status = response.status
@@ -273,10 +343,22 @@ class OpenAIStyle:
             what = f"HTTP {status}: {_excerpt(payload, fault, self._key)}"
             refuse(self.label, self.url, status, what, response.headers, kind=kind)
         if data is None:
-            raise Unanswered(f"the answer is no JSON: {_excerpt(payload, None, self._key)}", again=True)
+            raise Unanswered(
+                f"the answer is no JSON: {_excerpt(payload, None, self._key)}",
+                again=True,
+            )
         if fault is not None:
-            what = f"the server answers with an error: {masked(fault.message, self._key)}"
-            refuse(self.label, self.url, fault.status or 500, what, response.headers, kind=fault.kind)
+            what = (
+                f"the server answers with an error: {masked(fault.message, self._key)}"
+            )
+            refuse(
+                self.label,
+                self.url,
+                fault.status or 500,
+                what,
+                response.headers,
+                kind=fault.kind,
+            )
         return read_reply(data)
 
     async def close(self) -> None:
@@ -292,9 +374,20 @@ _ADDRESS = re.compile(r"(?:BASE|URL|URI|ENDPOINT|HOST|DOMAIN|GATEWAY|PROXY)$")
 class ThroughLiteLLM:
     """Any other provider, by LiteLLM's own client. Our retries replace LiteLLM's."""
 
-    def __init__(self, model: str, *, timeout: float, key: str | None = None, api_base: str | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        timeout: float,
+        key: str | None = None,
+        api_base: str | None = None,
+    ) -> None:
         self.model = model
-        self._options: dict[str, Any] = {"timeout": timeout, "num_retries": 0, "drop_params": True}
+        self._options: dict[str, Any] = {
+            "timeout": timeout,
+            "num_retries": 0,
+            "drop_params": True,
+        }
         if key:
             self._options["api_key"] = key
         if api_base:
@@ -314,7 +407,9 @@ class ThroughLiteLLM:
             provider = "anthropic" if self.model.startswith("claude") else "openai"
         name = provider.split("_")[0].upper()
         variables = (given.upper() for given, value in os.environ.items() if value)
-        moved = any(given.startswith(name) and _ADDRESS.search(given) for given in variables)
+        moved = any(
+            given.startswith(name) and _ADDRESS.search(given) for given in variables
+        )
         return None if provider not in ONE_HOST or moved or litellm.api_base else ""
 
     async def send(self, request: Request) -> Reply:
@@ -325,27 +420,37 @@ class ThroughLiteLLM:
         litellm.suppress_debug_info = True
         options = self._options | request.options()
         try:
-            response = await litellm.acompletion(model=self.model, messages=list(request.messages), **options)
+            response = await litellm.acompletion(
+                model=self.model, messages=list(request.messages), **options
+            )
             data = response.model_dump(warnings=False)
         except failures.AuthenticationError as error:
             raise ModelError(f"{self.model}: {first_line(error)}") from None
         except (failures.PermissionDeniedError, failures.NotFoundError) as error:
             _spent(self.model, error)
-            raise Denied(f"{self.model}: {first_line(error)}", first_line(error)) from None
+            raise Denied(
+                f"{self.model}: {first_line(error)}", first_line(error)
+            ) from None
         except failures.BadRequestError as error:
             _spent(self.model, error)
             raise Unanswered(first_line(error), again=False) from None
         except (TimeoutError, failures.APIConnectionError, failures.Timeout) as error:
             _no_key(self.model, error)
             raise Unanswered(first_line(error), again=True, reached=False) from None
-        except OpenAIError as error:  # LiteLLM's exceptions have no nearer base in common
+        except (
+            OpenAIError
+        ) as error:  # LiteLLM's exceptions have no nearer base in common
             _no_key(self.model, error)
             _spent(self.model, error)
             status = getattr(error, "status_code", None) or 500
             headers = getattr(error, "litellm_response_headers", None) or {}
-            raise Unanswered(first_line(error), again=passes(status), after=retry_after(headers)) from None
+            raise Unanswered(
+                first_line(error), again=passes(status), after=retry_after(headers)
+            ) from None
         except Exception as error:  # what its providers' own readers make of an answer that they do not expect
-            raise Unanswered(f"{type(error).__name__}: {first_line(error)}", again=False) from None
+            raise Unanswered(
+                f"{type(error).__name__}: {first_line(error)}", again=False
+            ) from None
         return read_reply(data)
 
 
@@ -358,26 +463,49 @@ class ThroughDSPy:
     async def send(self, request: Request) -> Reply:
         import dspy
 
-        asked: dict[str, Any] = {"messages": list(request.messages), **request.options()}
+        asked: dict[str, Any] = {
+            "messages": list(request.messages),
+            **request.options(),
+        }
         if request.sample:
             asked["rollout_id"] = request.sample
         kind, base = type(self.lm), dspy.BaseLM
-        waits = isinstance(self.lm, base) and kind.acall is base.acall and kind.aforward is base.aforward
+        waits = (
+            isinstance(self.lm, base)
+            and kind.acall is base.acall
+            and kind.aforward is base.aforward
+        )
         try:
             with dspy.track_usage() as used:
-                call = asyncio.to_thread(self.lm, **asked) if waits else self.lm.acall(**asked)
+                call = (
+                    asyncio.to_thread(self.lm, **asked)
+                    if waits
+                    else self.lm.acall(**asked)
+                )
                 first = (await call)[0]
-            output: dict[str, Any] = {"text": first} if isinstance(first, str) else dict(first)
+            output: dict[str, Any] = (
+                {"text": first} if isinstance(first, str) else dict(first)
+            )
             logprobs = output.get("logprobs") or {}
-            logprobs = logprobs.model_dump() if hasattr(logprobs, "model_dump") else logprobs
+            logprobs = (
+                logprobs.model_dump() if hasattr(logprobs, "model_dump") else logprobs
+            )
         except Exception as error:
             raise Unanswered(first_line(error), again=False) from None
         choice = {"message": {"content": output.get("text")}, "logprobs": logprobs}
-        return read_reply({"choices": [choice], "usage": next(iter(used.get_total_tokens().values()), {})})
+        return read_reply(
+            {
+                "choices": [choice],
+                "usage": next(iter(used.get_total_tokens().values()), {}),
+            }
+        )
 
 
 #: What providers' clients say where no key is set; LiteLLM takes some of them for failures of the connection.
-_KEYLESS = re.compile(r"missing (?:credentials|[\w ]*api[ _]?key)|api[_ ]?key[\w ]* (?:must be set|is not set)", re.I)
+_KEYLESS = re.compile(
+    r"missing (?:credentials|[\w ]*api[ _]?key)|api[_ ]?key[\w ]* (?:must be set|is not set)",
+    re.I,
+)
 
 
 def _no_key(model: str, error: BaseException) -> None:
@@ -395,7 +523,12 @@ def _spent(model: str, error: Any) -> None:
     # LiteLLM puts the provider's own words behind its own, and its code into them.
     words = text.rpartition("Exception - ")[2]
     kind = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')} {words if status == 429 else ''}"
-    if is_spent(status, kind, words, retry_after(getattr(error, "litellm_response_headers", None) or {})):
+    if is_spent(
+        status,
+        kind,
+        words,
+        retry_after(getattr(error, "litellm_response_headers", None) or {}),
+    ):
         raise ModelError(spent(model, text)) from None
 
 
@@ -426,7 +559,11 @@ def _json(payload: bytes) -> Any:
 
 
 def _excerpt(payload: bytes, fault: Fault | None, key: str | None) -> str:
-    text = fault.message if fault else " ".join(payload[:2000].decode("utf-8", "replace").split())
+    text = (
+        fault.message
+        if fault
+        else " ".join(payload[:2000].decode("utf-8", "replace").split())
+    )
     return masked(text, key)[:300]
 
 

@@ -22,7 +22,15 @@ from ..prompting.forms import Blocks, Form, Line, choice, number
 from ..prompting.layouts import DIGITS, Layout, Read, Reading
 from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, material
 from ..prompting.result import value_of
-from .reading import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_form, read_annotation
+from .reading import (
+    LABELS,
+    MOST,
+    SEVERITIES,
+    Annotation,
+    FoundError,
+    annotation_form,
+    read_annotation,
+)
 
 #: Errors that a grammar allows unless told otherwise: the small models that need one go on and on where they may.
 FORCED_MOST = 4
@@ -101,16 +109,27 @@ class AnnotationLayout(_ErrorsLayout):
         return 100.0 * place / (len(self.labels) - 1)
 
     def label_for(self, percent: float) -> str:
-        return self.labels[min(len(self.labels) - 1, math.floor(percent * (len(self.labels) - 1) / 100.0 + 0.5))]
+        return self.labels[
+            min(
+                len(self.labels) - 1,
+                math.floor(percent * (len(self.labels) - 1) / 100.0 + 0.5),
+            )
+        ]
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
         if self.severity == "integers":
-            whole = "a whole number from 1 (hardly matters) to 5 (makes the output useless)"
+            whole = (
+                "a whole number from 1 (hardly matters) to 5 (makes the output useless)"
+            )
             severity = number(DIGITS, "Severity", whole)
         else:
             words = f"{', '.join(SEVERITIES)}: from what hardly matters to what makes the output useless"
             severity = choice("Severity", tuple(SEVERITIES), words)
-        place = Line("Location", "the words, copied from the output, or omission if something is missing", "place")
+        place = Line(
+            "Location",
+            "the words, copied from the output, or omission if something is missing",
+            "place",
+        )
         why = Line("Explanation", "one short sentence on what is wrong")
         return Form(
             Blocks("Error", (place, why, severity), self.forced_most, "No Error"),
@@ -152,22 +171,32 @@ class AnnotationLayout(_ErrorsLayout):
         errors = "No Error" if self.flawless(demo) else demo.get("annotation")
         if not why or not errors:
             return None
-        return self.form(inputs).written(disarm(errors), self.label_for(demo["score"]), disarm(why))
+        return self.form(inputs).written(
+            disarm(errors), self.label_for(demo["score"]), disarm(why)
+        )
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
         found: Annotation | None = step.get("annotation")
         if found is None:
             return {}
         errors = annotation_form(Annotation(found.errors)) if found.errors else ""
-        return {"score": step.get("percent"), "annotation": errors, "explanation": found.explanation}
+        return {
+            "score": step.get("percent"),
+            "annotation": errors,
+            "explanation": found.explanation,
+        }
 
     def example(self, demo: Mapping[str, Any]) -> str | None:
         return f"Overall: {self.label_for(demo['score'])}"
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        parsed = read_annotation(reply.text, labels=self.labels, output=inputs.get("output") or "")
+        parsed = read_annotation(
+            reply.text, labels=self.labels, output=inputs.get("output") or ""
+        )
         # "No Error" alone says by the rules which label was meant.
-        label = parsed.label or (self.labels[-1] if parsed.no_error and self.with_rules else None)
+        label = parsed.label or (
+            self.labels[-1] if parsed.no_error and self.with_rules else None
+        )
         if label is None:
             cut = " (cut off at the token limit)" if reply.finish == "length" else ""
             return Read({}, problem=f"{'; '.join(parsed.problems)}{cut}")
@@ -175,12 +204,20 @@ class AnnotationLayout(_ErrorsLayout):
         if self.reading == "expected":
             place, mass = share_of_words(reply, parsed.label_start, self.labels)
             if math.isnan(place):
-                notes.append("no log-probabilities of labels at the label's place; the stated label was taken")
+                notes.append(
+                    "no log-probabilities of labels at the label's place; the stated label was taken"
+                )
             else:
                 percent = self.percent(place)
                 if mass < 0.5:
-                    notes.append(f"only {mass:.0%} of the probability was on the labels")
-        return Read({"annotation": parsed, "percent": percent, "label": label}, parsed.repaired, notes=tuple(notes))
+                    notes.append(
+                        f"only {mass:.0%} of the probability was on the labels"
+                    )
+        return Read(
+            {"annotation": parsed, "percent": percent, "label": label},
+            parsed.repaired,
+            notes=tuple(notes),
+        )
 
 
 class MergeLayout(_ErrorsLayout):
@@ -189,8 +226,17 @@ class MergeLayout(_ErrorsLayout):
     rates = False
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
-        place, why = Line("Location", "words of the output, or omission", "place"), Line("Explanation", "what is wrong")
-        return Form(Blocks("Error", (place, why, number(DIGITS, "Severity", "1 to 5")), self.forced_most))
+        place, why = (
+            Line("Location", "words of the output, or omission", "place"),
+            Line("Explanation", "what is wrong"),
+        )
+        return Form(
+            Blocks(
+                "Error",
+                (place, why, number(DIGITS, "Severity", "1 to 5")),
+                self.forced_most,
+            )
+        )
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         return (
@@ -208,21 +254,35 @@ class MergeLayout(_ErrorsLayout):
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         merged = demo.get("annotation")
-        return disarm(merged) if merged and demo.get("annotations") and not self.flawless(demo) else None
+        return (
+            disarm(merged)
+            if merged and demo.get("annotations") and not self.flawless(demo)
+            else None
+        )
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
         merged = step.get("merged")
-        return {"annotation": annotation_form(Annotation(tuple(merged)))} if merged else {}
+        return (
+            {"annotation": annotation_form(Annotation(tuple(merged)))} if merged else {}
+        )
 
     def labelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
         merged, reported = row.get("merged"), row.get("reported")
         told = {"annotation": merged} if isinstance(merged, str) else self.held(row)
-        return told | ({"annotations": _reports(map(error_list, reported.values()))} if reported else {})
+        return told | (
+            {"annotations": _reports(map(error_list, reported.values()))}
+            if reported
+            else {}
+        )
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        parsed = read_annotation(reply.text, output=inputs.get("output") or "")  # a merged list has no overall label
+        parsed = read_annotation(
+            reply.text, output=inputs.get("output") or ""
+        )  # a merged list has no overall label
         if not parsed.errors:
-            return Read({}, problem="; ".join(parsed.problems) or "no error in the merged list")
+            return Read(
+                {}, problem="; ".join(parsed.problems) or "no error in the merged list"
+            )
         return Read({"merged": parsed.errors}, parsed.repaired, notes=parsed.problems)
 
 
@@ -234,7 +294,12 @@ class Annotator(Evaluator):
         self.predict = JudgePredict(AnnotateErrors, layout)
 
     def inputs(self, item: Item, focus: Focus) -> dict[str, Any]:
-        return {"task": focus.task, "aspect": focus.described(), "focus": focus, **material(item)}
+        return {
+            "task": focus.task,
+            "aspect": focus.described(),
+            "focus": focus,
+            **material(item),
+        }
 
     async def annotate(self, item: Item, focus: Focus, lm: LanguageModel) -> Answer:
         """Raises Unreadable or CallError."""
@@ -252,7 +317,9 @@ class Annotator(Evaluator):
     ) -> dspy.Prediction:
         """`annotation` (the errors, not grounded yet), `percent` in [0, 100] and `label`. Raises Unreadable or
         CallError."""
-        return await self.predict.acall(**self.inputs(Item(output, source, context, reference), focus), **call)
+        return await self.predict.acall(
+            **self.inputs(Item(output, source, context, reference), focus), **call
+        )
 
 
 class MergePredict(JudgePredict):
@@ -260,7 +327,10 @@ class MergePredict(JudgePredict):
     text that it was asked with."""
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        return [{"annotations": _reported(demo), **demo} for demo in super().demos_for(inputs)]
+        return [
+            {"annotations": _reported(demo), **demo}
+            for demo in super().demos_for(inputs)
+        ]
 
 
 class Supervisor(Evaluator):
@@ -270,30 +340,52 @@ class Supervisor(Evaluator):
         super().__init__()
         self.predict = MergePredict(MergeAnnotations, layout or MergeLayout())
 
-    def inputs(self, output: str, reported: Mapping[str, Sequence[ErrorSpan]]) -> dict[str, Any]:
-        return {"output": output, "annotations": _reports(map(error_list, reported.values()))}
+    def inputs(
+        self, output: str, reported: Mapping[str, Sequence[ErrorSpan]]
+    ) -> dict[str, Any]:
+        return {
+            "output": output,
+            "annotations": _reports(map(error_list, reported.values())),
+        }
 
-    async def merge(self, output: str, reported: Mapping[str, Sequence[ErrorSpan]], lm: LanguageModel) -> Answer:
+    async def merge(
+        self,
+        output: str,
+        reported: Mapping[str, Sequence[ErrorSpan]],
+        lm: LanguageModel,
+    ) -> Answer:
         """`merged` of the answer are FoundErrors, not grounded yet. Raises Unreadable or CallError."""
         return value_of(await self.acall(output, reported, lm=lm), Answer)
 
     async def aforward(
-        self, output: str, reported: Mapping[str, Sequence[ErrorSpan]], **call: Unpack[Call]
+        self,
+        output: str,
+        reported: Mapping[str, Sequence[ErrorSpan]],
+        **call: Unpack[Call],
     ) -> dspy.Prediction:
         """`merged`: the errors, not grounded yet. reported: by annotator. Raises Unreadable or CallError."""
         return await self.predict.acall(**self.inputs(output, reported), **call)
 
 
 def _reported(demo: Mapping[str, Any]) -> str:
-    return _reports(report.explanation for report in (demo.get("criteria_scores") or {}).values())
+    return _reports(
+        report.explanation for report in (demo.get("criteria_scores") or {}).values()
+    )
 
 
 def _reports(lists: Iterable[str]) -> str:
     """Lists of errors with numbers in place of their annotators' names: which model said it must not weigh."""
-    return "\n\n".join(f"Annotator {number}\n{errors}" for number, errors in enumerate(lists, 1) if errors)
+    return "\n\n".join(
+        f"Annotator {number}\n{errors}"
+        for number, errors in enumerate(lists, 1)
+        if errors
+    )
 
 
 def error_list(errors: Sequence[ErrorSpan]) -> str:
     """Errors in the form that answers have; "" where there are none."""
-    result = tuple(FoundError(None if e.how == "omission" else e.text, e.explanation, e.severity) for e in errors)
+    result = tuple(
+        FoundError(None if e.how == "omission" else e.text, e.explanation, e.severity)
+        for e in errors
+    )
     return annotation_form(Annotation(errors=result)) if result else ""

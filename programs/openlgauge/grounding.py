@@ -70,14 +70,21 @@ def ground(location: str, text: str) -> list[Grounded]:
     if (place := _spanned(location, text)) is not None:
         return [place]
     quoted = [match[match.lastindex or 0] for match in QUOTED.finditer(location)]
-    places = next(filter(None, (_exact(words, text) or _normalised(words, text) for words in quoted)), [])
+    places = next(
+        filter(
+            None, (_exact(words, text) or _normalised(words, text) for words in quoted)
+        ),
+        [],
+    )
     if places and QUOTED.match(location.lstrip()):
         return places  # what is quoted is what is meant where the line begins with it, else if the whole is not there
     place = _nearly(bare, text) or _nearly(uncommented, text)
     return places if place is None else [place]
 
 
-def ground_errors(errors: Iterable[FoundError], output: str, annotator: str = "") -> tuple[ErrorSpan, ...]:
+def ground_errors(
+    errors: Iterable[FoundError], output: str, annotator: str = ""
+) -> tuple[ErrorSpan, ...]:
     """Errors with their places in `output`, in the given order. Of several occurrences the next one behind the previous
     error is taken: errors are mostly told in reading order. An omission has no place; words that are not in the output
     are kept as "ungrounded"."""
@@ -85,13 +92,19 @@ def ground_errors(errors: Iterable[FoundError], output: str, annotator: str = ""
     spans: list[ErrorSpan] = []
     near = 0
     for error in errors:
-        made = ErrorSpan(error.location or "", error.explanation, error.severity, annotators=names)
+        made = ErrorSpan(
+            error.location or "", error.explanation, error.severity, annotators=names
+        )
         if error.location is None:
             spans.append(replace(made, text="omission", how="omission"))
         elif places := ground(error.location, output):
             place = next((place for place in places if place.start >= near), places[-1])
             start, near = place.start, place.end
-            spans.append(replace(made, text=output[start:near], start=start, end=near, how=place.how))
+            spans.append(
+                replace(
+                    made, text=output[start:near], start=start, end=near, how=place.how
+                )
+            )
         else:
             spans.append(replace(made, how="ungrounded"))
     return tuple(spans)
@@ -112,9 +125,15 @@ def fold(text: str) -> tuple[str, list[int]]:
 
 @lru_cache(maxsize=4096)
 def _folded(letter: str) -> str:
-    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", letter).casefold())
+    plain = unicodedata.normalize(
+        "NFKD", unicodedata.normalize("NFKD", letter).casefold()
+    )
     # Accents and points that readers may leave out have a class of 10 or more; the vowel signs of India have none.
-    return "".join(c for c in plain if unicodedata.category(c)[0] in "LMNS" and unicodedata.combining(c) < 10)
+    return "".join(
+        c
+        for c in plain
+        if unicodedata.category(c)[0] in "LMNS" and unicodedata.combining(c) < 10
+    )
 
 
 def _exact(words: str, text: str) -> list[Grounded]:
@@ -126,7 +145,9 @@ def _exact(words: str, text: str) -> list[Grounded]:
 def _normalised(words: str, text: str) -> list[Grounded]:
     """All places of the words up to typography, if they begin and end with a word of the text."""
     (wanted, _), (folded, places) = fold(words), fold(text)
-    spans = [(places[a], _end(text, places[b - 1])) for a, b in _occurrences(wanted, folded)]
+    spans = [
+        (places[a], _end(text, places[b - 1])) for a, b in _occurrences(wanted, folded)
+    ]
     return [Grounded(a, b, "normalised") for a, b in spans if _whole(text, a, b)]
 
 
@@ -141,7 +162,11 @@ def _occurrences(words: str, text: str) -> Iterator[tuple[int, int]]:
 def _end(text: str, last: int) -> int:
     """Behind the letter at `last` and its marks."""
     last += 1
-    while last < len(text) and text[last] >= "\u0300" and unicodedata.category(text[last])[0] == "M":
+    while (
+        last < len(text)
+        and text[last] >= "\u0300"
+        and unicodedata.category(text[last])[0] == "M"
+    ):
         last += 1
     return last
 
@@ -152,14 +177,26 @@ def _whole(text: str, start: int, end: int) -> bool:
 
 
 def _is_edge(text: str, place: int) -> bool:
-    return not (0 < place < len(text) and _LETTER.match(text[place - 1]) and _LETTER.match(text[place]))
+    return not (
+        0 < place < len(text)
+        and _LETTER.match(text[place - 1])
+        and _LETTER.match(text[place])
+    )
 
 
 def _spanned(location: str, text: str) -> Grounded | None:
     """From the words before an ellipsis to those behind it, where these follow closely."""
     parts = [part.strip(" \"'“”") for part in _ELLIPSIS.split(location)]
-    heads, tails = (_exact(words, text) or _normalised(words, text) for words in (parts[0], parts[-1]))
-    pairs = [(a, b) for a in heads[:50] for b in tails[:50] if a.end <= b.start <= a.end + GAP]
+    heads, tails = (
+        _exact(words, text) or _normalised(words, text)
+        for words in (parts[0], parts[-1])
+    )
+    pairs = [
+        (a, b)
+        for a in heads[:50]
+        for b in tails[:50]
+        if a.end <= b.start <= a.end + GAP
+    ]
     if not pairs:
         return None
     first, last = min(pairs, key=lambda pair: pair[1].start - pair[0].end)
@@ -173,16 +210,36 @@ def _nearly(words: str, text: str) -> Grounded | None:
         return None
     least = max(THRESHOLD, SHORT_THRESHOLD) if len(wanted) < SHORT else THRESHOLD
     # A window has the length of its words, so its score may be lower than that of the words themselves.
-    head = fuzz.partial_ratio_alignment(wanted[: 2 * _CHUNK], folded, score_cutoff=least - 15.0)
-    tail = fuzz.partial_ratio_alignment(wanted[-2 * _CHUNK :], folded, score_cutoff=least - 15.0)
+    head = fuzz.partial_ratio_alignment(
+        wanted[: 2 * _CHUNK], folded, score_cutoff=least - 15.0
+    )
+    tail = fuzz.partial_ratio_alignment(
+        wanted[-2 * _CHUNK :], folded, score_cutoff=least - 15.0
+    )
     if head is None or tail is None:
         return None
     size = len(folded)
     starts = [at for at in _around(head.dest_start, size) if _is_edge(text, places[at])]
-    ends = [at + 1 for at in _around(tail.dest_end - 1, size) if _is_edge(text, _end(text, places[at]))]
-    near = [(a, b) for a in _nearest(starts, head.dest_start) for b in _nearest(ends, tail.dest_end) if a < b]
-    similarity, (a, b) = max(((fuzz.ratio(wanted, folded[a:b]), (a, b)) for a, b in near), default=(0.0, (0, 0)))
-    return Grounded(places[a], _end(text, places[b - 1]), "fuzzy", similarity) if similarity >= least else None
+    ends = [
+        at + 1
+        for at in _around(tail.dest_end - 1, size)
+        if _is_edge(text, _end(text, places[at]))
+    ]
+    near = [
+        (a, b)
+        for a in _nearest(starts, head.dest_start)
+        for b in _nearest(ends, tail.dest_end)
+        if a < b
+    ]
+    similarity, (a, b) = max(
+        ((fuzz.ratio(wanted, folded[a:b]), (a, b)) for a, b in near),
+        default=(0.0, (0, 0)),
+    )
+    return (
+        Grounded(places[a], _end(text, places[b - 1]), "fuzzy", similarity)
+        if similarity >= least
+        else None
+    )
 
 
 def _around(place: int, size: int) -> range:

@@ -18,7 +18,14 @@ from pydantic import BeforeValidator, Field
 from ... import parts
 from ...errors import CallError, OptionError
 from ...parts import option
-from ...signatures.values import CriterionScore, ErrorSpan, Item, Opinion, Usage, Verdict
+from ...signatures.values import (
+    CriterionScore,
+    ErrorSpan,
+    Item,
+    Opinion,
+    Usage,
+    Verdict,
+)
 from ..aspects import Aspect, Task
 from ..method import Cost
 from ..models.lm import Connection, LanguageModel, Sampling, language_model
@@ -62,7 +69,9 @@ class Member:
         """`local/qwen2.5-1.5b`, or `local/qwen2.5-1.5b@0.7` for a temperature. Raises OptionError."""
         match = re.fullmatch(r"(.+?)(?:@(\d+(?:\.\d+)?))?", text.strip())
         if not match:
-            raise OptionError("an annotator needs a model's name, and perhaps @ and a temperature: MODEL@0.7")
+            raise OptionError(
+                "an annotator needs a model's name, and perhaps @ and a temperature: MODEL@0.7"
+            )
         made = cls(match[1], float(match[2] or 0.0))
         if made.temperature > 2:
             raise OptionError(f"annotator {text!r}: a temperature lies between 0 and 2")
@@ -71,7 +80,9 @@ class Member:
     @property
     def name(self) -> str:
         """The model, with its temperature unless that is 0; the key of its opinion in `Verdict.opinions`."""
-        return self.model if not self.temperature else f"{self.model}@{self.temperature:g}"
+        return (
+            self.model if not self.temperature else f"{self.model}@{self.temperature:g}"
+        )
 
 
 class SavedMember(parts.Options):
@@ -86,7 +97,9 @@ def _members(given: Sequence[Member | str]) -> tuple[Member, ...]:
     members = tuple(m if isinstance(m, Member) else Member.parse(m) for m in given)
     names = [m.name for m in members]
     if len(set(names)) < len(names):
-        raise OptionError("an annotator is named twice; give one of the two another temperature (MODEL@0.7)")
+        raise OptionError(
+            "an annotator is named twice; give one of the two another temperature (MODEL@0.7)"
+        )
     return members
 
 
@@ -101,28 +114,49 @@ class OpeNLGauge(OneAspect):
     """
 
     kind: ClassVar[str] = "openlgauge"
-    about: ClassVar[str] = "marks error spans with explanations and severities, by one annotator or several"
-    paper: ClassVar[str] = "OpeNLGauge: An Explainable Metric for NLG Evaluation with Open-Weights LLMs"
+    about: ClassVar[str] = (
+        "marks error spans with explanations and severities, by one annotator or several"
+    )
+    paper: ClassVar[str] = (
+        "OpeNLGauge: An Explainable Metric for NLG Evaluation with Open-Weights LLMs"
+    )
 
     class Options(OneAspect.Options):
-        low: str = option("", "What the lowest label says of an output, as a clause; empty takes the library's.")
-        high: str = option("", "What the highest label says of an output, as a clause; empty takes the library's.")
-        leave_aside: str = option("", "What is not to be considered; empty takes the library's.")
+        low: str = option(
+            "",
+            "What the lowest label says of an output, as a clause; empty takes the library's.",
+        )
+        high: str = option(
+            "",
+            "What the highest label says of an output, as a clause; empty takes the library's.",
+        )
+        leave_aside: str = option(
+            "", "What is not to be considered; empty takes the library's."
+        )
         annotators: Annotated[tuple[Member, ...], BeforeValidator(_members)] = option(
             (),
             "Models of the ensemble, MODEL or MODEL@TEMPERATURE; without any, the judge's own model annotates alone.",
         )
         supervisor: Literal["lm", "none"] = option(
-            "lm", "Who merges the annotators' errors: lm, the judge's own model; none, overlap and similarity."
+            "lm",
+            "Who merges the annotators' errors: lm, the judge's own model; none, overlap and similarity.",
         )
         reading: Literal[Reading, "auto"] = option(
             "auto",
             "The stated label, or its expectation under the model's probabilities, which separates equal labels; auto "
             "takes the expectation where the models give log-probabilities.",
         )
-        overall: Overall = option("labels", "The overall judgement: labels, or integers (the paper's ablations, §7.3).")
-        severity: Severity = option("integers", "The severity of errors: integers, or categories (an ablation, §7.3).")
-        rules: bool = option(True, "The prompt has the rules of annotation; no is an ablation (§7.3).")
+        overall: Overall = option(
+            "labels",
+            "The overall judgement: labels, or integers (the paper's ablations, §7.3).",
+        )
+        severity: Severity = option(
+            "integers",
+            "The severity of errors: integers, or categories (an ablation, §7.3).",
+        )
+        rules: bool = option(
+            True, "The prompt has the rules of annotation; no is an ablation (§7.3)."
+        )
         forced_most: int = option(
             FORCED_MOST,
             "Errors at most in an answer of a local model, whose form is forced: small ones go on and on where they "
@@ -152,29 +186,45 @@ class OpeNLGauge(OneAspect):
         self._brief = False
 
     def build(self) -> None:
-        self.annotator = Annotator(self._layout("expected" if self.options.reading == "expected" else "said"))
+        self.annotator = Annotator(
+            self._layout("expected" if self.options.reading == "expected" else "said")
+        )
         self.supervisor = Supervisor(MergeLayout(forced_most=self.options.forced_most))
 
     @classmethod
     def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
-        return {"low": known.low, "high": known.high, "leave_aside": ", ".join(known.leave_aside)}
+        return {
+            "low": known.low,
+            "high": known.high,
+            "leave_aside": ", ".join(known.leave_aside),
+        }
 
     @classmethod
     def described(cls, task: Task | None) -> str:
         if task is None:
             return ""
         named = {"source": task.source, "context": task.context, "output": task.output}
-        return f"{task.description} " + " ".join(f"The {tag} is the {name}." for tag, name in named.items() if name)
+        return f"{task.description} " + " ".join(
+            f"The {tag} is the {name}." for tag, name in named.items() if name
+        )
 
     def _layout(self, reading: Reading) -> AnnotationLayout:
         o = self.options
         return AnnotationLayout(
-            reading, overall=o.overall, severity=o.severity, rules=o.rules, forced_most=o.forced_most
+            reading,
+            overall=o.overall,
+            severity=o.severity,
+            rules=o.rules,
+            forced_most=o.forced_most,
         )
 
     def saved_options(self) -> dict[str, Any]:
         """Without the annotators, which stand with what was fitted."""
-        return {name: value for name, value in super().saved_options().items() if name != "annotators"}
+        return {
+            name: value
+            for name, value in super().saved_options().items()
+            if name != "annotators"
+        }
 
     def refiners(self) -> list[Refiner]:
         """The fit of the annotators' weights, where there are several."""
@@ -182,30 +232,50 @@ class OpeNLGauge(OneAspect):
 
     def _weigh_annotators(self, rows: TrainingRows) -> Refinement:
         names = [member.name for member in self.options.annotators]
-        opinions = score_matrix([v.opinions for v in rows.verdicts], names, lambda opinion: opinion.percent)
-        fit = rows.ridge_weights(opinions, own=False, parts="annotators", plain="equal weights")
+        opinions = score_matrix(
+            [v.opinions for v in rows.verdicts], names, lambda opinion: opinion.percent
+        )
+        fit = rows.ridge_weights(
+            opinions, own=False, parts="annotators", plain="equal weights"
+        )
         if fit.reason is not None:
             return Refinement("ensemble", rows.percents, fit.to_dict(), fit.reason)
-        weighed = [replace(m, weight=round(w, 6)) for m, w in zip(self.options.annotators, fit.weights, strict=True)]
+        weighed = [
+            replace(m, weight=round(w, 6))
+            for m, w in zip(self.options.annotators, fit.weights, strict=True)
+        ]
         self.choose(annotators=weighed)
-        text = ", ".join(f"{name} {w:.2f}" for name, w in zip(names, fit.weights, strict=True))
+        text = ", ".join(
+            f"{name} {w:.2f}" for name, w in zip(names, fit.weights, strict=True)
+        )
         changed = (
             f"annotators are weighed ({text}): {rows.label} {fit.found:.2f} against {fit.plain:.2f} for equal weights "
             "on training rows that the weights were not fitted to"
         )
-        return Refinement("ensemble", weighted_mean(opinions, fit.weights), fit.to_dict(), changed=changed)
+        return Refinement(
+            "ensemble",
+            weighted_mean(opinions, fit.weights),
+            fit.to_dict(),
+            changed=changed,
+        )
 
     def fitted(self) -> dict[str, Any]:
         """Return the annotators with their weights; see `capabilities.Learns`."""
         members = [
-            {"model": m.model, "temperature": float(m.temperature), "weight": round(float(m.weight), 6)}
+            {
+                "model": m.model,
+                "temperature": float(m.temperature),
+                "weight": round(float(m.weight), 6),
+            }
             for m in self.options.annotators
         ]
         return {"ensemble": members} if members else {}
 
     def load_fitted(self, name: str, data: Any) -> None:
         """Take what `fitted` gave. Raises OptionError."""
-        self.choose(annotators=[Member(m["model"], m["temperature"], m["weight"]) for m in data])
+        self.choose(
+            annotators=[Member(m["model"], m["temperature"], m["weight"]) for m in data]
+        )
 
     # -- models
 
@@ -228,7 +298,9 @@ class OpeNLGauge(OneAspect):
             if member.model == lm.name and sampling == lm.sampling:
                 self._open[member.name] = lm
             else:
-                self._open[member.name] = language_model(member.model, sampling=sampling, connection=self._connection)
+                self._open[member.name] = language_model(
+                    member.model, sampling=sampling, connection=self._connection
+                )
         opened = self._open[member.name]
         opened.pay_with(lm)
         return opened
@@ -266,7 +338,9 @@ class OpeNLGauge(OneAspect):
 
     def focus(self) -> Focus:
         """What annotators are asked about: aspect, definition, task, scale, and what is to be left aside."""
-        definition = self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
+        definition = (
+            self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
+        )
         return Focus(
             self.options.aspect,
             definition,
@@ -279,8 +353,15 @@ class OpeNLGauge(OneAspect):
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         members = self.options.annotators or (Member(lm.name, lm.sampling.temperature),)
         models = [self._model(m, lm) for m in self.options.annotators] or [lm]
-        heard = await asyncio.gather(*(self._opinion(item, m, model) for m, model in zip(members, models, strict=True)))
-        opinions = {m.name: opinion for m, (opinion, _) in zip(members, heard, strict=True)}
+        heard = await asyncio.gather(
+            *(
+                self._opinion(item, m, model)
+                for m, model in zip(members, models, strict=True)
+            )
+        )
+        opinions = {
+            m.name: opinion for m, (opinion, _) in zip(members, heard, strict=True)
+        }
         answers = [answer for _, answer in heard]
         percents = np.array([o.percent for o in opinions.values()])
         usable = np.isfinite(percents)
@@ -288,17 +369,30 @@ class OpeNLGauge(OneAspect):
         raw = tuple(text for a in answers for text in a.raw)
         if not usable.any():
             reasons = "; ".join(f"{name}: {o.failure}" for name, o in opinions.items())
-            single = next(iter(opinions.values())).failure if len(opinions) == 1 else None
-            return Verdict.failed(single or f"every annotator failed: {reasons}", usage=usage, raw=raw)
+            single = (
+                next(iter(opinions.values())).failure if len(opinions) == 1 else None
+            )
+            return Verdict.failed(
+                single or f"every annotator failed: {reasons}", usage=usage, raw=raw
+            )
         weights = np.array([m.weight for m in members])[usable]
         if not weights.sum() > 0:  # only annotators that weigh nothing are left
             weights = np.ones(len(weights))
         percent = float(np.average(percents[usable], weights=weights))
         if len(opinions) > 1:
-            far = outliers([1.0 + p / 25.0 for p in percents])  # the rule is on labels 1..5
-            opinions = {name: replace(opinions[name], outlier=out) for name, out in zip(opinions, far, strict=True)}
+            far = outliers(
+                [1.0 + p / 25.0 for p in percents]
+            )  # the rule is on labels 1..5
+            opinions = {
+                name: replace(opinions[name], outlier=out)
+                for name, out in zip(opinions, far, strict=True)
+            }
         errors, merged_by, merge = await self._merged(item, opinions, lm)
-        notes = [f"annotator {name} gave no score: {o.failure}" for name, o in opinions.items() if o.failure]
+        notes = [
+            f"annotator {name} gave no score: {o.failure}"
+            for name, o in opinions.items()
+            if o.failure
+        ]
         notes += [
             f"annotator {name} is an outlier; its errors were left out"
             for name, o in opinions.items()
@@ -311,7 +405,9 @@ class OpeNLGauge(OneAspect):
             usage, raw = usage + merge.usage, (*raw, *merge.raw)
         scored = [o for o in opinions.values() if not math.isnan(o.percent)]
         nearest = min(scored, key=lambda o: abs(o.percent - percent))
-        spread = float(np.std(percents[usable], ddof=1)) if usable.sum() > 1 else math.nan
+        spread = (
+            float(np.std(percents[usable], ddof=1)) if usable.sum() > 1 else math.nan
+        )
         return Verdict(
             percent=percent,
             explanation=nearest.explanation,
@@ -324,7 +420,9 @@ class OpeNLGauge(OneAspect):
             raw=raw,
         )
 
-    async def _opinion(self, item: Item, member: Member, model: LanguageModel) -> tuple[Opinion, Answer]:
+    async def _opinion(
+        self, item: Item, member: Member, model: LanguageModel
+    ) -> tuple[Opinion, Answer]:
         try:
             answer: Answer = await self.annotator.annotate(item, self.focus(), model)
         except CallError as error:
@@ -333,9 +431,17 @@ class OpeNLGauge(OneAspect):
         annotation: Annotation = values["annotation"]
         errors = ground_errors(annotation.errors, item.output, member.name)
         notes = answer.read.notes
-        return Opinion(values["percent"], values["label"], annotation.explanation, errors, notes=notes), answer
+        return Opinion(
+            values["percent"],
+            values["label"],
+            annotation.explanation,
+            errors,
+            notes=notes,
+        ), answer
 
-    def _reported(self, opinions: Mapping[str, Opinion]) -> dict[str, tuple[ErrorSpan, ...]]:
+    def _reported(
+        self, opinions: Mapping[str, Opinion]
+    ) -> dict[str, tuple[ErrorSpan, ...]]:
         """The errors that are to be merged, by annotator."""
         return {
             name: o.errors
@@ -366,7 +472,9 @@ class OpeNLGauge(OneAspect):
 
     def taught(self) -> list[JudgePredict]:
         # While it is brief, nothing tells whether what is changed of the supervisor is for the better.
-        merging = [self.supervisor.predict] if self._supervises and not self._brief else []
+        merging = (
+            [self.supervisor.predict] if self._supervises and not self._brief else []
+        )
         return [self.annotator.predict, *merging]
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
@@ -375,7 +483,10 @@ class OpeNLGauge(OneAspect):
             return demo
         demo["annotation"], opinions = error_list(verdict.errors), verdict.opinions
         if len(reported := self._reported(opinions)) > 1:
-            reports = {name: CriterionScore(opinions[name].percent, error_list(e)) for name, e in reported.items()}
+            reports = {
+                name: CriterionScore(opinions[name].percent, error_list(e))
+                for name, e in reported.items()
+            }
             demo["criteria_scores"] = reports
         return demo
 
@@ -385,10 +496,16 @@ class OpeNLGauge(OneAspect):
         if self._supervises:
             shown = {"first": (ErrorSpan("(what the annotators reported)", "…", 3.0),)}
             inputs = self.supervisor.inputs(item.output, shown)
-            made["supervisor (the annotators' errors follow)"] = self.supervisor.predict.messages(inputs)
+            made["supervisor (the annotators' errors follow)"] = (
+                self.supervisor.predict.messages(inputs)
+            )
         return made
 
 
 def _lost(error: CallError) -> Answer:
     """A call that gave no answer, for what it cost and what the model said."""
-    return Answer(Read({}), getattr(error, "usage", None) or Usage(), tuple(getattr(error, "raw", ())))
+    return Answer(
+        Read({}),
+        getattr(error, "usage", None) or Usage(),
+        tuple(getattr(error, "raw", ())),
+    )

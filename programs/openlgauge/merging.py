@@ -48,7 +48,9 @@ def outliers(scores: Sequence[float]) -> tuple[bool, ...]:
     return tuple((usable & (apart >= 1) & (apart >= 2 * values[usable].std())).tolist())
 
 
-def merge_errors(reported: Mapping[str, Sequence[ErrorSpan]], *, most: int = MOST) -> tuple[ErrorSpan, ...]:
+def merge_errors(
+    reported: Mapping[str, Sequence[ErrorSpan]], *, most: int = MOST
+) -> tuple[ErrorSpan, ...]:
     """Errors of several annotators with what is the same issue at about the same place merged into one.
 
     reported: by annotator. Two errors of one annotator are two issues to it, and stay apart unless it says the same
@@ -57,23 +59,36 @@ def merge_errors(reported: Mapping[str, Sequence[ErrorSpan]], *, most: int = MOS
     of their names.
     """
     groups: list[list[Named]] = []
-    for entry in sorted(_entries(reported), key=lambda entry: (_rank(entry[1]), entry[0])):
-        group = next((g for g in groups if all(_same(entry, other) for other in g)), None)
+    for entry in sorted(
+        _entries(reported), key=lambda entry: (_rank(entry[1]), entry[0])
+    ):
+        group = next(
+            (g for g in groups if all(_same(entry, other) for other in g)), None
+        )
         if group is None:
             groups.append([entry])
         else:
             group.append(entry)
     merged = []
     for group in groups:
-        error = replace(group[0][1], annotators=_in_order(reported, (name for name, _ in group)))
+        error = replace(
+            group[0][1], annotators=_in_order(reported, (name for name, _ in group))
+        )
         note = (f"merged from {len(group)} reports",) if len(group) > 1 else ()
-        explained = error.explanation or next((e.explanation for _, e in group if e.explanation), "")
-        merged.append(replace(error, explanation=explained, notes=(*error.notes, *note)))
+        explained = error.explanation or next(
+            (e.explanation for _, e in group if e.explanation), ""
+        )
+        merged.append(
+            replace(error, explanation=explained, notes=(*error.notes, *note))
+        )
     return tuple(sorted(merged, key=_rank)[:most])
 
 
 def check_merged(
-    merged: Sequence[ErrorSpan], reported: Mapping[str, Sequence[ErrorSpan]], *, most: int = MOST
+    merged: Sequence[ErrorSpan],
+    reported: Mapping[str, Sequence[ErrorSpan]],
+    *,
+    most: int = MOST,
 ) -> tuple[ErrorSpan, ...]:
     """A model's merged errors, held against the reports it was given.
 
@@ -86,26 +101,44 @@ def check_merged(
     for error in merged:
         near = [entry for entry in _entries(reported) if _same_place(error, entry[1])]
         restated = [entry for entry in near if _same_issue(error, entry[1])] or near
-        restated = restated or [entry for entry in _entries(reported) if _alike(error, entry[1]) >= VERY_ALIKE]
+        restated = restated or [
+            entry
+            for entry in _entries(reported)
+            if _alike(error, entry[1]) >= VERY_ALIKE
+        ]
         if restated:
             severities = [e.severity for _, e in restated if not math.isnan(e.severity)]
             names = _in_order(reported, (name for name, _ in restated))
-            checked.append(replace(error, severity=max(severities, default=math.nan), annotators=names))
+            checked.append(
+                replace(
+                    error, severity=max(severities, default=math.nan), annotators=names
+                )
+            )
         else:
-            checked.append(replace(error, annotators=(), notes=(*error.notes, INVENTED)))
+            checked.append(
+                replace(error, annotators=(), notes=(*error.notes, INVENTED))
+            )
     kept = sorted(checked, key=lambda e: (INVENTED in e.notes, *_rank(e)))[:most]
     return tuple(sorted(kept, key=_rank))
 
 
-def lost_reports(merged: Sequence[ErrorSpan], reported: Mapping[str, Sequence[ErrorSpan]]) -> tuple[ErrorSpan, ...]:
+def lost_reports(
+    merged: Sequence[ErrorSpan], reported: Mapping[str, Sequence[ErrorSpan]]
+) -> tuple[ErrorSpan, ...]:
     """Reported errors that no merged one is about: what a model's merge has dropped. Where both have a place, the place
     decides; explanations of different issues ("the source says …") are too much alike."""
 
     def about(report: ErrorSpan, error: ErrorSpan) -> bool:
         placed = report.start is not None and error.start is not None
-        return _same_place(report, error) or (not placed and _alike(report, error) >= VERY_ALIKE)
+        return _same_place(report, error) or (
+            not placed and _alike(report, error) >= VERY_ALIKE
+        )
 
-    return tuple(report for _, report in _entries(reported) if not any(about(report, error) for error in merged))
+    return tuple(
+        report
+        for _, report in _entries(reported)
+        if not any(about(report, error) for error in merged)
+    )
 
 
 def _entries(reported: Mapping[str, Sequence[ErrorSpan]]) -> list[Named]:
@@ -115,12 +148,21 @@ def _entries(reported: Mapping[str, Sequence[ErrorSpan]]) -> list[Named]:
 def _same(a: Named, b: Named) -> bool:
     """Whether two reports are of the same issue at about the same place; of one annotator, whether they say the
     same."""
-    same = a[1].explanation == b[1].explanation if a[0] == b[0] else _same_issue(a[1], b[1])
+    same = (
+        a[1].explanation == b[1].explanation
+        if a[0] == b[0]
+        else _same_issue(a[1], b[1])
+    )
     return same and _same_place(a[1], b[1])
 
 
 def _same_place(a: ErrorSpan, b: ErrorSpan) -> bool:
-    if a.start is not None and a.end is not None and b.start is not None and b.end is not None:
+    if (
+        a.start is not None
+        and a.end is not None
+        and b.start is not None
+        and b.end is not None
+    ):
         shared = min(a.end, b.end) - max(a.start, b.start)
         return shared >= OVERLAP * min(a.end - a.start, b.end - b.start)
     if "omission" in (a.how, b.how):

@@ -3,4 +3,6 @@
 import re
 
 #: Words in quotes. No pair may hold its own opening mark, so that looking stays linear.
-QUOTED = re.compile(r'"([^"\n]+)"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»|「([^「」\n]+)」|`([^`\n]+)`')
+QUOTED = re.compile(
+    r'"([^"\n]+)"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»|「([^「」\n]+)」|`([^`\n]+)`'
+)

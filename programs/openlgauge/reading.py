@@ -24,7 +24,13 @@ from .quotes import QUOTED
 LABELS = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")
 MOST = 8
 #: The categorical severities of the paper's ablation.
-SEVERITIES: Mapping[str, float] = {"Neutral": 1.0, "Minor": 2.0, "Moderate": 3.0, "Major": 4.0, "Critical": 5.0}
+SEVERITIES: Mapping[str, float] = {
+    "Neutral": 1.0,
+    "Minor": 2.0,
+    "Moderate": 3.0,
+    "Major": 4.0,
+    "Critical": 5.0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,11 @@ def annotation_form(annotation: Annotation) -> str:
     blocks = []
     for number, error in enumerate(annotation.errors, 1):
         place = "omission" if error.location is None else error.location
-        lines = [f"Error {number}", f"Location: {place}", f"Explanation: {error.explanation}"]
+        lines = [
+            f"Error {number}",
+            f"Location: {place}",
+            f"Explanation: {error.explanation}",
+        ]
         if not math.isnan(error.severity):
             lines.append(f"Severity: {error.severity:g}")
         blocks.append("\n".join(lines))
@@ -86,22 +96,44 @@ class _Seen:
     exact: bool = False
 
 
-def read_annotation(text: str, *, labels: Sequence[str] = LABELS, output: str = "", most: int = MOST) -> Annotation:
+def read_annotation(
+    text: str, *, labels: Sequence[str] = LABELS, output: str = "", most: int = MOST
+) -> Annotation:
     """Read one answer. labels: the overall scale from the lowest to the highest. output: the judged text, which decides
     whether quotes in a location belong to the words. most: how many errors are kept, the most severe. Never raises."""
-    body = at_its_places(text, [output])  # an answer may also come from elsewhere than a layout
+    body = at_its_places(
+        text, [output]
+    )  # an answer may also come from elsewhere than a layout
     seen = _json_fields(body) or _line_fields(body)
     label, start, problems = _find_label(body, seen.overalls, tuple(labels))
-    errors = list(dict.fromkeys(error for draft in seen.drafts for error in _errors(draft, output)))
+    errors = list(
+        dict.fromkeys(
+            error for draft in seen.drafts for error in _errors(draft, output)
+        )
+    )
     if len(errors) > most:
         problems.append(f"{len(errors)} errors, the {most} most severe are kept")
-        ranked = sorted(range(len(errors)), key=lambda i: (-errors[i].severity if errors[i].severity > 0 else 0.0, i))
+        ranked = sorted(
+            range(len(errors)),
+            key=lambda i: (-errors[i].severity if errors[i].severity > 0 else 0.0, i),
+        )
         errors = [errors[i] for i in sorted(ranked[:most])]
     nothing = seen.nothing and not errors
     if not errors and not nothing and label is None:
-        return Annotation(problems=(*problems, f"no annotation in the answer: {' '.join(text.split())[:100]!r}"))
+        return Annotation(
+            problems=(
+                *problems,
+                f"no annotation in the answer: {' '.join(text.split())[:100]!r}",
+            )
+        )
     problems += [*_gaps(errors), *_contradictions(errors, label, labels)]
-    read = Annotation(tuple(errors), label, start, _prose(seen.reason.strip().split("\n\n")[0]), nothing)
+    read = Annotation(
+        tuple(errors),
+        label,
+        start,
+        _prose(seen.reason.strip().split("\n\n")[0]),
+        nothing,
+    )
     same = seen.exact or _unmarked(annotation_form(read)) == _unmarked(text)
     return replace(read, repaired=not same, problems=tuple(problems))
 
@@ -117,7 +149,9 @@ _FIELD = re.compile(
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 _OF_AN_ERROR = ("location", "severity")  # an explanation before them is an error's
-_NOTHING = re.compile(r"^[^\w\n]{0,20}no errors?[^\w\n]{0,20}$", re.IGNORECASE | re.MULTILINE)
+_NOTHING = re.compile(
+    r"^[^\w\n]{0,20}no errors?[^\w\n]{0,20}$", re.IGNORECASE | re.MULTILINE
+)
 
 
 def _line_fields(body: str) -> _Seen:
@@ -126,11 +160,19 @@ def _line_fields(body: str) -> _Seen:
     draft: dict[str, str] | None = None
     matches = list(_FIELD.finditer(body))
     for match, following in zip_longest(matches, matches[1:]):
-        start, end, kind = match.end(), following.start() if following else len(body), str(match.lastgroup)
+        start, end, kind = (
+            match.end(),
+            following.start() if following else len(body),
+            str(match.lastgroup),
+        )
         if kind == "overall":
             seen.overalls.append((start, end))
             draft = None
-        elif kind == "why" and draft is None and (following is None or following.lastgroup not in _OF_AN_ERROR):
+        elif (
+            kind == "why"
+            and draft is None
+            and (following is None or following.lastgroup not in _OF_AN_ERROR)
+        ):
             seen.reason = _NOTHING.sub("", body[start:end])
         else:
             if draft is None or kind == "error" or kind in draft:
@@ -151,21 +193,33 @@ def _json_fields(body: str) -> _Seen | None:
         return None
     names = {"location": "location", "why": "explanation", "severity": "severity"}
     entries = [entry for entry in data["errors"] if isinstance(entry, dict)]
-    drafts = [{kind: _as_text(entry.get(name)) for kind, name in names.items()} for entry in entries]
+    drafts = [
+        {kind: _as_text(entry.get(name)) for kind, name in names.items()}
+        for entry in entries
+    ]
     overalls = [(m.end(), len(body)) for m in _JSON_OVERALL.finditer(body)]
     exact = body.lstrip().startswith("{") and body.rstrip().endswith("}")
     return _Seen(drafts, overalls, _as_text(data.get("reason")), not drafts, exact)
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    return (
+        value
+        if isinstance(value, str)
+        else ""
+        if value is None
+        else json.dumps(value, ensure_ascii=False)
+    )
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 _OMISSION = re.compile(r"[\W_]*omissions?(?:[\W_]*|\s*[:(–-].*)", re.IGNORECASE)
 #: Nothing to say, or the form itself, copied instead of filled in.
-_EMPTY = re.compile(r"[\W_]*(?:n/?a|none|no errors?(?: were found)?)[\W_]*|[-–—]*|\W*<[^<>]*>\W*", re.IGNORECASE)
+_EMPTY = re.compile(
+    r"[\W_]*(?:n/?a|none|no errors?(?: were found)?)[\W_]*|[-–—]*|\W*<[^<>]*>\W*",
+    re.IGNORECASE,
+)
 
 
 def _errors(draft: Mapping[str, str], output: str) -> list[FoundError]:
@@ -181,14 +235,22 @@ def _places(value: str, output: str) -> list[str | None]:
     """The words of a location: its first line, or all of it where that stands in the output; several places where it is
     a list of quotations (not of the ends of a longer one). None for an omission, "" for no place."""
     whole = value.strip(' \t\r\n*_`"')
-    line = whole if whole in output else (value.strip().splitlines() or [""])[0].strip(" \t*_`")
+    line = (
+        whole
+        if whole in output
+        else (value.strip().splitlines() or [""])[0].strip(" \t*_`")
+    )
     if _OMISSION.fullmatch(line):
         return [None]
     if _EMPTY.fullmatch(line):
         return [""]
     quoted = [match[match.lastindex or 0].strip() for match in QUOTED.finditer(line)]
     beside = re.sub(r"\b(?:and|or)\b", "", QUOTED.sub("", line))
-    return [*quoted] if quoted and line not in output and not re.search(r"[\w.…]", beside) else [line]
+    return (
+        [*quoted]
+        if quoted and line not in output and not re.search(r"[\w.…]", beside)
+        else [line]
+    )
 
 
 @lru_cache(maxsize=32)
@@ -207,7 +269,11 @@ def _one_of(words: tuple[str, ...]) -> re.Pattern[str]:
 def _severity(label: str) -> float:
     """A severity from 1 to 5 out of "4", "4/5" or "Major"; NaN where that is unclear or off the scale."""
     match = _one_of((r"[1-5](?:\.\d+)?", *SEVERITIES)).match(label)
-    value = math.nan if match is None else SEVERITIES.get(match["said"].capitalize()) or float(match["said"])
+    value = (
+        math.nan
+        if match is None
+        else SEVERITIES.get(match["said"].capitalize()) or float(match["said"])
+    )
     return value if value <= 5.0 else math.nan
 
 
@@ -216,13 +282,27 @@ def _find_label(
 ) -> tuple[str | None, int | None, list[str]]:
     """The label behind the last "Overall" that has one, where it begins, and what is wrong."""
     pattern = _one_of(tuple(map(re.escape, labels)))
-    read = [match for start, end in overalls if (match := pattern.match(body, start, end))]
+    read = [
+        match for start, end in overalls if (match := pattern.match(body, start, end))
+    ]
     if not read:
-        return None, None, ["no overall label" if not overalls else "no single label of the scale behind the overall"]
+        return (
+            None,
+            None,
+            [
+                "no overall label"
+                if not overalls
+                else "no single label of the scale behind the overall"
+            ],
+        )
     different = len({match["said"].casefold() for match in read})
-    problems = [f"{different} different overall labels, the last counts"] * (different > 1)
+    problems = [f"{different} different overall labels, the last counts"] * (
+        different > 1
+    )
     last = read[-1]
-    label = next(label for label in labels if label.casefold() == last["said"].casefold())
+    label = next(
+        label for label in labels if label.casefold() == last["said"].casefold()
+    )
     return label, last.start("said"), problems
 
 
@@ -240,7 +320,9 @@ def _gaps(errors: Sequence[FoundError]) -> Iterator[str]:
             yield f"{count} {'error has' if count == 1 else 'errors have'} no {what}"
 
 
-def _contradictions(errors: Sequence[FoundError], label: str | None, labels: Sequence[str]) -> Iterator[str]:
+def _contradictions(
+    errors: Sequence[FoundError], label: str | None, labels: Sequence[str]
+) -> Iterator[str]:
     """Where the label contradicts the errors. They are left as they are."""
     if label is not None and len(labels) > 1 and bool(errors) == (label == labels[-1]):
         number = f"{len(errors)} {'error' if len(errors) == 1 else 'errors'}"

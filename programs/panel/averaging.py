@@ -36,7 +36,9 @@ class Standing(Options):
 
     mean: float = option(50.0, "The mean of its percents.", ge=0, le=100)
     spread: float = option(25.0, "Their standard deviation.", ge=LEAST_SPREAD, le=100)
-    weight: float = option(1.0, "Its weight in the mean of standardised percents.", ge=0, le=100)
+    weight: float = option(
+        1.0, "Its weight in the mean of standardised percents.", ge=0, le=100
+    )
 
 
 def averaged(percents: Matrix, standings: Sequence[Standing]) -> Vector:
@@ -50,15 +52,24 @@ def averaged(percents: Matrix, standings: Sequence[Standing]) -> Vector:
     [66.67, 70.0, 73.33]
     """
     means, spreads, weights = (
-        np.array([getattr(one, name) for one in standings]) for name in ("mean", "spread", "weight")
+        np.array([getattr(one, name) for one in standings])
+        for name in ("mean", "spread", "weight")
     )
     heard = np.isfinite(percents) & (weights > 0)
     shares = np.where(heard, weights, 0.0)
     off = np.where(heard, (percents - means) / spreads, 0.0)
     total = shares.sum(axis=1)
-    lead = np.divide((shares * off).sum(axis=1), total, out=np.full(len(percents), math.nan), where=total > 0)
+    lead = np.divide(
+        (shares * off).sum(axis=1),
+        total,
+        out=np.full(len(percents), math.nan),
+        where=total > 0,
+    )
     pull = weights / spreads
-    centre, unit = float((pull * means).sum() / pull.sum()), float(weights.sum() / pull.sum())
+    centre, unit = (
+        float((pull * means).sum() / pull.sum()),
+        float(weights.sum() / pull.sum()),
+    )
     made: Vector = np.clip(centre + unit * lead, 0.0, 100.0)
     return made
 
@@ -69,9 +80,13 @@ def standings_of(percents: Matrix) -> list[Standing]:
     columns = [column[np.isfinite(column)] for column in percents.T]
     counts = np.array(list(map(len, columns)))
     means = [float(column.mean()) if len(column) else 50.0 for column in columns]
-    spreads = np.array([float(column.std()) if len(column) else 0.0 for column in columns])
+    spreads = np.array(
+        [float(column.std()) if len(column) else 0.0 for column in columns]
+    )
     usual = float(np.median(spreads))
-    drawn = np.sqrt((counts * spreads**2 + PRIOR_ROWS * usual**2) / (counts + PRIOR_ROWS))
+    drawn = np.sqrt(
+        (counts * spreads**2 + PRIOR_ROWS * usual**2) / (counts + PRIOR_ROWS)
+    )
     return [
         Standing(mean=round(mean, 6), spread=round(max(float(spread), LEAST_SPREAD), 6))
         for mean, spread in zip(means, drawn, strict=True)
@@ -80,12 +95,17 @@ def standings_of(percents: Matrix) -> list[Standing]:
 
 def standardised(percents: Matrix, standings: Sequence[Standing]) -> Matrix:
     """Percents in units of their members' spreads; 0, the mean, where a member failed."""
-    means, spreads = (np.array([getattr(one, name) for one in standings]) for name in ("mean", "spread"))
+    means, spreads = (
+        np.array([getattr(one, name) for one in standings])
+        for name in ("mean", "spread")
+    )
     made: Matrix = np.nan_to_num((percents - means) / spreads)
     return made
 
 
-def weights_by_labels(members: Matrix, human: Vector, departures: Sequence[float]) -> Vector:
+def weights_by_labels(
+    members: Matrix, human: Vector, departures: Sequence[float]
+) -> Vector:
     """Weights of standardised members, shape (rows, members), that are equal as far as human scores do not say
     otherwise: a ridge whose penalty is on departures from equality alone, over several strengths by their evidence.
     departures: these strengths.
@@ -104,10 +124,14 @@ def weights_by_labels(members: Matrix, human: Vector, departures: Sequence[float
         start = np.full(count, slope / (count * float(mean.std())))
         rest = target - members @ start
         # The rest is normal with covariance B Bᵀ + noise · I, where B holds departures and an intercept.
-        both = np.column_stack([math.sqrt(departure / count) * apart, np.ones(len(target))])
+        both = np.column_stack(
+            [math.sqrt(departure / count) * apart, np.ones(len(target))]
+        )
         inner = both.T @ both + noise * np.eye(count + 1)
         solved = (rest - both @ np.linalg.solve(inner, both.T @ rest)) / noise
-        size = (len(target) - count - 1) * math.log(noise) + float(np.linalg.slogdet(inner)[1])
+        size = (len(target) - count - 1) * math.log(noise) + float(
+            np.linalg.slogdet(inner)[1]
+        )
         evidence.append(-0.5 * (float(rest @ solved) + size))
         found.append(start + departure / count * (apart.T @ solved))
     shares = np.exp(np.array(evidence) - max(evidence))
@@ -121,7 +145,9 @@ def different(percents: Matrix) -> list[int]:
     below ALIKE. One that has fewer than FEWEST_ROWS rows in common with another cannot be told to be alike."""
     kept = list[int]()
     for place in range(percents.shape[1]):
-        if not any(correlation(percents[:, one], percents[:, place]) >= ALIKE for one in kept):
+        if not any(
+            correlation(percents[:, one], percents[:, place]) >= ALIKE for one in kept
+        ):
             kept.append(place)
     return kept
 

@@ -46,7 +46,9 @@ QUESTIONS = (
 )
 YES_NO = ("Yes", "No")
 #: Where an answer names the number of a question.
-_NUMBERED = re.compile(r"^[\W_]*(?:question\s*)?([1-9])\b[\W_]*(.*)$", re.IGNORECASE | re.MULTILINE)
+_NUMBERED = re.compile(
+    r"^[\W_]*(?:question\s*)?([1-9])\b[\W_]*(.*)$", re.IGNORECASE | re.MULTILINE
+)
 _RATING = re.compile(r"\brating\b\W*", re.IGNORECASE)
 
 
@@ -58,7 +60,9 @@ class WordsLayout(Layout):
     """One of several words, worst first. question: what is asked, with `{aspect}`."""
 
     def __init__(
-        self, words: Sequence[str] = LABELS, question: str = "How good is the output in {aspect}? Rate it in a word."
+        self,
+        words: Sequence[str] = LABELS,
+        question: str = "How good is the output in {aspect}? Rate it in a word.",
     ) -> None:
         super().__init__()
         self.words = tuple(words)
@@ -83,23 +87,35 @@ class WordsLayout(Layout):
         said = None if is_listed(stated, self.words) else said_word(stated, self.words)
         if said is None:
             return Read({}, problem=f"not one clear rating in: {text[:120]!r}")
-        return Read({"score": 100.0 * said[0] / (len(self.words) - 1)}, not self.form(inputs).fits(text))
+        return Read(
+            {"score": 100.0 * said[0] / (len(self.words) - 1)},
+            not self.form(inputs).fits(text),
+        )
 
 
 class QuestionsLayout(Layout):
     """Yes or no to questions that demand more and more; the share of yeses is the score."""
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
-        return Form(*(choice(str(number), YES_NO, "Yes or No") for number in range(1, len(QUESTIONS) + 1)))
+        return Form(
+            *(
+                choice(str(number), YES_NO, "Yes or No")
+                for number in range(1, len(QUESTIONS) + 1)
+            )
+        )
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
-        asked = "\n".join(f"{number}. {text}" for number, text in enumerate(QUESTIONS, 1))
+        asked = "\n".join(
+            f"{number}. {text}" for number, text in enumerate(QUESTIONS, 1)
+        )
         form = self.form(inputs)
         return f"{asked.format(aspect=of_aspect(inputs))}\n\nAnswer with {form.count()}:\n{form.shown()}"
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
         passed = math.floor(demo["score"] * len(QUESTIONS) / 100.0 + 0.5)
-        return self.form(inputs).written(*(YES_NO[number >= passed] for number in range(len(QUESTIONS))))
+        return self.form(inputs).written(
+            *(YES_NO[number >= passed] for number in range(len(QUESTIONS)))
+        )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return 40
@@ -112,11 +128,18 @@ class QuestionsLayout(Layout):
                 found.setdefault(int(match[1]), set()).add(said[0])
         clear = [answers == {0} for answers in found.values() if len(answers) == 1]
         if 2 * len(clear) <= len(QUESTIONS):
-            return Read({}, problem=f"fewer than half of the questions are answered in: {reply.text[:120]!r}")
+            return Read(
+                {},
+                problem=f"fewer than half of the questions are answered in: {reply.text[:120]!r}",
+            )
         lost = len(QUESTIONS) - len(clear)
-        notes = (f"{lost} of {len(QUESTIONS)} questions were not answered",) if lost else ()
+        notes = (
+            (f"{lost} of {len(QUESTIONS)} questions were not answered",) if lost else ()
+        )
         fits = self.form(inputs).fits(reply.text)
-        return Read({"score": 100.0 * clear.count(True) / len(clear)}, not fits, notes=notes)
+        return Read(
+            {"score": 100.0 * clear.count(True) / len(clear)}, not fits, notes=notes
+        )
 
 
 def _stated(values: Mapping[str, Any], item: Item) -> Opinion:
@@ -125,7 +148,9 @@ def _stated(values: Mapping[str, Any], item: Item) -> Opinion:
 
 def _by_criteria(values: Mapping[str, Any], item: Item) -> Opinion:
     scores: Mapping[str, CriterionScore] = values["criteria_scores"]
-    reasons = (f"{name}: {one.explanation}" for name, one in scores.items() if one.explanation)
+    reasons = (
+        f"{name}: {one.explanation}" for name, one in scores.items() if one.explanation
+    )
     return Opinion(mean_score(scores), explanation=" ".join(reasons))
 
 
@@ -154,14 +179,25 @@ FORMS: Mapping[FormName, MemberForm] = {
         lambda: CriteriaLayout("before", "said"),
         _by_criteria,
     ),
-    "percent": MemberForm("states one number, 0-100", ScoreOverall, lambda: OverallLayout("none", "said")),
-    "errors": MemberForm("lists errors, then one of five labels", AnnotateErrors, AnnotationLayout, _by_errors),
+    "percent": MemberForm(
+        "states one number, 0-100", ScoreOverall, lambda: OverallLayout("none", "said")
+    ),
+    "errors": MemberForm(
+        "lists errors, then one of five labels",
+        AnnotateErrors,
+        AnnotationLayout,
+        _by_errors,
+    ),
     "words": MemberForm("says one of five words", RateInWords, WordsLayout),
-    "questions": MemberForm("answers five yes/no questions", AnswerQuestions, QuestionsLayout),
+    "questions": MemberForm(
+        "answers five yes/no questions", AnswerQuestions, QuestionsLayout
+    ),
     "reference": MemberForm(
         "says how the output compares with the row's reference, in five degrees",
         CompareWithReference,
-        lambda: WordsLayout(BESIDE, "How does the output compare with the reference in {aspect}?"),
+        lambda: WordsLayout(
+            BESIDE, "How does the output compare with the reference in {aspect}?"
+        ),
         needs_reference=True,
     ),
 }
@@ -175,20 +211,38 @@ class Member(Evaluator):
         self.form = form
         self.predict = JudgePredict(FORMS[form].signature, FORMS[form].layout())
 
-    def inputs(self, item: Item, focus: Focus, criteria: Sequence[Any]) -> dict[str, Any]:
-        marks = FORMS[self.form].said is _by_errors  # its prompt has the definition with the aspect
+    def inputs(
+        self, item: Item, focus: Focus, criteria: Sequence[Any]
+    ) -> dict[str, Any]:
+        marks = (
+            FORMS[self.form].said is _by_errors
+        )  # its prompt has the definition with the aspect
         aspect = focus.described() if marks else focus.aspect
-        known = {"task": focus.task, "aspect": aspect, "criteria": tuple(criteria), "focus": focus}
+        known = {
+            "task": focus.task,
+            "aspect": aspect,
+            "criteria": tuple(criteria),
+            "focus": focus,
+        }
         return {**known, **material(item)}
 
-    async def judge(self, item: Item, focus: Focus, criteria: Sequence[Any], lm: LanguageModel) -> Answer:
+    async def judge(
+        self, item: Item, focus: Focus, criteria: Sequence[Any], lm: LanguageModel
+    ) -> Answer:
         """Raises Unreadable or CallError."""
-        return value_of(await self.acall(**self.inputs(item, focus, criteria), lm=lm), Answer)
+        return value_of(
+            await self.acall(**self.inputs(item, focus, criteria), lm=lm), Answer
+        )
 
     async def aforward(self, output: str = "", **call: Any) -> dspy.Prediction:
         """`percent` in [0, 100], explanation and errors. call: source, context, reference, task, aspect, criteria,
         focus, group, lm. Raises Unreadable or CallError."""
-        call.setdefault("focus", Focus(str(call.get("aspect") or "quality"), task=str(call.get("task") or "")))
+        call.setdefault(
+            "focus",
+            Focus(
+                str(call.get("aspect") or "quality"), task=str(call.get("task") or "")
+            ),
+        )
         return await self.predict.acall(output=output, **call)
 
     def opinion(self, answer: Answer, item: Item) -> Opinion:

@@ -49,7 +49,9 @@ MEMBERS, IN_JURY = 3, 1
 
 def _once(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(names)) < len(names):
-        raise OptionError(f"{next(n for n in names if names.count(n) > 1)} stands there twice; name each once")
+        raise OptionError(
+            f"{next(n for n in names if names.count(n) > 1)} stands there twice; name each once"
+        )
     return names
 
 
@@ -75,7 +77,9 @@ class Panel(OneAspect):
     """
 
     kind: ClassVar[str] = "panel"
-    about: ClassVar[str] = "averages members that ask for the same judgement in different forms, or of several models"
+    about: ClassVar[str] = (
+        "averages members that ask for the same judgement in different forms, or of several models"
+    )
     takes_any_name: ClassVar[bool] = True
     takes_several: ClassVar[bool] = True
     fitted_always: ClassVar[bool] = True
@@ -94,18 +98,26 @@ class Panel(OneAspect):
             + "; ".join(f"{name}: {form.about}" for name, form in FORMS.items())
             + ".",
         )
-        models: Annotated[tuple[str, ...], AfterValidator(_once), Field(max_length=16)] = option(
-            (), "Further models of a jury, beside the judge's own (a second and third --lm)."
+        models: Annotated[
+            tuple[str, ...], AfterValidator(_once), Field(max_length=16)
+        ] = option(
+            (),
+            "Further models of a jury, beside the judge's own (a second and third --lm).",
         )
         row_calls: int = option(
-            0, "Calls a row at most; members beyond that are not asked, the last forms first. 0: no limit.", ge=0
+            0,
+            "Calls a row at most; members beyond that are not asked, the last forms first. 0: no limit.",
+            ge=0,
         )
 
     options: Options
 
     class Fitted(parts.Options):
-        panel: Annotated[dict[str, Standing], Field(min_length=1, max_length=128)] | None = option(
-            None, "The members that are asked, and how their percents are read beside the others'."
+        panel: (
+            Annotated[dict[str, Standing], Field(min_length=1, max_length=128)] | None
+        ) = option(
+            None,
+            "The members that are asked, and how their percents are read beside the others'.",
         )
 
     def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
@@ -148,7 +160,11 @@ class Panel(OneAspect):
         """The members by name: a form, and for a model beside the judge's own `form of MODEL`."""
         if self.standings:
             return tuple(self.standings)
-        every = (form if not model else f"{form} of {model}" for form in self.forms_asked() for model in self._jury())
+        every = (
+            form if not model else f"{form} of {model}"
+            for form in self.forms_asked()
+            for model in self._jury()
+        )
         return tuple(every)[: self.options.row_calls or None]
 
     def _jury(self) -> tuple[str, ...]:
@@ -176,7 +192,9 @@ class Panel(OneAspect):
         if not name or name == lm.name:
             return lm
         if name not in self._open:
-            self._open[name] = language_model(name, sampling=lm.sampling, connection=self._connection)
+            self._open[name] = language_model(
+                name, sampling=lm.sampling, connection=self._connection
+            )
         self._open[name].pay_with(lm)
         return self._open[name]
 
@@ -184,7 +202,9 @@ class Panel(OneAspect):
         self.standings = {}  # of a judge that is compiled again
         lacking = [name for name in self.options.forms if FORMS[name].needs_reference]
         if lacking and not any(item.reference for item in items):
-            raise OptionError(f"form {lacking[0]}: no row has a reference; leave the form out, or add that column")
+            raise OptionError(
+                f"form {lacking[0]}: no row has a reference; leave the form out, or add that column"
+            )
 
     def cost(self) -> Cost:
         return Cost(len(self.asked_members()))
@@ -211,23 +231,47 @@ class Panel(OneAspect):
         batches = [[name] for name in names] if lm.embedded else [list(names)]
         answers: dict[str, Answer | CallError] = {}
         for batch in batches:
-            answers |= zip(batch, await settled(self._asked(name, item, lm) for name in batch), strict=True)
-        opinions = {name: self._opinion(name, answer, item) for name, answer in answers.items()}
-        usage = sum((getattr(one, "usage", None) or Usage() for one in answers.values()), Usage())
-        raw = tuple(text for one in answers.values() for text in getattr(one, "raw", ()))
+            answers |= zip(
+                batch,
+                await settled(self._asked(name, item, lm) for name in batch),
+                strict=True,
+            )
+        opinions = {
+            name: self._opinion(name, answer, item) for name, answer in answers.items()
+        }
+        usage = sum(
+            (getattr(one, "usage", None) or Usage() for one in answers.values()),
+            Usage(),
+        )
+        raw = tuple(
+            text for one in answers.values() for text in getattr(one, "raw", ())
+        )
         heard = {name: one for name, one in opinions.items() if one.failure is None}
         left_out = tuple(name for name in names if name not in heard)
-        reasons = [f"member {name} is left out: {opinions[name].failure}" for name in left_out]
+        reasons = [
+            f"member {name} is left out: {opinions[name].failure}" for name in left_out
+        ]
         if 2 * len(heard) < len(names):
             why = f"only {len(heard)} of {len(names)} members gave a score: {'; '.join(reasons)}"
-            return Verdict.failed(why if len(names) > 1 else str(opinions[names[0]].failure), usage=usage, raw=raw)
+            return Verdict.failed(
+                why if len(names) > 1 else str(opinions[names[0]].failure),
+                usage=usage,
+                raw=raw,
+            )
         percent = float(self._averaged([opinions])[0])
         read = [one.read for one in answers.values() if isinstance(one, Answer)]
         notes = [f"{name}: {note}" for name, one in heard.items() for note in one.notes]
         return Verdict(
             percent=percent,
             explanation=_nearest(heard, percent),
-            criteria=next((one.values["criteria_scores"] for one in read if "criteria_scores" in one.values), {}),
+            criteria=next(
+                (
+                    one.values["criteria_scores"]
+                    for one in read
+                    if "criteria_scores" in one.values
+                ),
+                {},
+            ),
             errors=next((one.errors for one in heard.values() if one.errors), ()),
             repaired=any(one.repaired for one in read),
             notes=(*reasons, *notes),
@@ -243,7 +287,9 @@ class Panel(OneAspect):
         if FORMS[form].needs_reference and not item.reference:  # type: ignore[index]
             raise CallError("the row has no reference")
         member: Member = getattr(self, f"by_{form}")
-        return await member.judge(item, self.focus(), self.knowledge.criteria, self._model(model, lm))
+        return await member.judge(
+            item, self.focus(), self.knowledge.criteria, self._model(model, lm)
+        )
 
     def _opinion(self, name: str, answer: Answer | CallError, item: Item) -> Opinion:
         if isinstance(answer, CallError):
@@ -251,7 +297,14 @@ class Panel(OneAspect):
         member: Member = getattr(self, f"by_{self._parts(name)[0]}")
         said = member.opinion(answer, item)
         failure = "no criterion could be read" if math.isnan(said.percent) else None
-        return Opinion(said.percent, said.label, said.explanation, said.errors, failure, notes=answer.read.notes)
+        return Opinion(
+            said.percent,
+            said.label,
+            said.explanation,
+            said.errors,
+            failure,
+            notes=answer.read.notes,
+        )
 
     def _averaged(self, rows: Sequence[Mapping[str, Opinion]]) -> Any:
         names = self.asked_members()
@@ -273,21 +326,44 @@ class Panel(OneAspect):
         found = standings_of(percents[:, kept])
         several = len({self._parts(names[place])[1] for place in kept}) > 1
         usable = np.isfinite(percents[:, kept]).any(axis=1)
-        members, human = standardised(percents[usable][:, kept], found), np.asarray(rows.human)[usable]
-        weights = weights_by_labels(members, human, OF_MODELS if several else OF_PROMPTS)
+        members, human = (
+            standardised(percents[usable][:, kept], found),
+            np.asarray(rows.human)[usable],
+        )
+        weights = weights_by_labels(
+            members, human, OF_MODELS if several else OF_PROMPTS
+        )
         self.standings = {
             names[place]: one.model_copy(update={"weight": round(float(weight), 6)})
             for place, one, weight in zip(kept, found, weights, strict=True)
         }
         shown = tuple(
-            {"name": name, "weight": round(weight / float(weights.sum()), 6), "q": round(rows.value(column), 6)}
-            for name, weight, column in zip(self.standings, weights.tolist(), percents[:, kept].T, strict=True)
+            {
+                "name": name,
+                "weight": round(weight / float(weights.sum()), 6),
+                "q": round(rows.value(column), 6),
+            }
+            for name, weight, column in zip(
+                self.standings, weights.tolist(), percents[:, kept].T, strict=True
+            )
         )
-        failed = {name: int(np.isnan(column).sum()) for name, column in zip(names, percents.T, strict=True)}
+        failed = {
+            name: int(np.isnan(column).sum())
+            for name, column in zip(names, percents.T, strict=True)
+        }
         told = _in_words(names, percents, kept, failed, weights)
-        details = {"members": [*shown], "failed": failed, "left_out": [n for n in names if n not in self.standings]}
+        details = {
+            "members": [*shown],
+            "failed": failed,
+            "left_out": [n for n in names if n not in self.standings],
+        }
         return Refinement(
-            self.kind, self._averaged(opinions), details, changed=told, candidate=self.kind, weights=shown
+            self.kind,
+            self._averaged(opinions),
+            details,
+            changed=told,
+            candidate=self.kind,
+            weights=shown,
         )
 
     def fitted(self) -> dict[str, Any]:
@@ -297,15 +373,26 @@ class Panel(OneAspect):
 
     def load_fitted(self, name: str, data: Any) -> None:
         """Take what `fitted` gave. Raises OptionError."""
-        standings = {member: parts.read_options(Standing, one, f"member {member}") for member, one in data.items()}
-        every = {f"{form} of {model}" if model else form for form in self.forms_asked() for model in self._jury()}
+        standings = {
+            member: parts.read_options(Standing, one, f"member {member}")
+            for member, one in data.items()
+        }
+        every = {
+            f"{form} of {model}" if model else form
+            for form in self.forms_asked()
+            for model in self._jury()
+        }
         if unknown := sorted(set(standings) - every):
-            raise OptionError(f"there is no member {unknown[0]!r} in this panel; it has {', '.join(sorted(every))}")
+            raise OptionError(
+                f"there is no member {unknown[0]!r} in this panel; it has {', '.join(sorted(every))}"
+            )
         self.standings = standings
 
     def facts(self) -> dict[str, str]:
         names = self.asked_members()
-        return {"members": f"{', '.join(names)}; {len(names)} call{'s'[: len(names) != 1]} a row"}
+        return {
+            "members": f"{', '.join(names)}; {len(names)} call{'s'[: len(names) != 1]} a row"
+        }
 
     # -- demonstrations and prompts
 
@@ -321,9 +408,13 @@ class Panel(OneAspect):
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         made: dict[str, list[Message]] = {}
-        for form in dict.fromkeys(self._parts(name)[0] for name in self.asked_members()):
+        for form in dict.fromkeys(
+            self._parts(name)[0] for name in self.asked_members()
+        ):
             member: Member = getattr(self, f"by_{form}")
-            made[form] = member.predict.messages(member.inputs(item, self.focus(), self.knowledge.criteria))
+            made[form] = member.predict.messages(
+                member.inputs(item, self.focus(), self.knowledge.criteria)
+            )
         return made
 
 
@@ -334,25 +425,53 @@ def _percents(rows: Sequence[Mapping[str, Opinion]], names: Sequence[str]) -> Ma
 def _nearest(heard: Mapping[str, Opinion], percent: float) -> str:
     """What the member says that is nearest to the panel's percent, of those that explain."""
     explained = [one for one in heard.values() if one.explanation]
-    return min(explained, key=lambda one: abs(one.percent - percent)).explanation if explained else ""
+    return (
+        min(explained, key=lambda one: abs(one.percent - percent)).explanation
+        if explained
+        else ""
+    )
 
 
 def _spread(heard: Mapping[str, Opinion]) -> float:
-    return float(np.std([one.percent for one in heard.values()], ddof=1)) if len(heard) > 1 else math.nan
+    return (
+        float(np.std([one.percent for one in heard.values()], ddof=1))
+        if len(heard) > 1
+        else math.nan
+    )
 
 
 def _in_words(
-    names: Sequence[str], percents: Matrix, kept: Sequence[int], failed: Mapping[str, int], weights: Any
+    names: Sequence[str],
+    percents: Matrix,
+    kept: Sequence[int],
+    failed: Mapping[str, int],
+    weights: Any,
 ) -> str:
     """The outcome for the members, for the report."""
-    parts_ = [f"the mean of {len(kept)} standardised member{'s'[: len(kept) != 1]} judges"]
+    parts_ = [
+        f"the mean of {len(kept)} standardised member{'s'[: len(kept) != 1]} judges"
+    ]
     if not np.allclose(weights, 1.0, atol=TOLD):
         shares = zip(kept, (weights / weights.sum()).tolist(), strict=True)
-        parts_.append("weighed by the labels: " + ", ".join(f"{names[place]} {share:.2f}" for place, share in shares))
+        parts_.append(
+            "weighed by the labels: "
+            + ", ".join(f"{names[place]} {share:.2f}" for place, share in shares)
+        )
     for place in sorted(set(range(len(names))) - set(kept)):
         before = [one for one in kept if one < place]
-        like = max(before, key=lambda one: np.nan_to_num(correlation(percents[:, one], percents[:, place])))
+        like = max(
+            before,
+            key=lambda one: np.nan_to_num(
+                correlation(percents[:, one], percents[:, place])
+            ),
+        )
         found = correlation(percents[:, like], percents[:, place])
-        parts_.append(f"{names[place]} is left out, since {names[like]} says the same (correlation {found:.2f})")
-    parts_ += [f"{name} gave no score on {count} rows" for name, count in failed.items() if count]
+        parts_.append(
+            f"{names[place]} is left out, since {names[like]} says the same (correlation {found:.2f})"
+        )
+    parts_ += [
+        f"{name} gave no score on {count} rows"
+        for name, count in failed.items()
+        if count
+    ]
     return "; ".join(parts_)

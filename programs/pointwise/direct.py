@@ -31,7 +31,9 @@ class DirectScorer(OneAspect):
 
     kind: ClassVar[str] = "direct"
     about: ClassVar[str] = "one number for one aspect, asked for in one short answer"
-    paper: ClassVar[str] = "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too (its baseline, §3)"
+    paper: ClassVar[str] = (
+        "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too (its baseline, §3)"
+    )
 
     class Options(OneAspect.Options):
         reading: Literal[Reading, "auto"] = option(
@@ -43,18 +45,28 @@ class DirectScorer(OneAspect):
     options: Options
 
     def build(self) -> None:
-        self.scorer = OverallScorer("none", "said" if self.options.reading == "auto" else self.options.reading)
+        self.scorer = OverallScorer(
+            "none", "said" if self.options.reading == "auto" else self.options.reading
+        )
 
     async def prepare(self, lm: LanguageModel) -> None:
         if self.options.reading == "auto":
-            self.choose(reading="expected" if (await lm.capabilities()).logprobs else "said")
+            self.choose(
+                reading="expected" if (await lm.capabilities()).logprobs else "said"
+            )
 
     def _known(self) -> Known:
-        return Known(self.knowledge.description, self.knowledge.criteria, self.options.aspect)
+        return Known(
+            self.knowledge.description, self.knowledge.criteria, self.options.aspect
+        )
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         answer = await self.scorer.ascore(item, self._known(), lm)
         return answer.verdict(answer.read.values["score"])
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
-        return {"scorer": self.scorer.predict.messages(self.scorer.inputs(item, self._known()))}
+        return {
+            "scorer": self.scorer.predict.messages(
+                self.scorer.inputs(item, self._known())
+            )
+        }

@@ -52,8 +52,14 @@ _STEP = re.compile(
 def numbered(text: str) -> str:
     """The steps of a text, numbered again, at most ten; all of a text that has no numbers, on one line."""
     steps = _STEP.findall(text)
-    lines = [" ".join(step.replace("**", "").split()) for step in steps[:10]] if len(steps) > 1 else []
-    made = "\n".join(f"{i}. {line}" for i, line in enumerate(lines, start=1)) or " ".join(text.split())
+    lines = (
+        [" ".join(step.replace("**", "").split()) for step in steps[:10]]
+        if len(steps) > 1
+        else []
+    )
+    made = "\n".join(
+        f"{i}. {line}" for i, line in enumerate(lines, start=1)
+    ) or " ".join(text.split())
     return made[:LONGEST_STEPS]
 
 
@@ -68,10 +74,16 @@ class StepsScoreLayout(OverallLayout):
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         form = super().rules(inputs)
-        return f"Go through these steps in your mind:\n{disarm(self.steps)}\n\n{form}" if self.steps else form
+        return (
+            f"Go through these steps in your mind:\n{disarm(self.steps)}\n\n{form}"
+            if self.steps
+            else form
+        )
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        parsed = super().extract(replace(reply, tokens=None) if self.sampled else reply, inputs)
+        parsed = super().extract(
+            replace(reply, tokens=None) if self.sampled else reply, inputs
+        )
         return replace(parsed, notes=()) if self.sampled else parsed
 
 
@@ -100,7 +112,9 @@ class GEval(OneAspect):
 
     kind: ClassVar[str] = "g-eval"
     about: ClassVar[str] = "scores by evaluation steps that the model writes once"
-    paper: ClassVar[str] = "G-Eval: NLG Evaluation using GPT-4 with Better Human Alignment (Liu et al. 2023)"
+    paper: ClassVar[str] = (
+        "G-Eval: NLG Evaluation using GPT-4 with Better Human Alignment (Liu et al. 2023)"
+    )
 
     class Options(Drawing, OneAspect.Options):
         steps: str = option(
@@ -189,10 +203,16 @@ class GEval(OneAspect):
             f"not from log-probabilities: the mean of {len(scores)} answers drawn at temperature "
             f"{self.options.temperature:g}, standard error {error}"
         )
-        return (note, f"{lost} of {self.options.samples} drawn answers could not be read") if lost else (note,)
+        return (
+            (note, f"{lost} of {self.options.samples} drawn answers could not be read")
+            if lost
+            else (note,)
+        )
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         made = {"scorer": self.scorer.messages(self._inputs(item))}
         if not self.steps:
-            made["planner (once, before the first row)"] = self.planner.messages(self._known())
+            made["planner (once, before the first row)"] = self.planner.messages(
+                self._known()
+            )
         return made

@@ -22,7 +22,9 @@ from .stated import Stated, moved, stated_scores, stated_value
 
 #: The share of probability on a scale's digits below which their expectation is not taken.
 LOWEST_MASS = 0.1
-EXPLANATION = re.compile(r"""(?:explanation|reason(?:ing)?|justification)["'*_`]*\s*[:=-]\s*["'*_`]*""", re.I)
+EXPLANATION = re.compile(
+    r"""(?:explanation|reason(?:ing)?|justification)["'*_`]*\s*[:=-]\s*["'*_`]*""", re.I
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +79,41 @@ def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
     probability on them. Surface forms of a digit (with or without a leading space) are added up. (NaN, 0) where the
     reply has no log-probabilities there or the number is not one digit."""
     token = None if start < 0 else token_at(reply, start)
-    if token is None or len(token.text.strip()) != 1 or re.match(r"\d|\.\d", reply.text[start + 1 :]):
+    if (
+        token is None
+        or len(token.text.strip()) != 1
+        or re.match(r"\d|\.\d", reply.text[start + 1 :])
+    ):
         return math.nan, 0.0
-    digits = [str(digit) for digit in range(int(scale.low), min(9, int(scale.high)) + 1)]
+    digits = [
+        str(digit) for digit in range(int(scale.low), min(9, int(scale.high)) + 1)
+    ]
     place, mass = share_of_words(reply, start, digits)
     return scale.to_percent(scale.low + place), mass
 
 
-def share_of_words(reply: Reply, start: int | None, words: Sequence[str]) -> tuple[float, float]:
+def share_of_words(
+    reply: Reply, start: int | None, words: Sequence[str]
+) -> tuple[float, float]:
     """The mean place (0, 1, …) among `words`, which differ in their first letters, under the model's probabilities at
     character `start` of the answer, and the share of probability on them. (NaN, 0) where there are none there."""
     token = None if start is None else token_at(reply, start)
     weights: dict[int, float] = {}
     for text, logprob in () if token is None else token.alternatives:
         piece = text.strip().lower()
-        fits = [i for i, word in enumerate(words) if piece and word.lower().startswith(piece)]
+        fits = [
+            i
+            for i, word in enumerate(words)
+            if piece and word.lower().startswith(piece)
+        ]
         if len(fits) == 1:
             weights[fits[0]] = weights.get(fits[0], 0.0) + math.exp(min(logprob, 0.0))
     mass = sum(weights.values())
-    return (sum(v * w for v, w in weights.items()) / mass, min(mass, 1.0)) if mass > 0.0 else (math.nan, 0.0)
+    return (
+        (sum(v * w for v, w in weights.items()) / mass, min(mass, 1.0))
+        if mass > 0.0
+        else (math.nan, 0.0)
+    )
 
 
 def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> ReadScore:
@@ -108,7 +126,9 @@ def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> Rea
     if not found:
         return ReadScore(problem=f"no score in the answer{cut}: {_short(text)}")
     if any(_cut(reply, stated, scale) for stated in found):
-        return ReadScore(problem=f"the score may be cut off at the token limit: {_short(text)}")
+        return ReadScore(
+            problem=f"the score may be cut off at the token limit: {_short(text)}"
+        )
     value, problem = _agreed(found, scale)
     if problem:
         return ReadScore(problem=f"{problem}: {_short(text)}")
@@ -120,7 +140,13 @@ def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> Rea
 
 
 def read_criteria(
-    reply: Reply, scale: Scale, criteria: Sequence[Criterion], form: Form, *, expected: bool, explained: bool
+    reply: Reply,
+    scale: Scale,
+    criteria: Sequence[Criterion],
+    form: Form,
+    *,
+    expected: bool,
+    explained: bool,
 ) -> Read:
     """The scores of several criteria from `Name: explanation` and `Score: 4`, on one line or two, by name as
     `criteria_scores`; a problem where fewer than half could be read. form: the asked one."""
@@ -128,7 +154,9 @@ def read_criteria(
     if not text.strip():
         return Read({}, problem="the answer is empty")
     scores: dict[str, CriterionScore] = {}
-    for name, (stated, why) in (_keyed(text, criteria) or _sectioned(text, criteria)).items():
+    for name, (stated, why) in (
+        _keyed(text, criteria) or _sectioned(text, criteria)
+    ).items():
         value, problem = _agreed(stated, scale)
         if problem or _cut(reply, stated[0], scale):
             continue
@@ -142,18 +170,28 @@ def read_criteria(
     # In the criteria's own order, so that equal answers give equal artifacts.
     ordered = {c.name: scores.get(c.name, CriterionScore(math.nan)) for c in criteria}
     notes = (f"no score could be read for {', '.join(missing)}",) if missing else ()
-    return Read({"criteria_scores": ordered}, bool(missing) or not form.fits(text, between=r"\s+"), notes=notes)
+    return Read(
+        {"criteria_scores": ordered},
+        bool(missing) or not form.fits(text, between=r"\s+"),
+        notes=notes,
+    )
 
 
 #: Labels of a score of the whole, which ends what is said of the last criterion.
 _OF_ALL = ("overall score", "overall rating", "overall")
 
 
-def _sectioned(text: str, criteria: Sequence[Criterion]) -> dict[str, tuple[list[Stated], str]]:
+def _sectioned(
+    text: str, criteria: Sequence[Criterion]
+) -> dict[str, tuple[list[Stated], str]]:
     """What stands behind each criterion's name: the scores that are stated there, and the explanation."""
     names = {c.name: c.name for c in criteria}
     taken = {name.casefold() for name in names}
-    others = {label: label for label in _OF_ALL if label not in taken} if "verall" in text else {}
+    others = (
+        {label: label for label in _OF_ALL if label not in taken}
+        if "verall" in text
+        else {}
+    )
     found = {}
     for name, (start, end) in _sections(text, names | others).items():
         segment = text[start:end]
@@ -164,7 +202,9 @@ def _sectioned(text: str, criteria: Sequence[Criterion]) -> dict[str, tuple[list
     return found
 
 
-def _keyed(text: str, criteria: Sequence[Criterion]) -> dict[str, tuple[list[Stated], str]]:
+def _keyed(
+    text: str, criteria: Sequence[Criterion]
+) -> dict[str, tuple[list[Stated], str]]:
     """The same of an answer in JSON: {"Tone": 4}, {"Tone": {"score": 4, "explanation": …}}, or a list of objects with
     names; empty for another answer."""
     names = {_key(c.name): c.name for c in criteria}
@@ -173,14 +213,22 @@ def _keyed(text: str, criteria: Sequence[Criterion]) -> dict[str, tuple[list[Sta
         name = names.get(_key(key))
         if name is not None and name not in found:
             stated = stated_value(value)
-            told = (value.get(label) for label in _WHY) if isinstance(value, dict) else ()
+            told = (
+                (value.get(label) for label in _WHY) if isinstance(value, dict) else ()
+            )
             why = next((words for words in told if isinstance(words, str)), "")
-            found[name] = ([replace(stated, digits=_place(text, key, stated))], " ".join(why.split()))
+            found[name] = (
+                [replace(stated, digits=_place(text, key, stated))],
+                " ".join(why.split()),
+            )
     return found
 
 
 #: Keys of an explanation, and of a criterion's name in a list.
-_WHY, _NAME = ("explanation", "reason", "reasoning", "justification"), ("name", "criterion", "aspect")
+_WHY, _NAME = (
+    ("explanation", "reason", "reasoning", "justification"),
+    ("name", "criterion", "aspect"),
+)
 
 
 def _key(name: str) -> str:
@@ -191,7 +239,11 @@ def _pairs(data: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Names with what stands under them, the outermost first."""
     if isinstance(data, list):
         for entry in data:
-            named = next((entry[key] for key in _NAME if key in entry), None) if isinstance(entry, dict) else None
+            named = (
+                next((entry[key] for key in _NAME if key in entry), None)
+                if isinstance(entry, dict)
+                else None
+            )
             if isinstance(named, str):
                 yield named, entry
     elif isinstance(data, dict):
@@ -207,14 +259,19 @@ def _place(text: str, key: str, stated: Stated) -> tuple[int, int]:
         return -1, -1
     number = rf"\s*\"?({re.escape(stated.words)})(?![\w.])"
     direct = re.compile(number).match(text, begins.end())
-    inner = direct or re.compile(rf'"(?:score|rating|value)"\s*:{number}').search(text, begins.end())
+    inner = direct or re.compile(rf'"(?:score|rating|value)"\s*:{number}').search(
+        text, begins.end()
+    )
     return inner.span(1) if inner else (-1, -1)
 
 
 def read_reasons(text: str, criteria: Sequence[Criterion]) -> dict[str, str]:
     """Explanations by criterion from lines `Why Name: …`, in the order of the text."""
     places = _sections(text, {c.name: f"Why {c.name}" for c in criteria})
-    return {name: " ".join(text[start:end].split()).strip(" \"'*_`") for name, (start, end) in places.items()}
+    return {
+        name: " ".join(text[start:end].split()).strip(" \"'*_`")
+        for name, (start, end) in places.items()
+    }
 
 
 def _sections(text: str, labels: Mapping[str, str]) -> dict[str, tuple[int, int]]:
@@ -226,7 +283,9 @@ def _sections(text: str, labels: Mapping[str, str]) -> dict[str, tuple[int, int]
             places.append((match.start(), match.end(), key))
     places.sort()
     ends = [*(start for start, _, _ in places[1:]), len(text)]
-    return {key: (begin, end) for (_, begin, key), end in zip(places, ends, strict=False)}
+    return {
+        key: (begin, end) for (_, begin, key), end in zip(places, ends, strict=False)
+    }
 
 
 @lru_cache(maxsize=512)
@@ -261,18 +320,32 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Drawn]:
     start = min((i for i in (body.find("{"), body.find("[")) if i >= 0), default=-1)
     data = lenient_json(body[start:]) if start >= 0 else None
     if isinstance(data, dict):
-        named = [{"name": name, "definition": meaning} for name, meaning in data.items()]
+        named = [
+            {"name": name, "definition": meaning} for name, meaning in data.items()
+        ]
         data = [data] if "definition" in data else data.get("criteria", named)
-    entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+    entries = (
+        [entry for entry in data if isinstance(entry, dict)]
+        if isinstance(data, list)
+        else []
+    )
     listed = [(*pair, None) for pair in _LISTED.findall(body)]
     kept: dict[str, Drawn] = {}
-    for name, meaning, cited in [tuple(map(e.get, ("name", "definition", "comments"))) for e in entries] or listed:
+    for name, meaning, cited in [
+        tuple(map(e.get, ("name", "definition", "comments"))) for e in entries
+    ] or listed:
         if not (isinstance(name, str) and isinstance(meaning, str)):
             continue
         name = " ".join(re.sub(r"[\"'*_`:#{}\[\]<>|]", " ", name).split())[:48]
         meaning = " ".join(meaning.strip(" \"'*_`").split())[:300]
-        if re.search(r"[A-Za-z\u00c0-\uffff]", name) and meaning and name.casefold() not in kept:
-            numbers = tuple(dict.fromkeys(map(int, re.findall(r"\d{1,6}", str(cited or "")))))
+        if (
+            re.search(r"[A-Za-z\u00c0-\uffff]", name)
+            and meaning
+            and name.casefold() not in kept
+        ):
+            numbers = tuple(
+                dict.fromkeys(map(int, re.findall(r"\d{1,6}", str(cited or ""))))
+            )
             kept[name.casefold()] = Drawn(name, meaning, numbers)
     return list(kept.values())[:most]
 
@@ -282,8 +355,15 @@ def _on_scale(stated: Stated, scale: Scale) -> float | None:
     a fraction that may be a share ("0.8" on 0..100)."""
     value = stated.number
     other = stated.top is not None and stated.top != scale.high
-    share = scale.low <= 0 and scale.high >= 10 and 0 < value <= 1 and "." in stated.words
-    if other or share or (stated.percent and scale.high != 100) or not scale.low <= value <= scale.high:
+    share = (
+        scale.low <= 0 and scale.high >= 10 and 0 < value <= 1 and "." in stated.words
+    )
+    if (
+        other
+        or share
+        or (stated.percent and scale.high != 100)
+        or not scale.low <= value <= scale.high
+    ):
         return None
     return scale.to_percent(value)
 
@@ -295,7 +375,9 @@ def _agreed(found: Sequence[Stated], scale: Scale) -> tuple[float, str]:
         return math.nan, f"the score cannot be read: {_short(unread.words, 40)}"
     values = {_on_scale(stated, scale) for stated in found}
     if None in values:
-        return math.nan, _misfit(next(stated for stated in found if _on_scale(stated, scale) is None), scale)
+        return math.nan, _misfit(
+            next(stated for stated in found if _on_scale(stated, scale) is None), scale
+        )
     if len(values) > 1:
         return math.nan, f"{len(values)} different scores in one answer"
     (value,) = values
@@ -316,7 +398,11 @@ def _misfit(stated: Stated, scale: Scale) -> str:
 
 def _cut(reply: Reply, stated: Stated, scale: Scale) -> bool:
     """Whether a number may lack its last digits: "Score: 8" at the token limit can be the start of 85."""
-    return reply.finish == "length" and scale.high >= 10 and stated.digits[1] == len(reply.text)
+    return (
+        reply.finish == "length"
+        and scale.high >= 10
+        and stated.digits[1] == len(reply.text)
+    )
 
 
 def _explanation(text: str, score: Stated) -> str:
@@ -345,9 +431,19 @@ def bare(answer: str) -> str:
     tag = re.match(r"<(\w+)>", text)
     if tag and text.endswith(closing := f"</{tag[1]}>"):
         text = text[tag.end() : -len(closing)].strip()
-    text = re.sub(r"^(?:here is|here's|sure|certainly)\b[^\n]{0,80}:\s*", "", text, flags=re.IGNORECASE)
+    text = re.sub(
+        r"^(?:here is|here's|sure|certainly)\b[^\n]{0,80}:\s*",
+        "",
+        text,
+        flags=re.IGNORECASE,
+    )
     for opening, closing in (('"', '"'), ("“", "”")):
         inside = text[1:-1]
-        if len(text) > 2 and text[0] == opening and text[-1] == closing and opening not in inside:
+        if (
+            len(text) > 2
+            and text[0] == opening
+            and text[-1] == closing
+            and opening not in inside
+        ):
             text = inside
     return text.strip()

@@ -17,29 +17,47 @@ from .layouts import Layout
 from .saved import SavedDemo, other_texts
 
 
-def traced(step: Mapping[str, Any], layout: Layout, signature: Any) -> dict[str, Any] | None:
+def traced(
+    step: Mapping[str, Any], layout: Layout, signature: Any
+) -> dict[str, Any] | None:
     """A step of a trace, inputs and outputs, as a demonstration; None where its answer cannot be shown."""
-    made = {name: step[name] for name in SavedDemo.model_fields if step.get(name) is not None}
+    made = {
+        name: step[name]
+        for name in SavedDemo.model_fields
+        if step.get(name) is not None
+    }
     made |= other_texts(step, signature)
     made |= layout.held(step)
     score = made.get("score")
     if not layout.rates or (made.get("comparison") and made.get("other")):
         usable = layout.shows(made)
     else:
-        usable = isinstance(score, int | float) and 0 <= score <= 100 and bool(made.get("output"))
+        usable = (
+            isinstance(score, int | float)
+            and 0 <= score <= 100
+            and bool(made.get("output"))
+        )
     return {**made, "augmented": True, "gold": False} if usable else None
 
 
-def labelled(row: Any, layout: Layout, signature: Any, scale: Scale | None) -> dict[str, Any] | None:
+def labelled(
+    row: Any, layout: Layout, signature: Any, scale: Scale | None
+) -> dict[str, Any] | None:
     """A labelled row as a demonstration; None where it has nothing that the predictor could be shown.
 
     scale: of human scores; None where no one said it: then only a field `score` in percent is read. Raises OptionError
     for another score, since a rating of 4 would pass for 4 percent.
     """
-    told = {name: row[name] for name in SavedDemo.model_fields if isinstance(row.get(name), str)}
+    told = {
+        name: row[name]
+        for name in SavedDemo.model_fields
+        if isinstance(row.get(name), str)
+    }
     told |= other_texts(row, signature) | layout.labelled(row)
     if not layout.rates or (told.get("comparison") and told.get("other")):
-        return {**told, "augmented": False, "gold": True} if layout.shows(told) else None
+        return (
+            {**told, "augmented": False, "gold": True} if layout.shows(told) else None
+        )
     item, human = Item.of(row), human_score(row)
     percent = human if scale is None else scale.to_percent(human)
     if not 0 <= percent <= 100 or (scale is None and row.get("score") is None):
@@ -47,7 +65,10 @@ def labelled(row: Any, layout: Layout, signature: Any, scale: Scale | None) -> d
             f"human score {human:g} of a row: on which scale is it? Set it on the evaluator, evaluator.scale = "
             f"js.Scale(lowest, highest){'' if scale is None else f'; it is {scale} now'}"
         )
-    texts = {name: getattr(item, name) for name in ("source", "output", "context", "reference", "group")}
+    texts = {
+        name: getattr(item, name)
+        for name in ("source", "output", "context", "reference", "group")
+    }
     scores = row.get("criteria_scores")
     more = {"criteria_scores": dict(scores)} if isinstance(scores, Mapping) else {}
     return {**told, **texts, **more, "score": percent, "augmented": False, "gold": True}

@@ -55,12 +55,22 @@ def number(scale: Scale, label: str = "Score", wanted: str = "number") -> Line:
     low, high = int(scale.low), int(scale.high)
     if high == 100:
         return Line(label, wanted, '("100" | [0-9] [0-9]?)', {"type": "integer"})
-    return Line(label, wanted, f"[{low}-{high}]", {"type": "integer", "enum": list(range(low, high + 1))})
+    return Line(
+        label,
+        wanted,
+        f"[{low}-{high}]",
+        {"type": "integer", "enum": list(range(low, high + 1))},
+    )
 
 
 def choice(label: str, words: Sequence[str], wanted: str = "") -> Line:
     """A line with one of several words."""
-    return Line(label, wanted, f"({' | '.join(map(quoted, words))})", {"type": "string", "enum": [*words]})
+    return Line(
+        label,
+        wanted,
+        f"({' | '.join(map(quoted, words))})",
+        {"type": "string", "enum": [*words]},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +100,9 @@ class Form:
             if isinstance(part, Line):
                 made += f"{part.lead}<{part.wanted}>\n"
                 continue
-            made += f"{part.name} 1\n" + "".join(f"{line.lead}<{line.wanted}>\n" for line in part.lines)
+            made += f"{part.name} 1\n" + "".join(
+                f"{line.lead}<{line.wanted}>\n" for line in part.lines
+            )
             if part.nothing:
                 again = f"further {part.name.lower()}s in the same way, or the line {part.nothing} in place of all"
                 made += f"({again})\n"
@@ -103,8 +115,14 @@ class Form:
 
     def written(self, *values: str) -> str:
         """An answer. values: of each part; blocks as they stand."""
-        leads = [(part.lead, "\n") if isinstance(part, Line) else ("", "\n\n") for part in self.parts]
-        return "".join(f"{lead}{value}{end}" for (lead, end), value in zip(leads, values, strict=True)).rstrip("\n")
+        leads = [
+            (part.lead, "\n") if isinstance(part, Line) else ("", "\n\n")
+            for part in self.parts
+        ]
+        return "".join(
+            f"{lead}{value}{end}"
+            for (lead, end), value in zip(leads, values, strict=True)
+        ).rstrip("\n")
 
     def grammar(self) -> str:
         """GBNF that holds a model to the form."""
@@ -113,17 +131,27 @@ class Form:
         for part in self.parts:
             end = r'"\n"'
             if isinstance(part, Line):
-                lead = quoted(part.lead.replace("\n", " "))  # an answer's line is one line
+                lead = quoted(
+                    part.lead.replace("\n", " ")
+                )  # an answer's line is one line
                 root += [f"{lead} {part.grammar}" if part.label else part.grammar, end]
                 continue
             name, end = part.name.lower(), r'"\n\n"'
             several = rf'{name} ("\n\n" {name}){{0,{part.most - 1}}}'
-            root += [f"({quoted(part.nothing)} | {several})" if part.nothing else several, end]
-            lines = (f"{quoted(chr(10) + line.lead)} {line.grammar}" for line in part.lines)
+            root += [
+                f"({quoted(part.nothing)} | {several})" if part.nothing else several,
+                end,
+            ]
+            lines = (
+                f"{quoted(chr(10) + line.lead)} {line.grammar}" for line in part.lines
+            )
             more[name] = f'"{part.name} " [1-9] ' + " ".join(lines)
         rules = {"root": " ".join(root[:-1]), **more}
         for name, rule in (("sentence", SENTENCE), ("place", PLACE)):
-            if any(re.search(rf"\b{name}\b", re.sub(r'"(?:[^"\\]|\\.)*"', "", made)) for made in rules.values()):
+            if any(
+                re.search(rf"\b{name}\b", re.sub(r'"(?:[^"\\]|\\.)*"', "", made))
+                for made in rules.values()
+            ):
                 rules[name] = rule
         return "\n".join(f"{name} ::= {rule}" for name, rule in rules.items())
 
@@ -134,20 +162,33 @@ class Form:
             if isinstance(part, Line):
                 fields[part.label.lower()] = part.schema
             else:
-                entry = _object({line.label.lower(): line.schema for line in part.lines})
+                entry = _object(
+                    {line.label.lower(): line.schema for line in part.lines}
+                )
                 fields[part.key] = {"type": "array", "items": entry}
         return _object(fields)
 
     def fits(self, text: str, *, between: str = r"\n+") -> bool:
         """Whether an answer of lines has the form to the letter. between: what parts the lines, as a pattern."""
-        lines = [f"{re.escape(part.lead)}{part.pattern}" for part in self.parts if isinstance(part, Line)]
+        lines = [
+            f"{re.escape(part.lead)}{part.pattern}"
+            for part in self.parts
+            if isinstance(part, Line)
+        ]
         return re.fullmatch(between.join(lines), text.strip()) is not None
 
 
 def quoted(text: str) -> str:
     """A text as a literal of GBNF."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    return (
+        '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    )
 
 
 def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": dict(fields), "required": list(fields), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": dict(fields),
+        "required": list(fields),
+        "additionalProperties": False,
+    }

@@ -12,7 +12,9 @@ import json_repair
 
 #: Of JSON that has to be repaired: characters and levels of brackets.
 _LONGEST, _DEEPEST = 20_000, 8
-_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCED = re.compile(
+    r"```(?:json)?[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL | re.IGNORECASE
+)
 _OPENED = re.compile(r"^[ \t]*+(?=[{\[])", re.MULTILINE)
 #: Objects of one answer that are looked at.
 _MOST = 8
@@ -77,7 +79,9 @@ def lenient_json(text: str) -> Any:
     except (ValueError, RecursionError):
         pass
     text = text[:_LONGEST]
-    depth = accumulate(1 if sign in "{[(" else -1 for sign in re.findall(r"[][{}()]", text))
+    depth = accumulate(
+        1 if sign in "{[(" else -1 for sign in re.findall(r"[][{}()]", text)
+    )
     if max(depth, default=0) > _DEEPEST:
         return None
     try:

@@ -56,10 +56,12 @@ def block(tag: str, text: str) -> str:
 def _fields(signature: Any) -> tuple[tuple[str, ...], Mapping[str, str]]:
     """The names of its input fields, and `described`: DSPy puts fields together at each access."""
     descriptions = {
-        name: str(field.json_schema_extra.get("desc") or "") for name, field in signature.output_fields.items()
+        name: str(field.json_schema_extra.get("desc") or "")
+        for name, field in signature.output_fields.items()
     }
     return tuple(signature.input_fields), {
-        name: "" if desc.startswith("${") else desc for name, desc in descriptions.items()
+        name: "" if desc.startswith("${") else desc
+        for name, desc in descriptions.items()
     }
 
 
@@ -138,12 +140,28 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         try:
             judged = (str(inputs[name]) for name in JUDGED if inputs.get(name))
             reply = spoken(reply, judged)
-            read = Read({}, problem=reply.absent, final=True) if reply.absent else self.extract(reply, inputs)
+            read = (
+                Read({}, problem=reply.absent, final=True)
+                if reply.absent
+                else self.extract(reply, inputs)
+            )
         except Exception as error:
             _LOG.debug("an answer could not be read", exc_info=True)
-            return Read({}, problem=f"the answer cannot be read ({type(error).__name__}: {error})"[:300])
-        if read.problem is not None and not read.final and reply.finish.lower() in FILTERED:
-            return replace(read, problem=f"the provider's content filter cut the answer off: {read.problem}")
+            return Read(
+                {},
+                problem=f"the answer cannot be read ({type(error).__name__}: {error})"[
+                    :300
+                ],
+            )
+        if (
+            read.problem is not None
+            and not read.final
+            and reply.finish.lower() in FILTERED
+        ):
+            return replace(
+                read,
+                problem=f"the provider's content filter cut the answer off: {read.problem}",
+            )
         return read
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
@@ -165,7 +183,12 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         """`rules`, which find what the signature says of its output fields in `inputs["wanted"]`."""
         return self.rules({**inputs, "wanted": described(signature)})
 
-    def format(self, signature: Any, demos: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]) -> list[Message]:
+    def format(
+        self,
+        signature: Any,
+        demos: Sequence[Mapping[str, Any]],
+        inputs: Mapping[str, Any],
+    ) -> list[Message]:
         fields, _ = _fields(signature)
         system = [" ".join(signature.instructions.split())]
         for name in SHARED:
@@ -179,7 +202,9 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
                 turns.append({"role": "user", "content": self._material(fields, demo)})
                 turns.append({"role": "assistant", "content": reply})
             elif (example := self.example(demo)) is not None:
-                examples.append(f"<example>\n{self._material(fields, demo)}\n{example}\n</example>")
+                examples.append(
+                    f"<example>\n{self._material(fields, demo)}\n{example}\n</example>"
+                )
         if examples:
             system.append("Examples that people scored:\n" + "\n".join(examples))
         system.append(MATERIAL)
@@ -192,7 +217,9 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
 
     def _material(self, fields: Sequence[str], values: Mapping[str, Any]) -> str:
         parts = [
-            block(name, _show(values[name], self.scale)) for name in fields if name not in SHARED and values.get(name)
+            block(name, _show(values[name], self.scale))
+            for name in fields
+            if name not in SHARED and values.get(name)
         ]
         return "\n".join(parts) or "(no text)"
 
@@ -204,7 +231,9 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
 def _show(value: Any, scale: Scale) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, Mapping):  # criterion scores of an earlier step, on the scale that is asked for
+    if isinstance(
+        value, Mapping
+    ):  # criterion scores of an earlier step, on the scale that is asked for
         digits = 0 if scale == HUNDRED else 1
         return "\n".join(
             f"{name}: {score.explanation + ' ' if score.explanation else ''}"
@@ -240,7 +269,13 @@ class ScoreLayout(Layout):
     the same, at a fraction of the time.
     """
 
-    def __init__(self, explain: Explain = "before", reading: Reading = "said", *, brief: bool = False) -> None:
+    def __init__(
+        self,
+        explain: Explain = "before",
+        reading: Reading = "said",
+        *,
+        brief: bool = False,
+    ) -> None:
         super().__init__()
         self.explain = explain
         self.reading = reading
@@ -273,12 +308,24 @@ class OverallLayout(ScoreLayout):
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
         reasons = (inputs.get("wanted") or {}).get("explanation") or WHY
-        why = Line("Explanation", f"one or two short sentences: {reasons}", 'sentence (" " sentence)?')
+        why = Line(
+            "Explanation",
+            f"one or two short sentences: {reasons}",
+            'sentence (" " sentence)?',
+        )
         score = number(self.scale)
-        return Form(*{"before": (why, score), "after": (score, why), "none": (score,)}[self.explain])
+        return Form(
+            *{"before": (why, score), "after": (score, why), "none": (score,)}[
+                self.explain
+            ]
+        )
 
     def asked(self, inputs: Mapping[str, Any]) -> str:
-        return f"Judge {inputs['aspect']} of the output." if inputs.get("aspect") else "Judge the output."
+        return (
+            f"Judge {inputs['aspect']} of the output."
+            if inputs.get("aspect")
+            else "Judge the output."
+        )
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         why = demo.get("explanation")
@@ -286,7 +333,11 @@ class OverallLayout(ScoreLayout):
             # Without its explanation a demonstration can only be a turn where the score comes first anyway.
             return self.example(demo)
         values = (disarm(why), self.digits(demo["score"])) if why else ()
-        return self.form(inputs).written(*values[:: 1 if self.explain == "before" else -1]) if values else None
+        return (
+            self.form(inputs).written(*values[:: 1 if self.explain == "before" else -1])
+            if values
+            else None
+        )
 
     def example(self, demo: Mapping[str, Any]) -> str:
         return f"Score: {self.digits(demo['score'])}"
@@ -303,20 +354,31 @@ class OverallLayout(ScoreLayout):
         return self.form(inputs).fits(text)
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        parsed = answers.read_overall(reply, self.scale, lambda text: self._fits(text, inputs))
+        parsed = answers.read_overall(
+            reply, self.scale, lambda text: self._fits(text, inputs)
+        )
         if parsed.problem:
             return Read({}, problem=parsed.problem)
         notes: list[str] = []
         percent = parsed.said
         if self.reading == "expected":
             if math.isnan(parsed.expected):
-                notes.append("no log-probabilities at the score; the stated number was taken")
+                notes.append(
+                    "no log-probabilities at the score; the stated number was taken"
+                )
             else:
                 percent = parsed.expected
                 if parsed.mass < 0.5:
-                    notes.append(f"only {parsed.mass:.0%} of the probability was on the scale's digits")
+                    notes.append(
+                        f"only {parsed.mass:.0%} of the probability was on the scale's digits"
+                    )
         explanation = parsed.explanation if self.explain != "none" else ""
-        if explanation and self.explain == "after" and not self.brief and reply.finish == "length":
+        if (
+            explanation
+            and self.explain == "after"
+            and not self.brief
+            and reply.finish == "length"
+        ):
             explanation = ended(explanation)
             notes.append(CUT)
         elif not self.bare and not explanation:
@@ -339,9 +401,19 @@ class CriteriaLayout(ScoreLayout):
     def form(self, inputs: Mapping[str, Any], *, bare: bool = False) -> Form:
         names, why = [c.name for c in inputs["criteria"]], "one short sentence"
         if self.explain == "before":
-            return Form(*(line for name in names for line in (Line(name, why), number(self.scale))))
+            return Form(
+                *(
+                    line
+                    for name in names
+                    for line in (Line(name, why), number(self.scale))
+                )
+            )
         scores = [number(self.scale, f"{name}: Score") for name in names]
-        whys = [Line(f"Why {name}", why) for name in names] if self.explain == "after" and not bare else []
+        whys = (
+            [Line(f"Why {name}", why) for name in names]
+            if self.explain == "after" and not bare
+            else []
+        )
         return Form(*scores, *whys)
 
     def asked(self, inputs: Mapping[str, Any]) -> str:
@@ -349,13 +421,24 @@ class CriteriaLayout(ScoreLayout):
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         known: Mapping[str, CriterionScore] = demo.get("criteria_scores") or {}
-        scores = [known.get(c.name, CriterionScore(math.nan)) for c in inputs["criteria"]]
+        scores = [
+            known.get(c.name, CriterionScore(math.nan)) for c in inputs["criteria"]
+        ]
         explained = all(score.explanation for score in scores)
-        if any(math.isnan(s.score) for s in scores) or not scores or (self.explain == "before" and not explained):
+        if (
+            any(math.isnan(s.score) for s in scores)
+            or not scores
+            or (self.explain == "before" and not explained)
+        ):
             return None
-        digits, whys = [self.digits(s.score) for s in scores], [disarm(s.explanation) for s in scores]
+        digits, whys = (
+            [self.digits(s.score) for s in scores],
+            [disarm(s.explanation) for s in scores],
+        )
         if self.explain == "before":
-            return self.form(inputs).written(*(v for pair in zip(whys, digits, strict=True) for v in pair))
+            return self.form(inputs).written(
+                *(v for pair in zip(whys, digits, strict=True) for v in pair)
+            )
         # Without explanations it is still a turn where the scores come first anyway.
         bare = self.explain == "none" or not explained
         return self.form(inputs, bare=bare).written(*digits, *([] if bare else whys))
@@ -367,7 +450,9 @@ class CriteriaLayout(ScoreLayout):
 
     def example(self, demo: Mapping[str, Any]) -> str:
         why = "" if demo.get("augmented") else disarm(demo.get("explanation") or "")
-        return f"Overall score: {self.digits(demo['score'])}" + (f"\nWhy: {why}" if why else "")
+        return f"Overall score: {self.digits(demo['score'])}" + (
+            f"\nWhy: {why}" if why else ""
+        )
 
     def grammar(self, inputs: Mapping[str, Any]) -> str:
         return self.form(inputs, bare=self.brief).grammar()
@@ -377,24 +462,40 @@ class CriteriaLayout(ScoreLayout):
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         scores, whys = self._apart(reply)
-        how = {"expected": self.reading == "expected", "explained": self.explain == "before"}
-        parsed = answers.read_criteria(scores, self.scale, inputs["criteria"], self.form(inputs, bare=True), **how)
+        how = {
+            "expected": self.reading == "expected",
+            "explained": self.explain == "before",
+        }
+        parsed = answers.read_criteria(
+            scores, self.scale, inputs["criteria"], self.form(inputs, bare=True), **how
+        )
         if whys and "criteria_scores" in parsed.values:
             reasons = answers.read_reasons(whys, inputs["criteria"])
             if reply.finish == "length" and reasons:  # the last one is cut
                 last = next(reversed(reasons))
                 reasons[last] = ended(reasons[last])
             made = parsed.values["criteria_scores"]
-            made.update({name: replace(score, explanation=reasons.get(name, "")) for name, score in made.items()})
+            made.update(
+                {
+                    name: replace(score, explanation=reasons.get(name, ""))
+                    for name, score in made.items()
+                }
+            )
         return parsed
 
     def _apart(self, reply: Reply) -> tuple[Reply, str]:
         """The part of an answer with the scores, and that with the reasons, where these come after."""
-        first = re.search(r"^[\s*_#-]*Why\b", reply.text, re.MULTILINE) if self.explain == "after" else None
+        first = (
+            re.search(r"^[\s*_#-]*Why\b", reply.text, re.MULTILINE)
+            if self.explain == "after"
+            else None
+        )
         if first is None or first.start() == 0:
             return reply, ""
         # What ends before the limit is whole, whatever came after.
-        return replace(reply, text=reply.text[: first.start()].rstrip(), finish=""), reply.text[first.start() :]
+        return replace(
+            reply, text=reply.text[: first.start()].rstrip(), finish=""
+        ), reply.text[first.start() :]
 
 
 class TextLayout(Layout):
@@ -433,13 +534,18 @@ class SentencesLayout(TextLayout):
         text = " ".join(answers.bare(reply.text).split())
         if text and text in " ".join((inputs.get("output") or "").split()):
             return Read({}, problem="the answer repeats the output")
-        return super().extract(replace(reply, text=ended(text) if reply.finish == "length" else text), inputs)
+        return super().extract(
+            replace(reply, text=ended(text) if reply.finish == "length" else text),
+            inputs,
+        )
 
 
 def _as_json(criterion: Any) -> dict[str, str]:
     """A criterion as an answer lists it."""
     comments = ", ".join(map(str, getattr(criterion, "comments", ())))
-    return {"name": criterion.name, "definition": criterion.definition} | ({"comments": comments} if comments else {})
+    return {"name": criterion.name, "definition": criterion.definition} | (
+        {"comments": comments} if comments else {}
+    )
 
 
 class CriteriaListLayout(Layout):
@@ -456,7 +562,11 @@ class CriteriaListLayout(Layout):
         listed = row.get("criteria")
         if isinstance(listed, str) or not listed:
             return {}
-        return {"criteria": json.dumps({"criteria": [_as_json(one) for one in listed]}, ensure_ascii=False)}
+        return {
+            "criteria": json.dumps(
+                {"criteria": [_as_json(one) for one in listed]}, ensure_ascii=False
+            )
+        }
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         text = demo.get("criteria")
@@ -464,7 +574,9 @@ class CriteriaListLayout(Layout):
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
         lines = [Line("name", "one to three words"), Line("definition", "one sentence")]
-        lines += [Line("comments", "numbers of comments")] if inputs.get("cites") else []
+        lines += (
+            [Line("comments", "numbers of comments")] if inputs.get("cites") else []
+        )
         return Form(Blocks("Criterion", tuple(lines), 10, key="criteria"))
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
@@ -480,7 +592,11 @@ class CriteriaListLayout(Layout):
         )
 
     def grammar(self, inputs: Mapping[str, Any]) -> str:
-        cited = '"\\", \\"comments\\": \\"" ([0-9]{1,3} (", " [0-9]{1,3}){0,7})? ' if inputs.get("cites") else ""
+        cited = (
+            '"\\", \\"comments\\": \\"" ([0-9]{1,3} (", " [0-9]{1,3}){0,7})? '
+            if inputs.get("cites")
+            else ""
+        )
         return (
             'root ::= "{\\"criteria\\": [" entry (", " entry){3,9} "]}"\n'
             'entry ::= "{\\"name\\": \\"" name "\\", \\"definition\\": \\"" [A-Z] [^"\\\\\\n]{15,120} '
@@ -493,4 +609,7 @@ class CriteriaListLayout(Layout):
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         criteria = answers.read_criteria_list(reply.text)
-        return Read({"criteria": criteria}, problem=None if criteria else f"no criteria in: {reply.text[:120]!r}")
+        return Read(
+            {"criteria": criteria},
+            problem=None if criteria else f"no criteria in: {reply.text[:120]!r}",
+        )

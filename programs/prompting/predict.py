@@ -83,11 +83,17 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         to show go. Raises OptionError for a human score on an unknown scale."""
         demos: list[Any] = self.demos
         if not all(map(self._settled, demos)):
-            self.demos = [shown for shown in map(self.shown, demos) if shown is not None]
+            self.demos = [
+                shown for shown in map(self.shown, demos) if shown is not None
+            ]
 
     def _settled(self, demo: Any) -> bool:
         """Whether it is in that form: DSPy gives examples; a dict with a score in percent is one by hand."""
-        by_hand = self.scale is None and isinstance(demo, dict) and demo.get("score") is not None
+        by_hand = (
+            self.scale is None
+            and isinstance(demo, dict)
+            and demo.get("score") is not None
+        )
         return "gold" in demo or by_hand
 
     def shown(self, demo: Any) -> Any:
@@ -101,17 +107,28 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """The demonstrations in the prompt of the row under judgement: those that it may see."""
         self.settle()
-        if not {"source", "output"} & set(self.signature.input_fields):  # no row is judged
+        if not {"source", "output"} & set(
+            self.signature.input_fields
+        ):  # no row is judged
             return list(self.demos)
         allowed = row_context.allowed(
-            self.demos, Item(inputs.get("output") or "", inputs.get("source") or "", group=row_context.group())
+            self.demos,
+            Item(
+                inputs.get("output") or "",
+                inputs.get("source") or "",
+                group=row_context.group(),
+            ),
         )
         return [self.demos[number] for number in allowed]
 
-    def messages(self, inputs: Mapping[str, Any], *, group: str | None = None) -> list[Message]:
+    def messages(
+        self, inputs: Mapping[str, Any], *, group: str | None = None
+    ) -> list[Message]:
         """The very messages that a row sends. group: its document, where no row is under judgement."""
         with row_context.under(Item("", group=group)):
-            messages: list[Message] = self.layout.format(self.signature, self.demos_for(inputs), inputs)
+            messages: list[Message] = self.layout.format(
+                self.signature, self.demos_for(inputs), inputs
+            )
         return messages
 
     async def ask(
@@ -139,7 +156,9 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         """The fields of an answer; `value_of` gives its cost. lm: by default the predictor's own model, else DSPy's;
         usable: as in `ask`; group: the row's document, where no judge has set it."""
         model = called(lm if lm is not None else self.lm)
-        with row_context.under(Item(inputs.get("output") or "", inputs.get("source") or "", group=group)):
+        with row_context.under(
+            Item(inputs.get("output") or "", inputs.get("source") or "", group=group)
+        ):
             answer = await engine.on_loop(self._asked(model, inputs, usable))
         prediction = Result(answer, **answer.read.values)
         trace = dspy.settings.trace
@@ -151,7 +170,12 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     def forward(self, **inputs: Any) -> dspy.Prediction:
         return engine.run(self.aforward(**inputs))
 
-    async def _asked(self, lm: LanguageModel, inputs: Mapping[str, Any], usable: Callable[[Read], bool]) -> Answer:
+    async def _asked(
+        self,
+        lm: LanguageModel,
+        inputs: Mapping[str, Any],
+        usable: Callable[[Read], bool],
+    ) -> Answer:
         able = await lm.capabilities()
         layout = self.layout
         size = sum(len(text) for text in inputs.values() if isinstance(text, str))
@@ -161,11 +185,15 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         used: list[Usage] = []
         raw: list[str] = []
         shape: dict[str, Any] = {
-            "max_tokens": min(layout.max_tokens(inputs), lm.sampling.max_tokens or 1_000_000),
+            "max_tokens": min(
+                layout.max_tokens(inputs), lm.sampling.max_tokens or 1_000_000
+            ),
             "temperature": lm.sampling.temperature,
             "top_logprobs": 20 if layout.wants_logprobs and able.logprobs else 0,
             "grammar": layout.grammar(inputs) if able.grammar else None,
-            "schema": layout.schema(inputs) if able.json_schema and not able.grammar else None,
+            "schema": layout.schema(inputs)
+            if able.json_schema and not able.grammar
+            else None,
         }
 
         async def asked(messages: list[Message]) -> Read:
@@ -175,7 +203,9 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
                 reads.append(layout.read(unmarked(reply, self.signature), inputs))
                 return reads[-1].problem is None and usable(reads[-1])
 
-            reply = await lm.complete(Request(messages, **shape), meter=used.append, readable=readable)
+            reply = await lm.complete(
+                Request(messages, **shape), meter=used.append, readable=readable
+            )
             raw.append(reply.text)
             self._tell(reply.text, reads[-1])
             if reads[-1].final:
@@ -192,15 +222,23 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             ]
             second = await asked(again)
             if second.problem is not None:
-                raise Unreadable(f"{second.problem} (asked twice)", tuple(raw), sum(used, Usage()))
-            read = Read(second.values, second.repaired, notes=(*second.notes, "answered at the second request"))
+                raise Unreadable(
+                    f"{second.problem} (asked twice)", tuple(raw), sum(used, Usage())
+                )
+            read = Read(
+                second.values,
+                second.repaired,
+                notes=(*second.notes, "answered at the second request"),
+            )
         return Answer(read, sum(used, Usage()), tuple(raw))
 
     def _tell(self, completion: str, read: Read) -> None:
         """DSPy's callbacks hear of the reading as of an adapter's parsing."""
         if listeners(self.layout):
 
-            def parse(layout: Layout, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+            def parse(
+                layout: Layout, signature: type[dspy.Signature], completion: str
+            ) -> dict[str, Any]:
                 return read.values
 
             with_callbacks(parse)(self.layout, self.signature, completion)
@@ -215,17 +253,28 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
         """Instructions and demonstrations as JSON values: no model, no settings."""
         self.settle()
-        return {**saved_predictor(self.signature, self.demos), "fields": signature_hash(self.signature)}
+        return {
+            **saved_predictor(self.signature, self.demos),
+            "fields": signature_hash(self.signature),
+        }
 
-    def load_state(self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False) -> Self:
+    def load_state(
+        self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False
+    ) -> Self:
         """Raises ArtifactError for a state of other fields, or of anything else."""
         try:
-            saved = SavedPredictor.model_validate_json(json.dumps(state, allow_nan=False))
+            saved = SavedPredictor.model_validate_json(
+                json.dumps(state, allow_nan=False)
+            )
         except (ValueError, TypeError, RecursionError) as error:
             what = " ".join(str(error).split())[:200]
-            raise ArtifactError(f"this is not a state of a judge's predictor: {what}") from None
+            raise ArtifactError(
+                f"this is not a state of a judge's predictor: {what}"
+            ) from None
         if saved.fields not in (None, signature_hash(self.signature)):
-            raise ArtifactError("the state was saved for other prompt fields; compile again with this version")
+            raise ArtifactError(
+                "the state was saved for other prompt fields; compile again with this version"
+            )
         self.take(saved)
         return self
 
@@ -243,13 +292,20 @@ def called(lm: Any) -> LanguageModel:
     """The model to be used: this one, else DSPy's. Raises ModelError where there is neither."""
     model = dspy.settings.lm if lm is None else lm
     if model is None:
-        raise ModelError("no language model: pass lm=…, for example js.load('judge.json', lm='local/qwen2.5-0.5b')")
+        raise ModelError(
+            "no language model: pass lm=…, for example js.load('judge.json', lm='local/qwen2.5-0.5b')"
+        )
     return language_model(model)
 
 
 def material(item: Item) -> dict[str, Any]:
     """The texts of a row as fields of a prompt."""
-    return {"source": item.source, "context": item.context, "reference": item.reference, "output": item.output}
+    return {
+        "source": item.source,
+        "context": item.context,
+        "reference": item.reference,
+        "output": item.output,
+    }
 
 
 class Call(TypedDict, total=False):
@@ -283,7 +339,9 @@ class Evaluator(Quiet):
     @property
     def scale(self) -> Scale | None:
         """The scale of human scores in the rows that DSPy's optimizers show it, None for percents."""
-        return next((p.scale for p in self.predictors() if isinstance(p, JudgePredict)), None)
+        return next(
+            (p.scale for p in self.predictors() if isinstance(p, JudgePredict)), None
+        )
 
     @scale.setter
     def scale(self, scale: Scale | None) -> None:
@@ -294,5 +352,7 @@ class Evaluator(Quiet):
     def dump_state(self, json_mode: bool = True) -> Any:
         """DSPy's state. Raises ArtifactError for an evaluator whose `forward` an optimizer replaced."""
         if "forward" in vars(self):
-            raise ArtifactError("its `forward` was replaced (KNNFewShot does so), which a file cannot hold")
+            raise ArtifactError(
+                "its `forward` was replaced (KNNFewShot does so), which a file cannot hold"
+            )
         return super().dump_state(json_mode=json_mode)

@@ -25,5 +25,7 @@ def value_of(prediction: dspy.Prediction, kind: type[T]) -> T:
     """Return what a prediction was made of. Raises TypeError where that is not of this kind."""
     value = prediction.value if isinstance(prediction, Result) else None
     if not isinstance(value, kind):
-        raise TypeError(f"the prediction holds a {type(value).__name__}, and no {kind.__name__}")
+        raise TypeError(
+            f"the prediction holds a {type(value).__name__}, and no {kind.__name__}"
+        )
     return value

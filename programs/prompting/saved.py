@@ -56,15 +56,24 @@ class SavedDemo(Part):
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         scored = self.output and self.score is not None
-        if not (scored or self.texts or (self.output and (self.comparison or self.annotation))):
-            raise ValueError("a demonstration has an output with its score, or other texts")
+        if not (
+            scored
+            or self.texts
+            or (self.output and (self.comparison or self.annotation))
+        ):
+            raise ValueError(
+                "a demonstration has an output with its score, or other texts"
+            )
         return self
 
     def demonstration(self) -> dict[str, Any]:
-        made = self.model_dump(exclude_none=True, exclude={"criteria_scores", "texts"}) | (self.texts or {})
+        made = self.model_dump(
+            exclude_none=True, exclude={"criteria_scores", "texts"}
+        ) | (self.texts or {})
         if self.criteria_scores is not None:
             made["criteria_scores"] = {
-                name: CriterionScore(c.score, c.explanation) for name, c in self.criteria_scores.items()
+                name: CriterionScore(c.score, c.explanation)
+                for name, c in self.criteria_scores.items()
             }
         return made
 
@@ -84,15 +93,27 @@ def signature_hash(signature: type[dspy.Signature]) -> str:
     return sha256(" ".join(fields).encode()).hexdigest()[:12]
 
 
-def saved_predictor(signature: type[dspy.Signature], demos: Sequence[Any]) -> dict[str, Any]:
-    return {"instructions": signature.instructions, "demos": [_saved_demo(demo, signature) for demo in demos]}
+def saved_predictor(
+    signature: type[dspy.Signature], demos: Sequence[Any]
+) -> dict[str, Any]:
+    return {
+        "instructions": signature.instructions,
+        "demos": [_saved_demo(demo, signature) for demo in demos],
+    }
 
 
 def other_texts(values: Mapping[str, Any], signature: Any) -> dict[str, Any]:
     """The texts of a predictor's own fields, those aside that every demonstration has."""
-    fields = [*(name for name in signature.input_fields if name not in SHARED), *signature.output_fields]
+    fields = [
+        *(name for name in signature.input_fields if name not in SHARED),
+        *signature.output_fields,
+    ]
     names = [name for name in fields if name not in SavedDemo.model_fields]
-    return {name: values[name] for name in names if isinstance(values.get(name), str) and values[name]}
+    return {
+        name: values[name]
+        for name in names
+        if isinstance(values.get(name), str) and values[name]
+    }
 
 
 def _saved_demo(demo: Any, signature: Any) -> dict[str, Any]:
@@ -100,7 +121,9 @@ def _saved_demo(demo: Any, signature: Any) -> dict[str, Any]:
     for name in SavedDemo.model_fields:
         value: Any = demo.get(name)
         if name == "texts":
-            value = {key: str(text) for key, text in other_texts(demo, signature).items()} or None
+            value = {
+                key: str(text) for key, text in other_texts(demo, signature).items()
+            } or None
         if value is None or value == "":
             continue
         if name == "criteria_scores":

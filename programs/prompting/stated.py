@@ -17,12 +17,24 @@ from .json_answers import json_parts, unwrapped
 
 _ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _TEENS = (
-    *("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
+    *(
+        "ten",
+        "eleven",
+        "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
+        "seventeen",
+    ),
     *("eighteen", "nineteen"),
 )
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _WORDS = {word: number for number, word in enumerate(("zero", *_ONES, *_TEENS))}
-_WORDS |= {word: 10 * number for number, word in enumerate(_TENS, 2)} | {"a hundred": 100, "one hundred": 100}
+_WORDS |= {word: 10 * number for number, word in enumerate(_TENS, 2)} | {
+    "a hundred": 100,
+    "one hundred": 100,
+}
 #: Single signs that are a number: raised, lowered, in circles, Chinese.
 _SIGNS = "²³¹⁰⁴-⁹₀-₉①-⑳❶-❿➀-➓㊀-㊉〇一二三四五六七八九十"
 _NUMBER = rf"""(?P<number>[-+]?\d+(?:\.\d+)?(?:\ufe0f?\u20e3)?|[{_SIGNS}]
@@ -42,9 +54,16 @@ _VALUE = rf"""{_BEFORE}{_NUMBER}
 #: What may follow a value on its line: nothing but marks; or the next sentence.
 _ENDS = r"(?=(?:[^\w\n+~^=<±≈≤≥°?\u202a-\u202e%％-]|_(?!\w)|[ \t]-)*(?:\n|\Z))"
 _BEGUN = r"(?:because|since|as\ it|explanation:|reason(?:ing)?:|why:)"
-_GOES_ON = rf"(?=[\s]*(?:[,;:(|–—}}]|-[ \t]|[.!。](?:\s|\Z)|[ \t]{_BEGUN}(?!\w))(?![ \t]*\d))"
-_COMPLETE = re.compile(rf"{_VALUE}(?:(?P<ends>{_ENDS})|{_GOES_ON})", re.IGNORECASE | re.VERBOSE)
-_ALL = re.compile(rf"\A(?:[^\w.+<>~=±≈≤≥$\\-]|_|[-+.](?!\d))*+{_VALUE}{_ENDS}\W*\Z", re.IGNORECASE | re.VERBOSE)
+_GOES_ON = (
+    rf"(?=[\s]*(?:[,;:(|–—}}]|-[ \t]|[.!。](?:\s|\Z)|[ \t]{_BEGUN}(?!\w))(?![ \t]*\d))"
+)
+_COMPLETE = re.compile(
+    rf"{_VALUE}(?:(?P<ends>{_ENDS})|{_GOES_ON})", re.IGNORECASE | re.VERBOSE
+)
+_ALL = re.compile(
+    rf"\A(?:[^\w.+<>~=±≈≤≥$\\-]|_|[-+.](?!\d))*+{_VALUE}{_ENDS}\W*\Z",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 _NAMES = r"score|rating"
 #: Other words for it: looked for only where the asked ones are not there.
@@ -53,7 +72,9 @@ _OTHERS = (
     r"punktzahl|puntuación|puntaje|calificación|pontuação|nota|punteggio|voto|valutazione|оценка|балл|ocena|beoordeling|cijfer|"
     r"betyg|karakter|puan|الدرجة|التقييم|अंक|स्कोर"
 )
-_SEPARATOR = r"""(?:\s*+\([^)\n]{0,80}\))?["'*_`]*\s*+(?P<sign>[:：=>–-]|is\b|\bvalue\s?=)"""
+_SEPARATOR = (
+    r"""(?:\s*+\([^)\n]{0,80}\))?["'*_`]*\s*+(?P<sign>[:：=>–-]|is\b|\bvalue\s?=)"""
+)
 
 
 def _label(names: str) -> re.Pattern[str]:
@@ -63,24 +84,33 @@ def _label(names: str) -> re.Pattern[str]:
 _LABEL, _OTHER_LABEL = _label(_NAMES), _label(_OTHERS)
 #: A label that has its line to itself, as a heading does; the number stands on the next one.
 _HEADING = re.compile(
-    rf"^[^\w\n]*+(?:(?:overall|final|total)[ ])?(?:{_NAMES})[^\w\n]*$\n\s*+(?=\S)", re.IGNORECASE | re.MULTILINE
+    rf"^[^\w\n]*+(?:(?:overall|final|total)[ ])?(?:{_NAMES})[^\w\n]*$\n\s*+(?=\S)",
+    re.IGNORECASE | re.MULTILINE,
 )
 #: What may stand before a label that begins its line, or its sentence.
 _OWN = r"(?:(?:the|my|your|overall|final|total|average)\W{1,4}){0,3}\Z"
-_BEGINS_LINE = re.compile(rf"\A(?:[^\w\n]|_)*+(?:\d{{1,2}}[.)](?:[^\w\n]|_)*+)?{_OWN}", re.IGNORECASE)
+_BEGINS_LINE = re.compile(
+    rf"\A(?:[^\w\n]|_)*+(?:\d{{1,2}}[.)](?:[^\w\n]|_)*+)?{_OWN}", re.IGNORECASE
+)
 _NEXT_LINE = re.compile(r"(?:[^\S\n]|[*_`])*+\n\s*+")
 _NAMED = re.compile(r"\b(?:the|my|your)\b", re.IGNORECASE)
 _BEGINS_SENTENCE = re.compile(
-    rf"""[.!?;:|,}}>)\]。！？；：，]["'”*_`)\]]*+[\s"'“*_`({{\[<#>\\–-]*+{_OWN}""", re.IGNORECASE
+    rf"""[.!?;:|,}}>)\]。！？；：，]["'”*_`)\]]*+[\s"'“*_`({{\[<#>\\–-]*+{_OWN}""",
+    re.IGNORECASE,
 )
 #: Before a label that is some aspect's, "Fluency score: 4"; none of what is put off, or somebody else's.
-_OF_ASPECT = re.compile(r"\A(?:[^\w\n]|_)*+(?P<words>[^\W\d_][\w-]*(?:[ ][\w&-]+){0,3})[ ]\Z")
+_OF_ASPECT = re.compile(
+    r"\A(?:[^\w\n]|_)*+(?P<words>[^\W\d_][\w-]*(?:[ ][\w&-]+){0,3})[ ]\Z"
+)
 _NOT_OWN = re.compile(
     r"\b(?:an?|no|not|first|second|one|another|other|this|that|some|any|lower|higher|better|worse|initial|previous|draft|"
     r"rash|early|human|people|person|reader|user|expert|average|reference|typical|careless|low|high|old|possible)\b",
     re.IGNORECASE,
 )
-_BOX = re.compile(rf"(?:(?<![\\{{])\\{{1,4}}boxed\s?\{{|(?<!\[)\[\[){_VALUE}", re.IGNORECASE | re.VERBOSE)
+_BOX = re.compile(
+    rf"(?:(?<![\\{{])\\{{1,4}}boxed\s?\{{|(?<!\[)\[\[){_VALUE}",
+    re.IGNORECASE | re.VERBOSE,
+)
 _GIVEN = re.compile(
     rf"""(?:\A|[.!?:\n])[ "'*_`]{{0,9}}I(?P<would>['’]d|\ would)?\s(?:rate|score|grade|give|assign|award)\s
     (?:it|this|the\ \w+)(?:\ (?:output|text|summary|answer|response|reply|one))?(?:\ (?:an?|as|with|at))?
@@ -132,14 +162,18 @@ def stated_scores(text: str) -> list[Stated]:
         found = [*found, *boxed]
     if found:
         return found
-    if others := _highest([mention for mention in _mentions(text, _OTHER_LABEL) if mention.rank < 2]):
+    if others := _highest(
+        [mention for mention in _mentions(text, _OTHER_LABEL) if mention.rank < 2]
+    ):
         return [stated for stated in others if not math.isnan(stated.number)]
     if whole := _ALL.match(text):
         return [_stated(whole, 0)]
     aspects = [_of_aspect(text, match) for match in _LABEL.finditer(text)]
     if named := [stated for stated in aspects if stated is not None]:
         return named
-    given = (match for match in _GIVEN.finditer(text) if match["top"] or not match["would"])
+    given = (
+        match for match in _GIVEN.finditer(text) if match["top"] or not match["would"]
+    )
     return [_stated(match, match.start()) for match in given]
 
 
@@ -157,15 +191,26 @@ def _mentions(text: str, label: re.Pattern[str]) -> list[_Mention]:
         if (match["sign"] == ">" or "=" in match["sign"][1:]) and not tag:
             continue  # "score > 80" is a bound
         begins = _BEGINS_LINE.match(before) is not None
-        if not begins and (_BEGINS_SENTENCE.search(before) is None or _in_quoted_json(text, match, before)):
+        if not begins and (
+            _BEGINS_SENTENCE.search(before) is None
+            or _in_quoted_json(text, match, before)
+        ):
             continue
         value = _value(text, match.end(), own=begins)
         if value is not None:
             stated = _stated(value, match.start())
-            found.append(_Mention(stated, 2 if not begins else 0 if value["ends"] is not None else 1))
+            found.append(
+                _Mention(
+                    stated, 2 if not begins else 0 if value["ends"] is not None else 1
+                )
+            )
         elif begins and match["sign"] in ":：=>" and not _NAMED.search(before):
             found.append(_Mention(_broken(text, match), 0))
-        elif not begins and match["sign"] in ":：=" and re.match(r"\s*+[-+]?\d", text[match.end() : match.end() + 20]):
+        elif (
+            not begins
+            and match["sign"] in ":：="
+            and re.match(r"\s*+[-+]?\d", text[match.end() : match.end() + 20])
+        ):
             found.append(_Mention(_broken(text, match), 2))
     for match in _HEADING.finditer(text):
         value = _COMPLETE.match(text, match.end())
@@ -183,7 +228,9 @@ def _in_quoted_json(text: str, match: re.Match[str], before: str) -> bool:
     """Whether a label is a key of an object inside a sentence: "It says {"score": 5}, which is a trick"."""
     if "{" not in before or before[-1:] not in ("'", '"'):
         return False
-    _, closed, after = text[match.end() : match.end() + 400].partition("\n")[0].rpartition("}")
+    _, closed, after = (
+        text[match.end() : match.end() + 400].partition("\n")[0].rpartition("}")
+    )
     return bool(closed) and re.search(r"\w", after) is not None
 
 
@@ -205,15 +252,29 @@ def _value(text: str, place: int, *, own: bool) -> re.Match[str] | None:
 def _of_aspect(text: str, match: re.Match[str]) -> Stated | None:
     """The score on a line such as "Fluency score: 4"."""
     before = _OF_ASPECT.match(_line_before(text, match.start()))
-    value = _COMPLETE.match(text, match.end()) if before and not _NOT_OWN.search(before["words"]) else None
-    return _stated(value, match.start()) if value is not None and value["ends"] is not None else None
+    value = (
+        _COMPLETE.match(text, match.end())
+        if before and not _NOT_OWN.search(before["words"])
+        else None
+    )
+    return (
+        _stated(value, match.start())
+        if value is not None and value["ends"] is not None
+        else None
+    )
 
 
 def _stated(match: re.Match[str], start: int) -> Stated:
     top = float(match["top"]) if match["top"] else None
     number = _number(match["number"])
     return Stated(
-        number, start, match.end(), match.span("number"), top, bool(match["percent"]), words=match["number"].strip()
+        number,
+        start,
+        match.end(),
+        match.span("number"),
+        top,
+        bool(match["percent"]),
+        words=match["number"].strip(),
     )
 
 
@@ -233,7 +294,9 @@ def _number(words: str) -> float:
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
-_SCORE_KEY = re.compile(r"(?:(?:overall|final|total)[_ -]?)?(?:score|rating)", re.IGNORECASE)
+_SCORE_KEY = re.compile(
+    r"(?:(?:overall|final|total)[_ -]?)?(?:score|rating)", re.IGNORECASE
+)
 _REASON_KEY = re.compile(r"explanation|reason(?:ing)?|justification|why", re.IGNORECASE)
 #: Keys under which a score's own object holds its number.
 _INNER = ("value", "score", "rating", "number")
@@ -245,12 +308,20 @@ def _in_json(text: str) -> list[Stated]:
     found = [stated for data in json_parts(text) for stated in _scores(data, 0)]
     if not found:
         return []
-    placed = [_stated(value, match.start()) for match in _LABEL.finditer(text) if (value := _value_behind(text, match))]
+    placed = [
+        _stated(value, match.start())
+        for match in _LABEL.finditer(text)
+        if (value := _value_behind(text, match))
+    ]
     for place, stated in enumerate(found):
         there = next((other for other in placed if other.number == stated.number), None)
         if there is not None:
             found[place] = replace(there, explanation=stated.explanation)
-    return found if len(found) < 2 or len({stated.number for stated in found}) > 1 else found[:1]
+    return (
+        found
+        if len(found) < 2 or len({stated.number for stated in found}) > 1
+        else found[:1]
+    )
 
 
 def _value_behind(text: str, label: re.Match[str]) -> re.Match[str] | None:
@@ -267,9 +338,16 @@ def _scores(data: Any, depth: int) -> Iterator[Stated]:
     if not isinstance(data, dict):
         return
     keyed = [value for key, value in data.items() if _SCORE_KEY.fullmatch(key)]
-    reasons = [value for key, value in data.items() if _REASON_KEY.fullmatch(key) and isinstance(value, str)]
+    reasons = [
+        value
+        for key, value in data.items()
+        if _REASON_KEY.fullmatch(key) and isinstance(value, str)
+    ]
     for value in keyed:
-        yield replace(stated_value(value), explanation=" ".join(reasons[0].split()) if reasons else None)
+        yield replace(
+            stated_value(value),
+            explanation=" ".join(reasons[0].split()) if reasons else None,
+        )
     if not keyed:
         for value in data.values():
             yield from _scores(unwrapped(value), depth + 1)

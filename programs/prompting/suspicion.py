@@ -48,12 +48,16 @@ _CONTROL = (
     r"eom_id|bos|eos|im_(?:start|end|sep)|end_of_sentence|system|assistant)\s?>|"
     r"\[\s?/?\s?(?:inst|system_prompt|available_tools|tool_(?:calls|results|content)|gmask)\s?\])"
 )
-_TOKENS = re.compile(rf"{_CONTROL}(\s?(?:{_CONTROL}|(?:system|user|assistant|model)\b))?")
+_TOKENS = re.compile(
+    rf"{_CONTROL}(\s?(?:{_CONTROL}|(?:system|user|assistant|model)\b))?"
+)
 _TAGS = re.compile(
     r"<\s?(/?)\s?(output|source|context|reference|criteria|examples?|task|instructions?|material|text|s)\b[^<>]{0,80}>"
 )
 #: Who writes of markup: tokens and tags are what the sentence is about.
-_MARKUP = re.compile(r"\b(?:tags?|elements?|tokens?|tokenizer|html|xml|markup|templates?|syntax|wraps?|between)\b")
+_MARKUP = re.compile(
+    r"\b(?:tags?|elements?|tokens?|tokenizer|html|xml|markup|templates?|syntax|wraps?|between)\b"
+)
 #: An answer in a form that prompts ask for.
 _ANSWER = re.compile(
     r"^explanation\s?:[^\n]+\n+(?:score|rating)\s?[:=] ?\d+|"
@@ -68,7 +72,9 @@ _UNSEEN = re.compile(
     r"(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]{2,}|[\U000e0100-\U000e01ef]{3}|[\ufe00-\ufe0f]{3}"
 )
 #: What has no width, inside a Latin word or tag; a direction that is overridden.
-_SPLIT = re.compile(r"(?<=[A-Za-z</])[\u200b\u2060-\u2064\ufeff\x00\u00ad](?=[A-Za-z/>])|[\u202d\u202e]")
+_SPLIT = re.compile(
+    r"(?<=[A-Za-z</])[\u200b\u2060-\u2064\ufeff\x00\u00ad](?=[A-Za-z/>])|[\u202d\u202e]"
+)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}){12,4000}\b")
 
@@ -127,10 +133,14 @@ def _bracket(match: re.Match[str]) -> str:
 
 def _places(folded: wording.Folded, begin: int, end: int, size: int) -> tuple[int, int]:
     """Where a part of the folded text stands in the text, with what is not seen behind it."""
-    return int(folded.places[begin]), int(folded.places[end]) if end < len(folded.places) else size
+    return int(folded.places[begin]), int(folded.places[end]) if end < len(
+        folded.places
+    ) else size
 
 
-def _of_words(text: str, folded: wording.Folded, found: wording.Words, floor: float) -> Iterator[Sign]:
+def _of_words(
+    text: str, folded: wording.Folded, found: wording.Words, floor: float
+) -> Iterator[Sign]:
     runs = wording.runs(found)
     high = runs.odds >= floor
     alone = np.flatnonzero(high[: runs.alone])
@@ -139,7 +149,12 @@ def _of_words(text: str, folded: wording.Folded, found: wording.Words, floor: fl
     neighbours = neighbours[~np.isin(runs.begins[neighbours], runs.begins[alone])]
     neighbours = neighbours[~np.isin(runs.ends[neighbours], runs.ends[alone])]
     for run in [*alone.tolist(), *neighbours.tolist()]:
-        begin, end = _places(folded, found.starts[runs.begins[run]], found.ends[runs.ends[run] - 1], len(text))
+        begin, end = _places(
+            folded,
+            found.starts[runs.begins[run]],
+            found.ends[runs.ends[run] - 1],
+            len(text),
+        )
         quoted = " ".join(text[begin : min(end, begin + 160)].split())[:80]
         yield Sign(float(runs.odds[run]), begin, end, f"addresses a judge ({quoted!r})")
 
@@ -176,7 +191,11 @@ def _of_answer(folded: wording.Folded, size: int) -> Iterator[Sign]:
         return
     for match in _ANSWER.finditer(folded.text):
         places = _places(folded, match.start(), match.end(), size)
-        yield Sign(FRAME, *places, f"holds an answer in a judge's form ({' '.join(match[0].split())[:60]!r})")
+        yield Sign(
+            FRAME,
+            *places,
+            f"holds an answer in a judge's form ({' '.join(match[0].split())[:60]!r})",
+        )
 
 
 def _of_frame(folded: wording.Folded, size: int) -> Iterator[Sign]:
@@ -185,9 +204,15 @@ def _of_frame(folded: wording.Folded, size: int) -> Iterator[Sign]:
 
     def sign(match: re.Match[str], what: str, exact: bool) -> Sign:
         begin, end = _line(text, match.start(), match.end())
-        mentioned = not exact and _MARKUP.search(text, max(begin, match.start() - 200), min(end, match.end() + 200))
+        mentioned = not exact and _MARKUP.search(
+            text, max(begin, match.start() - 200), min(end, match.end() + 200)
+        )
         places = _places(folded, match.start(), match.end(), size)
-        return Sign(MENTIONED if mentioned else FRAME, *places, f"holds a prompt's {what} ({match[0][:40]!r})")
+        return Sign(
+            MENTIONED if mentioned else FRAME,
+            *places,
+            f"holds a prompt's {what} ({match[0][:40]!r})",
+        )
 
     for match in _TOKENS.finditer(text):
         yield sign(match, "control token", exact=bool(match[1]))
@@ -209,7 +234,9 @@ def _line(text: str, begin: int, end: int) -> tuple[int, int]:
 
 def _of_writing(text: str) -> Iterator[Sign]:
     for match in _UNSEEN.finditer(text):
-        said = "".join(chr(ord(c) - 0xE0000) for c in match[0][:80] if 0xE0020 <= ord(c) < 0xE007F)
+        said = "".join(
+            chr(ord(c) - 0xE0000) for c in match[0][:80] if 0xE0020 <= ord(c) < 0xE007F
+        )
         about = f"holds writing that people do not see{f' ({said[:40].casefold()!r})' if said else ''}"
         yield Sign(FRAME, match.start(), match.end(), about)
     split = list(_SPLIT.finditer(text))
@@ -225,7 +252,11 @@ def suspicion(text: str, least: float = FLAGGED) -> Suspicion | None:
 
 def _strongest(found: Sequence[Sign]) -> Suspicion | None:
     strongest = max(found, key=lambda sign: sign.odds, default=None)
-    return None if strongest is None else Suspicion(probability(strongest.odds), strongest.about)
+    return (
+        None
+        if strongest is None
+        else Suspicion(probability(strongest.odds), strongest.about)
+    )
 
 
 _PIECE = re.compile(r"[^\n]+")
@@ -271,7 +302,11 @@ def plain_texts(item: Item) -> str | None:
     """Return the texts of a row in one, where these can be looked at together with others: they are short, and hold no
     signs of which one text opens and another closes; else None."""
     whole = "\n\n".join(text for name in SHOWN if (text := getattr(item, name)))
-    return whole if len(whole) < SHORT and not any(sign in whole for sign in "<[&") else None
+    return (
+        whole
+        if len(whole) < SHORT and not any(sign in whole for sign in "<[&")
+        else None
+    )
 
 
 def harmless(texts: Sequence[str], least: float = FLAGGED) -> bool:
@@ -305,15 +340,27 @@ def weighed(with_signs: Verdict, without: Verdict, said: Suspicion) -> Verdict:
     """Of the verdicts on a text as it is and without what addresses the judge, the one that counts: the latter where
     the difference is more than `MOST_MOVED`. `suspicious` says so, and what the difference is."""
     moved = with_signs.percent - without.percent
-    within = abs(moved) <= MOST_MOVED or (math.isnan(moved) and said.probability < FLAGGED)
+    within = abs(moved) <= MOST_MOVED or (
+        math.isnan(moved) and said.probability < FLAGGED
+    )
     counts = with_signs if within else without
     if math.isnan(moved):
         effect = "a score is missing with or without it"
     else:
         size, way = round(abs(moved)), "raises" if moved > 0 else "lowers"
-        effect = f"it {way} the score by {size} percent of the scale" if size else "it does not change the score"
+        effect = (
+            f"it {way} the score by {size} percent of the scale"
+            if size
+            else "it does not change the score"
+        )
         effect += (
-            ", and the text is judged without it" if not within else ", too little to judge without it" if size else ""
+            ", and the text is judged without it"
+            if not within
+            else ", too little to judge without it"
+            if size
+            else ""
         )
     told = None if within and said.probability < FLAGGED else f"{said}; {effect}"
-    return counts.model_copy(update={"usage": with_signs.usage + without.usage, "suspicious": told})
+    return counts.model_copy(
+        update={"usage": with_signs.usage + without.usage, "suspicious": told}
+    )

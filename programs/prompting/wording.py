@@ -36,10 +36,16 @@ _MARKS = frozenset(':;{}<>="*#|/%-…')
 _ALIKE = str.maketrans("‹〈《⟨❮›〉》⟩❯∕⁄╱“”„«»「」『』–—", '<<<<<>>>>>///"""""""""--')
 #: Letters and digits that pass for Latin letters, in a word that has others of these.
 _LATIN = np.arange(0x530, dtype=np.uint32)
-for _sign, _letter in zip("аеорсухіјѕһԁԛѡвкмнтгοαερικνυτ013457", "aeopcyxijshdqwbkmhtroaepiknutoieast", strict=True):
+for _sign, _letter in zip(
+    "аеорсухіјѕһԁԛѡвкмнтгοαερικνυτ013457",
+    "aeopcyxijshdqwbkmhtroaepiknutoieast",
+    strict=True,
+):
     _LATIN[ord(_sign)] = ord(_letter)
 #: Odd numbers by which hashes are spread, one for each letter of a word and one for each feature.
-_SPREAD = np.random.default_rng(0).integers(1 << 62, 1 << 63, 64, dtype=np.uint64) | np.uint64(1)
+_SPREAD = np.random.default_rng(0).integers(
+    1 << 62, 1 << 63, 64, dtype=np.uint64
+) | np.uint64(1)
 _PLAIN = np.zeros(0x110000, np.uint32)
 _KIND = np.zeros(0x110000, np.uint8)
 
@@ -100,13 +106,24 @@ def _learn(letters: NDArray[np.uint32]) -> None:
 
 
 def _looked_up(character: str) -> tuple[str, int]:
-    if HIDDEN.match(character) or unicodedata.category(character) == "Cn" or "\u0300" <= character < "\u0370":
+    if (
+        HIDDEN.match(character)
+        or unicodedata.category(character) == "Cn"
+        or "\u0300" <= character < "\u0370"
+    ):
         return character, _DROPPED
-    if character == "…":  # stands for what was left out, as in `suspicion.blanked`, and joins no sentences
+    if (
+        character == "…"
+    ):  # stands for what was left out, as in `suspicion.blanked`, and joins no sentences
         return character, _MARK
-    plain = unicodedata.normalize("NFKC", character).translate(_ALIKE).casefold()[:1] or character
+    plain = (
+        unicodedata.normalize("NFKC", character).translate(_ALIKE).casefold()[:1]
+        or character
+    )
     base = unicodedata.normalize("NFD", plain)[0]
-    plain = base if base < "\u0530" else plain  # accents of Latin, Greek and Cyrillic letters
+    plain = (
+        base if base < "\u0530" else plain
+    )  # accents of Latin, Greek and Cyrillic letters
     if plain in _STOPS or plain in "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029":
         return plain if plain in _STOPS else "\n", _STOP
     if plain in _MARKS:
@@ -120,7 +137,11 @@ def _looked_up(character: str) -> tuple[str, int]:
 
 def _is_sign(code: int) -> bool:
     """Whether this is a letter of a script that puts no spaces between words."""
-    thai, kana, han = 0x0E00 <= code < 0x1100, 0x3040 <= code < 0x3100, 0x3400 <= code < 0xA000
+    thai, kana, han = (
+        0x0E00 <= code < 0x1100,
+        0x3040 <= code < 0x3100,
+        0x3400 <= code < 0xA000,
+    )
     return thai or kana or han or 0x1780 <= code < 0x1800 or 0x20000 <= code < 0x40000
 
 
@@ -135,14 +156,23 @@ def fold(text: str) -> Folded:
     seen = kinds != _DROPPED
     if not seen.all():
         letters, kinds, places = letters[seen], kinds[seen], places[seen]
-    return Folded(letters.tobytes().decode("utf-32-le", "surrogatepass"), letters, kinds, places)
+    return Folded(
+        letters.tobytes().decode("utf-32-le", "surrogatepass"), letters, kinds, places
+    )
 
 
 def words(folded: Folded) -> Words:
     """The words of a text, in order."""
     if not folded.text:
         nothing = np.zeros(0, np.int64)
-        return Words(nothing.astype(np.uint64), nothing.astype(np.uint64), nothing, nothing, nothing.astype(bool), 0)
+        return Words(
+            nothing.astype(np.uint64),
+            nothing.astype(np.uint64),
+            nothing,
+            nothing,
+            nothing.astype(bool),
+            0,
+        )
     letters, kinds = folded.letters, folded.kinds
     word, alone = kinds == _WORD, (kinds > _WORD) & (kinds <= _STOP)
     first, last = word.copy(), word.copy()
@@ -164,16 +194,26 @@ def words(folded: Folded) -> Words:
     if numbers or letters.max() > ord("z"):
         letters = _undisguised(letters, digits, starts, ends)
     parts = [
-        _hashed(letters, starts[i : i + AT_ONCE], ends[i : i + AT_ONCE]) for i in range(0, max(1, len(starts)), AT_ONCE)
+        _hashed(letters, starts[i : i + AT_ONCE], ends[i : i + AT_ONCE])
+        for i in range(0, max(1, len(starts)), AT_ONCE)
     ]
-    hashes, stems = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    hashes, stems = (
+        parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    )
     stop = _SPREAD[63]
     return Words(
-        np.where(stops, stop, hashes), np.where(stops, stop, stems), starts, ends, stops, int(sizes.max(initial=0))
+        np.where(stops, stop, hashes),
+        np.where(stops, stop, stems),
+        starts,
+        ends,
+        stops,
+        int(sizes.max(initial=0)),
     )
 
 
-def _points(letters: NDArray[np.uint32], digits: NDArray[np.bool_], starts: Ints) -> NDArray[np.bool_]:
+def _points(
+    letters: NDArray[np.uint32], digits: NDArray[np.bool_], starts: Ints
+) -> NDArray[np.bool_]:
     """Which words are the point of a number such as 4.5, which ends no sentence."""
     point = letters[starts] == ord(".")
     before, after = np.maximum(starts - 1, 0), np.minimum(starts + 1, len(letters) - 1)
@@ -188,27 +228,37 @@ def _undisguised(
     latin = (letters >= ord("a")) & (letters <= ord("z"))
     other = digits | ((letters >= 0x3B1) & (letters < 0x530))
     counts = [np.concatenate(([0], np.cumsum(which))) for which in (latin, other)]
-    mixed = (counts[0][ends] - counts[0][starts] > 1) & (counts[1][ends] > counts[1][starts])
+    mixed = (counts[0][ends] - counts[0][starts] > 1) & (
+        counts[1][ends] > counts[1][starts]
+    )
     if not mixed.any():
         return letters
     edges = np.zeros(len(letters) + 1, np.int8)
     edges[starts[mixed]] += 1
     edges[ends[mixed]] -= 1
     small = np.minimum(letters, len(_LATIN) - 1)
-    return np.where((np.cumsum(edges[:-1]) > 0) & (small == letters), _LATIN[small], letters)
+    return np.where(
+        (np.cumsum(edges[:-1]) > 0) & (small == letters), _LATIN[small], letters
+    )
 
 
-def _hashed(letters: NDArray[np.uint32], starts: Ints, ends: Ints) -> tuple[Hashes, Hashes]:
+def _hashed(
+    letters: NDArray[np.uint32], starts: Ints, ends: Ints
+) -> tuple[Hashes, Hashes]:
     sizes = ends - starts
     offsets = np.arange(min(LETTERS, int(sizes.max(initial=1))))
     block = letters.take(starts[:, None] + offsets, mode="clip").astype(np.uint64)
     block *= offsets < sizes[:, None]
     block *= _SPREAD[: len(offsets)]
     stems = block[:, :STEM].sum(1)
-    return stems + block[:, STEM:].sum(1) + sizes.astype(np.uint64) * _SPREAD[LETTERS], stems
+    return stems + block[:, STEM:].sum(1) + sizes.astype(np.uint64) * _SPREAD[
+        LETTERS
+    ], stems
 
 
-def features(hashes: Hashes, stems: Hashes, stops: NDArray[np.bool_]) -> NDArray[np.intp]:
+def features(
+    hashes: Hashes, stems: Hashes, stops: NDArray[np.bool_]
+) -> NDArray[np.intp]:
     """The places of each word's features among the weights: the word, its beginning, both with the word before, and
     its beginning with those of a few words before, whatever stands between the two. A sentence begins with its stop."""
     places = np.arange(len(hashes))
@@ -217,7 +267,10 @@ def features(hashes: Hashes, stems: Hashes, stops: NDArray[np.bool_]) -> NDArray
     latest[:1] = -1
     a, b, c, d, e, f, g, h = _SPREAD[20:28]
     stop = _SPREAD[63:]
-    hashes_before, stems_before = np.concatenate((stop, hashes)), np.concatenate((stop, stems))
+    hashes_before, stems_before = (
+        np.concatenate((stop, hashes)),
+        np.concatenate((stop, stems)),
+    )
     rows = np.empty((3 + APART, len(places)), np.uint64)
     rows[0], rows[1] = hashes * a, stems * b
     rows[2] = hashes_before[places] * c + hashes * d
@@ -240,18 +293,28 @@ def bounds(stops: NDArray[np.bool_]) -> tuple[Ints, Ints, int]:
     sizes = ends - begins
     near = np.flatnonzero(ends[1:] - begins[:-1] <= WINDOW)
     if sizes.max(initial=0) <= WINDOW:
-        return np.concatenate((begins, begins[near])), np.concatenate((ends, ends[near + 1])), len(begins)
+        return (
+            np.concatenate((begins, begins[near])),
+            np.concatenate((ends, ends[near + 1])),
+            len(begins),
+        )
     counts = np.maximum(1, -((STEP - sizes) // STEP))
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     parts = np.repeat(begins, counts) + STEP * within
     part_ends = np.minimum(parts + WINDOW, np.repeat(ends, counts))
-    return np.concatenate((parts, begins[near])), np.concatenate((part_ends, ends[near + 1])), len(parts)
+    return (
+        np.concatenate((parts, begins[near])),
+        np.concatenate((part_ends, ends[near + 1])),
+        len(parts),
+    )
 
 
 def _weights(found: Words, start: int, end: int) -> Ints:
     """What each of these words adds, with those before them in sight."""
     first = max(0, start - APART)
-    part = features(found.hashes[first:end], found.stems[first:end], found.stops[first:end])
+    part = features(
+        found.hashes[first:end], found.stems[first:end], found.stops[first:end]
+    )
     each: Ints = model().weights[part].sum(0, dtype=np.int64)
     each[found.stops[first:end]] = 0
     return each[start - first :]
@@ -262,6 +325,14 @@ def runs(found: Words) -> Runs:
     _, scale, bias = model()
     begins, ends, alone = bounds(found.stops)
     count = len(found.stops)
-    parts = [_weights(found, start, min(start + AT_ONCE, count)) for start in range(0, count, AT_ONCE)]
+    parts = [
+        _weights(found, start, min(start + AT_ONCE, count))
+        for start in range(0, count, AT_ONCE)
+    ]
     sums = np.cumsum(np.concatenate(([0], *parts)))
-    return Runs(begins, ends, bias + scale * (sums[ends] - sums[begins]) / np.sqrt(ends - begins + 3.0), alone)
+    return Runs(
+        begins,
+        ends,
+        bias + scale * (sums[ends] - sums[begins]) / np.sqrt(ends - begins + 3.0),
+        alone,
+    )

@@ -58,17 +58,30 @@ class Experience(parts.Options):
     card: Card = Card()
     level: Number = 50.0
     points: Number = 0.0
-    numbers: dict[str, tuple[Number, Number, Number]] = Field(default_factory=dict, max_length=2_000)
-    trained: dict[str, tuple[Number, Number, Number]] = Field(default_factory=dict, max_length=2_000)
+    numbers: dict[str, tuple[Number, Number, Number]] = Field(
+        default_factory=dict, max_length=2_000
+    )
+    trained: dict[str, tuple[Number, Number, Number]] = Field(
+        default_factory=dict, max_length=2_000
+    )
     states: dict[str, StateExperience] = Field(default_factory=dict, max_length=64)
 
     def head(self, names: Collection[str], blocks: Collection[str]) -> LinearHead:
         """The score, in percent, of a judge without labels that has these readings and these blocks of states."""
         known = self.trained if TRAINED in names else self.numbers
         numbers = {name: of for name, of in known.items() if name in names}
-        parts_of = {name: (of.means, of.spreads, of.weights) for name, of in self.states.items() if name in blocks}
-        states = {name: (np.array(m), np.array(s), np.array(w)) for name, (m, s, w) in parts_of.items()}
-        return LinearHead.of_standardised(numbers, states).scaled(self.points, self.level)
+        parts_of = {
+            name: (of.means, of.spreads, of.weights)
+            for name, of in self.states.items()
+            if name in blocks
+        }
+        states = {
+            name: (np.array(m), np.array(s), np.array(w))
+            for name, (m, s, w) in parts_of.items()
+        }
+        return LinearHead.of_standardised(numbers, states).scaled(
+            self.points, self.level
+        )
 
 
 def experience_of(model: str, name: str = "") -> Experience:
@@ -80,7 +93,10 @@ def experience_of(model: str, name: str = "") -> Experience:
     if name == "none":
         return Experience()
     known = [read_experience(Path(name))] if name else _shipped()
-    return next((one for one in known if one.model == model), known[0].model_copy(update={"states": {}}))
+    return next(
+        (one for one in known if one.model == model),
+        known[0].model_copy(update={"states": {}}),
+    )
 
 
 def read_experience(path: Path) -> Experience:
@@ -97,5 +113,9 @@ def read_experience(path: Path) -> Experience:
 def _shipped() -> list[Experience]:
     """What judgesmith brings, that from most sets and the larger model first."""
     folder = files(__package__) / "learnt"
-    found = [Experience.model_validate_json(file.read_bytes()) for file in folder.iterdir()]
-    return sorted(found, key=lambda one: (len(one.card.sets), len(str(one.states))), reverse=True)
+    found = [
+        Experience.model_validate_json(file.read_bytes()) for file in folder.iterdir()
+    ]
+    return sorted(
+        found, key=lambda one: (len(one.card.sets), len(str(one.states))), reverse=True
+    )

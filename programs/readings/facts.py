@@ -40,7 +40,13 @@ _TO_TWENTY = (
     "nineteen twenty"
 )
 _TENS = "thirty forty fifty sixty seventy eighty ninety"
-_SPELT = dict(zip(f"{_TO_TWENTY} {_TENS}".split(), map(str, (*range(2, 21), *range(30, 100, 10))), strict=True))
+_SPELT = dict(
+    zip(
+        f"{_TO_TWENTY} {_TENS}".split(),
+        map(str, (*range(2, 21), *range(30, 100, 10))),
+        strict=True,
+    )
+)
 _CALENDAR = re.compile(
     r"\b(?:(?i:january|february|april|june|july|august|september|october|november|december|monday|tuesday|wednesday"
     r"|thursday|friday|saturday|sunday)|March|May)\b"
@@ -57,18 +63,26 @@ def names_in(text: str) -> set[str]:
     for sentence in _SENTENCE.split(text):
         first = _WORD.search(sentence)
         begins = first.start() if first else 0
-        found |= {match[0].casefold() for match in _CAPITALISED.finditer(sentence, begins + 1)}
+        found |= {
+            match[0].casefold() for match in _CAPITALISED.finditer(sentence, begins + 1)
+        }
     return found - {"i"}
 
 
 def numbers_in(text: str) -> set[str]:
     """Numbers in one form: 1,200 and 1200, 7.50 and 7.5, seven and 7 are the same."""
     found = {_plain_number(match) for match in _NUMBER.findall(text)}
-    return found | {_SPELT[word] for word in _WORD.findall(text.casefold()) if word in _SPELT}
+    return found | {
+        _SPELT[word] for word in _WORD.findall(text.casefold()) if word in _SPELT
+    }
 
 
 def _plain_number(written: str) -> str:
-    plain = written.replace(",", "") if _THOUSANDS.fullmatch(written) else written.replace(",", ".")
+    plain = (
+        written.replace(",", "")
+        if _THOUSANDS.fullmatch(written)
+        else written.replace(",", ".")
+    )
     whole, point, rest = plain.partition(".")
     return (whole.lstrip("0") or "0") + (point + rest).rstrip("0").rstrip(".")
 
@@ -117,7 +131,9 @@ class Sentence:
     @cached_property
     def telling(self) -> frozenset[str]:
         words = _WORD.findall(self.text.casefold())
-        return frozenset(_stem(word) for word in words if len(word) >= TELLING or not word.isalpha())
+        return frozenset(
+            _stem(word) for word in words if len(word) >= TELLING or not word.isalpha()
+        )
 
     @cached_property
     def negations(self) -> int:
@@ -125,10 +141,14 @@ class Sentence:
 
 
 def sentences_of(text: str) -> list[Sentence]:
-    return [Sentence(part) for part in _SENTENCE.split(text) if part and _WORD.search(part)]
+    return [
+        Sentence(part) for part in _SENTENCE.split(text) if part and _WORD.search(part)
+    ]
 
 
-def beside(made: Sequence[Sentence], given: Sequence[Sentence]) -> Iterator[tuple[Sentence, Sentence | None, float]]:
+def beside(
+    made: Sequence[Sentence], given: Sequence[Sentence]
+) -> Iterator[tuple[Sentence, Sentence | None, float]]:
     """Each sentence of the output with the one of the source that has most of its telling words, and their share. Words
     that many sentences of the source have do not decide which it is."""
     places = defaultdict[str, list[int]](list)
@@ -139,13 +159,21 @@ def beside(made: Sequence[Sentence], given: Sequence[Sentence]) -> Iterator[tupl
         if not sentence.telling:
             continue
         votes = Counter(
-            itertools.chain.from_iterable(places[word] for word in sentence.telling if len(places[word]) <= COMMON)
+            itertools.chain.from_iterable(
+                places[word] for word in sentence.telling if len(places[word]) <= COMMON
+            )
         )
-        best = given[max(votes, key=lambda number: (votes[number], -number))] if votes else None
+        best = (
+            given[max(votes, key=lambda number: (votes[number], -number))]
+            if votes
+            else None
+        )
         yield sentence, best, share(sentence.telling, best.telling if best else ())
 
 
-def sentence_numbers(made: Sequence[Sentence], given: Sequence[Sentence]) -> dict[str, float]:
+def sentence_numbers(
+    made: Sequence[Sentence], given: Sequence[Sentence]
+) -> dict[str, float]:
     """supported, weakest: the mean and the least share of a sentence's telling words that its best sentence of the
     source has. negations: the share of sentences that negate as often as that one, among those where either negates."""
     shares, alike = list[float](), list[bool]()
@@ -156,15 +184,23 @@ def sentence_numbers(made: Sequence[Sentence], given: Sequence[Sentence]) -> dic
     if not given or not shares:
         return {"supported": math.nan, "weakest": math.nan, "negations": math.nan}
     negations = sum(alike) / len(alike) if alike else math.nan
-    return {"supported": sum(shares) / len(shares), "weakest": min(shares), "negations": negations}
+    return {
+        "supported": sum(shares) / len(shares),
+        "weakest": min(shares),
+        "negations": negations,
+    }
 
 
 # Tables and meaning representations ----------------------------------------------------------------------------------
 
-_EQUALS = re.compile(r"([\w -]{1,60}?)\s{0,9}=\s{0,9}('[^']{0,400}'|\"[^\"]{0,400}\"|[^,;()]{0,400})")
+_EQUALS = re.compile(
+    r"([\w -]{1,60}?)\s{0,9}=\s{0,9}('[^']{0,400}'|\"[^\"]{0,400}\"|[^,;()]{0,400})"
+)
 _BRACKETS = re.compile(r"([\w -]{1,60})\[([^\]]{0,400})\]")
 #: Values that are said by the name of their attribute.
-_BY_NAME = frozenset(["", "yes", "no", "none", "dont care", "dontcare", "true", "false", "null"])
+_BY_NAME = frozenset(
+    ["", "yes", "no", "none", "dont care", "dontcare", "true", "false", "null"]
+)
 #: The share of a source that has to be attributes and values for it to count as such.
 MOSTLY = 0.6
 
@@ -183,12 +219,18 @@ def values_in(source: str) -> list[tuple[str, str]]:
         matches = list(form.finditer(text))
         if matches and sum(len(match[0]) for match in matches) >= MOSTLY * len(text):
             return [(match[1].strip(), match[2].strip(" '\"")) for match in matches]
-    rows = [re.split(r"\s*[|\t]\s*", line.strip()) for line in text.splitlines() if line.strip()]
+    rows = [
+        re.split(r"\s*[|\t]\s*", line.strip())
+        for line in text.splitlines()
+        if line.strip()
+    ]
     tabular = [cells for cells in rows if len(cells) > 1]
     if not tabular or len(tabular) < MOSTLY * len(rows):
         return []
     if all(len(cells) == 3 for cells in tabular):  # subject, predicate, object
-        return list(itertools.chain.from_iterable([(p, s), (p, o)] for s, p, o in tabular))
+        return list(
+            itertools.chain.from_iterable([(p, s), (p, o)] for s, p, o in tabular)
+        )
     return [("", cell) for cells in tabular for cell in cells]
 
 
@@ -205,7 +247,9 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
 
 def _split(name: str) -> list[str]:
     """The words of an attribute's name: familyFriendly, price_range."""
-    return _WORD.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").casefold())
+    return _WORD.findall(
+        re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").casefold()
+    )
 
 
 def _stem(word: str) -> str:
@@ -216,7 +260,10 @@ def _stem(word: str) -> str:
 def values_said(source: str, made: Sequence[str]) -> float:
     """The share of a table's values that an output has word for word, or by the attribute where a value is yes, no or
     nothing; NaN of prose."""
-    values = dict.fromkeys((" ".join(_split(name)), " ".join(_split(value))) for name, value in values_in(source))
+    values = dict.fromkeys(
+        (" ".join(_split(name)), " ".join(_split(value)))
+        for name, value in values_in(source)
+    )
     there = set(map(_stem, made))
     said = []
     for name, value in values:
@@ -235,15 +282,60 @@ class Facts(Reading):
     about = "word sequences, names, numbers, dates and negations that the source, context and reference have, counted"
     counted = True
     words = {  # noqa: RUF012  # see Reading
-        "pairs": ("wording", "{} of its wording comes from the source than usual", "more", "less"),
-        "triples": ("wording", "{} of its wording comes from the source than usual", "more", "less"),
-        "details": ("facts", "the source has {} of its names, numbers and dates than usual", "more", "fewer"),
-        "negations": ("facts", "its negations agree {} with the source than usual", "more", "less"),
-        "supported": ("facts", "single sentences of the source support {} of it than usual", "more", "less"),
-        "weakest": ("facts", "its least supported sentence has {} support than usual", "more", "less"),
-        "values": ("facts", "it says {} of the source's values than usual", "more", "fewer"),
-        "context": ("context", "it takes {} from the context than usual", "more", "less"),
-        "of_reference": ("reference", "it has {} of the reference's words than usual", "more", "fewer"),
+        "pairs": (
+            "wording",
+            "{} of its wording comes from the source than usual",
+            "more",
+            "less",
+        ),
+        "triples": (
+            "wording",
+            "{} of its wording comes from the source than usual",
+            "more",
+            "less",
+        ),
+        "details": (
+            "facts",
+            "the source has {} of its names, numbers and dates than usual",
+            "more",
+            "fewer",
+        ),
+        "negations": (
+            "facts",
+            "its negations agree {} with the source than usual",
+            "more",
+            "less",
+        ),
+        "supported": (
+            "facts",
+            "single sentences of the source support {} of it than usual",
+            "more",
+            "less",
+        ),
+        "weakest": (
+            "facts",
+            "its least supported sentence has {} support than usual",
+            "more",
+            "less",
+        ),
+        "values": (
+            "facts",
+            "it says {} of the source's values than usual",
+            "more",
+            "fewer",
+        ),
+        "context": (
+            "context",
+            "it takes {} from the context than usual",
+            "more",
+            "less",
+        ),
+        "of_reference": (
+            "reference",
+            "it has {} of the reference's words than usual",
+            "more",
+            "fewer",
+        ),
     }
 
     @classmethod
@@ -263,7 +355,9 @@ def facts(text: Text) -> dict[str, float]:
     return {
         "pairs": found_in(made, there, 2),
         "triples": found_in(made, there, 3),
-        "details": share(details_in(output), {*there, *details_in(given)}) if there else math.nan,
+        "details": share(details_in(output), {*there, *details_in(given)})
+        if there
+        else math.nan,
         **sentence_numbers(sentences_of(output), sentences_of(given)),
         "values": values_said(text.source, made),
         "context": found_in(made, _words(text.context), 1),

@@ -43,9 +43,13 @@ class Readings:
             )
         for block, states in self.states.items():
             if len(states) != len(self.groups):
-                raise OptionError(f"states {block!r} have {len(states)} rows, the table {len(self.groups)}")
+                raise OptionError(
+                    f"states {block!r} have {len(states)} rows, the table {len(self.groups)}"
+                )
             if not np.isfinite(states).all():
-                raise OptionError(f"states {block!r} have gaps; leave out the rows that could not be read")
+                raise OptionError(
+                    f"states {block!r} have gaps; leave out the rows that could not be read"
+                )
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -54,13 +58,17 @@ class Readings:
         """The table of some of its rows."""
         at = np.asarray(index, dtype=np.intp)
         states = {block: states[at] for block, states in self.states.items()}
-        return Readings(self.names, self.values[at], tuple(self.groups[i] for i in at), states)
+        return Readings(
+            self.names, self.values[at], tuple(self.groups[i] for i in at), states
+        )
 
     def columns(self, names: Sequence[str]) -> Matrix:
         """Some readings, in the order of `names`. Raises: OptionError for one that the table does not have."""
         missing = [name for name in names if name not in self.names]
         if missing:
-            raise OptionError(f"the table has no reading {missing[0]!r}; it has {', '.join(self.names)}")
+            raise OptionError(
+                f"the table has no reading {missing[0]!r}; it has {', '.join(self.names)}"
+            )
         return self.values[:, [self.names.index(name) for name in names]]
 
 
@@ -85,7 +93,9 @@ class HeadData(parts.Options):
     base: Number
     weights: Annotated[dict[str, tuple[Number, Number]], Field(max_length=2_000)]
     states: Annotated[dict[str, StateWeights], Field(max_length=64)]
-    limits: Annotated[dict[str, tuple[Number, Number]], Field(max_length=2_100, default_factory=dict)]
+    limits: Annotated[
+        dict[str, tuple[Number, Number]], Field(max_length=2_100, default_factory=dict)
+    ]
 
 
 @dataclass(frozen=True)
@@ -110,51 +120,90 @@ class LinearHead:
     def contributions(self, table: Readings) -> dict[str, Vector]:
         """What each reading adds to each row's score, within its limits; the head's base is what they add to."""
         limits = self.limits
-        return {name: np.clip(x, *limits[name]) if name in limits else x for name, x in self._added(table).items()}
+        return {
+            name: np.clip(x, *limits[name]) if name in limits else x
+            for name, x in self._added(table).items()
+        }
 
     def held_to(self, table: Readings) -> LinearHead:
         """The head with limits: what readings add in these rows, and a little more, the more rows the less."""
-        ends = {name: (float(x.min()), float(x.max())) for name, x in self._added(table).items()}
+        ends = {
+            name: (float(x.min()), float(x.max()))
+            for name, x in self._added(table).items()
+        }
         spare = SPARE_ROWS / len(table)
-        limits = {name: (a - spare * (b - a), b + spare * (b - a)) for name, (a, b) in ends.items()}
+        limits = {
+            name: (a - spare * (b - a), b + spare * (b - a))
+            for name, (a, b) in ends.items()
+        }
         return replace(self, limits=limits)
 
     def unlike(self, table: Readings) -> list[str]:
         """The readings that would add far more, or less, to the first row than to any that the head was fitted to:
         beyond the limits by more than their distance."""
         ends = (
-            (name, float(x[0]), *self.limits.get(name, (-np.inf, np.inf))) for name, x in self._added(table).items()
+            (name, float(x[0]), *self.limits.get(name, (-np.inf, np.inf)))
+            for name, x in self._added(table).items()
         )
-        return [name for name, x, low, high in ends if max(low - x, x - high) > high - low > 0]
+        return [
+            name
+            for name, x, low, high in ends
+            if max(low - x, x - high) > high - low > 0
+        ]
 
     def _added(self, table: Readings) -> dict[str, Vector]:
         result: dict[str, Vector] = {}
         if self.weights:
             values = table.columns(list(self.weights))
-            for column, (name, (mean, weight)) in zip(values.T, self.weights.items(), strict=True):
+            for column, (name, (mean, weight)) in zip(
+                values.T, self.weights.items(), strict=True
+            ):
                 result[name] = weight * np.where(np.isnan(column), 0.0, column - mean)
         for block, (offset, weights) in self.states.items():
             if block not in table.states:
-                raise OptionError(f"the table has no states {block!r}; it has {', '.join(table.states) or 'none'}")
+                raise OptionError(
+                    f"the table has no states {block!r}; it has {', '.join(table.states) or 'none'}"
+                )
             result[block] = table.states[block].astype(np.float64) @ weights - offset
         return result
 
     @classmethod
     def of_standardised(
-        cls, numbers: Mapping[str, tuple[float, float, float]], states: Mapping[str, tuple[Vector, Vector, Vector]]
+        cls,
+        numbers: Mapping[str, tuple[float, float, float]],
+        states: Mapping[str, tuple[Vector, Vector, Vector]],
     ) -> Self:
         """From weights of standardised readings: name -> (mean, spread, weight), block -> the same of its dimensions.
         What does not vary has no weight."""
-        weights = {name: (mean, w / spread if spread > 0 else 0.0) for name, (mean, spread, w) in numbers.items()}
-        slopes = {block: (means, over(weight, spreads)) for block, (means, spreads, weight) in states.items()}
-        return cls(0.0, weights, {block: (float(means @ slope), slope) for block, (means, slope) in slopes.items()})
+        weights = {
+            name: (mean, w / spread if spread > 0 else 0.0)
+            for name, (mean, spread, w) in numbers.items()
+        }
+        slopes = {
+            block: (means, over(weight, spreads))
+            for block, (means, spreads, weight) in states.items()
+        }
+        return cls(
+            0.0,
+            weights,
+            {
+                block: (float(means @ slope), slope)
+                for block, (means, slope) in slopes.items()
+            },
+        )
 
     def scaled(self, factor: float, shift: float = 0.0) -> LinearHead:
         """factor x this head + shift."""
         return LinearHead(
             self.base * factor + shift,
-            {name: (mean, weight * factor) for name, (mean, weight) in self.weights.items()},
-            {block: (offset * factor, weights * factor) for block, (offset, weights) in self.states.items()},
+            {
+                name: (mean, weight * factor)
+                for name, (mean, weight) in self.weights.items()
+            },
+            {
+                block: (offset * factor, weights * factor)
+                for block, (offset, weights) in self.states.items()
+            },
         )
 
     def __add__(self, other: LinearHead) -> LinearHead:
@@ -176,18 +225,29 @@ class LinearHead:
         return HeadData(
             model=model,
             base=_short(self.base),
-            weights={name: (_short(mean), _short(weight)) for name, (mean, weight) in self.weights.items()},
+            weights={
+                name: (_short(mean), _short(weight))
+                for name, (mean, weight) in self.weights.items()
+            },
             states={
-                block: StateWeights(offset=_short(offset), weights=tuple(_short(x) for x in weights))
+                block: StateWeights(
+                    offset=_short(offset), weights=tuple(_short(x) for x in weights)
+                )
                 for block, (offset, weights) in self.states.items()
             },
-            limits={name: (_short(low), _short(high)) for name, (low, high) in self.limits.items()},
+            limits={
+                name: (_short(low), _short(high))
+                for name, (low, high) in self.limits.items()
+            },
         )
 
     @classmethod
     def of(cls, data: HeadData) -> Self:
         """The head that `data` wrote down."""
-        states = {block: (held.offset, np.array(held.weights)) for block, held in data.states.items()}
+        states = {
+            block: (held.offset, np.array(held.weights))
+            for block, held in data.states.items()
+        }
         return cls(data.base, data.weights, states, data.limits)
 
 

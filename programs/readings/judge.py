@@ -17,7 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import parts
-from ...errors import CallError, JudgesmithError, MissingExtraError, ModelError, OptionError
+from ...errors import (
+    CallError,
+    JudgesmithError,
+    MissingExtraError,
+    ModelError,
+    OptionError,
+)
 from ...parts import option
 from ...signatures.values import Details, Item, Passes, Scale, Verdict
 from ...tables import shortened
@@ -66,8 +72,12 @@ class Contributions(Details):
 
     def on(self, scale: Scale) -> Contributions:
         points = (scale.high - scale.low) / 100
-        readings = {name: round(percent * points, 4) for name, percent in self.readings.items()}
-        return replace(self, base=round(scale.low + self.base * points, 4), readings=readings)
+        readings = {
+            name: round(percent * points, 4) for name, percent in self.readings.items()
+        }
+        return replace(
+            self, base=round(scale.low + self.base * points, 4), readings=readings
+        )
 
 
 @methods.register
@@ -82,8 +92,12 @@ class ModelReadings(DirectScorer):
     """
 
     kind: ClassVar[str] = "readings"
-    about: ClassVar[str] = "likelihoods, hidden states and the model's own score, weighed by the labels"
-    paper: ClassVar[str] = "GPTScore (Fu et al. 2023); BARTScore (Yuan et al. 2021); LLM-Rubric (Hashemi et al. 2024)"
+    about: ClassVar[str] = (
+        "likelihoods, hidden states and the model's own score, weighed by the labels"
+    )
+    paper: ClassVar[str] = (
+        "GPTScore (Fu et al. 2023); BARTScore (Yuan et al. 2021); LLM-Rubric (Hashemi et al. 2024)"
+    )
     takes_any_name: ClassVar[bool] = True
     tells_by_numbers: ClassVar[bool] = True
     fitted_always: ClassVar[bool] = True
@@ -116,7 +130,9 @@ class ModelReadings(DirectScorer):
             "aspect library.",
             max_length=2000,
         )
-        layers: int = option(3, "Middle layers whose hidden states are read; 0: none.", ge=0, le=9)
+        layers: int = option(
+            3, "Middle layers whose hidden states are read; 0: none.", ge=0, le=9
+        )
         surface: bool = option(
             True,
             "Length, overlap, repetition and facts counted in the source may have a weight, too; their share is shown.",
@@ -144,12 +160,19 @@ class ModelReadings(DirectScorer):
     @classmethod
     def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
         instruction = INSTRUCTIONS.get(task.name) if task else None
-        return {**super().told(known, task), **({"instruction": instruction} if instruction else {})}
+        return {
+            **super().told(known, task),
+            **({"instruction": instruction} if instruction else {}),
+        }
 
     # -- reading
 
     def cost(self) -> Cost:
-        asks = self.options.first in ("", MODEL) if self.head is None else DIRECT in self.head.weights
+        asks = (
+            self.options.first in ("", MODEL)
+            if self.head is None
+            else DIRECT in self.head.weights
+        )
         return super().cost() if asks else Cost(0)
 
     @property
@@ -162,7 +185,13 @@ class ModelReadings(DirectScorer):
 
     def _text(self, item: Item) -> Text:
         asked = self.options.instruction or GENERAL
-        return Text(item.source or "", item.output, item.context or "", asked, item.reference or "")
+        return Text(
+            item.source or "",
+            item.output,
+            item.context or "",
+            asked,
+            item.reference or "",
+        )
 
     def models(self) -> tuple[str, ...]:
         """Return the names of the models that read."""
@@ -190,14 +219,19 @@ class ModelReadings(DirectScorer):
     def without_model(self) -> bool:
         """Judge by the signals alone where there are any; return whether that needs no model."""
         if self.options.signals:
-            self.choose(reader=self.options.reader or UNREAD, first=self.options.first or self.columns()[0].name)
+            self.choose(
+                reader=self.options.reader or UNREAD,
+                first=self.options.first or self.columns()[0].name,
+            )
         return bool(self.options.signals) and self.options.first != MODEL
 
     def leader(self, lm: LanguageModel) -> Column | None:
         """The signal that has the first word; None where that is the model's own score. Raises OptionError for one that
         is no signal."""
         columns = {column.name: column for column in self.columns()}
-        if self.options.first in (MODEL, "") and not (columns and lm.embedded and not self.options.first):
+        if self.options.first in (MODEL, "") and not (
+            columns and lm.embedded and not self.options.first
+        ):
             return None
         if self.options.first and self.options.first not in columns:
             raise OptionError(
@@ -241,16 +275,27 @@ class ModelReadings(DirectScorer):
                 progress()
         return result
 
-    def _read_together(self, items: Sequence[Item], lm: LanguageModel) -> list[RowReadings | JudgesmithError]:
+    def _read_together(
+        self, items: Sequence[Item], lm: LanguageModel
+    ) -> list[RowReadings | JudgesmithError]:
         """`read` of each row; of one that cannot be read the error."""
         reader: Reader | None = None
         if self._reads_rows:
             opened = self.opened(lm)
-            reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
-        said = [{one.name: one.percent(one.value(item.columns)) for one in self.columns()} for item in items]
+            reader = (
+                opened.kept if self.keeps and lm.connection.cache else opened.reader
+            )
+        said = [
+            {one.name: one.percent(one.value(item.columns)) for one in self.columns()}
+            for item in items
+        ]
         texts = [self._text(item) for item in items]
-        rows = read_rows(reader, texts, layers=self.options.layers, counted=self.options.surface)
-        return [self._with_others(*each) for each in zip(texts, said, rows, strict=True)]
+        rows = read_rows(
+            reader, texts, layers=self.options.layers, counted=self.options.surface
+        )
+        return [
+            self._with_others(*each) for each in zip(texts, said, rows, strict=True)
+        ]
 
     def _with_others(
         self, text: Text, said: Mapping[str, float], row: RowReadings | JudgesmithError
@@ -265,8 +310,13 @@ class ModelReadings(DirectScorer):
             learnt = trained.trained_score(text, self.options.aspect)
         except OptionError as error:
             return error
-        notes = tuple(f"the trained reader read {share:.0%} of the {of}" for of, share in learnt.shares.items())
-        return replace(row, numbers={**signals, TRAINED: learnt.score, **row.numbers}, notes=notes)
+        notes = tuple(
+            f"the trained reader read {share:.0%} of the {of}"
+            for of, share in learnt.shares.items()
+        )
+        return replace(
+            row, numbers={**signals, TRAINED: learnt.score, **row.numbers}, notes=notes
+        )
 
     def experience_with(self, lm: LanguageModel) -> Experience:
         """What is known of its reader's readings before labels. Raises ModelError, OptionError."""
@@ -280,10 +330,14 @@ class ModelReadings(DirectScorer):
         if self.options.signals:
             self._settle_columns([], lm)
         elif (known := self.experience_with(lm())).numbers:
-            row = self.read(Item(source="A source.", output="An output."), lm())  # what it has readings of
+            row = self.read(
+                Item(source="A source.", output="An output."), lm()
+            )  # what it has readings of
             names = set(row.numbers)
             if known.trained:
-                with contextlib.suppress(ModelError, MissingExtraError):  # it does without
+                with contextlib.suppress(
+                    ModelError, MissingExtraError
+                ):  # it does without
                     trained.open_trained()
                     names.add(TRAINED)
             self.take(known.head(names, row.states), self.opened(lm()).model)
@@ -303,32 +357,66 @@ class ModelReadings(DirectScorer):
         asked = await super().judge(item, lm) if DIRECT in self.head.weights else None
         row = await asyncio.to_thread(self.read, item, lm)
         table = table_of([row], None if asked is None else [asked.percent], [0])
-        added = {name: float(values[0]) for name, values in self.head.contributions(table).items()}
+        added = {
+            name: float(values[0])
+            for name, values in self.head.contributions(table).items()
+        }
         percent = min(100.0, max(0.0, self.head.base + sum(added.values())))
-        above = {name: table.columns([name])[0, 0] - mean for name, (mean, _) in self.head.weights.items()}
+        above = {
+            name: table.columns([name])[0, 0] - mean
+            for name, (mean, _) in self.head.weights.items()
+        }
         details = self._details(added, row, item)
         notes = (*(() if asked is None else asked.notes), *row.notes)
         partly = {} if row.source == 1 else {"source": round(row.source, 4)}
         if partly:
-            notes = (*notes, f"{self.opened(lm).reader.name} read {row.source:.1%} of the source, {CHOSEN}")
-        if far := saying.reasons({name: added[name] for name in self.head.unlike(table)}, above):
-            notes = (*notes, f"far from the rows that the judge learnt from: {'; '.join(one.words for one in far)}")
-        told = saying.explained(saying.reasons(added, above), [word for word, _ in details.improbable])
+            notes = (
+                *notes,
+                f"{self.opened(lm).reader.name} read {row.source:.1%} of the source, {CHOSEN}",
+            )
+        if far := saying.reasons(
+            {name: added[name] for name in self.head.unlike(table)}, above
+        ):
+            notes = (
+                *notes,
+                f"far from the rows that the judge learnt from: {'; '.join(one.words for one in far)}",
+            )
+        told = saying.explained(
+            saying.reasons(added, above), [word for word, _ in details.improbable]
+        )
         verdict = Verdict(
-            score=math.nan, explanation=told, percent=percent, notes=notes, partly=partly, details=details
+            score=math.nan,
+            explanation=told,
+            percent=percent,
+            notes=notes,
+            partly=partly,
+            details=details,
         )
         if asked is None:
             return verdict
-        return verdict.model_copy(update={"usage": asked.usage, "raw": asked.raw, "repaired": asked.repaired})
+        return verdict.model_copy(
+            update={"usage": asked.usage, "raw": asked.raw, "repaired": asked.repaired}
+        )
 
-    def _details(self, added: Mapping[str, float], row: RowReadings, item: Item) -> Contributions:
+    def _details(
+        self, added: Mapping[str, float], row: RowReadings, item: Item
+    ) -> Contributions:
         assert self.head is not None
         groups = _by_group(added)
-        some, least = (-self.head.weights.get(f"assistant.{name}", (-math.inf,))[0] for name in ("q10", "min"))
+        some, least = (
+            -self.head.weights.get(f"assistant.{name}", (-math.inf,))[0]
+            for name in ("q10", "min")
+        )
         read = Text("", item.output).made
         words = sorted(row.surprise(read), key=lambda word: -word[2])
-        far = {shortened(read[a:b], 40): round(nats, 2) for a, b, nats in words if nats > least + saying.CLEARLY}
-        words = words if item.output.startswith(read) else []  # of a trajectory only the assistant's turns are read
+        far = {
+            shortened(read[a:b], 40): round(nats, 2)
+            for a, b, nats in words
+            if nats > least + saying.CLEARLY
+        }
+        words = (
+            words if item.output.startswith(read) else []
+        )  # of a trajectory only the assistant's turns are read
         return Contributions(
             self.head.base,
             dict(sorted(groups.items(), key=lambda pair: -abs(pair[1]))),
@@ -339,18 +427,30 @@ class ModelReadings(DirectScorer):
     # -- what compiling fits
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
-        self.head = None  # of a judge that is compiled again; its score is not the model's own
+        self.head = (
+            None  # of a judge that is compiled again; its score is not the model's own
+        )
         if self.options.signals:
             self._settle_columns(items, lambda: lm)
         if self._reads_rows:
-            self.opened(lm)  # a model that cannot be read is known before anything is spent
+            self.opened(
+                lm
+            )  # a model that cannot be read is known before anything is spent
 
-    def _settle_columns(self, items: Sequence[Item], lm: Callable[[], LanguageModel]) -> None:
+    def _settle_columns(
+        self, items: Sequence[Item], lm: Callable[[], LanguageModel]
+    ) -> None:
         """Take the ends of the signals' scales from some rows, where they are not said, and fix who has the first word.
         Raises OptionError where they cannot be told."""
-        columns = [column.known(column.value(item.columns) for item in items) for column in self.columns()]
+        columns = [
+            column.known(column.value(item.columns) for item in items)
+            for column in self.columns()
+        ]
         leader = self.leader(lm())
-        self.choose(signals=[str(column) for column in columns], first=MODEL if leader is None else leader.name)
+        self.choose(
+            signals=[str(column) for column in columns],
+            first=MODEL if leader is None else leader.name,
+        )
 
     def refiners(self) -> list[Refiner]:
         """The fit of the head."""
@@ -375,10 +475,18 @@ class ModelReadings(DirectScorer):
         strong = leader is not None or (not lm.embedded and self.options.reader != "")
         direct = rows.percents[known].tolist() if leader is None else None
         table = table_of([row for row in read if row is not None], direct, groups)
-        own, alone = (DIRECT, "the model's own score") if leader is None else (f"{SIGNAL}.{leader.name}", leader.name)
+        own, alone = (
+            (DIRECT, "the model's own score")
+            if leader is None
+            else (f"{SIGNAL}.{leader.name}", leader.name)
+        )
         known_before = self.experience_with(lm)
         fit = rows.fit_head(table, known, known_before, own, strong=strong)
-        details: dict[str, Any] = {"q": round(fit.q, 6), "readings": list(fit.parts), "ahead": fit.ahead}
+        details: dict[str, Any] = {
+            "q": round(fit.q, 6),
+            "readings": list(fit.parts),
+            "ahead": fit.ahead,
+        }
         if self._reads_rows and (way := self.opened(lm).way):
             details["reader"] = way
         compared = f"Q {fit.q:.2f} by weights that were learnt without the rows, {fit.direct:.2f} by it alone"
@@ -386,12 +494,16 @@ class ModelReadings(DirectScorer):
             why = f"{alone} judges alone: a mixture with the other readings is not clearly ahead of it ({compared})"
             if leader is not None and fit.direct < INVERSE:
                 why += f"; if lower is better, say so: --signal {leader.turned}"
-            return Refinement(self.kind, rows.percents, details, reason=why, weights=fit.parts)
+            return Refinement(
+                self.kind, rows.percents, details, reason=why, weights=fit.parts
+            )
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents
         self.take(fit.head, self.opened(lm).model if self._reads_rows else "")
         added = _by_group(fit.head.contributions(table))
-        moved = {name: round(float(np.std(values)), 4) for name, values in added.items()}
+        moved = {
+            name: round(float(np.std(values)), 4) for name, values in added.items()
+        }
         moved = dict(sorted(moved.items(), key=lambda pair: -pair[1]))
         rest = "experience with other tasks" if known_before.numbers else alone
         rest = f", the rest from {rest}" if fit.learnt < 1 else ""
@@ -402,7 +514,14 @@ class ModelReadings(DirectScorer):
             + ", ".join(f"{name} {points:.1f}" for name, points in moved.items())
         )
         details |= {"influence": moved}
-        return Refinement(self.kind, percents, details, changed=changed, candidate=self.kind, weights=fit.parts)
+        return Refinement(
+            self.kind,
+            percents,
+            details,
+            changed=changed,
+            candidate=self.kind,
+            weights=fit.parts,
+        )
 
     def take(self, head: LinearHead, model: str) -> None:
         """Score by this head from now on. model: whose readings it was fitted to (`Opened.model`)."""
@@ -413,7 +532,11 @@ class ModelReadings(DirectScorer):
         """Return the head over its readings; see `capabilities.Learns`."""
         # Judges that were saved before there were limits keep their fingerprints.
         data = None if self.head is None else self.head.data(self.head_model)
-        return {} if data is None else {"head": data.model_dump(mode="json", exclude_defaults=True)}
+        return (
+            {}
+            if data is None
+            else {"head": data.model_dump(mode="json", exclude_defaults=True)}
+        )
 
     def load_fitted(self, name: str, data: Any) -> None:
         """Take what `fitted` gave. Raises OptionError."""
@@ -424,7 +547,9 @@ class ModelReadings(DirectScorer):
         """Its readings: what each group's weights move a score by is in the verdicts (`details`)."""
         if self.head is None:
             return super().facts()
-        groups = dict.fromkeys(group_of(name) for name in (*self.head.weights, *self.head.states))
+        groups = dict.fromkeys(
+            group_of(name) for name in (*self.head.weights, *self.head.states)
+        )
         return {**super().facts(), "readings": ", ".join(groups)}
 
 
@@ -436,12 +561,20 @@ def _by_group(contributions: Mapping[str, Any]) -> dict[str, Any]:
     return groups
 
 
-def table_of(rows: Sequence[RowReadings], direct: Sequence[float] | None, groups: Sequence[Any]) -> Readings:
+def table_of(
+    rows: Sequence[RowReadings], direct: Sequence[float] | None, groups: Sequence[Any]
+) -> Readings:
     """Rows' readings as a table, with the model's own score (percent, NaN where it gave none) as the first, where it
     was asked for."""
     names = tuple(rows[0].numbers)
-    values = np.array([[row.numbers[name] for name in names] for row in rows], float).reshape(len(rows), len(names))
-    states = {block: np.stack([row.states[block] for row in rows]) for block in rows[0].states}
+    values = np.array(
+        [[row.numbers[name] for name in names] for row in rows], float
+    ).reshape(len(rows), len(names))
+    states = {
+        block: np.stack([row.states[block] for row in rows]) for block in rows[0].states
+    }
     if direct is None:
         return Readings(names, values, tuple(groups), states)
-    return Readings((DIRECT, *names), np.column_stack([direct, values]), tuple(groups), states)
+    return Readings(
+        (DIRECT, *names), np.column_stack([direct, values]), tuple(groups), states
+    )

@@ -97,14 +97,20 @@ def reference(known: str, output: str) -> dict[str, float]:
         return {"reference": math.nan, "reference_order": math.nan}
     shared = (Counter(right) & Counter(made)).total()
     order = _similarity(_longest_common(right, made), right, made)
-    return {"reference": 2 * shared / max(1, len(right) + len(made)), "reference_order": order}
+    return {
+        "reference": 2 * shared / max(1, len(right) + len(made)),
+        "reference_order": order,
+    }
 
 
 def _longest_common(one: Sequence[str], other: Sequence[str]) -> int:
     """Words of the longest common subsequence of two texts. Of longer ones than `_AT_ONCE` at least: both are divided
     into as many equal parts as make time linear, and each part is compared with the other text's at the same place."""
     parts = max(1, math.ceil(math.sqrt(len(one) * len(other) / _AT_ONCE)))
-    cuts = [[len(words) * part // parts for part in range(parts + 1)] for words in (one, other)]
+    cuts = [
+        [len(words) * part // parts for part in range(parts + 1)]
+        for words in (one, other)
+    ]
     pairs = zip(*map(itertools.pairwise, cuts), strict=True)
     return sum(LCSseq.similarity(one[a:b], other[c:d]) for (a, b), (c, d) in pairs)
 
@@ -121,13 +127,48 @@ class Likelihood(Reading):
     about = "how likely the model finds the output as its own reply"
     words = {  # noqa: RUF012  # see Reading
         "mean": ("words", "its words are {} expected than usual", "more", "less"),
-        "min": ("words", "its least expected word stands out {} than usual", "less", "more"),
-        "q10": ("words", "its unusual words are {} expected than usual", "more", "less"),
-        "q25": ("words", "its unusual words are {} expected than usual", "more", "less"),
-        "q50": ("words", "its ordinary words are {} expected than usual", "more", "less"),
-        "excess": ("words", "its words are {} surprising where they stand than usual", "more", "less"),
-        "gap": ("words", "its words are {} the likeliest ones than usual", "further from", "closer to"),
-        "sum": ("length", "it is {} expected than usual", "shorter, or its words more", "longer, or its words less"),
+        "min": (
+            "words",
+            "its least expected word stands out {} than usual",
+            "less",
+            "more",
+        ),
+        "q10": (
+            "words",
+            "its unusual words are {} expected than usual",
+            "more",
+            "less",
+        ),
+        "q25": (
+            "words",
+            "its unusual words are {} expected than usual",
+            "more",
+            "less",
+        ),
+        "q50": (
+            "words",
+            "its ordinary words are {} expected than usual",
+            "more",
+            "less",
+        ),
+        "excess": (
+            "words",
+            "its words are {} surprising where they stand than usual",
+            "more",
+            "less",
+        ),
+        "gap": (
+            "words",
+            "its words are {} the likeliest ones than usual",
+            "further from",
+            "closer to",
+        ),
+        "sum": (
+            "length",
+            "it is {} expected than usual",
+            "shorter, or its words more",
+            "longer, or its words less",
+        ),
         "tokens": ("length", "it is {} than usual", "longer", "shorter"),
     }
 
@@ -162,15 +203,50 @@ class Surface(Reading):
     words = {  # noqa: RUF012  # see Reading
         "words": ("length", "it is {} than usual", "longer", "shorter"),
         "ratio": ("length", "it is {} for its source than usual", "longer", "shorter"),
-        "from_source": ("source", "{} of its words come from the source than usual", "more", "fewer"),
-        "of_source": ("source", "it keeps {} of the source's words than usual", "more", "fewer"),
-        "order": ("source", "its wording is {} the source than usual", "closer to", "further from"),
-        "copied": ("source", "{} of it is copied from the source than usual", "more", "less"),
+        "from_source": (
+            "source",
+            "{} of its words come from the source than usual",
+            "more",
+            "fewer",
+        ),
+        "of_source": (
+            "source",
+            "it keeps {} of the source's words than usual",
+            "more",
+            "fewer",
+        ),
+        "order": (
+            "source",
+            "its wording is {} the source than usual",
+            "closer to",
+            "further from",
+        ),
+        "copied": (
+            "source",
+            "{} of it is copied from the source than usual",
+            "more",
+            "less",
+        ),
         "variety": ("repetition", "its words are {} varied than usual", "more", "less"),
         "repeated": ("repetition", "it repeats itself {} than usual", "more", "less"),
-        "sentence": ("sentences", "its sentences are {} than usual", "longer", "shorter"),
-        "reference": ("reference", "it shares {} words with the reference than usual", "more", "fewer"),
-        "reference_order": ("reference", "its wording is {} the reference than usual", "closer to", "further from"),
+        "sentence": (
+            "sentences",
+            "its sentences are {} than usual",
+            "longer",
+            "shorter",
+        ),
+        "reference": (
+            "reference",
+            "it shares {} words with the reference than usual",
+            "more",
+            "fewer",
+        ),
+        "reference_order": (
+            "reference",
+            "its wording is {} the reference than usual",
+            "closer to",
+            "further from",
+        ),
     }
 
     @classmethod
@@ -203,7 +279,10 @@ class RowReadings:
             word = match[0].strip(_PUNCTUATION)
             start = match.start() + match[0].index(word)
             end = start + len(word)
-            first, last = np.searchsorted(ends, start, "right"), np.searchsorted(ends, end)
+            first, last = (
+                np.searchsorted(ends, start, "right"),
+                np.searchsorted(ends, end),
+            )
             worst = -float(self.tokens.logp[first : last + 1].min()) if word else 0.0
             if result and result[-1][1:] == (start, worst):
                 result[-1] = (result[-1][0], end, worst)
@@ -213,31 +292,52 @@ class RowReadings:
 
 
 #: What no model has read.
-UNREAD = TokenReading(np.zeros(0, np.float32), np.zeros(0, np.float32), np.zeros(0, np.float32))
+UNREAD = TokenReading(
+    np.zeros(0, np.float32), np.zeros(0, np.float32), np.zeros(0, np.float32)
+)
 
 
-def read_row(reader: Reader | None, text: Text, *, layers: int, counted: bool) -> RowReadings:
+def read_row(
+    reader: Reader | None, text: Text, *, layers: int, counted: bool
+) -> RowReadings:
     """One row's readings; without a reader those alone that need no model.
 
     layers: how many middle layers' states are read, where the reader gives any. counted: whether those that need no
     model are read, too. Raises: what the reader raises; OptionError for a row without an output."""
     if reader is None:
-        return RowReadings(_numbers(text, UNREAD, lambda reading: reading.counted and counted), {}, UNREAD)
+        return RowReadings(
+            _numbers(text, UNREAD, lambda reading: reading.counted and counted),
+            {},
+            UNREAD,
+        )
     divided = windows(text, reader)
-    return _numbered(text, divided, read_windows(reader, divided.each, layers=_wanted(reader, layers)), counted)
+    return _numbered(
+        text,
+        divided,
+        read_windows(reader, divided.each, layers=_wanted(reader, layers)),
+        counted,
+    )
 
 
 def read_rows(
     reader: Reader | None, texts: Sequence[Text], *, layers: int, counted: bool
 ) -> list[RowReadings | JudgesmithError]:
     """`read_row` of each, several at once where the reader can; of a row that cannot be read the error."""
-    with contextlib.suppress(OptionError, CallError):  # of one row, which is found below
+    with contextlib.suppress(
+        OptionError, CallError
+    ):  # of one row, which is found below
         if isinstance(reader, BatchReader):
             divided = [windows(text, reader) for text in texts]
             passages = [window.passage for each in divided for window in each.each]
             read = iter(reader.read_many(passages, layers=_wanted(reader, layers)))
-            rows = [joined(each.each, list(itertools.islice(read, len(each.each)))) for each in divided]
-            return [_numbered(*row, counted) for row in zip(texts, divided, rows, strict=True)]
+            rows = [
+                joined(each.each, list(itertools.islice(read, len(each.each))))
+                for each in divided
+            ]
+            return [
+                _numbered(*row, counted)
+                for row in zip(texts, divided, rows, strict=True)
+            ]
     result = list[RowReadings | JudgesmithError]()
     for text in texts:
         try:
@@ -248,17 +348,25 @@ def read_rows(
 
 
 def _wanted(reader: Reader, layers: int) -> tuple[int, ...]:
-    return middle(reader.ability.layers, layers) if layers and reader.ability.layers else ()
+    return (
+        middle(reader.ability.layers, layers)
+        if layers and reader.ability.layers
+        else ()
+    )
 
 
-def _numbered(text: Text, divided: Windows, tokens: TokenReading, counted: bool) -> RowReadings:
+def _numbered(
+    text: Text, divided: Windows, tokens: TokenReading, counted: bool
+) -> RowReadings:
     """A row's readings, of how the model took its tokens."""
     numbers = _numbers(text, tokens, lambda reading: counted or not reading.counted)
     states = {f"assistant.mean{layer}": mean for layer, mean in tokens.means.items()}
     return RowReadings(numbers, states, tokens, divided.source)
 
 
-def _numbers(text: Text, tokens: TokenReading, wanted: Callable[[type[Reading]], bool]) -> dict[str, float]:
+def _numbers(
+    text: Text, tokens: TokenReading, wanted: Callable[[type[Reading]], bool]
+) -> dict[str, float]:
     return {
         f"{name}.{key}": float(value)
         for name, reading in readings.parts().items()

@@ -62,15 +62,23 @@ class Chat(Protocol):
         ...
 
 
-def rendered(chat: Chat, messages: Sequence[Message], *, answer: bool = True) -> tuple[Piece, ...]:
+def rendered(
+    chat: Chat, messages: Sequence[Message], *, answer: bool = True
+) -> tuple[Piece, ...]:
     """Messages as pieces: the template's marks between the parts of the contents.
 
     A model whose template refuses a system message gets its text at the top of the first message of the user.
 
     Raises: OptionError for a template that changes or drops contents.
     """
-    slots = [[f"[[{turn}.{part}]]" for part in range(len(message.parts))] for turn, message in enumerate(messages)]
-    pairs = [(message.role, "".join(names)) for message, names in zip(messages, slots, strict=True)]
+    slots = [
+        [f"[[{turn}.{part}]]" for part in range(len(message.parts))]
+        for turn, message in enumerate(messages)
+    ]
+    pairs = [
+        (message.role, "".join(names))
+        for message, names in zip(messages, slots, strict=True)
+    ]
     try:
         text = chat(pairs, answer=answer)
     except ValueError:
@@ -84,7 +92,9 @@ def rendered(chat: Chat, messages: Sequence[Message], *, answer: bool = True) ->
         for part, name in zip(message.parts, names, strict=True):
             mark, separator, text = text.partition(name)
             if not separator:
-                raise OptionError(f"this model's chat template leaves out what the {message.role} says")
+                raise OptionError(
+                    f"this model's chat template leaves out what the {message.role} says"
+                )
             pieces += [Piece(mark, mark=True)] if mark else []
             pieces.append(Piece(part))
     return (*pieces, Piece(text, mark=True)) if text else tuple(pieces)
@@ -111,18 +121,26 @@ class JinjaChat:
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
         )
         environment.globals["raise_exception"] = _refuse
-        environment.globals["strftime_now"] = lambda form: ""  # a date in the prompt would change the readings daily
+        environment.globals["strftime_now"] = lambda form: (
+            ""
+        )  # a date in the prompt would change the readings daily
         try:
             self._template = environment.from_string(template)
         except jinja2.TemplateError as error:
-            raise ModelError(f"the model's chat template cannot be read: {error}") from error
+            raise ModelError(
+                f"the model's chat template cannot be read: {error}"
+            ) from error
         self._marks = {"bos_token": bos, "eos_token": eos}
 
     def __call__(self, messages: Sequence[tuple[str, str]], *, answer: bool) -> str:
         """See `Chat`. Raises: ValueError where the template refuses the messages, for example a system's."""
-        turns: list[dict[str, Any]] = [{"role": role, "content": content} for role, content in messages]
+        turns: list[dict[str, Any]] = [
+            {"role": role, "content": content} for role, content in messages
+        ]
         try:
-            return self._template.render(messages=turns, add_generation_prompt=answer, **self._marks)
+            return self._template.render(
+                messages=turns, add_generation_prompt=answer, **self._marks
+            )
         except jinja2.TemplateError as error:
             raise ValueError(str(error)) from error
 
@@ -168,7 +186,11 @@ class Text:
     def given(self) -> str:
         """What the output was made from: context and source."""
         sides = Trajectory.read(self.output).sides()
-        return "\n\n".join(part for part in (self.context, self.source, sides[0] if sides else "") if part)
+        return "\n\n".join(
+            part
+            for part in (self.context, self.source, sides[0] if sides else "")
+            if part
+        )
 
     @property
     def made(self) -> str:
@@ -183,12 +205,20 @@ def passage(text: Text, chat: Chat) -> Passage:
     return framed(chat, text.instruction, text.given, text.made)
 
 
-def framed(chat: Chat, instruction: str, given: str, made: str, *, before: str = "") -> Passage:
+def framed(
+    chat: Chat, instruction: str, given: str, made: str, *, before: str = ""
+) -> Passage:
     """A passage whose target is `made`. before: what of the output stands before that. Raises OptionError where `made`
     is empty."""
     asked = f"{instruction}\n\n{given}" if given else instruction
     own = (before, made) if before else (made,)
-    turns = [Message("system", (ASSISTANT_SYSTEM,)), Message("user", (asked,)), Message("assistant", own)]
+    turns = [
+        Message("system", (ASSISTANT_SYSTEM,)),
+        Message("user", (asked,)),
+        Message("assistant", own),
+    ]
     pieces = rendered(chat, turns, answer=False)
-    last = max(i for i, piece in enumerate(pieces) if not piece.mark and piece.text == made)
+    last = max(
+        i for i, piece in enumerate(pieces) if not piece.mark and piece.text == made
+    )
     return Passage(pieces[: last + 1], last)

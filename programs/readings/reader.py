@@ -66,12 +66,16 @@ class Reader(Protocol):
 class BatchReader(Reader, Protocol):
     """Reads several passages at once. What one gives does not depend on the others."""
 
-    def read_many(self, passages: Sequence[Passage], *, layers: Sequence[int] = ()) -> list[TokenReading]:
+    def read_many(
+        self, passages: Sequence[Passage], *, layers: Sequence[int] = ()
+    ) -> list[TokenReading]:
         """`read` of each. Raises as `read`, for any of them."""
         ...
 
 
-def read_all(reader: Reader, passages: Sequence[Passage], *, layers: Sequence[int] = ()) -> list[TokenReading]:
+def read_all(
+    reader: Reader, passages: Sequence[Passage], *, layers: Sequence[int] = ()
+) -> list[TokenReading]:
     """Passages, read at once where the reader can. Raises what the reader raises."""
     if isinstance(reader, BatchReader):
         return reader.read_many(passages, layers=layers)
@@ -80,12 +84,18 @@ def read_all(reader: Reader, passages: Sequence[Passage], *, layers: Sequence[in
 
 def estimated_size(pieces: Sequence[Piece]) -> int:
     """Tokens of pieces, at most in nearly all texts, where nothing is known of the model's tokens."""
-    return sum(len(piece.text.encode("utf-8", "replace")) // DENSE + 1 for piece in pieces)
+    return sum(
+        len(piece.text.encode("utf-8", "replace")) // DENSE + 1 for piece in pieces
+    )
 
 
-def token_numbers(logits: Floats, tokens: Sequence[int]) -> tuple[Floats, Floats, Floats]:
+def token_numbers(
+    logits: Floats, tokens: Sequence[int]
+) -> tuple[Floats, Floats, Floats]:
     """log p, entropy and the top log-probability at each of the positions (rows) of `logits`."""
-    log_probability: Floats = scipy.special.log_softmax(logits.astype(np.float32, copy=False), axis=-1)
+    log_probability: Floats = scipy.special.log_softmax(
+        logits.astype(np.float32, copy=False), axis=-1
+    )
     rows = np.arange(len(tokens))
     entropy = -(np.exp(log_probability) * log_probability).sum(axis=-1)
     return log_probability[rows, list(tokens)], entropy, log_probability.max(axis=-1)
@@ -93,4 +103,7 @@ def token_numbers(logits: Floats, tokens: Sequence[int]) -> tuple[Floats, Floats
 
 def common_length(a: Sequence[int], b: Sequence[int]) -> int:
     """How many tokens two prompts share from their beginning."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y),
+        min(len(a), len(b)),
+    )

@@ -35,7 +35,13 @@ def reasons(added: Mapping[str, float], above: Mapping[str, float]) -> list[Reas
         total = sum(parts.values())
         most = max(parts, key=lambda name: parts[name] * total)
         _, clause, more, less = _words(most)
-        result.append(Reason(total, topic, clause.replace("{}", more if above.get(most, total) > 0 else less, 1)))
+        result.append(
+            Reason(
+                total,
+                topic,
+                clause.replace("{}", more if above.get(most, total) > 0 else less, 1),
+            )
+        )
     return sorted(result, key=lambda one: -abs(one.points))
 
 
@@ -43,18 +49,37 @@ def _words(name: str) -> tuple[str, str, str, str]:
     """An entry of `Reading.words` for any reading or block."""
     part, _, key = name.partition(".")
     if (group := group_of(name)) == "hidden states":
-        return group, "as a whole it resembles outputs that people rated {}", "well", "badly"
+        return (
+            group,
+            "as a whole it resembles outputs that people rated {}",
+            "well",
+            "badly",
+        )
     if group == "direct score":
-        return group, "the model itself, asked for a score, gives {} than usual", "more", "less"
+        return (
+            group,
+            "the model itself, asked for a score, gives {} than usual",
+            "more",
+            "less",
+        )
     if name == TRAINED:
-        return group, "a small model that learnt from ratings of other tasks finds it {} than usual", "better", "worse"
+        return (
+            group,
+            "a small model that learnt from ratings of other tasks finds it {} than usual",
+            "better",
+            "worse",
+        )
     known: Words = readings.parts()[part].words if part in readings.parts() else {}
     return known.get(key, (name, f"its {key} is {{}} than usual", "higher", "lower"))
 
 
-def shades(surprise: Sequence[tuple[int, int, float]], cuts: Sequence[float]) -> tuple[tuple[int, int, int], ...]:
+def shades(
+    surprise: Sequence[tuple[int, int, float]], cuts: Sequence[float]
+) -> tuple[tuple[int, int, int], ...]:
     """(start, end, grade) of the words whose surprise is above the first cut: 1; above the second: 2; and so on."""
-    graded = ((start, end, sum(nats > cut for cut in cuts)) for start, end, nats in surprise)
+    graded = (
+        (start, end, sum(nats > cut for cut in cuts)) for start, end, nats in surprise
+    )
     return tuple(one for one in graded if one[2])
 
 
@@ -62,13 +87,23 @@ def explained(why: Sequence[Reason], words: Sequence[str]) -> str:
     """Whether a score is above or below a typical one, and what spoke for the output and against it. words: the least
     expected ones, which are named where such words spoke against it."""
     moved = sum(reason.points for reason in why)
-    place = "about the same as" if abs(moved) < WORTH else "above" if moved > 0 else "below"
+    place = (
+        "about the same as" if abs(moved) < WORTH else "above" if moved > 0 else "below"
+    )
     parts = [f"Scored {place} a typical output"]
     least = max([WORTH, *(SHARE * abs(reason.points) for reason in why)])
     raised = [reason for reason in why if reason.points >= least][:MOST]
     lowered = [reason for reason in why if reason.points <= -least][:MOST]
-    sides = [("In its favour", raised), ("Against it", lowered)][:: 1 if moved >= 0 else -1]
-    parts += [f"{side}: {'; '.join(reason.words for reason in named)}" for side, named in sides if named]
+    sides = [("In its favour", raised), ("Against it", lowered)][
+        :: 1 if moved >= 0 else -1
+    ]
+    parts += [
+        f"{side}: {'; '.join(reason.words for reason in named)}"
+        for side, named in sides
+        if named
+    ]
     if words and any(reason.about == "words" for reason in lowered):
-        parts.append(f"Least expected words: {', '.join(f'“{word}”' for word in words)}")
+        parts.append(
+            f"Least expected words: {', '.join(f'“{word}”' for word in words)}"
+        )
     return ". ".join(parts) + "."

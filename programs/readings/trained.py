@@ -60,15 +60,29 @@ def trained_score(text: Text, aspect: str) -> Trained:
     if len(text.made) <= AS_TRAINED:
         outputs = [_cut(made, OUTPUT)]
         shares |= {"output": len(outputs[0]) / len(made)} if len(made) > OUTPUT else {}
-    begun = len(before) if len(outputs) > 1 else 0  # the beginning's states are not needed again
-    each = [reader.states([*before, *output, *after], LAYER, start=begun)[len(before) - begun :] for output in outputs]
+    begun = (
+        len(before) if len(outputs) > 1 else 0
+    )  # the beginning's states are not needed again
+    each = [
+        reader.states([*before, *output, *after], LAYER, start=begun)[
+            len(before) - begun :
+        ]
+        for output in outputs
+    ]
     counts = [len(output) for output in outputs]
-    own = [states[:count].mean(axis=0) for states, count in zip(each, counts, strict=True)]
+    own = [
+        states[:count].mean(axis=0) for states, count in zip(each, counts, strict=True)
+    ]
     ends = [states[-1] for states in each]
     blocks = {"output": own[0], "end": ends[0]}
     if len(each) > 1:
-        blocks = {name: np.average(of, axis=0, weights=counts) for name, of in (("output", own), ("end", ends))}
-    table = Readings((), np.zeros((1, 0)), (0,), {block: of[None] for block, of in blocks.items()})
+        blocks = {
+            name: np.average(of, axis=0, weights=counts)
+            for name, of in (("output", own), ("end", ends))
+        }
+    table = Readings(
+        (), np.zeros((1, 0)), (0,), {block: of[None] for block, of in blocks.items()}
+    )
     return Trained(float(_head()(table)[0]), shares)
 
 
@@ -86,11 +100,20 @@ def _folder() -> Path:
     return Path(str(files(__package__) / "trained"))
 
 
-def _prompt(reader: StatesReader, text: Text, aspect: str) -> tuple[list[int], list[int], dict[str, float]]:
+def _prompt(
+    reader: StatesReader, text: Text, aspect: str
+) -> tuple[list[int], list[int], dict[str, float]]:
     """The tokens before the output and after it, and the share of each text that was cut."""
-    asked = next((task for task, asks in INSTRUCTIONS.items() if asks == text.instruction), "")
+    asked = next(
+        (task for task, asks in INSTRUCTIONS.items() if asks == text.instruction), ""
+    )
     what = _TASKS.get(asked, "an answer to an instruction")
-    before, shares = _tokens(reader, f"Is this {what} good? Aspect: {aspect[:200].replace('_', ' ')}.\n"), {}
+    before, shares = (
+        _tokens(
+            reader, f"Is this {what} good? Aspect: {aspect[:200].replace('_', ' ')}.\n"
+        ),
+        {},
+    )
     parts = (
         ("Source", text.source, SOURCE),
         ("Context", text.context, CONTEXT),
@@ -98,7 +121,11 @@ def _prompt(reader: StatesReader, text: Text, aspect: str) -> tuple[list[int], l
     )
     for name, part, most in parts:
         if part:
-            ends = part if len(part) <= 2 * AS_TRAINED else part[:AS_TRAINED] + part[-AS_TRAINED:]
+            ends = (
+                part
+                if len(part) <= 2 * AS_TRAINED
+                else part[:AS_TRAINED] + part[-AS_TRAINED:]
+            )
             tokens = _tokens(reader, ends)
             kept = _cut(tokens, most)
             if len(kept) < len(tokens):
@@ -113,4 +140,8 @@ def _tokens(reader: StatesReader, text: str) -> list[int]:
 
 
 def _cut(tokens: list[int], most: int) -> list[int]:
-    return tokens if len(tokens) <= most else tokens[: most // 2] + tokens[most // 2 - most :]
+    return (
+        tokens
+        if len(tokens) <= most
+        else tokens[: most // 2] + tokens[most // 2 - most :]
+    )

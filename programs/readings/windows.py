@@ -66,7 +66,9 @@ class Room:
 
     def windows(self, made: int) -> int:
         """How many windows an output takes, about."""
-        return 1 + max(0, math.ceil((made - self.target - self.before) / max(1, self.target)))
+        return 1 + max(
+            0, math.ceil((made - self.target - self.before) / max(1, self.target))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,9 @@ def windows(text: Text, reader: Reader) -> Windows:
     whole, context = passage(text, reader.chat), reader.ability.context
     if not context or _holds(reader, whole):
         return Windows((Window(whole, 0),))
-    frame = reader.size(framed(reader.chat, text.instruction, LEFT_OUT, "…", before="…").pieces)
+    frame = reader.size(
+        framed(reader.chat, text.instruction, LEFT_OUT, "…", before="…").pieces
+    )
     room = context - frame - SPARE
     if room < LEAST:
         raise OptionError(
@@ -99,7 +103,10 @@ def windows(text: Text, reader: Reader) -> Windows:
             "the row's texts; shorten the instruction, or take a reader with a longer context"
         )
     longest = min(STRETCH, room // 8)
-    source, made = _Stretches(text.given, longest, reader), _Stretches(text.made, longest, reader)
+    source, made = (
+        _Stretches(text.given, longest, reader),
+        _Stretches(text.made, longest, reader),
+    )
     sizes = [made.size(index) for index in range(len(made.spans))]
     rooms = Room.of(room, source.total(room), sum(sizes))
     result, shown = list[Window](), set[int]()
@@ -110,14 +117,19 @@ def windows(text: Text, reader: Reader) -> Windows:
             continue
         chosen = source.chosen(target, rooms.given)
         shown |= chosen
-        part = framed(reader.chat, text.instruction, source.joined(chosen), target, before=said)
+        part = framed(
+            reader.chat, text.instruction, source.joined(chosen), target, before=said
+        )
         result.append(Window(part, start))
     return Windows(tuple(result), source.share(shown))
 
 
 def _holds(reader: Reader, whole: Passage) -> bool:
     """Whether a passage fits into the context. Tokens are not counted of one that is far too long."""
-    length, context = sum(len(piece.text) for piece in whole.pieces), reader.ability.context
+    length, context = (
+        sum(len(piece.text) for piece in whole.pieces),
+        reader.ability.context,
+    )
     return length <= LONGEST_TOKEN * context and reader.size(whole.pieces) <= context
 
 
@@ -175,7 +187,9 @@ class _Stretches:
         for word in sorted(_words(target)):
             found = self._places.get(word, ())
             if len(found) <= COMMON:
-                weights.update(dict.fromkeys(found, math.log(count / max(1, len(found)))))
+                weights.update(
+                    dict.fromkeys(found, math.log(count / max(1, len(found))))
+                )
         result = set[int]()
         room += (mark := self._reader.size((Piece(LEFT_OUT),)))
         for index in sorted(range(count), key=lambda index: (-weights[index], index)):
@@ -222,10 +236,14 @@ def stretches(text: str, longest: int) -> Iterator[tuple[int, int]]:
 # Reading -------------------------------------------------------------------------------------------------------------
 
 
-def read_windows(reader: Reader, each: Sequence[Window], *, layers: Sequence[int] = ()) -> TokenReading:
+def read_windows(
+    reader: Reader, each: Sequence[Window], *, layers: Sequence[int] = ()
+) -> TokenReading:
     """Windows as one reading: the tokens of all in their order, and of hidden states the mean over all tokens. Raises
     what the reader raises."""
-    return joined(each, read_all(reader, [window.passage for window in each], layers=layers))
+    return joined(
+        each, read_all(reader, [window.passage for window in each], layers=layers)
+    )
 
 
 def joined(each: Sequence[Window], read: Sequence[TokenReading]) -> TokenReading:
@@ -234,12 +252,19 @@ def joined(each: Sequence[Window], read: Sequence[TokenReading]) -> TokenReading
         return read[0]
     layers = read[0].means
     counts = [len(one.logp) for one in read]
-    means = {layer: np.average([one.means[layer] for one in read], axis=0, weights=counts) for layer in layers}
+    means = {
+        layer: np.average([one.means[layer] for one in read], axis=0, weights=counts)
+        for layer in layers
+    }
     return TokenReading(
         logp=np.concatenate([one.logp for one in read]),
         entropy=np.concatenate([one.entropy for one in read]),
         top=np.concatenate([one.top for one in read]),
-        ends=tuple(window.start + end for window, one in zip(each, read, strict=True) for end in one.ends),
+        ends=tuple(
+            window.start + end
+            for window, one in zip(each, read, strict=True)
+            for end in one.ends
+        ),
         means={layer: mean.astype(np.float32) for layer, mean in means.items()},
     )
 
@@ -251,9 +276,14 @@ FRAME, BYTES_A_TOKEN, USUAL_CONTEXT = 60, 3.5, 4096
 
 def expected_passes(text: Text, context: int = USUAL_CONTEXT) -> Passes:
     """What reading a row will take, about; no model is opened."""
-    given, made = (math.ceil(len(part.encode("utf-8", "replace")) / BYTES_A_TOKEN) for part in (text.given, text.made))
+    given, made = (
+        math.ceil(len(part.encode("utf-8", "replace")) / BYTES_A_TOKEN)
+        for part in (text.given, text.made)
+    )
     if FRAME + given + made <= context:
         return Passes(1, FRAME + given + made)
     rooms = Room.of(context - FRAME - SPARE, given, made)
     passes = rooms.windows(made)
-    return Passes(passes, made + passes * (FRAME + rooms.given) + (passes - 1) * rooms.before)
+    return Passes(
+        passes, made + passes * (FRAME + rooms.given) + (passes - 1) * rooms.before
+    )

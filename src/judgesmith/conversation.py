@@ -30,7 +30,16 @@ _OF_REQUESTS = frozenset(_REQUEST.split())
 #: Under which of these a request has its turns, the last two only beside the model's name, and what goes before them.
 _TURNS, _TURNS_OF_MODELS = ("messages", "conversation", "turns"), ("input", "contents")
 _SYSTEM = ("system", "instructions", "system_instruction")
-_PASSAGE = ("page_content", "text", "content", "passage", "chunk", "document", "snippet", "body")
+_PASSAGE = (
+    "page_content",
+    "text",
+    "content",
+    "passage",
+    "chunk",
+    "document",
+    "snippet",
+    "body",
+)
 _HEADING = ("title", "source", "url", "doc_id", "id", "name")
 #: Longer cells are not tried as Python literals.
 _LONGEST_LITERAL = 1_000_000
@@ -59,7 +68,9 @@ def trajectory(value: Any) -> Trajectory:
 
 def parsed(value: Any) -> Any:
     """Text that is JSON, or a Python literal with its lists and objects, as these; anything else as it is."""
-    if hasattr(value, "tolist") and not isinstance(value, str):  # numpy's arrays, which Parquet files come with
+    if hasattr(value, "tolist") and not isinstance(
+        value, str
+    ):  # numpy's arrays, which Parquet files come with
         value = value.tolist()
     if not isinstance(value, str):
         return value
@@ -71,7 +82,9 @@ def parsed(value: Any) -> Any:
     except (ValueError, RecursionError):
         pass
     # `str` of a list of objects, which is what pandas writes into a CSV file.
-    if (start in ("[{", "{'") or value.strip().startswith("['")) and len(value) <= _LONGEST_LITERAL:
+    if (start in ("[{", "{'") or value.strip().startswith("['")) and len(
+        value
+    ) <= _LONGEST_LITERAL:
         try:
             return ast.literal_eval(value.strip())
         except (ValueError, SyntaxError, RecursionError, MemoryError):
@@ -88,7 +101,9 @@ def rendered(value: Any) -> str | None:
     messages = [value] if single else _messages(value)
     if messages is None:
         return None
-    if single or (len(messages) == 1 and _answer(value) is not None):  # an answer, not a conversation
+    if single or (
+        len(messages) == 1 and _answer(value) is not None
+    ):  # an answer, not a conversation
         return spoken(next(read(messages))[1])
     return trajectory(messages).text()
 
@@ -107,12 +122,21 @@ def judged(value: Any, *, answer: str | None = None) -> Judged | None:
     turns = list(read(messages))
 
     def before(end: int) -> str:
-        return Trajectory(tuple(turn for _, several in turns[:end] for turn in several)).text()
+        return Trajectory(
+            tuple(turn for _, several in turns[:end] for turn in several)
+        ).text()
 
     if answer is not None:
-        again = turns[-1][0] == "Assistant" and spoken(turns[-1][1]).strip() == answer.strip()
+        again = (
+            turns[-1][0] == "Assistant"
+            and spoken(turns[-1][1]).strip() == answer.strip()
+        )
         return Judged(before(len(turns) - again), answer, 0)
-    ours = [i for i, (speaker, several) in enumerate(turns) if speaker == "Assistant" and spoken(several).strip()]
+    ours = [
+        i
+        for i, (speaker, several) in enumerate(turns)
+        if speaker == "Assistant" and spoken(several).strip()
+    ]
     last = ours[-1] if ours else len(turns) - 1
     return Judged(before(last), spoken(turns[last][1]), len(turns) - 1 - last)
 
@@ -128,7 +152,9 @@ def passages(value: Any) -> str | None:
         if not isinstance(text, str):
             return None
         title = first(passage, _HEADING) if isinstance(passage, Mapping) else None
-        texts.append(f"[{number}]{f' {title}:' if isinstance(title, str) and title else ''} {indented(text)}")
+        texts.append(
+            f"[{number}]{f' {title}:' if isinstance(title, str) and title else ''} {indented(text)}"
+        )
     return "\n".join(texts)
 
 
@@ -158,7 +184,10 @@ def _request(value: Mapping[str, Any]) -> Any:
         return None
     system = first(value, _SYSTEM)
     before = [] if system in (None, "", []) else [{"role": "system", "content": system}]
-    return before + [{"role": "user", "content": turn} if isinstance(turn, str) else turn for turn in turns]
+    return before + [
+        {"role": "user", "content": turn} if isinstance(turn, str) else turn
+        for turn in turns
+    ]
 
 
 def _answer(value: Any) -> list[Any] | None:
@@ -166,9 +195,17 @@ def _answer(value: Any) -> list[Any] | None:
     if not isinstance(value, Mapping):
         return None
     if isinstance(choices := value.get("choices"), list):
-        return [choice.get("message") for choice in choices[:1] if isinstance(choice, Mapping)]
+        return [
+            choice.get("message")
+            for choice in choices[:1]
+            if isinstance(choice, Mapping)
+        ]
     if isinstance(candidates := value.get("candidates"), list):
-        return [{"role": "model", **one["content"]} for one in candidates[:1] if _holds(one, "content")]
+        return [
+            {"role": "model", **one["content"]}
+            for one in candidates[:1]
+            if _holds(one, "content")
+        ]
     output: Any = value.get("output")
     if _holds(output, "message"):
         return [output["message"]]
@@ -187,12 +224,27 @@ def _in_spans(spans: Sequence[Any]) -> list[Any]:
     best: list[Any] = []
     for span in spans:
         given = span.get("attributes") if isinstance(span, Mapping) else None
-        if isinstance(given, list):  # OTLP as JSON: [{"key": …, "value": {"stringValue": …}}]
-            pairs = [one for one in given if isinstance(one, Mapping) and isinstance(one.get("value"), Mapping)]
-            given = {one.get("key"): next(iter(one["value"].values()), None) for one in pairs}
+        if isinstance(
+            given, list
+        ):  # OTLP as JSON: [{"key": …, "value": {"stringValue": …}}]
+            pairs = [
+                one
+                for one in given
+                if isinstance(one, Mapping) and isinstance(one.get("value"), Mapping)
+            ]
+            given = {
+                one.get("key"): next(iter(one["value"].values()), None) for one in pairs
+            }
         if isinstance(given, Mapping):
             names = ("system_instructions", "input.messages", "output.messages")
             told, *sides = (parsed(given.get(f"gen_ai.{name}")) for name in names)
             found = [{"role": "system", "parts": told}] if told else []
-            best = max(best, [*found, *(one for side in sides if isinstance(side, list) for one in side)], key=len)
+            best = max(
+                best,
+                [
+                    *found,
+                    *(one for side in sides if isinstance(side, list) for one in side),
+                ],
+                key=len,
+            )
     return best

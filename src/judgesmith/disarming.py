@@ -37,7 +37,9 @@ class _Folds(dict[str, str]):
     """What each character may pass for, looked up once."""
 
     def __missing__(self, character: str) -> str:
-        unseen = HIDDEN.match(character) or unicodedata.category(character) == "Cn"  # some drop what is unassigned
+        unseen = (
+            HIDDEN.match(character) or unicodedata.category(character) == "Cn"
+        )  # some drop what is unassigned
         plain = "" if unseen else unicodedata.normalize("NFKC", character)
         self[character] = plain
         return plain
@@ -62,7 +64,9 @@ def disarm(text: str) -> str:
     """Text from outside, unable to close its tags or to speak a chat template's control tokens, also in disguise: no
     folding of case, compatibility forms or invisible characters brings one back. Same length, so that places hold."""
     before = ""
-    while before != text and _has_opening(text):  # most texts have none; many times faster than the pattern
+    while before != text and _has_opening(
+        text
+    ):  # most texts have none; many times faster than the pattern
         # Once more where something was disarmed: "<0<think>" becomes "<0‹think>", which is tight brackets again.
         before, text = text, _disarmed(text)
     return text

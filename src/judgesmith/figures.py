@@ -34,14 +34,25 @@ OF_PAGE = (
     *(f"var(--judge{k})" for k in range(1, len(SERIES) + 1)),
 )
 ON_PAPER = ("#1a1a1a", "#1f5fa8", "#6d6d6d", "#565656", "#d5d5d5", *SERIES)
-INK, JUDGE, PEOPLE, DIM, LINE, *OF_JUDGES = (f"judgesmith {k}" for k in range(len(OF_PAGE)))
+INK, JUDGE, PEOPLE, DIM, LINE, *OF_JUDGES = (
+    f"judgesmith {k}" for k in range(len(OF_PAGE))
+)
 #: What a page does without: texts are in its own font, and nothing is drawn outside the axes.
 _SLIM = [
     (re.compile(pattern, re.DOTALL), by)
     for pattern, by in (
-        (r"<metadata>.*?</metadata>|<!--.*?-->|<defs>\s*<(?:style|clipPath).*?</defs>", ""),
-        (r' clip-path="[^"]*"| id="(?![mCh][0-9a-f]{9,}|dot-)[^"]*"| transform="rotate\(-0 [^"]*"', ""),
-        (r'font-(?:size|family): [^;"]*; |stroke-line(?:cap|join): \w+;? ?|; (?=")', ""),
+        (
+            r"<metadata>.*?</metadata>|<!--.*?-->|<defs>\s*<(?:style|clipPath).*?</defs>",
+            "",
+        ),
+        (
+            r' clip-path="[^"]*"| id="(?![mCh][0-9a-f]{9,}|dot-)[^"]*"| transform="rotate\(-0 [^"]*"',
+            "",
+        ),
+        (
+            r'font-(?:size|family): [^;"]*; |stroke-line(?:cap|join): \w+;? ?|; (?=")',
+            "",
+        ),
         (r"\s*\n\s*", " "),
         (r"> <", "><"),
         (r"<g/>", ""),
@@ -60,7 +71,11 @@ class Drawing(Markup):
         kind, buffer = path.suffix.lower().lstrip("."), io.BytesIO()
         with _colours(ON_PAPER), _style({"pdf.fonttype": 42}):
             drawn = _figure(*self.place)
-            drawn.savefig(buffer, format=kind, metadata={"Date" if kind == "svg" else "CreationDate": None})
+            drawn.savefig(
+                buffer,
+                format=kind,
+                metadata={"Date" if kind == "svg" else "CreationDate": None},
+            )
         write_whole(path, buffer.getvalue())
 
 
@@ -112,7 +127,9 @@ def _colours(values: Sequence[str]) -> Iterator[None]:
     from matplotlib.colors import get_named_colors_mapping
 
     names = get_named_colors_mapping()
-    for name, value in zip((INK, JUDGE, PEOPLE, DIM, LINE, *OF_JUDGES), values, strict=True):
+    for name, value in zip(
+        (INK, JUDGE, PEOPLE, DIM, LINE, *OF_JUDGES), values, strict=True
+    ):
         names[name] = value
     yield
 
@@ -123,32 +140,66 @@ def _figure(draw: Callable[[Any], None], width: int, height: int) -> Any:
 
     made = Figure(figsize=(width / 72, height / 72))
     FigureCanvasSVG(made)
-    draw(made.add_axes((48 / width, 42 / height, 1 - 60 / width, max(0.1, 1 - 52 / height))))
+    draw(
+        made.add_axes(
+            (48 / width, 42 / height, 1 - 60 / width, max(0.1, 1 - 52 / height))
+        )
+    )
     return made
 
 
-def svg(draw: Callable[[Any], None], width: int, height: int, *, salt: str, titles: Sequence[str] = ()) -> Drawing:
+def svg(
+    draw: Callable[[Any], None],
+    width: int,
+    height: int,
+    *,
+    salt: str,
+    titles: Sequence[str] = (),
+) -> Drawing:
     """A figure of `width` times `height` pixels for a page. draw: draws on the axes. salt: tells the figure from the
     others of its page. titles: what is said at the artists with the ids `dot-0`, `dot-1`, …"""
     style = {"svg.fonttype": "none", "svg.hashsalt": salt}
-    with _colours([f"#0102{k:02x}" for k in range(len(OF_PAGE))]), _style(style), warnings.catch_warnings():
+    with (
+        _colours([f"#0102{k:02x}" for k in range(len(OF_PAGE))]),
+        _style(style),
+        warnings.catch_warnings(),
+    ):
         made, buffer = _figure(draw, width, height), io.StringIO()
         made.patch.set_visible(False)
         made.axes[0].patch.set_visible(False)
-        warnings.filterwarnings("ignore", "Glyph")  # the reader's fonts have what ours lack
-        made.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+        warnings.filterwarnings(
+            "ignore", "Glyph"
+        )  # the reader's fonts have what ours lack
+        made.savefig(
+            buffer,
+            format="svg",
+            metadata={"Date": None, "Creator": None},
+            transparent=True,
+        )
     drawn = buffer.getvalue()
     drawn = drawn[drawn.index("<svg") :]
     for pattern, by in _SLIM:
         drawn = pattern.sub(by, drawn)
     # A tenth of a pixel is finer than an eye; texts keep their digits.
-    drawn = re.sub(r'="[^"<>]*"', lambda part: re.sub(r"(\d\.\d)\d+", r"\1", part[0]), drawn)
-    drawn = re.sub(r"#0102([0-9a-f]{2})", lambda found: OF_PAGE[int(found[1], 16)], drawn)
+    drawn = re.sub(
+        r'="[^"<>]*"', lambda part: re.sub(r"(\d\.\d)\d+", r"\1", part[0]), drawn
+    )
+    drawn = re.sub(
+        r"#0102([0-9a-f]{2})", lambda found: OF_PAGE[int(found[1], 16)], drawn
+    )
     for place, title in enumerate(titles):
-        drawn = drawn.replace(f'<g id="dot-{place}">', f"<g><title>{escaped(title)}</title>", 1)
-    drawn = drawn.replace(f'width="{width}pt" height="{height}pt"', f'width="{width}" height="{height}"', 1)
+        drawn = drawn.replace(
+            f'<g id="dot-{place}">', f"<g><title>{escaped(title)}</title>", 1
+        )
+    drawn = drawn.replace(
+        f'width="{width}pt" height="{height}pt"',
+        f'width="{width}" height="{height}"',
+        1,
+    )
     drawn = drawn.replace("<svg ", '<svg aria-hidden="true" font-size="11" ', 1)
-    whole = Drawing(drawn)  # matplotlib escapes the texts, and the titles are escaped above
+    whole = Drawing(
+        drawn
+    )  # matplotlib escapes the texts, and the titles are escaped above
     whole.place = draw, width, height
     return whole
 
@@ -189,26 +240,61 @@ def plot(
 ) -> Drawing:
     """Dots with intervals. x, y: what the axes are called. line: "diagonal" (x = y), "zero" (y = 0) or none.
     logarithmic: the lower axis, of positive values."""
-    known = [dot for one in series for dot in one.dots if math.isfinite(dot.x) and math.isfinite(dot.y)]
+    known = [
+        dot
+        for one in series
+        for dot in one.dots
+        if math.isfinite(dot.x) and math.isfinite(dot.y)
+    ]
     titles = [dot.title for dot in known if dot.title]
 
     def draw(axes: Any) -> None:
         number = 0
         for one in series:
-            dots = [dot for dot in one.dots if math.isfinite(dot.x) and math.isfinite(dot.y)]
+            dots = [
+                dot for dot in one.dots if math.isfinite(dot.x) and math.isfinite(dot.y)
+            ]
             if one.joined:
-                axes.plot([dot.x for dot in dots], [dot.y for dot in dots], "-", color=one.colour)
-            bars(axes, [(dot.x, dot.low, dot.high) for dot in dots if dot.low < dot.high], one.colour, 0.7, 1.4)
-            style: dict[str, Any] = {"color": one.colour, "alpha": 0.6 if one.faint else None, "markeredgewidth": 0}
+                axes.plot(
+                    [dot.x for dot in dots],
+                    [dot.y for dot in dots],
+                    "-",
+                    color=one.colour,
+                )
+            bars(
+                axes,
+                [(dot.x, dot.low, dot.high) for dot in dots if dot.low < dot.high],
+                one.colour,
+                0.7,
+                1.4,
+            )
+            style: dict[str, Any] = {
+                "color": one.colour,
+                "alpha": 0.6 if one.faint else None,
+                "markeredgewidth": 0,
+            }
             groups: dict[float, list[Dot]] = {}  # dots of one size share a path
             for dot in dots:
                 if dot.title:
-                    axes.plot(dot.x, dot.y, "o", markersize=2 * dot.radius, gid=f"dot-{number}", **style)
+                    axes.plot(
+                        dot.x,
+                        dot.y,
+                        "o",
+                        markersize=2 * dot.radius,
+                        gid=f"dot-{number}",
+                        **style,
+                    )
                     number += 1
                 else:
                     groups.setdefault(round(2 * dot.radius), []).append(dot)
             for size, some in groups.items():
-                axes.plot([dot.x for dot in some], [dot.y for dot in some], "o", markersize=size, **style)
+                axes.plot(
+                    [dot.x for dot in some],
+                    [dot.y for dot in some],
+                    "o",
+                    markersize=size,
+                    **style,
+                )
             if one.name:
                 axes.plot([], [], "o", color=one.colour, label=shortened(one.name, 32))
         _axes(axes, x, y, logarithmic=logarithmic)
@@ -227,12 +313,23 @@ def plot(
 
 
 def bars(
-    axes: Any, ends: Sequence[tuple[float, float, float]], colour: str, alpha: float = 0.35, linewidth: float = 2
+    axes: Any,
+    ends: Sequence[tuple[float, float, float]],
+    colour: str,
+    alpha: float = 0.35,
+    linewidth: float = 2,
 ) -> None:
     """Vertical lines from low to high as one path. ends: (place, low, high)."""
     across = [value for place, _, _ in ends for value in (place, place, math.nan)]
     up = [value for _, low, high in ends for value in (low, high, math.nan)]
-    axes.plot(across, up, color=colour, alpha=alpha, linewidth=linewidth, solid_capstyle="butt")
+    axes.plot(
+        across,
+        up,
+        color=colour,
+        alpha=alpha,
+        linewidth=linewidth,
+        solid_capstyle="butt",
+    )
 
 
 def _axes(axes: Any, x: str, y: str, *, logarithmic: bool) -> None:
@@ -244,9 +341,13 @@ def _axes(axes: Any, x: str, y: str, *, logarithmic: bool) -> None:
 
         axes.set_xscale("log")
         low, high = axes.get_xlim()
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,)))
+        axes.xaxis.set_major_locator(
+            LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,))
+        )
         axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 10_000 else f"{value:g}")
+        axes.xaxis.set_major_formatter(
+            lambda value, _: f"{value / 1000:g}k" if value >= 10_000 else f"{value:g}"
+        )
 
 
 class Estimate(NamedTuple):
@@ -260,7 +361,12 @@ class Estimate(NamedTuple):
     colour: int = 0
 
 
-def forest(groups: Sequence[tuple[str, Sequence[Estimate]]], *, salt: str = "forest", width: int = 640) -> Drawing:
+def forest(
+    groups: Sequence[tuple[str, Sequence[Estimate]]],
+    *,
+    salt: str = "forest",
+    width: int = 640,
+) -> Drawing:
     """Values with their intervals below each other, on one axis with a line at 0. groups: with their titles, which may
     be empty. The names are cut; the table beside has them whole."""
     lines: list[tuple[str, Estimate | None]] = []

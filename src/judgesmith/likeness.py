@@ -38,7 +38,8 @@ class _Visible(dict[int, int | None]):
     def __missing__(self, code: int) -> int | None:
         char = chr(code)
         dropped = char in _APOSTROPHES or (
-            unicodedata.category(char) in ("Mn", "Me", "Cf", "Cc") and not char.isspace()
+            unicodedata.category(char) in ("Mn", "Me", "Cf", "Cc")
+            and not char.isspace()
         )
         self[code] = None if dropped else code
         return self[code]
@@ -92,7 +93,9 @@ def _words(text: str) -> list[str]:
 @lru_cache(maxsize=2048)
 def folded(text: str) -> Folded:
     """Fold a text. One without any word (of emoji, say) counts as one word, an empty one as none. Linear in length."""
-    words = [word for piece in _pieces(text) for word in _words(piece)] or ["".join(_plain(text).split())]
+    words = [word for piece in _pieces(text) for word in _words(piece)] or [
+        "".join(_plain(text).split())
+    ]
     if words == [""]:
         return Folded("", "")
     return Folded(" ".join(words), "".join(map(_letter, words)))
@@ -113,7 +116,10 @@ def alike(one: Folded, other: Folded) -> bool:
     a, b = one.words, other.words
     if len(a) < NEAR * len(b) or len(b) < NEAR * len(a):
         return False
-    return Levenshtein.normalized_similarity(a[:COMPARED], b[:COMPARED], score_cutoff=NEAR) >= NEAR
+    return (
+        Levenshtein.normalized_similarity(a[:COMPARED], b[:COMPARED], score_cutoff=NEAR)
+        >= NEAR
+    )
 
 
 def same_output(one: str, other: str) -> bool:

@@ -35,7 +35,9 @@ Chosen = TypeVar("Chosen", bound="Options")
 class Options(BaseModel):
     """Base of a part's options. Values are checked when the model is made and never change afterwards."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
+    )
 
     def settings(self) -> dict[str, Any]:
         """The options as JSON values."""
@@ -44,14 +46,23 @@ class Options(BaseModel):
     def left_out(self) -> set[str]:
         """The options that a saved judge leaves out: `added` ones that stand at their defaults."""
         fields = type(self).model_fields.items()
-        return {name for name, field in fields if field.json_schema_extra and getattr(self, name) == field.default}
+        return {
+            name
+            for name, field in fields
+            if field.json_schema_extra and getattr(self, name) == field.default
+        }
 
 
 def option(default: Any, help: str, *, added: bool = False, **limits: Any) -> Any:
     """One option of an `Options` model. added: after judges were saved without it, whose fingerprints must stay as they
     are, so a judge is saved with it only where it is not the default. limits: pydantic's own (ge, le, max_length, …).
     """
-    return Field(default, description=help, json_schema_extra={"added": True} if added else None, **limits)
+    return Field(
+        default,
+        description=help,
+        json_schema_extra={"added": True} if added else None,
+        **limits,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,9 @@ class Described:
 def describe(options: type[Options]) -> list[Described]:
     """Every option of a model, in the order of its declaration."""
     return [
-        Described(name, _type_text(field), _value_text(field.default), field.description or "")
+        Described(
+            name, _type_text(field), _value_text(field.default), field.description or ""
+        )
         for name, field in options.model_fields.items()
     ]
 
@@ -80,7 +93,9 @@ def read_options(options: type[Chosen], given: Mapping[str, Any], where: str) ->
     for name in given:
         if name not in options.model_fields:
             known = ", ".join(options.model_fields) or "none"
-            raise OptionError(f"{where} has no option {name!r}{nearest(name, options.model_fields)}; it has {known}")
+            raise OptionError(
+                f"{where} has no option {name!r}{nearest(name, options.model_fields)}; it has {known}"
+            )
     try:
         return options.model_validate(dict(given))
     except ValidationError as error:
@@ -88,7 +103,9 @@ def read_options(options: type[Chosen], given: Mapping[str, Any], where: str) ->
         name = ".".join(str(part) for part in first["loc"])
         message = first["msg"].removeprefix("Value error, ")
         value = f"; got {first['input']!r}" if name else ""
-        raise OptionError(f"{where}{', ' + name if name else ''}: {message}{value}"[:400]) from None
+        raise OptionError(
+            f"{where}{', ' + name if name else ''}: {message}{value}"[:400]
+        ) from None
 
 
 def from_text(field: FieldInfo, text: str) -> Any:
@@ -119,7 +136,9 @@ class Registry(Generic[P]):
     name. A plug-in that cannot be used is left out and named in `broken`.
     """
 
-    def __init__(self, what: str, *, packages: Sequence[str], group: str, key: str = "name") -> None:
+    def __init__(
+        self, what: str, *, packages: Sequence[str], group: str, key: str = "name"
+    ) -> None:
         self.what = what
         self.group = group
         self.broken: dict[str, str] = {}
@@ -134,16 +153,26 @@ class Registry(Generic[P]):
         whose name is taken."""
         name = getattr(part, self._key, "")
         if not (isinstance(name, str) and name and getattr(part, "about", "")):
-            raise OptionError(f"{_place(part)} is no {self.what}: it needs `{self._key}` and `about`")
+            raise OptionError(
+                f"{_place(part)} is no {self.what}: it needs `{self._key}` and `about`"
+            )
         options = getattr(part, "Options", Options)
-        if missing := [n for n, field in options.model_fields.items() if not field.description]:
+        if missing := [
+            n for n, field in options.model_fields.items() if not field.description
+        ]:
             raise OptionError(f"{self.what} {name}: option {missing[0]!r} has no help")
         for taken in (name, *getattr(part, "aliases", ())):
             other = self._parts.get(self._aliases.get(taken, taken))
             # A module that is imported again defines its classes again.
-            again = _place(other) == _place(part) if isinstance(part, type) else other == part
+            again = (
+                _place(other) == _place(part)
+                if isinstance(part, type)
+                else other == part
+            )
             if other is not None and not again:
-                raise OptionError(f"{self.what} {taken!r} exists already: {_place(other)}")
+                raise OptionError(
+                    f"{self.what} {taken!r} exists already: {_place(other)}"
+                )
         self._parts[name] = part
         self._aliases |= dict.fromkeys(getattr(part, "aliases", ()), name)
         return part
@@ -161,7 +190,11 @@ class Registry(Generic[P]):
         self._load()
         part = self._parts.get(self._aliases.get(name, name))
         if part is None:
-            broken = f"; the plug-in {name!r} is broken: {self.broken[name]}" if name in self.broken else ""
+            broken = (
+                f"; the plug-in {name!r} is broken: {self.broken[name]}"
+                if name in self.broken
+                else ""
+            )
             raise OptionError(
                 f"{self.what} {name!r} is unknown{nearest(name, self._parts)}; known: {', '.join(self._parts)}{broken}"
             )
@@ -178,26 +211,41 @@ class Registry(Generic[P]):
         try:
             for name in self._packages:
                 package = import_module(name)
-                for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{name}."):
+                for module in pkgutil.walk_packages(
+                    getattr(package, "__path__", ()), f"{name}."
+                ):
                     import_module(module.name)
         except BaseException:
-            self._loaded = False  # a missing dependency, Ctrl-C: the next call says so again
+            self._loaded = (
+                False  # a missing dependency, Ctrl-C: the next call says so again
+            )
             raise
-        for point in sorted(entry_points(group=self.group), key=lambda point: point.name):
+        for point in sorted(
+            entry_points(group=self.group), key=lambda point: point.name
+        ):
             before = dict(self._parts), dict(self._aliases)
             try:
                 self.register(point.load())
             except (Exception, SystemExit) as error:
-                self._parts, self._aliases = before  # nor what its module had registered before it failed
+                self._parts, self._aliases = (
+                    before  # nor what its module had registered before it failed
+                )
                 self.broken[point.name] = f"{type(error).__name__}: {error}"[:300]
-                logger.warning("%s plug-in %r is left out: %s", self.what, point.name, self.broken[point.name])
+                logger.warning(
+                    "%s plug-in %r is left out: %s",
+                    self.what,
+                    point.name,
+                    self.broken[point.name],
+                )
 
 
 def plugin(group: str, name: str) -> Any:
     """What a package offers under a name of the entry-point group `judgesmith.GROUP`. Raises OptionError."""
     points = {point.name: point for point in entry_points(group=f"judgesmith.{group}")}
     if name not in points:
-        raise OptionError(f"no package offers {name!r} for judgesmith.{group}{nearest(name, points)}")
+        raise OptionError(
+            f"no package offers {name!r} for judgesmith.{group}{nearest(name, points)}"
+        )
     return points[name].load()
 
 
@@ -208,10 +256,21 @@ def _place(part: object) -> str:
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    return (
+        get_args(annotation)
+        if get_origin(annotation) in (Union, UnionType)
+        else (annotation,)
+    )
 
 
-_TYPES = {bool: "yes or no", int: "whole number", float: "number", str: "text", Path: "file", type(None): "none"}
+_TYPES = {
+    bool: "yes or no",
+    int: "whole number",
+    float: "number",
+    str: "text",
+    Path: "file",
+    type(None): "none",
+}
 _LIMITS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
@@ -225,7 +284,10 @@ def _type_text(field: FieldInfo) -> str:
         else:
             lines.append(_TYPES.get(kind) or str(getattr(kind, "__name__", kind)))
     limits = [
-        f"{sign} {getattr(m, name)}" for m in field.metadata for name, sign in _LIMITS.items() if hasattr(m, name)
+        f"{sign} {getattr(m, name)}"
+        for m in field.metadata
+        for name, sign in _LIMITS.items()
+        if hasattr(m, name)
     ]
     return ", ".join([" | ".join(lines), *limits])
 

@@ -28,8 +28,13 @@ from .trajectories.value import marked, unmarked
 
 def named_roles(part: str) -> dict[str, tuple[frozenset[str], ...]]:
     """Role -> names of its column, best first: of `texts`, or of `ratings`, what people said of them."""
-    read = tomllib.loads(files(__package__).joinpath("roles.toml").read_text(encoding="utf-8"))
-    return {role: tuple(frozenset(tier.split()) for tier in tiers) for role, tiers in read[part].items()}
+    read = tomllib.loads(
+        files(__package__).joinpath("roles.toml").read_text(encoding="utf-8")
+    )
+    return {
+        role: tuple(frozenset(tier.split()) for tier in tiers)
+        for role, tiers in read[part].items()
+    }
 
 
 ROLES = named_roles("texts")
@@ -75,11 +80,15 @@ def _roles_of(names: tuple[str, ...]) -> Mapping[str, str]:
         free.setdefault(folded_name(name), []).append(name)
     roles: dict[str, str] = {}
     for role, tiers in ROLES.items():
-        hits = ([name for folded in tier for name in free.get(folded, ())] for tier in tiers)
+        hits = (
+            [name for folded in tier for name in free.get(folded, ())] for tier in tiers
+        )
         fitting = sorted(next(filter(None, hits), []), key=places.__getitem__)
         if len(fitting) > 1:
             columns = " and ".join(map(repr, fitting[:9]))
-            raise OptionError(f"{columns} could each be the {role} of a row; rename one of them")
+            raise OptionError(
+                f"{columns} could each be the {role} of a row; rename one of them"
+            )
         for name in fitting:
             roles[role] = name
             free[folded_name(name)].remove(name)
@@ -102,7 +111,13 @@ def read_texts(record: Any) -> Texts:
         return read_texts({str(name): record[name] for name in keys()})
     names = {name for tiers in ROLES.values() for tier in tiers for name in tier}
     held = {name: getattr(record, name, None) for name in sorted(names)}
-    return read_texts({name: value for name, value in held.items() if value is not None and not callable(value)})
+    return read_texts(
+        {
+            name: value
+            for name, value in held.items()
+            if value is not None and not callable(value)
+        }
+    )
 
 
 def arrow_table(table: Any) -> Any:
@@ -138,7 +153,9 @@ def rows_of(rows: Any) -> Iterable[Any]:
                 f"the table's columns are {', '.join(names)}; the judged text belongs in 'output' (rename it: "
                 'df.rename(columns={"what they wrote": "output"}))'
             )
-        records: Iterable[Any] = rows.to_dict("records") if reader is None else arrow_records(reader)
+        records: Iterable[Any] = (
+            rows.to_dict("records") if reader is None else arrow_records(reader)
+        )
         return records
     return cast(Iterable[Any], rows)
 
@@ -157,7 +174,9 @@ def human_score(example: Any) -> float:
                 numbers[folded_name(name)] = float(value)  # type: ignore[arg-type]
     known = [name for name in HUMAN if name in numbers] or list(numbers)
     if len(known) != 1 and not (known and known[0] in HUMAN):
-        raise OptionError(f"which field is the human score? There are: {', '.join(example.keys())}; call it 'score'")
+        raise OptionError(
+            f"which field is the human score? There are: {', '.join(example.keys())}; call it 'score'"
+        )
     return numbers[known[0]]
 
 
@@ -169,8 +188,14 @@ def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
             raise OptionError(
                 f"column {roles[role]!r} must be a text, a number, turns or JSON; got {type(cells[role]).__name__}"
             )
-    source, output, reference = (as_text(cells.get(role)) for role in ("source", "output", "reference"))
-    context = None if "context" not in roles else context_of(roles["context"], cells["context"])
+    source, output, reference = (
+        as_text(cells.get(role)) for role in ("source", "output", "reference")
+    )
+    context = (
+        None
+        if "context" not in roles
+        else context_of(roles["context"], cells["context"])
+    )
     if (turn := as_text(cells.get("turn"))) is not None:
         whole = output if output is not None else as_text(cells.pop("messages", None))
         try:
@@ -181,7 +206,13 @@ def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
         chat = judged(cells["messages"], answer=output)
         if chat is None:
             _refuse_no_turns(roles["messages"], cells["messages"])
-        before = chat.before if chat is not None else as_text(cells["messages"]) if output is not None else ""
+        before = (
+            chat.before
+            if chat is not None
+            else as_text(cells["messages"])
+            if output is not None
+            else ""
+        )
         if output is None:
             output = chat.output if chat is not None else as_text(cells["messages"])
         if source is None:
@@ -211,13 +242,19 @@ def _refuse_no_turns(column: str, cell: Any) -> None:
 
 
 def _has_text(cell: Any) -> bool:
-    return is_missing(cell) or isinstance(cell, (str, Number, Mapping, Sequence, date, time)) or hasattr(cell, "tolist")
+    return (
+        is_missing(cell)
+        or isinstance(cell, (str, Number, Mapping, Sequence, date, time))
+        or hasattr(cell, "tolist")
+    )
 
 
 def context_of(column: str, cell: Any) -> str | None:
     """Retrieved passages, lists in text included, are numbered; other contexts stay as they are."""
     named, held = folded_name(column) in PASSAGES, parsed(cell)
-    several = isinstance(held, (list, tuple)) and len(held) > 0 and rendered(held) is None
+    several = (
+        isinstance(held, (list, tuple)) and len(held) > 0 and rendered(held) is None
+    )
     shown = passages(held) if several or (named and rendered(held) is None) else None
     return shown or as_text(held if named else cell)
 
@@ -225,7 +262,12 @@ def context_of(column: str, cell: Any) -> str | None:
 def source_key(source: str) -> str:
     """A document id made from the input's text, or from a trajectory whichever of its turns is judged: the same text
     gives the same id on every machine."""
-    return DERIVED + hashlib.sha256(unmarked(source).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return (
+        DERIVED
+        + hashlib.sha256(unmarked(source).encode("utf-8", "surrogatepass")).hexdigest()[
+            :12
+        ]
+    )
 
 
 def is_missing(value: Any) -> bool:
@@ -249,7 +291,15 @@ def as_text(value: Any) -> str | None:
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
-        return str(int(value))  # pandas turns a column of whole ids with one gap into floats
-    if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
+        return str(
+            int(value)
+        )  # pandas turns a column of whole ids with one gap into floats
+    if isinstance(value, (list, tuple)) and all(
+        isinstance(part, str) for part in value
+    ):
         return "\n".join(value)
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, tuple, dict)) else str(value)
+    return (
+        json.dumps(value, ensure_ascii=False, default=str)
+        if isinstance(value, (list, tuple, dict))
+        else str(value)
+    )

@@ -78,7 +78,13 @@ def number(value: float | None, digits: int = 3) -> str:
 
 def plain(value: float) -> str:
     """A score as people write it: at most three decimals, without zeros at its end."""
-    return "–" if math.isnan(value) else f"{round(value, 3):g}" if abs(value) < 1e6 else f"{value:.4g}"
+    return (
+        "–"
+        if math.isnan(value)
+        else f"{round(value, 3):g}"
+        if abs(value) < 1e6
+        else f"{value:.4g}"
+    )
 
 
 def interval(low: float, high: float, digits: int = 2) -> str:
@@ -167,7 +173,12 @@ class Table:
     """See the module. columns: a plain text is a column of words. kind: its class in a page."""
 
     def __init__(
-        self, columns: Iterable[Column | str], title: str = "", *, header: bool = True, kind: str = ""
+        self,
+        columns: Iterable[Column | str],
+        title: str = "",
+        *,
+        header: bool = True,
+        kind: str = "",
     ) -> None:
         self.columns = [Column(one) if isinstance(one, str) else one for one in columns]
         self.title, self.header, self.kind = title, header, kind
@@ -175,8 +186,12 @@ class Table:
 
     def add(self, *values: Any, kind: str = "") -> None:
         """A row; cells that are missing at its end stay empty."""
-        cells = tuple(value if isinstance(value, Cell) else Cell(value) for value in values)
-        self.rows.append(Row((*cells, *[Cell("")] * (len(self.columns) - len(cells))), kind))
+        cells = tuple(
+            value if isinstance(value, Cell) else Cell(value) for value in values
+        )
+        self.rows.append(
+            Row((*cells, *[Cell("")] * (len(self.columns) - len(cells))), kind)
+        )
 
     def section(self, title: str = "") -> None:
         """Rows from here on belong together."""
@@ -196,27 +211,48 @@ class Table:
         widths = []
         for k, column in enumerate(self.columns):
             texts = [self._cell(row[k], column).plain for row in rows]
-            widths.append(max(map(cell_len, [*texts, one_line(column.title) if self.header else "", " "])))
+            widths.append(
+                max(
+                    map(
+                        cell_len,
+                        [*texts, one_line(column.title) if self.header else "", " "],
+                    )
+                )
+            )
         if sum(widths) + 2 * len(widths) > console.width:
-            for k in [k for k, column in enumerate(self.columns) if not column.form]:  # numbers are never broken
+            for k in [
+                k for k, column in enumerate(self.columns) if not column.form
+            ]:  # numbers are never broken
                 others = sum(widths) - widths[k] + 2 * len(widths)
-                widths[k] = min(widths[k], max(widest, console.width - others) if k else widest)
+                widths[k] = min(
+                    widths[k], max(widest, console.width - others) if k else widest
+                )
         start = 0
         while start < len(widths):
             first = [0] * bool(start)
             stop = start + 1
-            while stop < len(widths) and sum(widths[k] + 2 for k in [*first, *range(start, stop + 1)]) <= console.width:
+            while (
+                stop < len(widths)
+                and sum(widths[k] + 2 for k in [*first, *range(start, stop + 1)])
+                <= console.width
+            ):
                 stop += 1
-            console.print(self._rich([*first, *range(start, stop)], widths, more=start > 0))
+            console.print(
+                self._rich([*first, *range(start, stop)], widths, more=start > 0)
+            )
             start = stop
 
-    def _rich(self, places: Sequence[int], widths: Sequence[int], *, more: bool) -> RichTable:
+    def _rich(
+        self, places: Sequence[int], widths: Sequence[int], *, more: bool
+    ) -> RichTable:
         from rich import box
         from rich.table import Table as RichTable
         from rich.text import Text
 
         made = RichTable(
-            title=Text(one_line(self.title) + ", continued" * more, style="bold") if self.title else None,
+            title=Text(one_line(self.title) + ", continued" * more, style="bold")
+            if self.title
+            else None,
             title_justify="left",
             box=box.SIMPLE_HEAD if self.header else None,
             show_header=self.header,
@@ -238,7 +274,10 @@ class Table:
                 made.add_section()
             if row.kind != "section":
                 style = "red" if row.kind == "alarm" else None
-                made.add_row(*(self._cell(row.cells[k], self.columns[k]) for k in places), style=style)
+                made.add_row(
+                    *(self._cell(row.cells[k], self.columns[k]) for k in places),
+                    style=style,
+                )
             elif words := one_line(str(row.cells[0].value)):
                 made.add_row(Text(words, style="dim"))
         return made
@@ -247,7 +286,10 @@ class Table:
     def _cell(cell: Cell, column: Column) -> Text:
         from rich.text import Text
 
-        made = Text(one_line(cell.text(column)), style="bold" if cell.best else "red" if cell.warn else "")
+        made = Text(
+            one_line(cell.text(column)),
+            style="bold" if cell.best else "red" if cell.warn else "",
+        )
         if limits := cell.limits(column):
             made.append(f" {limits}", style="not bold")
         return made
@@ -257,7 +299,11 @@ class Table:
     def html(self, labelled: str = "") -> str:
         """For a page: a region that scrolls by itself. labelled: the id of its title, by default it is called by its
         own title."""
-        name = f'aria-labelledby="{escaped(labelled)}"' if labelled else f'aria-label="{escaped(self.title)}, table"'
+        name = (
+            f'aria-labelledby="{escaped(labelled)}"'
+            if labelled
+            else f'aria-label="{escaped(self.title)}, table"'
+        )
         head = "".join(
             f'<th scope="col"{_class("n" * bool(column.form))} dir="auto">{escaped(column.title or "note")}</th>'
             for column in self.columns
@@ -276,7 +322,12 @@ class Table:
         head = f'<th scope="row" dir="auto">{_html_cell(*name)}</th>'
         cells = [head]
         for cell, column in others:
-            names = ("n" * bool(column.form), "best" * cell.best, "warn" * cell.warn, "meter" * (cell.bar is not None))
+            names = (
+                "n" * bool(column.form),
+                "best" * cell.best,
+                "warn" * cell.warn,
+                "meter" * (cell.bar is not None),
+            )
             title = f' title="{escaped(cell.title)}"' if cell.title else ""
             kind = _class(" ".join(filter(None, names)))
             cells.append(f'<td{kind}{title} dir="auto">{_html_cell(cell, column)}</td>')
@@ -284,10 +335,19 @@ class Table:
 
     def notebook(self) -> str:
         """For `_repr_html_`: HTML that needs no stylesheet."""
-        title = f'<caption style="text-align:left">{escaped(self.title)}</caption>' if self.title else ""
+        title = (
+            f'<caption style="text-align:left">{escaped(self.title)}</caption>'
+            if self.title
+            else ""
+        )
         head = "".join(f"<th>{escaped(column.title)}</th>" for column in self.columns)
         lines = map(self._texts, self.rows)
-        rows = ("".join(f'<td style="text-align:left">{escaped(words)}</td>' for words in line) for line in lines)
+        rows = (
+            "".join(
+                f'<td style="text-align:left">{escaped(words)}</td>' for words in line
+            )
+            for line in lines
+        )
         above = f"<thead><tr>{head}</tr></thead>" if self.header else ""
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         whole = f"<table>{title}{above}<tbody>{body}</tbody></table>"
@@ -296,21 +356,28 @@ class Table:
     def _texts(self, row: Row) -> list[str]:
         """The cells of a row as texts; a section has one."""
         both = zip(row.cells, self.columns, strict=False)
-        return [clean(f"{cell.text(of)} {cell.limits(of)}".strip()) for cell, of in both]
+        return [
+            clean(f"{cell.text(of)} {cell.limits(of)}".strip()) for cell, of in both
+        ]
 
     def frame(self) -> pd.DataFrame:
         """Its cells as texts, without sections, for the formats that pandas writes."""
         import pandas as pd
 
         rows = [self._texts(row) for row in self.rows if row.kind != "section"]
-        return pd.DataFrame(rows, columns=[clean(column.title) for column in self.columns])
+        return pd.DataFrame(
+            rows, columns=[clean(column.title) for column in self.columns]
+        )
 
     def markdown(self) -> str:
         """A table of GitHub's markdown."""
         rule = ["---" if not column.form else "--:" for column in self.columns]
         lines = [[md(column.title) for column in self.columns], rule]
         lines += [
-            [_markdown_cell(cell, column) for cell, column in zip(row.cells, self.columns, strict=True)]
+            [
+                _markdown_cell(cell, column)
+                for cell, column in zip(row.cells, self.columns, strict=True)
+            ]
             for row in self.rows
             if row.kind != "section"
         ]
@@ -344,8 +411,14 @@ def _html_cell(cell: Cell, column: Column) -> str:
 
 
 def _markdown_cell(cell: Cell, column: Column) -> str:
-    words = md(cell.value) if isinstance(cell.value, str) else formatted(cell.value, column.form)
+    words = (
+        md(cell.value)
+        if isinstance(cell.value, str)
+        else formatted(cell.value, column.form)
+    )
     words += md(cell.mark)
     words = f"**{words}**" if cell.best else words
-    limits = cell.limits(column)  # numbers in brackets, which no markdown takes for a link without what follows
+    limits = cell.limits(
+        column
+    )  # numbers in brackets, which no markdown takes for a link without what follows
     return f"{words} {limits}" if limits else words

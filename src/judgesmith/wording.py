@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 #: Marks without a width. Between digits they change what is seen, and the number has two readings.
-_INVISIBLE = re.compile("[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u20e3]+")
+_INVISIBLE = re.compile(
+    "[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u20e3]+"
+)
 _INSIDE = re.compile(rf"(?<=[\d.,]){_INVISIBLE.pattern}(?=[\d.,])")
 _MINUS = re.compile(r"[\u2010-\u2015\u2212](?=[\d.])")
 _ARABIC = {"٪": "%", "٫": ".", "٬": ","}
@@ -26,14 +28,22 @@ def plain(text: str) -> str:
 def _letter(letter: str) -> str:
     if "！" <= letter <= "～":  # the full-width forms
         return chr(ord(letter) - 0xFEE0)
-    return str(unicodedata.decimal(letter)) if letter.isdecimal() else _ARABIC.get(letter, letter)
+    return (
+        str(unicodedata.decimal(letter))
+        if letter.isdecimal()
+        else _ARABIC.get(letter, letter)
+    )
 
 
 def folded(cell: Any) -> str:
     """A cell as the word that it is known by: lower case, single blanks, emoji without skin tones."""
     if isinstance(cell, (bool, np.bool_)):
         return "true" if cell else "false"
-    if isinstance(cell, (float, np.floating)) and (number := float(cell)).is_integer() and abs(number) < 1e15:
+    if (
+        isinstance(cell, (float, np.floating))
+        and (number := float(cell)).is_integer()
+        and abs(number) < 1e15
+    ):
         return str(int(number))
     text = unicodedata.normalize("NFC", _TONES.sub("", plain(str(cell)))).casefold()
     text = " ".join(text.replace("_", " ").split())

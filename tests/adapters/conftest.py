@@ -17,7 +17,15 @@ def saved(server: Any, judge_file: Path) -> dict[str, Any]:
         if ask.step == "probe":
             return "4"
         word, _, number = ask.judged.partition(" ")
-        return f"Explanation: It says {number}.\nScore: {number}" if word == "good" else "I would rather not."
+        return (
+            f"Explanation: It says {number}.\nScore: {number}"
+            if word == "good"
+            else "I would rather not."
+        )
 
     server.answer = answer
-    return {"judge": judge_file, "connection": Connection(server.base, cache=False), "name": "truth"}
+    return {
+        "judge": judge_file,
+        "connection": Connection(server.base, cache=False),
+        "name": "truth",
+    }

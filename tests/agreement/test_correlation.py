@@ -43,7 +43,9 @@ def scipy_value(name: str, x: np.ndarray, y: np.ndarray) -> float:
 
 
 @st.composite
-def tied_data(draw: st.DrawFn, low: int = 2, high: int = 90) -> tuple[np.ndarray, np.ndarray]:
+def tied_data(
+    draw: st.DrawFn, low: int = 2, high: int = 90
+) -> tuple[np.ndarray, np.ndarray]:
     n = draw(st.integers(low, high))
     steps = draw(st.integers(1, 8))
     column = st.lists(st.integers(0, steps), min_size=n, max_size=n)
@@ -58,8 +60,18 @@ def tied_data(draw: st.DrawFn, low: int = 2, high: int = 90) -> tuple[np.ndarray
         (pearson, [1e-300, 2e-300, 4e-300], [1, 2, 4], 1),  # squares would vanish
         # midranks 1.5 1.5 3 4 against 1 2 3 4, mean 2.5: products 1.5 + .5 + .25 + 2.25 = 4.5; squares 4.5 and 5
         (spearman, [1, 1, 2, 3], [1, 2, 3, 4], 4.5 / math.sqrt(4.5 * 5)),
-        (kendall, [1, 2, 3, 4, 5], [2, 1, 4, 3, 5], 0.6),  # (1,2) and (3,4) are swapped: (8-2)/10 pairs
-        (kendall, [1, 1, 2, 3], [1, 2, 3, 4], 5 / math.sqrt(30)),  # 1 pair tied in x only, the other 5 concordant
+        (
+            kendall,
+            [1, 2, 3, 4, 5],
+            [2, 1, 4, 3, 5],
+            0.6,
+        ),  # (1,2) and (3,4) are swapped: (8-2)/10 pairs
+        (
+            kendall,
+            [1, 1, 2, 3],
+            [1, 2, 3, 4],
+            5 / math.sqrt(30),
+        ),  # 1 pair tied in x only, the other 5 concordant
     ],
 )
 def test_by_hand(f, x, y, value):
@@ -93,7 +105,12 @@ def test_a_million_rows():  # comparing all pairs would take hours
 # Invariances ---------------------------------------------------------------------------------------------------------
 
 
-@given(tied_data(), st.floats(0.1, 50), st.floats(-100, 100), st.randoms(use_true_random=False))
+@given(
+    tied_data(),
+    st.floats(0.1, 50),
+    st.floats(-100, 100),
+    st.randoms(use_true_random=False),
+)
 def test_invariances(data, scale, shift, random):
     x, y = data
     order = list(range(len(x)))
@@ -110,7 +127,9 @@ def test_invariances(data, scale, shift, random):
         assert math.isnan(value) or -1 <= value <= 1
 
 
-@given(st.lists(st.floats(-1e100, 1e100), min_size=2, max_size=20), st.sampled_from(ALL))
+@given(
+    st.lists(st.floats(-1e100, 1e100), min_size=2, max_size=20), st.sampled_from(ALL)
+)
 def test_any_floats_give_a_value_in_range_or_nan(values, f):
     value = f(values, list(range(len(values))))
     assert math.isnan(value) == (np.ptp(values) <= 1e-13 * np.abs(values).max())
@@ -148,7 +167,9 @@ def test_sample_level_by_hand():
     assert (found.n, found.skipped, found.failed, found.reason) == (3, 1, 0, None)
     assert (found.level, found.coefficient) == ("sample", "kendall")
     # spearman unless asked: 1, -1, and ranks 1 3 2 against 1 2 3: 1 - 6*2/(3*8) = 1/2 -> mean 1/6
-    assert correlate(PREDICTED, HUMAN, documents=DOCUMENTS).value == pytest.approx(1 / 6)
+    assert correlate(PREDICTED, HUMAN, documents=DOCUMENTS).value == pytest.approx(
+        1 / 6
+    )
 
 
 def test_system_level_by_hand():
@@ -159,8 +180,12 @@ def test_system_level_by_hand():
 
 
 def test_pooled_level_counts_rows():
-    found = correlate([*PREDICTED[:-1], None], HUMAN, coefficient="pearson", level="pooled")
-    assert found.value == pytest.approx(scipy_value("pearson", np.array(PREDICTED[:-1]), np.array(HUMAN[:-1])))
+    found = correlate(
+        [*PREDICTED[:-1], None], HUMAN, coefficient="pearson", level="pooled"
+    )
+    assert found.value == pytest.approx(
+        scipy_value("pearson", np.array(PREDICTED[:-1]), np.array(HUMAN[:-1]))
+    )
     assert (found.n, found.skipped, found.failed) == (11, 1, 1)
 
 
@@ -170,11 +195,23 @@ def test_failed_rows_at_each_level():
     # d1: two rows, in order -> 1; d2: one row left -> skipped; d3: 1/3; d4: constant -> skipped
     assert sample.value == pytest.approx((1 + 1 / 3) / 2)
     assert (sample.n, sample.skipped, sample.failed) == (2, 2, 4)
-    system = correlate([1, 2, None, 1, 2, None, 1, 2, None, 1, 2, None], HUMAN, level="system", systems=SYSTEMS)
-    assert (system.value, system.n, system.skipped, system.failed) == (1, 2, 1, 4)  # C has no prediction at all
+    system = correlate(
+        [1, 2, None, 1, 2, None, 1, 2, None, 1, 2, None],
+        HUMAN,
+        level="system",
+        systems=SYSTEMS,
+    )
+    assert (system.value, system.n, system.skipped, system.failed) == (
+        1,
+        2,
+        1,
+        4,
+    )  # C has no prediction at all
 
 
-@pytest.mark.parametrize(("predicted", "human", "options", "reason"), CASES["undefined"])
+@pytest.mark.parametrize(
+    ("predicted", "human", "options", "reason"), CASES["undefined"]
+)
 def test_undefined_has_a_reason(predicted, human, options, reason):
     found = correlate(predicted, human, **options)
     assert math.isnan(found.value)
@@ -186,8 +223,12 @@ def test_system_means_tie_whatever_the_order_of_summation():
     predicted = [0.1, 0.2, 0.3, 0.3, 0.2, 0.1, 1, 1, 1]
     assert (0.1 + 0.2) + 0.3 != (0.3 + 0.2) + 0.1
     human = [1] * 3 + [2] * 3 + [3] * 3
-    found = correlate(predicted, human, coefficient="kendall", level="system", systems="AAABBBCCC")
-    assert found.value == pytest.approx(2 / math.sqrt(2 * 3))  # 3 pairs, 1 tied in x, 2 concordant
+    found = correlate(
+        predicted, human, coefficient="kendall", level="system", systems="AAABBBCCC"
+    )
+    assert found.value == pytest.approx(
+        2 / math.sqrt(2 * 3)
+    )  # 3 pairs, 1 tied in x, 2 concordant
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -200,14 +241,19 @@ def test_sample_level_equals_a_loop_over_documents(seed):
     for f in ALL:
         values = [f(x[doc == d], y[doc == d]) for d in np.unique(doc)]
         found = correlate(x, y, coefficient=f.__name__, documents=doc)
-        assert found.value == pytest.approx(np.mean([v for v in values if not math.isnan(v)]), abs=1e-12)
+        assert found.value == pytest.approx(
+            np.mean([v for v in values if not math.isnan(v)]), abs=1e-12
+        )
         assert found.skipped == sum(math.isnan(v) for v in values)
 
 
 def test_ids_may_be_an_iterator_or_an_array():
     as_list = correlate(PREDICTED, HUMAN, documents=DOCUMENTS)
     assert correlate(PREDICTED, HUMAN, documents=iter(DOCUMENTS)) == as_list
-    assert correlate(np.array(PREDICTED), np.array(HUMAN), documents=np.array(DOCUMENTS)) == as_list
+    assert (
+        correlate(np.array(PREDICTED), np.array(HUMAN), documents=np.array(DOCUMENTS))
+        == as_list
+    )
 
 
 # The objective -------------------------------------------------------------------------------------------------------
@@ -231,11 +277,15 @@ def test_undefined_counts_zero_with_nan_parts_and_a_reason(predicted, human, rea
 def test_flat_documents_do_not_drop_out_of_the_objective():
     options = {"documents": DOCUMENTS}
     found = CorrelationSum("sample")(PREDICTED, HUMAN, **options)
-    assert found.kendall == pytest.approx((1 - 1 + 1 / 3 + 0) / 4)  # d4 counts 0 here, and is skipped by correlate
+    assert found.kendall == pytest.approx(
+        (1 - 1 + 1 / 3 + 0) / 4
+    )  # d4 counts 0 here, and is skipped by correlate
     assert found.n == 4
     # A judge that fails on the documents it is bad at does not rise to 1:
     dodging = [1, 2, 3, None, None, None, None, None, None, None, None, None]
-    assert CorrelationSum("sample")(dodging, HUMAN, **options).kendall == pytest.approx(1 / 4)
+    assert CorrelationSum("sample")(dodging, HUMAN, **options).kendall == pytest.approx(
+        1 / 4
+    )
     # a document without differences between people is left out for every candidate
     assert CorrelationSum("sample")(PREDICTED, [*HUMAN[:9], 2, 2, 2], **options).n == 3
 

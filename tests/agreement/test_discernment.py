@@ -19,7 +19,9 @@ from judgesmith.agreement.discernment import (
 from judgesmith.agreement.significance import holm
 from judgesmith.errors import OptionError
 
-SCORES = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=20)
+SCORES = st.lists(
+    st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=20
+)
 
 
 # -- the test
@@ -56,21 +58,30 @@ def test_a_missing_score_leaves_its_pair_out() -> None:
 
 def test_differences_equal_but_for_rounding_are_equal() -> None:
     # 0.3 - 0.1 and 0.4 - 0.2 differ in the last bit
-    assert signed_rank([0.3, 0.2], [0.1, 0.4]).p == pytest.approx(3 / 4)  # midranks 1.5, 1.5: sums 3, 1.5, 1.5, 0
+    assert signed_rank([0.3, 0.2], [0.1, 0.4]).p == pytest.approx(
+        3 / 4
+    )  # midranks 1.5, 1.5: sums 3, 1.5, 1.5, 0
 
 
 @pytest.mark.parametrize("n", [4, 12, 50])
 def test_scipy_counts_the_same_without_ties(n: int) -> None:
     rng = np.random.default_rng(n)
     before, after = rng.normal(0.3, 1, n), rng.normal(0, 1, n)
-    expected = stats.wilcoxon(before, after, alternative="greater", method="exact").pvalue
+    expected = stats.wilcoxon(
+        before, after, alternative="greater", method="exact"
+    ).pvalue
     assert signed_rank(before, after).p == pytest.approx(expected, rel=1e-9)
 
 
 def test_scipy_approximates_the_same_with_ties_and_zeros() -> None:
     rng = np.random.default_rng(3)
-    before, after = rng.integers(1, 6, 100).astype(float), rng.integers(1, 5, 100).astype(float)
-    expected = stats.wilcoxon(before, after, alternative="greater", method="approx").pvalue
+    before, after = (
+        rng.integers(1, 6, 100).astype(float),
+        rng.integers(1, 5, 100).astype(float),
+    )
+    expected = stats.wilcoxon(
+        before, after, alternative="greater", method="approx"
+    ).pvalue
     found = signed_rank(before, after)
     assert found.p == pytest.approx(expected, rel=1e-9)
 
@@ -78,14 +89,21 @@ def test_scipy_approximates_the_same_with_ties_and_zeros() -> None:
 def test_few_differences_among_many_texts_are_counted_out() -> None:
     before = np.zeros(100)
     before[:3] = [1, 2, 3]
-    assert signed_rank(before, np.zeros(100)).p == pytest.approx(1 / 8)  # the approximation would say 0.054
+    assert signed_rank(before, np.zeros(100)).p == pytest.approx(
+        1 / 8
+    )  # the approximation would say 0.054
 
 
 @settings(deadline=None, max_examples=40)
 @given(SCORES, st.floats(0.5, 20), st.integers(-5, 5))
-def test_only_the_order_of_differences_counts(pairs: list[tuple[int, int]], factor: float, shift: int) -> None:
+def test_only_the_order_of_differences_counts(
+    pairs: list[tuple[int, int]], factor: float, shift: int
+) -> None:
     before, after = np.array(pairs, dtype=float).T
-    one, other = signed_rank(before, after), signed_rank(before * factor + shift, after * factor + shift)
+    one, other = (
+        signed_rank(before, after),
+        signed_rank(before * factor + shift, after * factor + shift),
+    )
     assert other.p == pytest.approx(one.p) and other.effect == pytest.approx(one.effect)
 
 
@@ -113,7 +131,10 @@ def test_two_perturbations_and_two_metrics_by_hand() -> None:
     assert combine(second, [3, 1]) == pytest.approx(0.25)  # scaled to sum 1
     # D = ln p / ln 0.05, ln 0.05 = -2.995732; D_1 = 4.135167 / 2.995732, D_2 = 1.791759 / 2.995732
     d = {"typos": score_of(combine(first)), "shuffle": score_of(combine(second))}
-    assert d == {"typos": pytest.approx(1.380352, abs=1e-6), "shuffle": pytest.approx(0.598104, abs=1e-6)}
+    assert d == {
+        "typos": pytest.approx(1.380352, abs=1e-6),
+        "shuffle": pytest.approx(0.598104, abs=1e-6),
+    }
     # D_avg of two levels (1.380352 + 0.598104) / 2, D_min the second
     found = summarise(d, {"typos": "character", "shuffle": "sentence"})
     assert (found.d_avg, found.d_min, found.worst) == (
@@ -129,7 +150,12 @@ def test_levels_weigh_the_same() -> None:
         {"a": 4.0, "b": 2.0, "c": 1.0, "d": math.nan},
         {"a": "character", "b": "character", "c": "sentence", "d": "word"},
     )
-    assert (found.d_avg, found.d_min, found.worst, found.undefined) == (2.0, 1.0, "c", 1)
+    assert (found.d_avg, found.d_min, found.worst, found.undefined) == (
+        2.0,
+        1.0,
+        "c",
+        1,
+    )
     assert math.isnan(summarise({}, {}).d_avg)
 
 
@@ -155,7 +181,11 @@ def test_a_metric_without_a_score_is_left_out() -> None:
 
 def test_weights_by_name() -> None:
     table = {"typos": {"Fluency": 3, "Relevance": 1}, "typos:major": {"Relevance": 1}}
-    assert expert_weights(table, "typos:minor", ["fluency", "relevance", "other"]) == [0.75, 0.25, 0.0]
+    assert expert_weights(table, "typos:minor", ["fluency", "relevance", "other"]) == [
+        0.75,
+        0.25,
+        0.0,
+    ]
     assert expert_weights(table, "typos:major", ["fluency", "relevance"]) == [0.0, 1.0]
     assert expert_weights(table, "shuffle", ["fluency"]) is None
     assert expert_weights(table, "typos", ["other"]) is None
@@ -167,9 +197,14 @@ def test_weights_by_name() -> None:
 def test_a_perfect_judge_and_an_interval() -> None:
     rng = np.random.default_rng(0)
     before = rng.normal(5, 1, (2, 40))
-    found = discernment(before, before - rng.uniform(0.5, 1, (2, 40)), weights=[1, 0], rounds=50)
+    found = discernment(
+        before, before - rng.uniform(0.5, 1, (2, 40)), weights=[1, 0], rounds=50
+    )
     assert found.d > 5 and found.effect == 1.0 and found.dropped == 1.0
-    assert found.low <= found.d and found.effect_low == found.effect_high == pytest.approx(1)
+    assert (
+        found.low <= found.d
+        and found.effect_low == found.effect_high == pytest.approx(1)
+    )
     assert found.p == pytest.approx(0.5**40)
     assert discernment(before[0], before[0]).d == 0.0
     same = discernment(before, before, rounds=20, seed=1)
@@ -177,20 +212,34 @@ def test_a_perfect_judge_and_an_interval() -> None:
 
 
 #: A benchmark of the paper's size: perturbations by level, as there are for summaries.
-PERTURBED = {f"{level} {i}": level for level, n in (("character", 4), ("word", 4), ("sentence", 8)) for i in range(n)}
+PERTURBED = {
+    f"{level} {i}": level
+    for level, n in (("character", 4), ("word", 4), ("sentence", 8))
+    for i in range(n)
+}
 
 
 @pytest.mark.parametrize(("texts", "metrics"), [(15, 1), (60, 4)])
-def test_a_judge_that_guesses_stays_below_1_in_whole_benchmarks(texts: int, metrics: int) -> None:
+def test_a_judge_that_guesses_stays_below_1_in_whole_benchmarks(
+    texts: int, metrics: int
+) -> None:
     """300 benchmarks of 16 perturbations, scored 1..5 at random. What the perturbations share, the scores of the good
     texts, raises or lowers all Ds."""
     rng, reached = np.random.default_rng(11), []
     for _ in range(300):
         before = rng.integers(1, 6, (metrics, texts))
-        d = {name: discernment(before, rng.integers(1, 6, (metrics, texts))).d for name in PERTURBED}
-        whole, least = summarise(d, PERTURBED), float(min(holm([0.05**value for value in d.values()])))
+        d = {
+            name: discernment(before, rng.integers(1, 6, (metrics, texts))).d
+            for name in PERTURBED
+        }
+        whole, least = (
+            summarise(d, PERTURBED),
+            float(min(holm([0.05**value for value in d.values()]))),
+        )
         several = float(np.mean([value >= 1 for value in d.values()]))
-        reached.append([whole.d_avg >= 1, whole.d_min >= 1, least <= 0.05, several, several > 0])
+        reached.append(
+            [whole.d_avg >= 1, whole.d_min >= 1, least <= 0.05, several, several > 0]
+        )
     avg, lowest, after_holm, share, any_ = np.mean(reached, axis=0)
     # the numbers that decide about a judge stay below 1 in at least 93 %
     assert max(avg, lowest, after_holm) <= 0.07 and share <= 0.06

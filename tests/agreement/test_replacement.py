@@ -14,12 +14,23 @@ def test_the_way_to_a_rater_is_nothing_for_a_guess_and_the_whole_for_a_rater() -
     rng = np.random.default_rng(0)
     truth, noise = rng.normal(size=1500), rng.normal(size=(1500, 5))
     ratings = truth[:, None] + noise[:, :4]
-    for judge, share in ((truth + noise[:, 4], 1.0), (noise[:, 4], 0.0), (-truth, None), (truth, None)):
+    for judge, share in (
+        (truth + noise[:, 4], 1.0),
+        (noise[:, 4], 0.0),
+        (-truth, None),
+        (truth, None),
+    ):
         found = way_to_rater(judge, ratings, rounds=200)
         assert found.low < found.value < found.high
-        assert found.value == pytest.approx(share, abs=0.08) if share is not None else abs(found.value) > 1.05
+        assert (
+            found.value == pytest.approx(share, abs=0.08)
+            if share is not None
+            else abs(found.value) > 1.05
+        )
     assert way_to_rater([1, 1, 1, 1], [[1, 2], [2, 3], [3, 4], [4, 6]]).value == 0.0
-    assert math.isnan(way_to_rater([1, 2, 3, 4], [[1, 4], [2, 3], [3, 2], [4, 1]]).value)  # raters who disagree
+    assert math.isnan(
+        way_to_rater([1, 2, 3, 4], [[1, 4], [2, 3], [3, 2], [4, 1]]).value
+    )  # raters who disagree
 
 
 # The alternative annotator test --------------------------------------------------------------------------------------
@@ -29,7 +40,9 @@ def test_the_judge_is_compared_with_each_rater_on_the_rows_of_the_others() -> No
     # Rows: A 1 1 2 2, B 1 2 2 1, C 1 2 2 2; the judge 1 2 2 2. Left out: A. The others' scores of each row:
     # (1, 1), (2, 2), (2, 2), (1, 2). Judge equal to 2, 2, 2, 1 of two; A to 2, 0, 2, 1: as near 4 times of 4.
     ratings = np.array([[1, 1, 1], [1, 2, 2], [2, 2, 2], [2, 1, 2]], dtype=float)
-    found = alternative_annotator_test([1, 2, 2, 2], ratings, nominal=True, epsilon=0.2, fewest=1)
+    found = alternative_annotator_test(
+        [1, 2, 2, 2], ratings, nominal=True, epsilon=0.2, fewest=1
+    )
     # B: others (1, 1), (1, 2), (2, 2), (2, 2); judge 2, 1, 2, 2; B 2, 1, 2, 0 → 4 of 4. C: judge and C say the same.
     assert found.advantage == 1.0
     # A alone nearer less the judge alone nearer: 0, -1, 0, 0; mean -.25, sd .5, t = (-.25 - .2) / (.5 / 2) = -1.8
@@ -47,7 +60,9 @@ def test_numbers_are_near_by_their_distance_and_a_failure_is_lost() -> None:
     good = alternative_annotator_test(truth[:, 0], ratings)
     assert good.passes and good.winning == 1 and good.advantage > 0.6
     assert not alternative_annotator_test(rng.normal(size=200) * 3, ratings).passes
-    failed = alternative_annotator_test(np.where(np.arange(200) < 150, np.nan, truth[:, 0]), ratings)
+    failed = alternative_annotator_test(
+        np.where(np.arange(200) < 150, np.nan, truth[:, 0]), ratings
+    )
     assert failed.advantage < 0.25 and not failed.passes
 
 
@@ -55,7 +70,11 @@ def test_a_test_needs_raters_with_rows() -> None:
     ratings = np.full((40, 2), np.nan)
     ratings[:, 0], ratings[:10, 1] = 1.0, 2.0
     found = alternative_annotator_test(np.ones(40), ratings)
-    assert found.reason == "the test needs two raters with 30 rows each that others rated, too" and not found.passes
+    assert (
+        found.reason
+        == "the test needs two raters with 30 rows each that others rated, too"
+        and not found.passes
+    )
     with pytest.raises(LabelsError, match="4 rows of raters"):
         alternative_annotator_test([1, 2, 3, 4], [[1, 2]])
     with pytest.raises(OptionError, match="between 0 and 1"):

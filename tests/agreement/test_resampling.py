@@ -10,9 +10,19 @@ from tables import cases
 
 from judgesmith.agreement import resampling
 from judgesmith.agreement.correlation import PARTS, CorrelationSum, correlate
-from judgesmith.agreement.decisions import accuracy_when_drawn, auc_when_drawn, f1_when_drawn
+from judgesmith.agreement.decisions import (
+    accuracy_when_drawn,
+    auc_when_drawn,
+    f1_when_drawn,
+)
 from judgesmith.agreement.meta.evaluation import meta_evaluate
-from judgesmith.agreement.resampling import Agreement, Measure, WeightedRows, bootstrap_q, interval_of
+from judgesmith.agreement.resampling import (
+    Agreement,
+    Measure,
+    WeightedRows,
+    bootstrap_q,
+    interval_of,
+)
 from judgesmith.errors import OptionError
 
 CASES = cases(__file__)
@@ -20,11 +30,24 @@ CASES = cases(__file__)
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def example(seed: int = 0, documents: int = 12, systems: int = 5, steps: int = 5, noise: float = 1.0):
+def example(
+    seed: int = 0,
+    documents: int = 12,
+    systems: int = 5,
+    steps: int = 5,
+    noise: float = 1.0,
+):
     rng = np.random.default_rng(seed)
-    doc, sys_ = np.repeat(np.arange(documents), systems), np.tile(np.arange(systems), documents)
-    human = np.round(rng.normal(size=documents)[doc] + sys_ / 4 + rng.normal(size=len(doc)), 1)
-    predicted = np.clip(np.round(human + noise * rng.normal(size=len(doc))) + 3, 1, steps).astype(float)
+    doc, sys_ = (
+        np.repeat(np.arange(documents), systems),
+        np.tile(np.arange(systems), documents),
+    )
+    human = np.round(
+        rng.normal(size=documents)[doc] + sys_ / 4 + rng.normal(size=len(doc)), 1
+    )
+    predicted = np.clip(
+        np.round(human + noise * rng.normal(size=len(doc))) + 3, 1, steps
+    ).astype(float)
     return predicted, human, doc, sys_
 
 
@@ -38,9 +61,13 @@ def written_out(doc: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nda
     return np.array(rows, dtype=int), np.array([hash(i) for i in ids])
 
 
-def percentile_interval(x, measure: Measure, rounds: int, seed: int = 0) -> tuple[float, float]:
+def percentile_interval(
+    x, measure: Measure, rounds: int, seed: int = 0
+) -> tuple[float, float]:
     """The plain quantiles of the resamples that `bootstrap_q` draws."""
-    return resampling.percentiles(resampling.Agreement.of([x], measure).resample(rounds, seed)[0][0], 0.95)
+    return resampling.percentiles(
+        resampling.Agreement.of([x], measure).resample(rounds, seed)[0][0], 0.95
+    )
 
 
 # Weighted coefficients -----------------------------------------------------------------------------------------------
@@ -60,14 +87,22 @@ def test_weighted_equals_written_out(seed):
     for i in range(5):
         rows, _ = written_out(doc, counts[i])
         for j, name in enumerate(PARTS):
-            expected = correlate(x[rows], y[rows], coefficient=name, level="pooled").value
+            expected = correlate(
+                x[rows], y[rows], coefficient=name, level="pooled"
+            ).value
             assert found[i, j] == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
 def test_an_outlier_that_was_not_drawn_costs_no_precision():
     x, y = np.array([1e9, 1.0, 2.0, 4.0]), np.array([0.0, 1.0, 3.0, 3.0])
-    found = WeightedRows(x, y, np.arange(4), ("pearson",))(np.array([[0.0, 2, 1, 1]]))[0, 0]
-    assert found == pytest.approx(correlate([1, 1, 2, 4], [1, 1, 3, 3], coefficient="pearson", level="pooled").value)
+    found = WeightedRows(x, y, np.arange(4), ("pearson",))(np.array([[0.0, 2, 1, 1]]))[
+        0, 0
+    ]
+    assert found == pytest.approx(
+        correlate(
+            [1, 1, 2, 4], [1, 1, 3, 3], coefficient="pearson", level="pooled"
+        ).value
+    )
 
 
 def test_a_resample_of_equal_scores_is_undefined_on_either_side():
@@ -83,14 +118,20 @@ def test_a_resample_of_equal_scores_is_undefined_on_either_side():
 def test_kendall_beyond_the_sign_matrix_is_the_same(monkeypatch):
     x, y, doc, _ = example(3)
     names = ("kendall",)
-    counts = np.random.default_rng(0).multinomial(12, np.full(12, 1 / 12), size=20).astype(float)
+    counts = (
+        np.random.default_rng(0)
+        .multinomial(12, np.full(12, 1 / 12), size=20)
+        .astype(float)
+    )
     at_once = WeightedRows(x, y, doc, names)
     monkeypatch.setattr(resampling, "PAIRS_AT_ONCE", 10)
     looped = WeightedRows(x, y, doc, names)
     assert at_once.signs is not None
     assert looped.signs is None
     np.testing.assert_allclose(looped(counts), at_once(counts), atol=1e-12)
-    flat = looped(np.eye(12)[:1] * 3 * (np.arange(12) == 0))  # a document alone may be flat, and warns of nothing
+    flat = looped(
+        np.eye(12)[:1] * 3 * (np.arange(12) == 0)
+    )  # a document alone may be flat, and warns of nothing
     assert flat.shape == (1, 1)
 
 
@@ -103,7 +144,9 @@ def test_value_is_the_plain_coefficient(level, coefficient):
     x, y, doc, sys_ = example(1)
     x[[3, 17, 40]] = np.nan
     ids = {"documents": doc, "systems": sys_}
-    found = bootstrap_q(x, Measure(y, level=level, coefficient=coefficient, **ids), rounds=50)
+    found = bootstrap_q(
+        x, Measure(y, level=level, coefficient=coefficient, **ids), rounds=50
+    )
     if coefficient == "sum":
         expected = CorrelationSum(level)(x, y, **ids).q
     else:
@@ -118,7 +161,13 @@ def test_systems_missing_from_a_resample_are_left_out():
     x, y = np.array([1.0, 2, 1, 2, 9]), np.array([2.0, 1, 2, 1, 5])
     agreement = resampling.Agreement.of(
         [x],
-        Measure(y, documents=[0, 0, 1, 1, 2], systems=["A", "B", "A", "B", "C"], level="system", coefficient="kendall"),
+        Measure(
+            y,
+            documents=[0, 0, 1, 1, 2],
+            systems=["A", "B", "A", "B", "C"],
+            level="system",
+            coefficient="kendall",
+        ),
     )
     # without C: A-B discordant -> -1; with C (9, 5): A-B discordant, A-C and B-C concordant -> (2-1)/3
     found = agreement.statistics[0](np.array([[2.0, 1, 0], [1, 1, 1]]))[:, 0]
@@ -126,7 +175,9 @@ def test_systems_missing_from_a_resample_are_left_out():
 
 
 @pytest.mark.parametrize("level", ["pooled", "sample", "system"])
-@pytest.mark.parametrize(("coefficient", "judges"), [*((name, 1) for name in PARTS), ("kendall", 2)])
+@pytest.mark.parametrize(
+    ("coefficient", "judges"), [*((name, 1) for name in PARTS), ("kendall", 2)]
+)
 def test_resamples_equal_written_out_rows(level, coefficient, judges):
     # two judges with gaps of their own on the same documents: the mean of their agreements, resample by resample
     x, y, doc, sys_ = example(2, documents=6, systems=4)
@@ -135,19 +186,32 @@ def test_resamples_equal_written_out_rows(level, coefficient, judges):
     sets = [(x[m], y[m], doc[m], sys_[m]) for m in masks]
     if judges == 1:
         ((px, py, pdoc, psys),) = sets
-        measure = Measure(py, documents=pdoc, systems=psys, level=level, coefficient=coefficient)
+        measure = Measure(
+            py, documents=pdoc, systems=psys, level=level, coefficient=coefficient
+        )
         agreement = resampling.Agreement.of([px], measure)
     else:
         agreement = resampling.Agreement.of_mean(sets, 6, level, coefficient)
-    counts = np.random.default_rng(7).multinomial(6, np.full(6, 1 / 6), size=40).astype(float)
+    counts = (
+        np.random.default_rng(7)
+        .multinomial(6, np.full(6, 1 / 6), size=40)
+        .astype(float)
+    )
     for c, value in zip(counts, agreement.statistics[0](counts)[:, 0], strict=True):
         each = []
         for px, py, pdoc, psys in sets:
             rows, ids = written_out(pdoc, c)
-            options = {"coefficient": coefficient, "level": level, "documents": ids, "systems": psys[rows]}
+            options = {
+                "coefficient": coefficient,
+                "level": level,
+                "documents": ids,
+                "systems": psys[rows],
+            }
             each.append(correlate(px[rows], py[rows], **options).value)
         defined = [v for v in each if not math.isnan(v)]
-        assert value == pytest.approx(np.mean(defined) if defined else math.nan, abs=1e-9, nan_ok=True)
+        assert value == pytest.approx(
+            np.mean(defined) if defined else math.nan, abs=1e-9, nan_ok=True
+        )
 
 
 def test_fisher_interval_by_its_formula():
@@ -155,10 +219,20 @@ def test_fisher_interval_by_its_formula():
     measure = Measure(y, documents=doc, coefficient="spearman")
     low, high = percentile_interval(x, measure, 300)
     # half the percentile interval on the atanh scale, times t(.975, 8) / z(.975) and sqrt(9 / 8), about the value
-    half = (math.atanh(high) - math.atanh(low)) / 2 * 2.306004 / 1.959964 * math.sqrt(9 / 8)
+    half = (
+        (math.atanh(high) - math.atanh(low))
+        / 2
+        * 2.306004
+        / 1.959964
+        * math.sqrt(9 / 8)
+    )
     found = bootstrap_q(x, measure, rounds=300)
-    assert math.atanh(found.low) == pytest.approx(math.atanh(found.value) - half, abs=1e-5)
-    assert math.atanh(found.high) == pytest.approx(math.atanh(found.value) + half, abs=1e-5)
+    assert math.atanh(found.low) == pytest.approx(
+        math.atanh(found.value) - half, abs=1e-5
+    )
+    assert math.atanh(found.high) == pytest.approx(
+        math.atanh(found.value) + half, abs=1e-5
+    )
 
 
 def test_fisher_interval_where_resamples_agree_perfectly():
@@ -166,12 +240,21 @@ def test_fisher_interval_where_resamples_agree_perfectly():
     # the lower one counts for both sides; it does not make the interval all of -1..1
     x = [1, 2, 3] * 8
     y = [1, 2, 3] * 6 + [1, 3, 2] * 2
-    measure = Measure(y, documents=np.repeat(range(8), 3), level="sample", coefficient="kendall")
+    measure = Measure(
+        y, documents=np.repeat(range(8), 3), level="sample", coefficient="kendall"
+    )
     low, high = percentile_interval(x, measure, 400)
     found = bootstrap_q(x, measure, rounds=400)
     assert found.value == pytest.approx((6 + 2 / 3) / 8) and high == 1
-    half = (math.atanh(found.value) - math.atanh(low)) * 2.364624 / 1.959964 * math.sqrt(8 / 7)
-    assert math.atanh(found.low) == pytest.approx(math.atanh(found.value) - half, abs=1e-4)
+    half = (
+        (math.atanh(found.value) - math.atanh(low))
+        * 2.364624
+        / 1.959964
+        * math.sqrt(8 / 7)
+    )
+    assert math.atanh(found.low) == pytest.approx(
+        math.atanh(found.value) - half, abs=1e-4
+    )
     assert 0 < found.low < low < found.value < found.high < 1
     turned = bootstrap_q([-v for v in x], measure, rounds=400)
     assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
@@ -179,13 +262,24 @@ def test_fisher_interval_where_resamples_agree_perfectly():
 
 def test_decisions_that_are_all_right_have_an_interval_with_a_width():
     right = np.arange(10) % 2
-    for documents, low in ((10, 10 / (10 + 1.959964**2)), (5, 5 / (5 + 1.959964**2))):  # Wilson's; documents count
+    for documents, low in (
+        (10, 10 / (10 + 1.959964**2)),
+        (5, 5 / (5 + 1.959964**2)),
+    ):  # Wilson's; documents count
         units = np.arange(10) * documents // 10
-        found = interval_of(Agreement.of_share(accuracy_when_drawn(right, right, units), documents, 10), rounds=50)
+        found = interval_of(
+            Agreement.of_share(accuracy_when_drawn(right, right, units), documents, 10),
+            rounds=50,
+        )
         assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), 1)
-    low = interval_of(Agreement.of_share(auc_when_drawn(right, right, np.arange(10)), 10, 10), rounds=50).low
+    low = interval_of(
+        Agreement.of_share(auc_when_drawn(right, right, np.arange(10)), 10, 10),
+        rounds=50,
+    ).low
     # Newcombe's fifth: 5 failed and 5 passed rows, (5 + 5) / 2 - 1 = 4
-    variance = low * (1 - low) * (1 + 4 * ((1 - low) / (2 - low) + low / (1 + low))) / (5 * 5)
+    variance = (
+        low * (1 - low) * (1 + 4 * ((1 - low) / (2 - low) + low / (1 + low))) / (5 * 5)
+    )
     assert 1 - low == pytest.approx(1.959964 * math.sqrt(variance), abs=1e-3)
 
 
@@ -194,7 +288,9 @@ def test_chunks_do_not_change_anything(monkeypatch):
     whole = bootstrap_q(x, Measure(y, documents=doc), rounds=300)
     monkeypatch.setattr(resampling, "_CELLS", 7 * len(x))
     pieces = bootstrap_q(x, Measure(y, documents=doc), rounds=300)
-    assert (pieces.low, pieces.high) == pytest.approx((whole.low, whole.high), abs=1e-12)
+    assert (pieces.low, pieces.high) == pytest.approx(
+        (whole.low, whole.high), abs=1e-12
+    )
 
 
 # Intervals -----------------------------------------------------------------------------------------------------------
@@ -216,8 +312,12 @@ def test_documents_are_drawn_whole():
     x, y, _, _ = example(8, documents=20, systems=1)
     one = bootstrap_q(x, Measure(y, documents=None), rounds=400)
     ids = np.repeat(np.arange(20), 10)
-    copies = bootstrap_q(np.repeat(x, 10), Measure(np.repeat(y, 10), documents=ids), rounds=400)
-    rows = bootstrap_q(np.repeat(x, 10), Measure(np.repeat(y, 10), documents=None), rounds=400)
+    copies = bootstrap_q(
+        np.repeat(x, 10), Measure(np.repeat(y, 10), documents=ids), rounds=400
+    )
+    rows = bootstrap_q(
+        np.repeat(x, 10), Measure(np.repeat(y, 10), documents=None), rounds=400
+    )
     assert (copies.low, copies.high) == pytest.approx((one.low, one.high), abs=1e-9)
     assert rows.high - rows.low < (copies.high - copies.low) / 2
 
@@ -227,10 +327,14 @@ def test_undefined_resamples_are_counted():
     x, y = [1, 1, 1, 1, 2], [1, 2, 3, 4, 5]
     found = bootstrap_q(x, Measure(y, documents=None), rounds=2000)
     assert found.undefined / 2000 == pytest.approx(0.8**5, abs=0.04)
-    assert percentile_interval(x, Measure(y, documents=None), 2000)[0] == 0  # they count 0 in the sum …
+    assert (
+        percentile_interval(x, Measure(y, documents=None), 2000)[0] == 0
+    )  # they count 0 in the sum …
     single = Measure(y, documents=None, coefficient="pearson")
     assert bootstrap_q(x, single, rounds=2000).undefined == found.undefined
-    assert percentile_interval(x, single, 2000)[0] > 0  # … and a single coefficient is left out
+    assert (
+        percentile_interval(x, single, 2000)[0] > 0
+    )  # … and a single coefficient is left out
 
 
 @pytest.mark.parametrize(
@@ -256,7 +360,9 @@ def test_mostly_undefined_is_no_interval():
     # human side likewise, P(both drawn) = .40 < half
     x, y = np.zeros(50), np.zeros(50)
     x[0], y[1] = 1, 1
-    found = bootstrap_q(x, Measure(y, documents=None, coefficient="pearson"), rounds=1000)
+    found = bootstrap_q(
+        x, Measure(y, documents=None, coefficient="pearson"), rounds=1000
+    )
     assert math.isnan(found.low)
     assert "resamples" in (found.reason or "")
     assert 0.5 < found.undefined / 1000 < 0.7
@@ -277,7 +383,9 @@ def test_coverage_of_pearson_at_50():
     for i in range(1000):
         x = rng.normal(size=50)
         y = rho * x + math.sqrt(1 - rho**2) * rng.normal(size=50)
-        found = bootstrap_q(x, Measure(y, documents=None, coefficient="pearson"), rounds=300, seed=i)
+        found = bootstrap_q(
+            x, Measure(y, documents=None, coefficient="pearson"), rounds=300, seed=i
+        )
         hits += found.low <= rho <= found.high
     # the standard error of a coverage of .945 is .007, so the bounds are more than 3 of them away
     assert 920 <= hits <= 980
@@ -287,33 +395,59 @@ def test_coverage_of_auc_of_15_rows():
     """A true AUC of .8, 5 of 15 rows failed: percentiles of the resamples hold it in 84 %."""
     rng, passed, hits = np.random.default_rng(0), np.arange(15) >= 5, 0
     for i in range(500):
-        scores = rng.normal(size=15) + passed * 1.19023  # sqrt(2) times the normal quantile of .8
+        scores = (
+            rng.normal(size=15) + passed * 1.19023
+        )  # sqrt(2) times the normal quantile of .8
         drawn = auc_when_drawn(scores, passed.astype(int), np.arange(15))
         found = interval_of(Agreement.of_share(drawn, 15, 15), rounds=200, seed=i)
         hits += found.low <= 0.8 <= found.high
     assert 465 <= hits <= 495
 
 
-@pytest.mark.parametrize(("level", "least"), [("pooled", 1.24), ("sample", 1.23), ("system", 1.44)])
+@pytest.mark.parametrize(
+    ("level", "least"), [("pooled", 1.24), ("sample", 1.23), ("system", 1.44)]
+)
 def test_intervals_for_other_systems_hold_the_value_of_systems_at_large(level, least):
     """8 systems, some of which the judge favours, on 20 documents; the value of 2,400 systems is in the parameters."""
     held, (doc, sys) = [], (codes.ravel() for codes in np.indices((20, 8)))
     for seed in range(60):
         rng = np.random.default_rng([seed, 8])
-        quality, hard, own = rng.normal(size=8) / 2, rng.normal(size=20) / 2, rng.normal(size=160)
+        quality, hard, own = (
+            rng.normal(size=8) / 2,
+            rng.normal(size=20) / 2,
+            rng.normal(size=160),
+        )
         human = quality[sys] + hard[doc] + own
-        judge = 0.8 * quality[sys] + 0.6 * rng.normal(size=8)[sys] + 0.5 * (hard[doc] + own) + rng.normal(size=160)
+        judge = (
+            0.8 * quality[sys]
+            + 0.6 * rng.normal(size=8)[sys]
+            + 0.5 * (hard[doc] + own)
+            + rng.normal(size=160)
+        )
         judge += 0.4 * rng.normal(size=20)[doc]
-        shared = {"documents": doc, "systems": sys, "levels": [level], "coefficients": ["q"], "rounds": 200}
+        shared = {
+            "documents": doc,
+            "systems": sys,
+            "levels": [level],
+            "coefficients": ["q"],
+            "rounds": 200,
+        }
         for wide in (False, True):
             found = meta_evaluate({"j": judge}, human, new_systems=wide, **shared)
             cell = found.cell("j", "overall", level, "q")
             held.append(cell["low"] <= least <= cell["high"])
     documents, systems = np.reshape(held, (-1, 2)).mean(axis=0)
-    assert documents < 0.9 < 0.93 <= systems and cell["interval"] == "fisher, other systems"
+    assert (
+        documents < 0.9 < 0.93 <= systems
+        and cell["interval"] == "fisher, other systems"
+    )
 
 
 def test_f1_has_no_interval_where_people_failed_none() -> None:
     decided, human, units = np.array([0, 1, 1, 1]), np.ones(4, int), np.arange(4)
-    found = interval_of(Agreement.of_share(f1_when_drawn(decided, human, units), 4, 4), rounds=200, seed=0)
+    found = interval_of(
+        Agreement.of_share(f1_when_drawn(decided, human, units), 4, 4),
+        rounds=200,
+        seed=0,
+    )
     assert found.value == 0 and math.isnan(found.low) and math.isnan(found.high)

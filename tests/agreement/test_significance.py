@@ -35,7 +35,10 @@ def pooled(x, y, coefficient="pearson"):
 
 def example(seed: int = 0, documents: int = 15, systems: int = 6, noise_b: float = 1.0):
     rng = np.random.default_rng(seed)
-    doc, sys_ = np.repeat(np.arange(documents), systems), np.tile(np.arange(systems), documents)
+    doc, sys_ = (
+        np.repeat(np.arange(documents), systems),
+        np.tile(np.arange(systems), documents),
+    )
     human = rng.normal(size=documents)[doc] + sys_ / 3 + rng.normal(size=len(doc))
     a = human + rng.normal(size=len(doc))
     b = human + noise_b * rng.normal(size=len(doc))
@@ -45,7 +48,9 @@ def example(seed: int = 0, documents: int = 15, systems: int = 6, noise_b: float
 def agreement(predicted, human, level, coefficient, ids):
     if coefficient == "sum":
         return CorrelationSum(level)(predicted, human, **ids).q
-    return correlate(predicted, human, level=level, coefficient=coefficient, **ids).value
+    return correlate(
+        predicted, human, level=level, coefficient=coefficient, **ids
+    ).value
 
 
 # Bootstrap and permutation -------------------------------------------------------------------------------------------
@@ -57,10 +62,14 @@ def agreement(predicted, human, level, coefficient, ids):
 def test_value_is_the_difference(test, level, coefficient):
     a, b, human, ids = example(1)
     a[4] = b[50] = np.nan
-    found = test(a, b, Measure(human, level=level, coefficient=coefficient, **ids), rounds=20)
+    found = test(
+        a, b, Measure(human, level=level, coefficient=coefficient, **ids), rounds=20
+    )
     if coefficient != "sum":  # single coefficients: the rows that both scored
         a, b = a + 0 * b, b + 0 * a
-    expected = agreement(a, human, level, coefficient, ids) - agreement(b, human, level, coefficient, ids)
+    expected = agreement(a, human, level, coefficient, ids) - agreement(
+        b, human, level, coefficient, ids
+    )
     assert found.value == pytest.approx(expected, abs=1e-12)
     assert 0 < found.p <= 1
 
@@ -80,29 +89,44 @@ def test_a_judge_does_not_differ_from_itself(test, level):
 def test_permutation_approaches_all_swaps(level, coefficient):
     a, b, human, ids = example(5, documents=5, systems=4, noise_b=2.0)
     za, zb = (a - a.mean()) / a.std(), (b - b.mean()) / b.std()
-    value = agreement(a, human, level, coefficient, ids) - agreement(b, human, level, coefficient, ids)
+    value = agreement(a, human, level, coefficient, ids) - agreement(
+        b, human, level, coefficient, ids
+    )
     extreme = 0
-    for choice in itertools.product([False, True], repeat=5):  # all 32 ways to swap 5 documents
+    for choice in itertools.product(
+        [False, True], repeat=5
+    ):  # all 32 ways to swap 5 documents
         mask = np.array(choice)[ids["documents"]]
-        null = agreement(np.where(mask, zb, za), human, level, coefficient, ids) - agreement(
-            np.where(mask, za, zb), human, level, coefficient, ids
-        )
+        null = agreement(
+            np.where(mask, zb, za), human, level, coefficient, ids
+        ) - agreement(np.where(mask, za, zb), human, level, coefficient, ids)
         extreme += abs(null) >= abs(value) - 1e-12
-    found = permutation_test(a, b, Measure(human, level=level, coefficient=coefficient, **ids), rounds=4000)
+    found = permutation_test(
+        a, b, Measure(human, level=level, coefficient=coefficient, **ids), rounds=4000
+    )
     assert found.p == pytest.approx(extreme / 32, abs=0.04)  # 5 standard errors of .008
 
 
 def test_permutation_swaps_documents_where_they_are_given():
     a, b, human, ids = example(6)
     assert permutation_test(a, b, Measure(human, documents=None), rounds=5).n == 90
-    assert permutation_test(a, b, Measure(human, documents=ids["documents"]), rounds=5).n == 15
+    assert (
+        permutation_test(a, b, Measure(human, documents=ids["documents"]), rounds=5).n
+        == 15
+    )
 
 
 def test_permutation_does_not_depend_on_chunks(monkeypatch):
     a, b, human, ids = example(7)
-    whole = [permutation_test(a, b, Measure(human, level=level, **ids), rounds=100) for level in LEVELS]
+    whole = [
+        permutation_test(a, b, Measure(human, level=level, **ids), rounds=100)
+        for level in LEVELS
+    ]
     monkeypatch.setattr(significance, "_CELLS", 90 * 7)
-    assert [permutation_test(a, b, Measure(human, level=level, **ids), rounds=100) for level in LEVELS] == whole
+    assert [
+        permutation_test(a, b, Measure(human, level=level, **ids), rounds=100)
+        for level in LEVELS
+    ] == whole
 
 
 @pytest.mark.parametrize("test", [paired_bootstrap, permutation_test])
@@ -127,7 +151,9 @@ def test_senseless_options_are_refused():
     with pytest.raises(OptionError, match="rounds is 0"):
         permutation_test([1, 2], [1, 2], Measure([1, 2], documents=None), rounds=0)
     with pytest.raises(OptionError, match="pass documents"):
-        paired_bootstrap([1, 2], [1, 2], Measure([1, 2], documents=None, level="sample"))
+        paired_bootstrap(
+            [1, 2], [1, 2], Measure([1, 2], documents=None, level="sample")
+        )
     with pytest.raises(OptionError, match="1 rows and human 2"):
         paired_bootstrap([1, 2], [1], Measure([1, 2], documents=None))
 
@@ -163,7 +189,9 @@ KRIPPENDORFF = np.array(
 
 def test_alpha_of_the_published_example():
     assert krippendorff_alpha(KRIPPENDORFF) == pytest.approx(0.849, abs=5e-4)
-    assert krippendorff_alpha(KRIPPENDORFF, nominal=True) == pytest.approx(0.743, abs=5e-4)
+    assert krippendorff_alpha(KRIPPENDORFF, nominal=True) == pytest.approx(
+        0.743, abs=5e-4
+    )
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 9), st.floats(-50, 50))
@@ -189,7 +217,10 @@ def test_alpha_at_its_ends():
 
 
 def ceiling(table):
-    sets = [(own, others, np.flatnonzero(rows), None) for rows, own, others in against_others(table)]
+    sets = [
+        (own, others, np.flatnonzero(rows), None)
+        for rows, own, others in against_others(table)
+    ]
     return Agreement.of_mean(sets, len(table), "pooled", "pearson").values[0]
 
 
@@ -203,13 +234,19 @@ def test_ceilings():
         rows = ~np.isnan(KRIPPENDORFF[:, j]) & (~np.isnan(others)).any(axis=1)
         expected.append(pooled(KRIPPENDORFF[rows, j], np.nanmean(others[rows], axis=1)))
     assert ceiling(KRIPPENDORFF) == pytest.approx(np.mean(expected))
-    for table in ([[1], [2]], [[1, None], [2, None], [None, 3]], [[2, 2], [2, 2]]):  # alone, strangers, constant
+    for table in (
+        [[1], [2]],
+        [[1, None], [2, None], [None, 3]],
+        [[2, 2], [2, 2]],
+    ):  # alone, strangers, constant
         assert math.isnan(ceiling(table))
 
 
 def test_means_of_raters_tie_whatever_the_order_of_summation():
     # rows 0 and 1: the others' ratings are the same three in another order, and sum to .6 and .6000000000000001
-    (_, _, others), *_ = against_others([[1, 0.1, 0.2, 0.3], [2, 0.3, 0.2, 0.1], [3, 1, 1, 1]])
+    (_, _, others), *_ = against_others(
+        [[1, 0.1, 0.2, 0.3], [2, 0.3, 0.2, 0.1], [3, 1, 1, 1]]
+    )
     assert others[0] == others[1]
     for table, why in (([1, 2, 3], "shape"), ([[1, math.inf]], "infinite")):
         with pytest.raises(OptionError, match=why):
@@ -233,9 +270,20 @@ def test_williams_and_permutation_find_the_same_on_independent_rows():
     rng = np.random.default_rng(4)
     human = rng.normal(size=80)
     a, b = human + rng.normal(size=80), human + 1.6 * rng.normal(size=80)
-    measure = Measure(human, documents=np.arange(80), systems=None, level="pooled", coefficient="pearson")
-    one, other = williams_test(a, b, human), permutation_test(a, b, measure, rounds=2000)
-    assert one.value == pytest.approx(other.value) and one.p == pytest.approx(other.p, abs=0.06)
+    measure = Measure(
+        human,
+        documents=np.arange(80),
+        systems=None,
+        level="pooled",
+        coefficient="pearson",
+    )
+    one, other = (
+        williams_test(a, b, human),
+        permutation_test(a, b, measure, rounds=2000),
+    )
+    assert one.value == pytest.approx(other.value) and one.p == pytest.approx(
+        other.p, abs=0.06
+    )
     a[3] = np.nan
     assert williams_test(a, b, human).n == 79
     assert math.isnan(williams_test(a, a, human).p)
@@ -253,7 +301,9 @@ def test_williams_rejects_equal_judges_as_often_as_it_says():
 
 def test_false_discoveries_by_hand():
     # BH: p · 4 / rank, smallest from behind: .01·4/1, .02·4/2, .03·4/3, .5 → .04, .04, .04, .5
-    assert false_discovery([0.01, 0.02, 0.03, 0.5]) == pytest.approx([0.04, 0.04, 0.04, 0.5])
+    assert false_discovery([0.01, 0.02, 0.03, 0.5]) == pytest.approx(
+        [0.04, 0.04, 0.04, 0.5]
+    )
     # BY: times 1 + 1/2 + 1/3 of three
     assert false_discovery([0.01, np.nan, 0.02, 0.03], dependent=True) == pytest.approx(
         [0.03 * 11 / 6, np.nan, 0.03 * 11 / 6, 0.03 * 11 / 6], nan_ok=True

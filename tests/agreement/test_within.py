@@ -24,7 +24,9 @@ DATA = os.environ.get("JUDGESMITH_DATA")
 
 
 def within(x: Any, y: Any, systems: Any, coefficient: Any = "sum") -> float:
-    return correlate(x, y, coefficient=coefficient, level="within", systems=systems).value
+    return correlate(
+        x, y, coefficient=coefficient, level="within", systems=systems
+    ).value
 
 
 def example(seed: int, documents: int = 8, systems: int = 4) -> tuple[Any, ...]:
@@ -42,32 +44,52 @@ def test_the_three_parts_by_hand() -> None:
     # r: (1 + 0 + 0 + 1 + 1 + 0) / sqrt(4 · 4) = 3/4.
     # Pooled ranks of the judge: 1 2 3 6 4 5, of people: 1 3 2 6 4 5, less the means 2 and 5: as above, 3/4.
     # tau-b, pairs of one system: 2 concordant and 1 discordant of the first, 3 concordant of the second: (5 - 1) / 6.
-    judge, human, systems = [1, 2, 3, 12, 10, 11], [1, 3, 2, 9, 7, 8], [0, 0, 0, 1, 1, 1]
-    assert [within(judge, human, systems, name) for name in PARTS] == pytest.approx([3 / 4, 3 / 4, 4 / 6])
+    judge, human, systems = (
+        [1, 2, 3, 12, 10, 11],
+        [1, 3, 2, 9, 7, 8],
+        [0, 0, 0, 1, 1, 1],
+    )
+    assert [within(judge, human, systems, name) for name in PARTS] == pytest.approx(
+        [3 / 4, 3 / 4, 4 / 6]
+    )
     assert within(judge, human, systems) == pytest.approx(3 / 4 + 3 / 4 + 4 / 6)
-    assert correlate(judge, human, coefficient="sum", level="pooled").value > 2.6  # since it knows the systems
+    assert (
+        correlate(judge, human, coefficient="sum", level="pooled").value > 2.6
+    )  # since it knows the systems
 
 
 def test_pairs_inside_systems_as_they_are_counted_one_by_one() -> None:
     x, y, _, sys_ = example(1)
     inside = [(i, j) for i in range(len(x)) for j in range(i) if sys_[i] == sys_[j]]
-    ours, theirs = (np.array([np.sign(side[i] - side[j]) for i, j in inside]) for side in (x, y))
-    expected = (ours * theirs).sum() / math.sqrt((ours != 0).sum() * (theirs != 0).sum())
+    ours, theirs = (
+        np.array([np.sign(side[i] - side[j]) for i, j in inside]) for side in (x, y)
+    )
+    expected = (ours * theirs).sum() / math.sqrt(
+        (ours != 0).sum() * (theirs != 0).sum()
+    )
     assert within(x, y, sys_, "kendall") == pytest.approx(expected)
     ranks = [stats.rankdata(side) for side in (x, y)]
     centred = [side - [side[sys_ == s].mean() for s in sys_] for side in ranks]
-    assert within(x, y, sys_, "spearman") == pytest.approx(stats.pearsonr(*centred).statistic)
+    assert within(x, y, sys_, "spearman") == pytest.approx(
+        stats.pearsonr(*centred).statistic
+    )
 
 
 def test_what_tells_systems_apart_counts_for_nothing() -> None:
     x, y, _, sys_ = example(2)
     for name in ("pearson", "kendall"):
-        assert within(x + 10 * sys_, y, sys_, name) == pytest.approx(within(x, y, sys_, name))
+        assert within(x + 10 * sys_, y, sys_, name) == pytest.approx(
+            within(x, y, sys_, name)
+        )
     of_system = np.array([3.0, 1.0, 2.0, 5.0])[sys_]
     found = correlate(of_system, y, coefficient="sum", level="within", systems=sys_)
-    assert math.isnan(found.value) and "constant inside every system" in str(found.reason)
+    assert math.isnan(found.value) and "constant inside every system" in str(
+        found.reason
+    )
     one = correlate(x, y, coefficient="sum", level="within", systems=np.zeros(len(x)))
-    assert one.value == pytest.approx(correlate(x, y, coefficient="sum", level="pooled").value)
+    assert one.value == pytest.approx(
+        correlate(x, y, coefficient="sum", level="pooled").value
+    )
 
 
 def test_a_failed_row_is_imputed_with_its_system() -> None:
@@ -76,21 +98,33 @@ def test_a_failed_row_is_imputed_with_its_system() -> None:
     filled = x.copy()
     filled[5] = np.nanmean(x[sys_ == sys_[5]])
     found = CorrelationSum("within")(x, y, doc, sys_)
-    assert found.failed == 1 and found.q == pytest.approx(CorrelationSum("within")(filled, y, doc, sys_).q)
-    drawn = bootstrap_q(x, Measure(y, documents=doc, systems=sys_, level="within"), rounds=20)
+    assert found.failed == 1 and found.q == pytest.approx(
+        CorrelationSum("within")(filled, y, doc, sys_).q
+    )
+    drawn = bootstrap_q(
+        x, Measure(y, documents=doc, systems=sys_, level="within"), rounds=20
+    )
     assert drawn.value == pytest.approx(found.q)
 
 
 @pytest.mark.parametrize("most", [3000, 2])  # sign matrices, and rows written out
-def test_resamples_are_the_rows_written_out(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resamples_are_the_rows_written_out(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(resampling, "PAIRS_AT_ONCE", most)
     for seed in range(5):
         x, y, doc, sys_ = example(seed)
-        counts = np.random.default_rng(seed).multinomial(8, [1 / 8] * 8, size=4).astype(float)
+        counts = (
+            np.random.default_rng(seed)
+            .multinomial(8, [1 / 8] * 8, size=4)
+            .astype(float)
+        )
         values = WithinSystems(x, y, doc, sys_, PARTS)(counts)
         for value, count in zip(values, counts, strict=True):
             rows = np.repeat(np.arange(len(x)), count[doc].astype(int))
-            assert value == pytest.approx([within(x[rows], y[rows], sys_[rows], name) for name in PARTS])
+            assert value == pytest.approx(
+                [within(x[rows], y[rows], sys_[rows], name) for name in PARTS]
+            )
 
 
 def test_it_needs_systems_and_has_no_permutation_test() -> None:
@@ -100,7 +134,9 @@ def test_it_needs_systems_and_has_no_permutation_test() -> None:
     with pytest.raises(OptionError, match="no permutation test"):
         permutation_test(x, y, Measure(y, documents=doc, systems=sys_, level="within"))
     with pytest.raises(OptionError, match="the rows name 1 system; take level pooled"):
-        meta_evaluate({"j": x}, y, documents=doc, systems=np.zeros(len(x)), levels=["within"])
+        meta_evaluate(
+            {"j": x}, y, documents=doc, systems=np.zeros(len(x)), levels=["within"]
+        )
 
 
 # Intervals -----------------------------------------------------------------------------------------------------------
@@ -109,11 +145,17 @@ def test_it_needs_systems_and_has_no_permutation_test() -> None:
 def test_intervals_hold_the_value_of_other_documents_and_of_other_systems() -> None:
     """8 systems; the judge reads some systems better than others. True values from 2,000 documents and systems."""
 
-    def draw(rng: Any, documents: int, systems: int, gain: Any = None) -> tuple[Any, ...]:
+    def draw(
+        rng: Any, documents: int, systems: int, gain: Any = None
+    ) -> tuple[Any, ...]:
         gain = rng.uniform(0.1, 0.9, systems) if gain is None else gain
         doc, sys_ = (codes.ravel() for codes in np.indices((documents, systems)))
         human = rng.normal(size=systems)[sys_] + rng.normal(size=len(doc))
-        judge = rng.normal(size=systems)[sys_] + gain[sys_] * human + rng.normal(size=len(doc)) * 0.7
+        judge = (
+            rng.normal(size=systems)[sys_]
+            + gain[sys_] * human
+            + rng.normal(size=len(doc)) * 0.7
+        )
         return judge, human, doc, sys_, gain
 
     judge, human, _, sys_, _ = draw(np.random.default_rng(0), 100, 1500)
@@ -125,10 +167,20 @@ def test_intervals_hold_the_value_of_other_documents_and_of_other_systems() -> N
         here = within(more, people, same, "pearson")
         cells = []
         for wide in (False, True):
-            options: Any = {"levels": ["within"], "coefficients": ["pearson"], "rounds": 100, "new_systems": wide}
-            found = meta_evaluate({"j": judge}, human, documents=doc, systems=sys_, **options)
+            options: Any = {
+                "levels": ["within"],
+                "coefficients": ["pearson"],
+                "rounds": 100,
+                "new_systems": wide,
+            }
+            found = meta_evaluate(
+                {"j": judge}, human, documents=doc, systems=sys_, **options
+            )
             cells.append(found.cell("j", "overall", "within", "pearson"))
-        inside = [cell["low"] <= truth <= cell["high"] for cell, truth in zip(cells, (here, at_large), strict=True)]
+        inside = [
+            cell["low"] <= truth <= cell["high"]
+            for cell, truth in zip(cells, (here, at_large), strict=True)
+        ]
         held.append([*inside, cells[0]["low"] <= at_large <= cells[0]["high"]])
     documents, systems, narrow = np.mean(held, axis=0)
     assert documents >= 0.88 and systems >= 0.9 > narrow
@@ -142,19 +194,34 @@ PUBLISHED = [
         "summeval",
         "gpt-4-0314.rts.{aspect}",
         None,
-        {"coherence": (1.25, 1.02), "consistency": (1.70, 1.21), "fluency": (1.55, 1.09), "relevance": (1.25, 1.01)},
+        {
+            "coherence": (1.25, 1.02),
+            "consistency": (1.70, 1.21),
+            "fluency": (1.55, 1.09),
+            "relevance": (1.25, 1.01),
+        },
     ),
     (
         "summeval",
         "gpt-3.5-turbo-0301.rts.{aspect}",
         None,
-        {"coherence": (1.26, 1.00), "consistency": (1.33, 0.78), "fluency": (0.83, 0.46), "relevance": (1.27, 1.01)},
+        {
+            "coherence": (1.26, 1.00),
+            "consistency": (1.33, 0.78),
+            "fluency": (0.83, 0.46),
+            "relevance": (1.27, 1.01),
+        },
     ),
     (
         "summeval",
         "bart_score_cnn_src_hypo",
         None,
-        {"coherence": (1.33, 0.89), "consistency": (1.04, 0.72), "fluency": (0.88, 0.55), "relevance": (1.20, 0.92)},
+        {
+            "coherence": (1.33, 0.89),
+            "consistency": (1.04, 0.72),
+            "fluency": (0.88, 0.55),
+            "relevance": (1.20, 0.92),
+        },
     ),
     (
         "topical_chat",
@@ -186,19 +253,33 @@ PUBLISHED = [
 
 
 def lines(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(str(DATA), name).read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in Path(str(DATA), name).read_text(encoding="utf-8").splitlines()
+    ]
 
 
-@pytest.mark.skipif(not DATA, reason="JUDGESMITH_DATA is unset: the folder of published scores")
+@pytest.mark.skipif(
+    not DATA, reason="JUDGESMITH_DATA is unset: the folder of published scores"
+)
 @pytest.mark.parametrize(("name", "column", "without", "values"), PUBLISHED)
-def test_published_judges_within_systems(name: str, column: str, without: str | None, values: Any) -> None:
+def test_published_judges_within_systems(
+    name: str, column: str, without: str | None, values: Any
+) -> None:
     metrics = {line["id"]: line["metrics"] for line in lines(f"{name}.metrics.jsonl")}
-    everywhere = {"summeval": "gpt-4-0314.rts.coherence"}.get(name)  # BARTScore on the rows that GPT-4 read
+    everywhere = {"summeval": "gpt-4-0314.rts.coherence"}.get(
+        name
+    )  # BARTScore on the rows that GPT-4 read
     rows = [row for row in lines(f"{name}.jsonl") if row["system"] != without]
-    rows = [row for row in rows if everywhere is None or everywhere in metrics[row["id"]]]
+    rows = [
+        row for row in rows if everywhere is None or everywhere in metrics[row["id"]]
+    ]
     for aspect, expected in values.items():
         judge = [metrics[row["id"]][column.format(aspect=aspect)] for row in rows]
-        human, systems = [row["scores"][aspect] for row in rows], [row["system"] for row in rows]
+        human, systems = (
+            [row["scores"][aspect] for row in rows],
+            [row["system"] for row in rows],
+        )
         found = [
             correlate(judge, human, coefficient="sum", level="pooled").value,
             within(judge, human, systems),
@@ -209,19 +290,37 @@ def test_published_judges_within_systems(name: str, column: str, without: str | 
 # What systems alone reach --------------------------------------------------------------------------------------------
 
 
-def test_the_mean_labels_of_systems_are_a_baseline_and_what_does_not_beat_it_is_named() -> None:
+def test_the_mean_labels_of_systems_are_a_baseline_and_what_does_not_beat_it_is_named() -> (
+    None
+):
     rng = np.random.default_rng(0)
     doc, sys_ = (codes.ravel() for codes in np.indices((40, 5)))
     human = 2.0 * sys_ + rng.normal(size=len(doc))
-    judges = {"only systems": sys_ + 0.6 * rng.normal(size=len(doc)), "reads": human + 0.3 * rng.normal(size=len(doc))}
+    judges = {
+        "only systems": sys_ + 0.6 * rng.normal(size=len(doc)),
+        "reads": human + 0.3 * rng.normal(size=len(doc)),
+    }
     found = meta_evaluate(judges, human, documents=doc, systems=sys_, rounds=50)
     rows = {(row["level"], row["coefficient"]): row for row in rows_of(found.by_system)}
-    assert set(rows) == {(level, name) for level in ("pooled", "sample") for name in PARTS}
-    means = [(human[sys_ == s].sum() - y) / 39 for s, y in zip(sys_, human, strict=True)]  # of the other documents
-    assert rows["pooled", "spearman"]["value"] == pytest.approx(stats.spearmanr(means, human).statistic)
-    (note,) = (note for note in found.notes if "the mean labels of the systems alone" in note)
-    assert note.startswith("only systems agrees no better") and "reads" not in note.split("agrees")[0]
-    assert abs(found.cell("only systems", "overall", "within", "spearman")["value"]) < 0.3
+    assert set(rows) == {
+        (level, name) for level in ("pooled", "sample") for name in PARTS
+    }
+    means = [
+        (human[sys_ == s].sum() - y) / 39 for s, y in zip(sys_, human, strict=True)
+    ]  # of the other documents
+    assert rows["pooled", "spearman"]["value"] == pytest.approx(
+        stats.spearmanr(means, human).statistic
+    )
+    (note,) = (
+        note for note in found.notes if "the mean labels of the systems alone" in note
+    )
+    assert (
+        note.startswith("only systems agrees no better")
+        and "reads" not in note.split("agrees")[0]
+    )
+    assert (
+        abs(found.cell("only systems", "overall", "within", "spearman")["value"]) < 0.3
+    )
     assert found.cell("reads", "overall", "within", "spearman")["value"] > 0.8
     assert found.to_dict()["by_system"][0]["aspect"] == "overall"
 
@@ -229,4 +328,6 @@ def test_the_mean_labels_of_systems_are_a_baseline_and_what_does_not_beat_it_is_
 def test_one_row_a_system_has_neither() -> None:
     human = np.random.default_rng(1).normal(size=8)
     found = meta_evaluate({"j": human + 0.1}, human, systems=range(8), rounds=0)
-    assert "within" not in found.settings["levels"] and not any(v == v for v in found.by_system["value"])
+    assert "within" not in found.settings["levels"] and not any(
+        v == v for v in found.by_system["value"]
+    )

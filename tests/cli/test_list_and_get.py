@@ -28,7 +28,10 @@ __all__ = ["nothing_here", "origins"]
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     path = tmp_path / "data"
     path.mkdir()
-    rows = [{"id": str(n), "source": "s", "output": f"o{n}", "scores": {"overall": -n}} for n in range(10)]
+    rows = [
+        {"id": str(n), "source": "s", "output": f"o{n}", "scores": {"overall": -n}}
+        for n in range(10)
+    ]
     write(path / "mqm_ted_ende.jsonl", rows)
     monkeypatch.setenv("JUDGESMITH_DATA", str(path))
     return path
@@ -60,18 +63,30 @@ def test_list_data_shows_every_set_and_where_it_is(folder: Path):
         assert sum(card.name in line.split() for line in lines) == 1
     mine = next(line for line in lines if line.startswith("bench/mqm_ted_ende"))
     assert mine.split() == ["bench/mqm_ted_ende", "translation", "10/980", "folder"]
-    assert next(line for line in lines if line.startswith("bench/summeval")).split()[-1] == "unavailable"
-    assert words(next(line for line in lines if line.startswith("bench/qags_xsum"))).endswith("fetchable")
+    assert (
+        next(line for line in lines if line.startswith("bench/summeval")).split()[-1]
+        == "unavailable"
+    )
+    assert words(
+        next(line for line in lines if line.startswith("bench/qags_xsum"))
+    ).endswith("fetchable")
 
 
 def test_list_data_as_json(folder: Path):
-    sets = {item["name"]: item for item in json.loads(run("list", "data", "--json").stdout)["sets"]}
+    sets = {
+        item["name"]: item
+        for item in json.loads(run("list", "data", "--json").stdout)["sets"]
+    }
     assert len(sets) == 20
     mine = sets["bench/mqm_ted_ende"]
     assert (mine["rows"], mine["rows_here"], mine["where"]) == (980, 10, "folder")
     assert mine["path"] == str(folder / "mqm_ted_ende.jsonl")
     other = sets["bench/wiki_da"]
-    assert (other["where"], other["path"], other["restriction"]) == ("fetchable", None, "non-commercial")
+    assert (other["where"], other["path"], other["restriction"]) == (
+        "fetchable",
+        None,
+        "non-commercial",
+    )
 
 
 def test_list_data_prints_the_whole_card(folder: Path):
@@ -98,16 +113,25 @@ def test_list_data_prints_the_whole_card(folder: Path):
     ):
         assert letters(part) in said
     assert "rows here 10" in words(run("list", "data", "mqm_ted_ende").stdout)
-    assert "accuracy: no end to 0" in words(run("list", "data", "rotowire_accuracy").stdout)
+    assert "accuracy: no end to 0" in words(
+        run("list", "data", "rotowire_accuracy").stdout
+    )
 
 
 def test_a_card_as_json():
     card = json.loads(shown(run("list", "data", "rotowire_accuracy", "--json")))
     assert card["aspects"]["accuracy"] == [None, 0.0] and card["unfetchable"]
-    assert [card[name] for name in ("where", "path", "rows_here", "origin")] == ["unavailable", None, None, None]
+    assert [card[name] for name in ("where", "path", "rows_here", "origin")] == [
+        "unavailable",
+        None,
+        None,
+        None,
+    ]
 
 
-def test_get_shows_the_licence_first_and_takes_no_for_an_answer(origins: Server, monkeypatch: pytest.MonkeyPatch):
+def test_get_shows_the_licence_first_and_takes_no_for_an_answer(
+    origins: Server, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(get_command, "_asks", lambda: True)
     result = run("get", "sfres", answer="n\n")
     assert result.exit_code == 1
@@ -118,15 +142,24 @@ def test_get_shows_the_licence_first_and_takes_no_for_an_answer(origins: Server,
     assert result.exit_code == 0
     assert benchmarks.locate("sfres").kind == "cache"
     said = f"bench/sfres: fetched, 12 of 1,181 rows, {benchmarks.resolve('sfres')}"
-    assert words(result.stdout).removeprefix("y ") == said  # the runner repeats the answer
-    assert "CC BY-NC-SA 4.0 [NON-COMMERCIAL]" in words(run("get", "wiki_da", answer="n\n").stderr)
+    assert (
+        words(result.stdout).removeprefix("y ") == said
+    )  # the runner repeats the answer
+    assert "CC BY-NC-SA 4.0 [NON-COMMERCIAL]" in words(
+        run("get", "wiki_da", answer="n\n").stderr
+    )
 
 
-def test_get_without_anybody_to_ask_needs_yes_and_checks_all_names_before_it_fetches_any(origins: Server):
+def test_get_without_anybody_to_ask_needs_yes_and_checks_all_names_before_it_fetches_any(
+    origins: Server,
+):
     result = run("get", "sfres")
     assert isinstance(result.exception, OptionError)
     assert "pass --yes" in str(result.exception)
-    for wrong, why in (("summeval", "cannot be fetched"), ("nothing", "there is no such set")):
+    for wrong, why in (
+        ("summeval", "cannot be fetched"),
+        ("nothing", "there is no such set"),
+    ):
         result = run("get", "sfres", wrong, "--yes")
         assert isinstance(result.exception, LabelsError)
         assert why in str(result.exception)
@@ -158,7 +191,11 @@ def test_list_aspects_shows_all_tasks_with_their_aspects() -> None:
         assert all(name in said for name in task.aspects)
     assert "(more is worse)" in said
     said = shown(run("list", "aspects", "qa"))  # one task, by an alias
-    assert "question-answering: " in said and "conciseness" in said and "simplicity" not in said
+    assert (
+        "question-answering: " in said
+        and "conciseness" in said
+        and "simplicity" not in said
+    )
     said = shown(run("list", "aspects", "simplification/meaning"))  # one in full
     aspect = aspects().find("meaning", "simplification")
     for part in (aspect.definition, aspect.low, aspect.high, *aspect.leave_aside):
@@ -166,7 +203,9 @@ def test_list_aspects_shows_all_tasks_with_their_aspects() -> None:
 
 
 def test_json_has_everything() -> None:
-    assert "did you mean 'engagement'" in str(run("list", "aspects", "engagment").exception)
+    assert "did you mean 'engagement'" in str(
+        run("list", "aspects", "engagment").exception
+    )
     data = json.loads(shown(run("list", "aspects", "--json")))
     assert {task["name"]: len(task["aspects"]) for task in data["tasks"]} == {
         name: len(task.aspects) for name, task in aspects().tasks.items()
@@ -174,7 +213,12 @@ def test_json_has_everything() -> None:
     one = json.loads(shown(run("list", "aspects", "hallucination", "--json")))
     assert one["aspect"]["negative"] is True
     assert one["task"]["name"] == "general"
-    assert [task["name"] for task in json.loads(shown(run("list", "aspects", "story", "--json")))["tasks"]] == ["story"]
+    assert [
+        task["name"]
+        for task in json.loads(shown(run("list", "aspects", "story", "--json")))[
+            "tasks"
+        ]
+    ] == ["story"]
 
 
 # -- parts and their options --
@@ -182,16 +226,25 @@ def test_json_has_everything() -> None:
 
 @pytest.mark.parametrize(
     ("what", "registry"),
-    [("methods", methods), ("optimizers", optimizers), ("perturbations", perturbations), ("metrics", metrics)],
+    [
+        ("methods", methods),
+        ("optimizers", optimizers),
+        ("perturbations", perturbations),
+        ("metrics", metrics),
+    ],
 )
-def test_parts_are_listed(what: str, registry: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_parts_are_listed(
+    what: str, registry: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     monkeypatch.setitem(registry.broken, "shaky", "ImportError: no module named shaky")
     listed = json.loads(run("list", what, "--json").stdout)
     assert [part["name"] for part in listed["parts"]] == list(registry.names())
     assert listed["broken"] == {"shaky": "ImportError: no module named shaky"}
     assert "shaky" in run("list", what).stderr
     for part in listed["parts"]:
-        declared = list(getattr(registry.get(part["name"]), "Options", Options).model_fields)
+        declared = list(
+            getattr(registry.get(part["name"]), "Options", Options).model_fields
+        )
         assert [option["name"] for option in part["options"]] == declared
         assert all(option["help"] and option["type"] for option in part["options"])
     first = listed["parts"][0]["name"]

@@ -26,17 +26,31 @@ def dateless(path: Path) -> str:
 # -- compile ----------------------------------------------------------------------------------------------------------
 
 
-def test_compile_says_what_it_found(compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_compile_says_what_it_found(
+    compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     done = compile_(rows_file(24), "--max-demos", 2)
     assert done.code == 0
     words = " ".join(done.out.split())
-    for part in ("24 rows of rows.jsonl", "zero-shot", "compiled", "4-fold cross-validation", "Chosen:", "Saved"):
+    for part in (
+        "24 rows of rows.jsonl",
+        "zero-shot",
+        "compiled",
+        "4-fold cross-validation",
+        "Chosen:",
+        "Saved",
+    ):
         assert part in words
-    assert "each fold judged by a judge compiled without it; the saved judge is compiled from all 24 labels" in words
+    assert (
+        "each fold judged by a judge compiled without it; the saved judge is compiled from all 24 labels"
+        in words
+    )
     assert "Traceback" not in done.err
 
 
-def test_compile_where_no_row_has_a_score_is_no_success(server: Any, fake: Any, compile_: Any, rows_file: Rows) -> None:
+def test_compile_where_no_row_has_a_score_is_no_success(
+    server: Any, fake: Any, compile_: Any, rows_file: Rows
+) -> None:
     judging = fake.judging(lambda ask: 50)
     server.answer = lambda ask: "Not a chance." if ask.step == "score" else judging(ask)
     done = compile_(rows_file(32), "--task", "t", "--no-use-criteria")
@@ -44,14 +58,22 @@ def test_compile_where_no_row_has_a_score_is_no_success(server: Any, fake: Any, 
     assert "no held-out row got a score" in done.err
 
 
-def test_a_dry_run_asks_nothing(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_a_dry_run_asks_nothing(
+    server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     told = compile_(rows_file(48), "--dry-run", "--json").told
     assert told["dry_run"] is True
     assert told["calls"] > 0
     assert told["cost"] is None  # nobody knows the price of openai/fake
-    with_teacher = compile_(rows_file(48), "--dry-run", "--json", "--teacher", "openai/other")
-    assert with_teacher.json["calls"] == told["calls"]  # its pass of whole answers stands for the judge's own
-    assert cli("compile", rows_file(48), "--dry-run", "--json").json["rows"] == 48  # no model has to be named
+    with_teacher = compile_(
+        rows_file(48), "--dry-run", "--json", "--teacher", "openai/other"
+    )
+    assert (
+        with_teacher.json["calls"] == told["calls"]
+    )  # its pass of whole answers stands for the judge's own
+    assert (
+        cli("compile", rows_file(48), "--dry-run", "--json").json["rows"] == 48
+    )  # no model has to be named
     words = compile_(rows_file(48), "--dry-run")
     assert "price unknown" in words.out
     assert server.asks == []
@@ -60,13 +82,29 @@ def test_a_dry_run_asks_nothing(server: Any, cli: Any, compile_: Any, rows_file:
 
 def test_budgets(server: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
     rows = rows_file(48)
-    compile_(rows, "--max-calls", 60, "--json").refused_at_once("BudgetError", "the budget of 60 calls was used up")
+    compile_(rows, "--max-calls", 60, "--json").refused_at_once(
+        "BudgetError", "the budget of 60 calls was used up"
+    )
     assert len(server.asks) <= 60
     assert not (tmp_path / "made.json").exists()
-    compile_(rows, "--max-cost", 1, "--json").refused_at_once("OptionError", "the price of openai/fake is unknown")
-    compile_(rows, "--max-calls", 0, "--json").refused_at_once("--max-calls", "greater than or equal to 1")
+    compile_(rows, "--max-cost", 1, "--json").refused_at_once(
+        "OptionError", "the price of openai/fake is unknown"
+    )
+    compile_(rows, "--max-calls", 0, "--json").refused_at_once(
+        "--max-calls", "greater than or equal to 1"
+    )
     server.forget()
-    told = compile_(rows, "--max-calls", 300, "--json", "--candidates", 8, "--no-cache", "--explain", "before").told
+    told = compile_(
+        rows,
+        "--max-calls",
+        300,
+        "--json",
+        "--candidates",
+        8,
+        "--no-cache",
+        "--explain",
+        "before",
+    ).told
     assert len(server.asks) <= 300
     assert "the budget ran out" in told["stopped"]
     assert any("the budget ran out" in note for note in told["notes"])
@@ -77,14 +115,26 @@ def test_held_out_rows_from_a_file(server: Any, compile_: Any, rows_file: Rows) 
     told = compile_(train, "--heldout", other, "--json").told
     assert (told["train_rows"], told["heldout_rows"]) == (32, 16)
     server.forget()
-    compile_(train, "--heldout", rows_file(8, "same.jsonl"), "--json").refused_at_once("LeakError", "'d000'")
+    compile_(train, "--heldout", rows_file(8, "same.jsonl"), "--json").refused_at_once(
+        "LeakError", "'d000'"
+    )
     assert server.asks == []
 
 
 def test_a_kill_repeats_no_call_and_changes_nothing(
-    server: Any, fake: Any, cli: Any, spawn: Any, until: Any, rows_file: Rows, tmp_path: Path, monkeypatch: Any
+    server: Any,
+    fake: Any,
+    cli: Any,
+    spawn: Any,
+    until: Any,
+    rows_file: Rows,
+    tmp_path: Path,
+    monkeypatch: Any,
 ) -> None:
-    never, judge = asyncio.Event(), fake.judging(lambda ask: int(ask.mark[1:]) * (2 + len(ask.labels)) % 101)
+    never, judge = (
+        asyncio.Event(),
+        fake.judging(lambda ask: int(ask.mark[1:]) * (2 + len(ask.labels)) % 101),
+    )
     server.answer = lambda ask: never.wait() if len(server.judged) > 150 else judge(ask)
     made = tmp_path / "made.json"
     command = (
@@ -103,7 +153,12 @@ def test_a_kill_repeats_no_call_and_changes_nothing(
         "-o",
     )
     process = spawn(*command, made)
-    until(lambda: len(server.answered) >= 150 and len(server.asks) >= len(server.answered) + 10)
+    until(
+        lambda: (
+            len(server.answered) >= 150
+            and len(server.asks) >= len(server.answered) + 10
+        )
+    )
     until(lambda: settled(server))
     process.kill()
     assert process.wait(HANG) == -signal.SIGKILL
@@ -133,7 +188,9 @@ def settled(server: Any) -> bool:
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     table(__file__, "wrong_words"),
-    ids=lambda value: " ".join(value) if isinstance(value, list) and len(value) > 1 else None,
+    ids=lambda value: (
+        " ".join(value) if isinstance(value, list) and len(value) > 1 else None
+    ),
 )
 def test_what_cannot_be_is_one_line(
     arguments: list[str],
@@ -162,15 +219,23 @@ def test_a_server_that_is_down_or_refuses_the_key_is_one_line(
 ) -> None:
     rows, made = rows_file(48), tmp_path / "made.json"
     lm = ("--lm", "openai/fake", "-o", made, "--json")
-    cli("compile", rows, *lm, "--api-base", "http://127.0.0.1:9/v1").refused_at_once("ModelError", "openai/fake")
+    cli("compile", rows, *lm, "--api-base", "http://127.0.0.1:9/v1").refused_at_once(
+        "ModelError", "openai/fake"
+    )
     server.answer = lambda ask: fake.Fault(401, '{"error": {"message": "bad key"}}')
-    cli("compile", rows, *lm, "--api-base", server.base).refused_at_once("ModelError", "key was refused", "bad key")
+    cli("compile", rows, *lm, "--api-base", server.base).refused_at_once(
+        "ModelError", "key was refused", "bad key"
+    )
     server.answer = lambda ask: fake.Fault(404, "no such model")
-    cli("compile", rows, *lm, "--api-base", server.base).refused_at_once("ModelError", "not found")
+    cli("compile", rows, *lm, "--api-base", server.base).refused_at_once(
+        "ModelError", "not found"
+    )
     assert not made.exists()
 
 
-def test_without_a_command_the_help_is_shown_and_a_traceback_on_request(cli: Any, monkeypatch: Any) -> None:
+def test_without_a_command_the_help_is_shown_and_a_traceback_on_request(
+    cli: Any, monkeypatch: Any
+) -> None:
     done = cli()
     assert done.code == 2
     assert "Usage" in done.out + done.err
@@ -184,7 +249,9 @@ def test_without_a_command_the_help_is_shown_and_a_traceback_on_request(cli: Any
 # -- show, models -----------------------------------------------------------------------------------------------------
 
 
-def test_show(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_show(
+    server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     rows, made = rows_file(48), tmp_path / "made.json"
     assert compile_(rows, "--json").code == 0
     server.forget()
@@ -202,22 +269,49 @@ def test_show(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: P
     (sent,) = messages.values()
     out = tmp_path / "out.jsonl"
     server.forget()
-    os.environ["JUDGESMITH_CACHE"] = str(tmp_path / "empty.sqlite")  # the fixture puts the old one back
-    done = cli("score", rows, "--judge", made, "--api-base", server.base, "-o", out, "--limit", 1, "--json")
+    os.environ["JUDGESMITH_CACHE"] = str(
+        tmp_path / "empty.sqlite"
+    )  # the fixture puts the old one back
+    done = cli(
+        "score",
+        rows,
+        "--judge",
+        made,
+        "--api-base",
+        server.base,
+        "-o",
+        out,
+        "--limit",
+        1,
+        "--json",
+    )
     assert done.code == 0
     (asked,) = server.judged
     assert asked.body["messages"] == sent  # the very messages
 
 
-def test_reasons_in_a_file(server: Any, fake: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_reasons_in_a_file(
+    server: Any, fake: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     rows = lines(rows_file(48))
-    rows_with = write(tmp_path / "with.jsonl", [row | {"Reviewer comment": f"No date in {row['id']}."} for row in rows])
-    cited, judging = fake.CRITERIA.replace('"definition"', '"comments": "1", "definition"', 1), server.answer
-    server.answer = lambda ask: cited if ask.step in ("propose", "join") else judging(ask)
+    rows_with = write(
+        tmp_path / "with.jsonl",
+        [row | {"Reviewer comment": f"No date in {row['id']}."} for row in rows],
+    )
+    cited, judging = (
+        fake.CRITERIA.replace('"definition"', '"comments": "1", "definition"', 1),
+        server.answer,
+    )
+    server.answer = lambda ask: (
+        cited if ask.step in ("propose", "join") else judging(ask)
+    )
     told = " ".join(compile_(rows_with, "--dry-run").out.split())
     assert "48 of 48 outputs have a reason" in told and "why: No date in r" in told
     told = " ".join(compile_(rows_with, "--max-demos", 2).out.split())
-    assert re.search(r"comments of people that they come from, as the model says: Accuracy: from row r\d", told)
+    assert re.search(
+        r"comments of people that they come from, as the model says: Accuracy: from row r\d",
+        told,
+    )
     assert "“No date in r" in told and "Fluency: from no comment" in told
     assert "(from row r" in " ".join(cli("show", tmp_path / "made.json").out.split())
 
@@ -226,4 +320,6 @@ def test_the_models_are_listed_without_ollama(cli: Any) -> None:
     listed = cli("list", "models", "--json").json
     makers = {model["name"].partition("/")[0] for model in listed["models"]}
     assert "local" in makers and not any(name.startswith("ollama") for name in makers)
-    assert "Ollama" in listed["ollama_problem"] and "Ollama" in cli("list", "models").out
+    assert (
+        "Ollama" in listed["ollama_problem"] and "Ollama" in cli("list", "models").out
+    )

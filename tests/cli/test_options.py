@@ -79,7 +79,9 @@ def another(options: type[Options], name: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["method", "optimizer"])
-def test_an_option_reaches_its_part_and_no_other(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_reaches_its_part_and_no_other(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     parts: dict[str, Any] = dict((methods if kind == "method" else optimizers).parts())
     for name, part in parts.items():
@@ -87,8 +89,13 @@ def test_an_option_reaches_its_part_and_no_other(kind: str, tmp_path: Path, monk
             assert part.about and field.description
             value = another(part.Options, option)
             text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            found = setup(kind, name).resolve({f"{kind}.{option}": text, **BESIDE.get(option, {})})
-            assert part.Options(**found[kind]).settings()[option] != part.Options().settings()[option], option
+            found = setup(kind, name).resolve(
+                {f"{kind}.{option}": text, **BESIDE.get(option, {})}
+            )
+            assert (
+                part.Options(**found[kind]).settings()[option]
+                != part.Options().settings()[option]
+            ), option
             for other in parts:
                 if option not in parts[other].Options.model_fields:
                     with pytest.raises(OptionError, match="does nothing with"):
@@ -96,24 +103,53 @@ def test_an_option_reaches_its_part_and_no_other(kind: str, tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(("arguments", "told"), CASES["idle"])
-def test_what_would_do_nothing_is_an_error(arguments: list[str], told: str, cli: Any, rows_file: RowsFile) -> None:
-    done = cli("compile", rows_file(48), "--as", "summarization/fluency", "--dry-run", *arguments)
+def test_what_would_do_nothing_is_an_error(
+    arguments: list[str], told: str, cli: Any, rows_file: RowsFile
+) -> None:
+    done = cli(
+        "compile",
+        rows_file(48),
+        "--as",
+        "summarization/fluency",
+        "--dry-run",
+        *arguments,
+    )
     assert done.code == 2, done.out
     assert told.casefold() in done.err.casefold()
     assert len(done.err.splitlines()) == 1
 
 
-def test_spellings_of_one_option_mean_the_same(cli: Any, rows_file: RowsFile, tmp_path: Path) -> None:
+def test_spellings_of_one_option_mean_the_same(
+    cli: Any, rows_file: RowsFile, tmp_path: Path
+) -> None:
     def planned(*arguments: object) -> Any:
         return cli("compile", *arguments, "--dry-run", "--json").told
 
     rows = rows_file(48)
     config = tmp_path / "run.yaml"
-    config.write_text("variant: fine\noptimizer: optuna\ncandidates: 3\nvariants: [vanilla]\nracing: true\nseed: 7\n")
+    config.write_text(
+        "variant: fine\noptimizer: optuna\ncandidates: 3\nvariants: [vanilla]\nracing: true\nseed: 7\n"
+    )
     told = planned(rows, "--config", config)
     for arguments in (
-        ["--variant", "fine", "--optimizer", "optuna", "--candidates", 3, "--variants", "vanilla", "--racing"],
-        ["--method.variant=fine", "--optimizer=optuna", "--optimizer.candidates=3", "--variants=vanilla", "--racing"],
+        [
+            "--variant",
+            "fine",
+            "--optimizer",
+            "optuna",
+            "--candidates",
+            3,
+            "--variants",
+            "vanilla",
+            "--racing",
+        ],
+        [
+            "--method.variant=fine",
+            "--optimizer=optuna",
+            "--optimizer.candidates=3",
+            "--variants=vanilla",
+            "--racing",
+        ],
     ):
         assert planned(rows, *arguments, "--seed", 7) == told
     assert told["method"]["variant"] == "fine"
@@ -121,47 +157,93 @@ def test_spellings_of_one_option_mean_the_same(cli: Any, rows_file: RowsFile, tm
     over = planned(rows, "--config", config, "--variant", "coarse", "--no-racing")
     assert over["method"]["variant"] == "coarse"
     assert over["optimizer"] == told["optimizer"] | {"racing": False}
-    several = planned(rows, "--optimizer", "optuna", "--variants", "fine", "--variants", "vanilla")
+    several = planned(
+        rows, "--optimizer", "optuna", "--variants", "fine", "--variants", "vanilla"
+    )
     assert several["optimizer"]["variants"] == ["fine", "vanilla"]
 
 
 @pytest.mark.parametrize("command", ["compile", "evaluate", "discern", "study labels"])
 def test_the_help_is_short(command: str, cli: Any) -> None:
     said = cli(*command.split(), "--help").said
-    options = [line for line in said.splitlines() if line.lstrip("│ *").startswith("--")]
+    options = [
+        line for line in said.splitlines() if line.lstrip("│ *").startswith("--")
+    ]
     assert 10 <= len(options) <= 19  # --help among them
 
 
 @pytest.mark.parametrize(
     ("command", "options"),
-    [("evaluate", EvaluateOptions), ("discern", DiscernOptions), ("study", StudyOptions), ("compile", RunOptions)],
+    [
+        ("evaluate", EvaluateOptions),
+        ("discern", DiscernOptions),
+        ("study", StudyOptions),
+        ("compile", RunOptions),
+    ],
 )
-def test_other_options_of_a_command_are_listed(command: str, options: type[Options], cli: Any) -> None:
+def test_other_options_of_a_command_are_listed(
+    command: str, options: type[Options], cli: Any
+) -> None:
     told = cli("list", "options", command, "--json").json["options"]
-    assert list(options.model_fields) in [[option["name"] for option in each] for each in told.values()]
-    assert all(option["help"] and option["type"] for each in told.values() for option in each)
+    assert list(options.model_fields) in [
+        [option["name"] for option in each] for each in told.values()
+    ]
+    assert all(
+        option["help"] and option["type"] for each in told.values() for option in each
+    )
     assert set(options.model_fields) <= set(cli("list", "options", command).out.split())
-    assert "'score' is not a command with options beside" in cli("list", "options", "score").err
+    assert (
+        "'score' is not a command with options beside"
+        in cli("list", "options", "score").err
+    )
 
 
 @pytest.mark.parametrize("command", ["evaluate", "discern"])
-def test_options_of_a_command_are_its_own_and_checked(command: str, cli: Any, tmp_path: Path) -> None:
+def test_options_of_a_command_are_its_own_and_checked(
+    command: str, cli: Any, tmp_path: Path
+) -> None:
     beside = ("a.jsonl", "b.jsonl")
     assert "Possible options: --rounds" in cli(command, *beside, "--round", 1).err
-    assert "rounds: Input should be greater than or equal to 0; got '-1'" in cli(command, *beside, "--rounds", -1).err
+    assert (
+        "rounds: Input should be greater than or equal to 0; got '-1'"
+        in cli(command, *beside, "--rounds", -1).err
+    )
     file = tmp_path / "more.yaml"
     file.write_text("rounds: many\n")
-    assert "rounds: Input should be a valid integer" in cli(command, *beside, "--config", file).err
+    assert (
+        "rounds: Input should be a valid integer"
+        in cli(command, *beside, "--config", file).err
+    )
     file.write_text("round: 1\n")
     found = cli(command, *beside, "--config", file).err
-    assert f"--config {file}: round: there is no option of that name (did you mean 'rounds'?)" in found
+    assert (
+        f"--config {file}: round: there is no option of that name (did you mean 'rounds'?)"
+        in found
+    )
 
 
-def test_a_teacher_that_would_do_nothing_is_refused(cli: Any, rows_file: RowsFile) -> None:
-    given, model = ("compile", rows_file(48), "--lm", "openai/x", "--teacher", "openai/gpt-4o", "--dry-run"), object()
+def test_a_teacher_that_would_do_nothing_is_refused(
+    cli: Any, rows_file: RowsFile
+) -> None:
+    given, model = (
+        (
+            "compile",
+            rows_file(48),
+            "--lm",
+            "openai/x",
+            "--teacher",
+            "openai/gpt-4o",
+            "--dry-run",
+        ),
+        object(),
+    )
     for optimizer in ("zero-shot", "labeled-few-shot"):
-        cli(*given, "--optimizer", optimizer).refused(f"teacher=… does nothing with --optimizer {optimizer}")
-        with pytest.raises(OptionError, match=f"teacher does nothing with optimizer {optimizer}"):
+        cli(*given, "--optimizer", optimizer).refused(
+            f"teacher=… does nothing with --optimizer {optimizer}"
+        )
+        with pytest.raises(
+            OptionError, match=f"teacher does nothing with optimizer {optimizer}"
+        ):
             Compiler(search=build_optimizer(optimizer), teacher=cast(Any, model))
     assert cli(*given).code == 0
 
@@ -175,13 +257,23 @@ def test_a_run_of_its_own_defaults_is_the_default_run() -> None:
 # -- commands -----------------------------------------------------------------------------------------------------
 
 
-def test_the_help_shows_few_commands_by_what_they_are_for_and_an_unknown_one_names_the_nearest(cli: Any) -> None:
+def test_the_help_shows_few_commands_by_what_they_are_for_and_an_unknown_one_names_the_nearest(
+    cli: Any,
+) -> None:
     done = cli("--help")
-    lines = [line.strip("│ ") for line in done.out.splitlines() if line.startswith("│ ")]
-    commands = [line.split()[0] for line in lines if line and line.split()[0] in command_line.ORDER]
+    lines = [
+        line.strip("│ ") for line in done.out.splitlines() if line.startswith("│ ")
+    ]
+    commands = [
+        line.split()[0]
+        for line in lines
+        if line and line.split()[0] in command_line.ORDER
+    ]
     assert tuple(commands) == ORDER
     assert len(ORDER) <= 14
-    headings = [line.split()[1] for line in done.out.splitlines() if line.startswith("╭")]
+    headings = [
+        line.split()[1] for line in done.out.splitlines() if line.startswith("╭")
+    ]
     assert headings == ["Options", "Start", "Look", "Operate", "Research"]
     assert "did you mean 'compile'" in cli("compil").err
 
@@ -199,17 +291,33 @@ class Weigh(Command, Rows):
         return self.grams
 
 
-def test_a_command_of_another_package(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_of_another_package(
+    cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Point(EntryPoint):
         def load(self) -> Any:
             if self.name == "broken":
                 raise ImportError("no module named scales")
-            return {"weigh": Weigh, "scales": Group("Scales."), "scales.weigh": Weigh}[self.name]
+            return {"weigh": Weigh, "scales": Group("Scales."), "scales.weigh": Weigh}[
+                self.name
+            ]
 
     names = ("weigh", "broken", "scales", "scales.weigh")
     points = [Point(name, "elsewhere:Weigh", command_line.GROUP) for name in names]
     monkeypatch.setattr(command_line, "entry_points", lambda group: points)
-    done = cli("weigh", "r.csv", "--grams", 3, "--name", "a", "--name", "b", "--no-exact", "--columns", "output=o")
+    done = cli(
+        "weigh",
+        "r.csv",
+        "--grams",
+        3,
+        "--name",
+        "a",
+        "--name",
+        "b",
+        "--no-exact",
+        "--columns",
+        "output=o",
+    )
     assert (done.code, done.out) == (3, "r.csv 3 ['a', 'b'] False {'output': 'o'}\n")
     assert cli("scales", "weigh", "r.csv").out == "r.csv 1 [] True {}\n"
     assert "Weigh texts." in cli("--help").out

@@ -33,18 +33,23 @@ def model(server: Any) -> Any:
 
 
 @pytest.fixture
-def ranked(model: Any, compile_: Any, rows_file: Rows, cli: Any, tmp_path: Path) -> Callable[..., Any]:
+def ranked(
+    model: Any, compile_: Any, rows_file: Rows, cli: Any, tmp_path: Path
+) -> Callable[..., Any]:
     """`judgesmith score` with a saved PairS."""
     from judgesmith.programs.baselines.pairs import PairS
     from judgesmith.programs.models.lm import Connection, language_model
 
     path = tmp_path / "pairs.json"
-    Judge(PairS("summarization/fluency"), lm=language_model("openai/fake", connection=Connection(model.base))).save(
-        path
-    )
+    Judge(
+        PairS("summarization/fluency"),
+        lm=language_model("openai/fake", connection=Connection(model.base)),
+    ).save(path)
 
     def run(*arguments: object) -> Any:
-        return cli("score", *arguments, "--judge", path, "--api-base", model.base, "--json")
+        return cli(
+            "score", *arguments, "--judge", path, "--api-base", model.base, "--json"
+        )
 
     return run
 
@@ -65,24 +70,40 @@ def test_a_run_that_was_cut_off_or_limited_ranks_whole_documents(
         done = ranked(rows, "-o", out)
         assert (done.code, done.json["rows"], done.json["scored"]) == (0, 24, 24)
         assert out.read_bytes() == whole
-        assert [ask for ask in model.asks if "Compared" in ask.text] == []  # all from the disk
+        assert [
+            ask for ask in model.asks if "Compared" in ask.text
+        ] == []  # all from the disk
     again = ranked(rows, "-o", out)
     assert (again.code, again.json["resumed"]) == (0, 24)
     assert again.json["cached_calls"] <= 5  # the probe of the model's abilities
-    assert ranked(rows, "-o", out, "--overwrite", "--limit", 6).code == 0  # the middle of a document
+    assert (
+        ranked(rows, "-o", out, "--overwrite", "--limit", 6).code == 0
+    )  # the middle of a document
     assert lines(journal_of(out))[5]["verdict"]["notes"][0].endswith("of 2")
     assert ranked(rows, "-o", out).code == 0
     assert out.read_bytes() == whole
 
 
-def test_retries_rank_whole_documents(model: Any, fake: Any, ranked: Any, rows_file: Rows, tmp_path: Path) -> None:
-    rows, out, straight = rows_file(12), tmp_path / "out.jsonl", tmp_path / "straight.jsonl"
+def test_retries_rank_whole_documents(
+    model: Any, fake: Any, ranked: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    rows, out, straight = (
+        rows_file(12),
+        tmp_path / "out.jsonl",
+        tmp_path / "straight.jsonl",
+    )
     good = model.answer
     model.answer = lambda ask: (
-        fake.Fault(400, "refused") if "r005" in ask.last and "Compared" in ask.text else good(ask)
+        fake.Fault(400, "refused")
+        if "r005" in ask.last and "Compared" in ask.text
+        else good(ask)
     )
     done = ranked(rows, "-o", out)
-    assert (done.code, done.json["failed"], done.json["scored"]) == (1, 2, 10)  # r005 and what it was compared with
+    assert (done.code, done.json["failed"], done.json["scored"]) == (
+        1,
+        2,
+        10,
+    )  # r005 and what it was compared with
     model.answer = good
     again = ranked(rows, "-o", out, "--retry-failed")
     assert (again.code, again.json["failed"], again.json["scored"]) == (0, 0, 12)

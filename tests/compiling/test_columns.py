@@ -29,7 +29,14 @@ def rows(count: int = 30, seed: int = 0) -> list[dict[str, Any]]:
         quality, noise = rng.normal(size=2)
         words = " ".join(f"w{rng.integers(9999)}" for _ in range(12))
         texts = {"Frage": f"Question {seed}.{n}", "Antwort": words}
-        made.append({"id": f"r{n}", **texts, "Note": round(quality, 3), "gpt4": round(quality + 0.2 * noise, 3)})
+        made.append(
+            {
+                "id": f"r{n}",
+                **texts,
+                "Note": round(quality, 3),
+                "gpt4": round(quality + 0.2 * noise, 3),
+            }
+        )
     return made
 
 
@@ -37,25 +44,35 @@ def rows(count: int = 30, seed: int = 0) -> list[dict[str, Any]]:
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """A judge that was compiled from columns of other names, and further rows with these."""
     labels, judge = write(tmp_path / "labels.jsonl", rows()), tmp_path / "judge.json"
-    done = run("compile", labels, *NAMED, "--signal", "gpt4", "--scale", "-6", "6", "-o", judge)
+    done = run(
+        "compile", labels, *NAMED, "--signal", "gpt4", "--scale", "-6", "6", "-o", judge
+    )
     assert done.exit_code == 0, done.output
     return judge, write(tmp_path / "rows.jsonl", rows(seed=1))
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
-def test_what_was_scored_is_read_as_it_was(files: tuple[Path, Path], ending: str, tmp_path: Path) -> None:
+def test_what_was_scored_is_read_as_it_was(
+    files: tuple[Path, Path], ending: str, tmp_path: Path
+) -> None:
     judge, file = files
     scored = tmp_path / f"scored.{ending}"
     done = run("score", file, "--judge", judge, "-o", scored)
     assert done.exit_code == 0, done.output
-    for command in (("report", scored), ("evaluate", scored), ("evaluate", scored, "--human", "Note")):
+    for command in (
+        ("report", scored),
+        ("evaluate", scored),
+        ("evaluate", scored, "--human", "Note"),
+    ):
         done = run(*command, "--json")
         assert done.exit_code == 0, (command, done.output)
     if ending == "csv":
         with scored.open(encoding="utf-8-sig", newline="") as cells:
             assert json.loads(next(csv.DictReader(cells))["judge_columns"]) == OWN
     else:
-        assert json.loads(scored.read_text().splitlines()[0])["verdict"]["columns"] == OWN
+        assert (
+            json.loads(scored.read_text().splitlines()[0])["verdict"]["columns"] == OWN
+        )
     again = run("score", file, "--judge", judge, "-o", scored, "--json")
     assert json.loads(again.stdout.splitlines()[-1])["resumed"] == 30
 
@@ -63,13 +80,41 @@ def test_what_was_scored_is_read_as_it_was(files: tuple[Path, Path], ending: str
 def test_an_export_that_was_scored_as_csv_is_evaluated(tmp_path: Path) -> None:
     tasks = []
     for row in rows():
-        given = {"from_name": "quality", "type": "number", "value": {"number": row["Note"]}}
+        given = {
+            "from_name": "quality",
+            "type": "number",
+            "value": {"number": row["Note"]},
+        }
         data = {"question": row["Frage"], "answer": row["Antwort"], "gpt4": row["gpt4"]}
-        tasks.append({"id": row["id"], "data": data, "annotations": [{"completed_by": 7, "result": [given]}]})
-    file, judge, scored = tmp_path / "tasks.json", tmp_path / "judge.json", tmp_path / "scored.csv"
+        tasks.append(
+            {
+                "id": row["id"],
+                "data": data,
+                "annotations": [{"completed_by": 7, "result": [given]}],
+            }
+        )
+    file, judge, scored = (
+        tmp_path / "tasks.json",
+        tmp_path / "judge.json",
+        tmp_path / "scored.csv",
+    )
     file.write_text(json.dumps(tasks), encoding="utf-8")
     labels = write(tmp_path / "labels.jsonl", rows())
-    assert run("compile", labels, *NAMED, "--signal", "gpt4", "--scale", "-6", "6", "-o", judge).exit_code == 0
+    assert (
+        run(
+            "compile",
+            labels,
+            *NAMED,
+            "--signal",
+            "gpt4",
+            "--scale",
+            "-6",
+            "6",
+            "-o",
+            judge,
+        ).exit_code
+        == 0
+    )
     done = run("score", file, "--judge", judge, "-o", scored)
     assert done.exit_code == 0, done.output
     done = run("evaluate", scored, "--human", "quality", "--json")
@@ -82,27 +127,58 @@ def test_every_command_with_a_judge_finds_them(files: tuple[Path, Path]) -> None
     assert done.exit_code == 0, done.output
 
 
-def test_assert_judged_finds_them(judge_file: Path, server: Any, tmp_path: Path) -> None:
-    server.answer = lambda ask: "4" if ask.step == "probe" else "Explanation: Fine.\nScore: 4"
+def test_assert_judged_finds_them(
+    judge_file: Path, server: Any, tmp_path: Path
+) -> None:
+    server.answer = lambda ask: (
+        "4" if ask.step == "probe" else "Explanation: Fine.\nScore: 4"
+    )
     judge = js.load(judge_file, api_base=server.base)
     judge.provenance = {"labels": {"columns": OWN}}
     table = rows(3)
-    for outputs in (write(tmp_path / "rows.jsonl", table), table, [{"output": "As ever."}], ["As ever."]):
+    for outputs in (
+        write(tmp_path / "rows.jsonl", table),
+        table,
+        [{"output": "As ever."}],
+        ["As ever."],
+    ):
         assert assert_judged(outputs, judge=judge, at_least="mean>=4")["failed"] == 0
-    arrow = pytest.importorskip("pyarrow").Table.from_pylist([{"output": row["Antwort"]} for row in table])
+    arrow = pytest.importorskip("pyarrow").Table.from_pylist(
+        [{"output": row["Antwort"]} for row in table]
+    )
     assert assert_judged(arrow, judge=judge, at_least="mean>=4")["rows"] == 3
     assert [verdict.score for verdict in judge.score_many(arrow)] == [4.0] * 3
 
 
 def test_a_scale_that_was_inferred_is_widened_by_held_out_rows(tmp_path: Path) -> None:
-    labels = write(tmp_path / "labels.jsonl", [row | {"Note": -n % 17 - 16} for n, row in enumerate(rows())])
-    held = write(tmp_path / "held.jsonl", [row | {"Note": -25 + n % 20} for n, row in enumerate(rows(seed=2))])
-    call = ("compile", labels, *NAMED, "--signal", "gpt4", "--heldout", held, "-o", tmp_path / "judge.json")
+    labels = write(
+        tmp_path / "labels.jsonl",
+        [row | {"Note": -n % 17 - 16} for n, row in enumerate(rows())],
+    )
+    held = write(
+        tmp_path / "held.jsonl",
+        [row | {"Note": -25 + n % 20} for n, row in enumerate(rows(seed=2))],
+    )
+    call = (
+        "compile",
+        labels,
+        *NAMED,
+        "--signal",
+        "gpt4",
+        "--heldout",
+        held,
+        "-o",
+        tmp_path / "judge.json",
+    )
     done = run(*call)
     assert done.exit_code == 0, done.output
-    assert "the scale is -25..0, as held-out scores lie between -25 and -6" in " ".join(done.output.split())
+    assert "the scale is -25..0, as held-out scores lie between -25 and -6" in " ".join(
+        done.output.split()
+    )
     refused = run(*call, "--scale", "-16", "0")
-    assert refused.exit_code != 0 and "-25 is outside -16..0" in str(refused.exception or refused.output)
+    assert refused.exit_code != 0 and "-25 is outside -16..0" in str(
+        refused.exception or refused.output
+    )
 
 
 def test_a_scale_that_was_inferred_is_widened_in_python_too() -> None:
@@ -117,7 +193,12 @@ def test_a_scale_that_was_inferred_is_widened_in_python_too() -> None:
     stated = read(-16, scale=(-16, 0))
     with pytest.raises(js.OptionError, match="read both with the same scale"):
         js.compile(js.ModelReadings(signals=["gpt4"]), stated, heldout=held, seed=0)
-    inside = js.compile(js.ModelReadings(signals=["gpt4"]), read(-30, scale=(-30, 0)), heldout=held, seed=0)
+    inside = js.compile(
+        js.ModelReadings(signals=["gpt4"]),
+        read(-30, scale=(-30, 0)),
+        heldout=held,
+        seed=0,
+    )
     assert (inside.scale.low, inside.scale.high) == (-30, 0)
 
 
@@ -126,7 +207,8 @@ def test_a_template_s_share_is_an_option_of_compiling(tmp_path: Path) -> None:
     reply = "We do not know anything about topic number {}, so please ask again later."
     made = [row | {"doc_id": f"d{n}"} for n, row in enumerate(rows(40))]
     made = [
-        row | {"Frage": asked.format(n), "Antwort": reply.format(n)} if n < 4 else row for n, row in enumerate(made)
+        row | {"Frage": asked.format(n), "Antwort": reply.format(n)} if n < 4 else row
+        for n, row in enumerate(made)
     ]
     labels = write(tmp_path / "labels.jsonl", made)
     call = (

@@ -24,7 +24,9 @@ def test_the_demo_writes_judge_scores_and_report_flags_the_injection_and_says_wh
     assert "<strong>Suspicious:</strong>" in page and "1 suspicious" in page
     end = said[said.index("n04 addresses the judge") :]
     assert "demo.html" in end.replace("\n", "")
-    assert [line.split()[1] for line in end.splitlines() if line.startswith("  judgesmith ")] == [
+    assert [
+        line.split()[1] for line in end.splitlines() if line.startswith("  judgesmith ")
+    ] == [
         "show",
         "score",
         "compile",

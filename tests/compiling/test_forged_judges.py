@@ -28,10 +28,26 @@ from judgesmith.signatures.values import Item
 PROVENANCE: dict[str, Any] = {
     "created": "2026-01-01T00:00:00Z",
     "versions": {"judgesmith": "1", "dspy": "3"},
-    "labels": {"origin": "labels.csv", "aspect": "fluency", "rows": 12, "train": 8, "heldout": 4, "fingerprint": "x"},
+    "labels": {
+        "origin": "labels.csv",
+        "aspect": "fluency",
+        "rows": 12,
+        "train": 8,
+        "heldout": 4,
+        "fingerprint": "x",
+    },
     "optimizer": {"name": "random-search"},
     "seed": 0,
-    "candidates": [{"candidate": "zero-shot", "demos": 0, "q": 1.25, "low": 0.5, "high": None, "dropped": None}],
+    "candidates": [
+        {
+            "candidate": "zero-shot",
+            "demos": 0,
+            "q": 1.25,
+            "low": 0.5,
+            "high": None,
+            "dropped": None,
+        }
+    ],
     "selected": {"candidate": "zero-shot", "demos": 0, "q": 1.25, "q_corrected": 1.0},
     "heldout": {"signature": "Q=1.25", "q": 1.25, "folds": 0},
     "zero_shot": {"signature": "Q=1.25"},
@@ -61,16 +77,43 @@ def written(forged: Any) -> str:
     return text
 
 
-EVIL = ("", "\x1b[2J\x07", "a\nb", "[bold]x[/nope]", "\ud800", "{aspect}", "x" * 500, "gguf:/etc/shadow", "../x")
+EVIL = (
+    "",
+    "\x1b[2J\x07",
+    "a\nb",
+    "[bold]x[/nope]",
+    "\ud800",
+    "{aspect}",
+    "x" * 500,
+    "gguf:/etc/shadow",
+    "../x",
+)
 texts = st.text(max_size=20) | st.sampled_from(EVIL)
 numbers = st.one_of(
     st.integers(),
     st.floats(),
-    st.sampled_from([0, -1, 2**63, 10**30, 10**4000, 1e308, -1e308, 5e-324, 1e-9, 0.5, 101, math.inf]),
+    st.sampled_from(
+        [
+            0,
+            -1,
+            2**63,
+            10**30,
+            10**4000,
+            1e308,
+            -1e308,
+            5e-324,
+            1e-9,
+            0.5,
+            101,
+            math.inf,
+        ]
+    ),
 )
 values = st.recursive(
     st.none() | st.booleans() | numbers | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)
+    ),
     max_leaves=6,
 ) | st.sampled_from([f"@nested {depth}@" for depth in (40, 500, 900, 100_000)])
 
@@ -79,7 +122,12 @@ values = st.recursive(
 def forgeries(draw: st.DrawFn) -> Any:
     """A judge with one to three places changed, keys added or left out."""
     number, place = draw(st.sampled_from(PLACES))
-    several = [place, *draw(st.lists(st.sampled_from([p for n, p in PLACES if n == number]), max_size=2))]
+    several = [
+        place,
+        *draw(
+            st.lists(st.sampled_from([p for n, p in PLACES if n == number]), max_size=2)
+        ),
+    ]
     made = json.loads(json.dumps(JUDGES[number]))
     ways = st.sampled_from(["put", "put", "put", "add", "leave out"])
     for where in several:
@@ -114,7 +162,9 @@ def one_line(error: JudgesmithError) -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     made = tmp_path_factory.mktemp("forged")
-    (made / "rows.jsonl").write_text('{"id": "1", "source": "s", "output": "An output."}\n')
+    (made / "rows.jsonl").write_text(
+        '{"id": "1", "source": "s", "output": "An output."}\n'
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUDGESMITH_REFERENCES", str(made / "references.sqlite"))
         patch.setattr(opening, "open_model", lambda *_: parrot())
@@ -123,7 +173,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def opened(path: Path) -> Judge | None:
     """The judge that `js.load` and `judgesmith score` open, None where both refuse it, in one line and alike."""
-    doors = (lambda: loading.load(path, lm=parrot()), lambda: opening.open_judge(path, "openai/parrot"))
+    doors = (
+        lambda: loading.load(path, lm=parrot()),
+        lambda: opening.open_judge(path, "openai/parrot"),
+    )
     judges = []
     for door in doors:
         try:
@@ -134,17 +187,26 @@ def opened(path: Path) -> Judge | None:
     return judges[0] if judges else None
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=300,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(forged=forgeries())
 @example(forged={**JUDGES[0], "provenance": PROVENANCE | {"seen": [[1]]}})
 @example(forged={**JUDGES[0], "provenance": PROVENANCE | {"seen": 1}})
 @example(forged={**JUDGES[0], "provenance": PROVENANCE | {"candidates": [1]}})
-@example(forged={**JUDGES[0], "provenance": PROVENANCE | {"candidates": [{"q": "high"}]}})
-@example(forged={**JUDGES[0], "provenance": PROVENANCE | {"candidates": [{"q": 10**400}]}})
+@example(
+    forged={**JUDGES[0], "provenance": PROVENANCE | {"candidates": [{"q": "high"}]}}
+)
+@example(
+    forged={**JUDGES[0], "provenance": PROVENANCE | {"candidates": [{"q": 10**400}]}}
+)
 @example(forged={**JUDGES[0], "scale": {"low": -1e308, "high": 1e308}})
 @example(forged={**JUDGES[0], "scale": {"low": False, "high": True}})
 @example(forged={**JUDGES[0], "provenance": {"x": "@nested 500@"}})
-def test_any_json_anywhere_loads_or_is_one_line(forged: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_json_anywhere_loads_or_is_one_line(
+    forged: Any, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = folder / "judge.json"
     path.write_text(written(forged), encoding="utf-8")
     judge = opened(path)
@@ -164,13 +226,27 @@ def test_any_json_anywhere_loads_or_is_one_line(forged: Any, folder: Path, capsy
     assert artifact.fingerprint(built) == artifact.fingerprint(again)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(value=values, key=st.sampled_from([*PROVENANCE, "seen_texts"]))
-def test_scoring_and_evaluating_bear_any_provenance(value: Any, key: str, folder: Path) -> None:
+def test_scoring_and_evaluating_bear_any_provenance(
+    value: Any, key: str, folder: Path
+) -> None:
     forged = JUDGES[0] | {"provenance": PROVENANCE | {key: value}}
-    path, rows, output = folder / "judge.json", folder / "rows.jsonl", folder / "scored.jsonl"
+    path, rows, output = (
+        folder / "judge.json",
+        folder / "rows.jsonl",
+        folder / "scored.jsonl",
+    )
     people = folder / "people.jsonl"
-    people.write_text("".join(f'{{"id": "{n}", "output": "Output {n}.", "score": {n}}}\n' for n in (1, 2, 3)))
+    people.write_text(
+        "".join(
+            f'{{"id": "{n}", "output": "Output {n}.", "score": {n}}}\n'
+            for n in (1, 2, 3)
+        )
+    )
     path.write_text(written(forged), encoding="utf-8")
     judge = opened(path)
     if judge is not None:
@@ -189,19 +265,31 @@ def test_devices_pipes_and_folders_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(pipe)
 
     def read() -> None:
-        for path in (*filter(os.path.exists, ("/dev/zero", "/dev/null", "/dev/tty")), tmp_path, pipe):
-            with pytest.raises(ArtifactError, match=r"not a regular file|is not a judge") as refused:
+        for path in (
+            *filter(os.path.exists, ("/dev/zero", "/dev/null", "/dev/tty")),
+            tmp_path,
+            pipe,
+        ):
+            with pytest.raises(
+                ArtifactError, match=r"not a regular file|is not a judge"
+            ) as refused:
                 artifact.read(path)
             caught.append(str(refused.value))
 
-    reader = threading.Thread(target=read, daemon=True)  # which a pipe would hold up for ever
+    reader = threading.Thread(
+        target=read, daemon=True
+    )  # which a pipe would hold up for ever
     reader.start()
     reader.join(30)
     assert not reader.is_alive()
-    assert len(caught) >= 3 and all("not a regular file" in reason for reason in caught[-2:])
+    assert len(caught) >= 3 and all(
+        "not a regular file" in reason for reason in caught[-2:]
+    )
 
 
-def test_no_more_is_read_than_a_judge_has_whatever_a_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_is_read_than_a_judge_has_whatever_a_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "judge.json"
     path.write_bytes(b" " * 5000)
     monkeypatch.setattr(artifact, "LARGEST", 4096)
@@ -215,9 +303,18 @@ def test_no_more_is_read_than_a_judge_has_whatever_a_file_says(tmp_path: Path, m
         artifact.read(path)
 
 
-@pytest.mark.parametrize("place", [("scale", "low"), ("calibration", "percent", 0), ("provenance", "cost", "calls")])
+@pytest.mark.parametrize(
+    "place",
+    [("scale", "low"), ("calibration", "percent", 0), ("provenance", "cost", "calls")],
+)
 def test_booleans_are_no_numbers(place: Place, tmp_path: Path) -> None:
-    forged = changed(json.loads(json.dumps(next(j for j in JUDGES if j["calibration"]))), place, False, "put", "")
+    forged = changed(
+        json.loads(json.dumps(next(j for j in JUDGES if j["calibration"]))),
+        place,
+        False,
+        "put",
+        "",
+    )
     (tmp_path / "judge.json").write_text(json.dumps(forged))
     with pytest.raises(ArtifactError, match=r"valid (number|integer)"):
         loading.load(tmp_path / "judge.json", lm=parrot())
@@ -226,7 +323,12 @@ def test_booleans_are_no_numbers(place: Place, tmp_path: Path) -> None:
 def test_the_base_of_the_forgeries_loads(tmp_path: Path) -> None:
     for judge in JUDGES:
         (tmp_path / "judge.json").write_text(json.dumps(judge))
-        assert artifact.to_dict(loading.load(tmp_path / "judge.json", lm=parrot()))["provenance"] == PROVENANCE
+        assert (
+            artifact.to_dict(loading.load(tmp_path / "judge.json", lm=parrot()))[
+                "provenance"
+            ]
+            == PROVENANCE
+        )
 
 
 def test_the_deepest_provenance_that_is_saved_is_read(tmp_path: Path) -> None:
@@ -236,7 +338,10 @@ def test_the_deepest_provenance_that_is_saved_is_read(tmp_path: Path) -> None:
         part = [part]
     judge.provenance = {"x": part}
     judge.save(tmp_path / "judge.json")
-    assert loading.load(tmp_path / "judge.json", lm=parrot()).provenance == judge.provenance
+    assert (
+        loading.load(tmp_path / "judge.json", lm=parrot()).provenance
+        == judge.provenance
+    )
     judge.provenance = {"x": [part]}
     with pytest.raises(ArtifactError, match="nested deeper than 32 levels"):
         judge.save(tmp_path / "judge.json")
@@ -249,8 +354,13 @@ FLOODS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("part", "values"), FLOODS.values(), ids=FLOODS)
-def test_a_file_of_a_million_errors_is_refused_before_each_is_named(tmp_path: Path, part: str, values: Any) -> None:
+def test_a_file_of_a_million_errors_is_refused_before_each_is_named(
+    tmp_path: Path, part: str, values: Any
+) -> None:
     """They took 8 and 21 seconds at 16 MB."""
     (tmp_path / "judge.json").write_text(json.dumps({**JUDGES[0], part: values}))
-    with pytest.raises(ArtifactError, match=r"judge\.json is not a judge: it holds more than 250,000 values"):
+    with pytest.raises(
+        ArtifactError,
+        match=r"judge\.json is not a judge: it holds more than 250,000 values",
+    ):
         artifact.read(tmp_path / "judge.json")

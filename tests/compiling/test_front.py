@@ -28,49 +28,117 @@ def compiled(rows_file: Rows, server: Any, fake: Any, cli: Any, tmp_path: Path) 
         said = int(ask.mark[1:]) * 37 % 101 if ask.mark else 50
         if ask.shown:
             return 100 if "at the very top" in ask.judged else said
-        return 30 + said * 0.4 + sum(map(ord, ask.judged)) % 30 if ask.judged in known else 1
+        return (
+            30 + said * 0.4 + sum(map(ord, ask.judged)) % 30
+            if ask.judged in known
+            else 1
+        )
 
     server.answer = fake.judging(answer)
-    model = ("--lm", "openai/fake", "--api-base", server.base, "--scale", 0, 100, "-o", tmp_path / "made.json")
-    return lambda *more: cli("compile", tmp_path / "rows.jsonl", *model, *FEW.split(), *more)
+    model = (
+        "--lm",
+        "openai/fake",
+        "--api-base",
+        server.base,
+        "--scale",
+        0,
+        100,
+        "-o",
+        tmp_path / "made.json",
+    )
+    return lambda *more: cli(
+        "compile", tmp_path / "rows.jsonl", *model, *FEW.split(), *more
+    )
 
 
-def test_what_sees_more_is_on_the_front_and_can_be_taken(compiled: Any, server: Any, tmp_path: Path) -> None:
-    plain, best, asked = compiled().told, json.loads((tmp_path / "made.json").read_text()), len(server.asks)
+def test_what_sees_more_is_on_the_front_and_can_be_taken(
+    compiled: Any, server: Any, tmp_path: Path
+) -> None:
+    plain, best, asked = (
+        compiled().told,
+        json.loads((tmp_path / "made.json").read_text()),
+        len(server.asks),
+    )
     assert "front" not in plain and not list(tmp_path.glob("*.html"))
-    most = compiled(*ALSO, "--dry-run").told["calls"] - compiled("--dry-run").told["calls"]
+    most = (
+        compiled(*ALSO, "--dry-run").told["calls"] - compiled("--dry-run").told["calls"]
+    )
     few, bare = (found := compiled(*ALSO).told["front"])["points"]
     again = json.loads((tmp_path / "made.json").read_text())
-    assert again["provenance"].pop("created") and best["provenance"].pop("created") and again == best
-    assert found["front"] == [few["name"], bare["name"]] == ["labeled few-shot", "zero-shot"]
-    assert few["agreement"][0] > bare["agreement"][0] and few["tokens"] > bare["tokens"] > 0
+    assert (
+        again["provenance"].pop("created")
+        and best["provenance"].pop("created")
+        and again == best
+    )
+    assert (
+        found["front"]
+        == [few["name"], bare["name"]]
+        == ["labeled few-shot", "zero-shot"]
+    )
+    assert (
+        few["agreement"][0] > bare["agreement"][0]
+        and few["tokens"] > bare["tokens"] > 0
+    )
     # 8 texts that all lose score: p = 2**-8
-    assert few["least_d"][0] < 1 and bare["least_d"][0] == pytest.approx(8 * math.log(2) / math.log(20))
-    assert (few["false_alarms"], bare["false_alarms"]) == (0, 1) and few["gain"] > 0 > bare["gain"]
+    assert few["least_d"][0] < 1 and bare["least_d"][0] == pytest.approx(
+        8 * math.log(2) / math.log(20)
+    )
+    assert (few["false_alarms"], bare["false_alarms"]) == (0, 1) and few[
+        "gain"
+    ] > 0 > bare["gain"]
     seen, compared = Seen(best["provenance"]), {ask.mark for ask in server.asks[asked:]}
-    held_out = {r["id"] for r in lines(tmp_path / "rows.jsonl") if not seen.knows(r["source"], r["output"])}
-    assert len(held_out) == 16 and not held_out & compared and 0 < len(server.asks) - asked <= most
+    held_out = {
+        r["id"]
+        for r in lines(tmp_path / "rows.jsonl")
+        if not seen.knows(r["source"], r["output"])
+    }
+    assert (
+        len(held_out) == 16
+        and not held_out & compared
+        and 0 < len(server.asks) - asked <= most
+    )
     asked, taken = len(server.asks), compiled(*ALSO, "--take", "zero-shot").told
-    assert [p["name"] for p in taken["front"]["points"]] == ["zero-shot", "labeled few-shot"]
-    assert taken["selected"]["candidate"] == "zero-shot" and taken["heldout"] == plain["zero_shot"]
-    assert any("asked for by its name" in note for note in taken["notes"]) and len(server.asks) == asked
+    assert [p["name"] for p in taken["front"]["points"]] == [
+        "zero-shot",
+        "labeled few-shot",
+    ]
+    assert (
+        taken["selected"]["candidate"] == "zero-shot"
+        and taken["heldout"] == plain["zero_shot"]
+    )
+    assert (
+        any("asked for by its name" in note for note in taken["notes"])
+        and len(server.asks) == asked
+    )
     page = (tmp_path / "made.front.html").read_text()
-    assert page.count("<svg") == 4 and page.count("<title>labeled few-shot</title>") == 4
+    assert (
+        page.count("<svg") == 4 and page.count("<title>labeled few-shot</title>") == 4
+    )
 
 
-def test_what_cannot_be_compared_is_refused_and_a_budget_holds_for_all(compiled: Any, server: Any) -> None:
-    compiled("--take", "zero").refused("no candidate 'zero' (did you mean 'zero-shot'?)", "labeled few-shot")
+def test_what_cannot_be_compared_is_refused_and_a_budget_holds_for_all(
+    compiled: Any, server: Any
+) -> None:
+    compiled("--take", "zero").refused(
+        "no candidate 'zero' (did you mean 'zero-shot'?)", "labeled few-shot"
+    )
     compiled(*ALSO[2:]).refused("does nothing without --also discern")
     compiled("--also", "agree").refused("also", "'discern'", "'agree'")
-    compiled(*ALSO[:-1], "wrong-ending").refused("no training output could be perturbed")
+    compiled(*ALSO[:-1], "wrong-ending").refused(
+        "no training output could be perturbed"
+    )
     asked, most = len(server.asks), compiled(*ALSO, "--dry-run").told["calls"]
-    compiled(*ALSO, "--max-calls", most // 2).refused("was used up before there was a judge")
+    compiled(*ALSO, "--max-calls", most // 2).refused(
+        "was used up before there was a judge"
+    )
     assert len(server.asks) - asked < most // 2
     assert len(compiled(*ALSO, "--max-calls", 2 * most).told["front"]["points"]) == 2
 
 
 def test_what_is_beaten_in_everything_is_off_the_front() -> None:
-    plain = Point("plain", (2, 1, 3), (1, math.nan, math.nan), "typos", 0.5, 0.0, 100.0, 0)
+    plain = Point(
+        "plain", (2, 1, 3), (1, math.nan, math.nan), "typos", 0.5, 0.0, 100.0, 0
+    )
     others: dict[str, dict[str, Any]] = {
         "sees": {"agreement": (1, 0, 2), "least_d": (3, 2, 4)},
         "sees less": {"agreement": (1, 0, 2)},
@@ -81,5 +149,8 @@ def test_what_is_beaten_in_everything_is_off_the_front() -> None:
         "dear": {"tokens": 101.0},
         "cheap": {"agreement": (1, 0, 2), "tokens": 99.0},
     }
-    points = [plain, *(replace(plain, name=name, **more) for name, more in others.items())]
+    points = [
+        plain,
+        *(replace(plain, name=name, **more) for name, more in others.items()),
+    ]
     assert front(points) == ["plain", "sees", "lowers", "cheap"]

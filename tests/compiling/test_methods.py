@@ -25,16 +25,33 @@ def test_error_spans_from_labels_to_a_report(
 
     server.answer = answer
     rows = rows_file(40)
-    told = compile_(rows, "--method", "openlgauge", "--as", "summarization/fluency", "--json").told
+    told = compile_(
+        rows, "--method", "openlgauge", "--as", "summarization/fluency", "--json"
+    ).told
     assert told["heldout"]["failed"] == 0
     saved = json.loads((tmp_path / "made.json").read_text())
-    assert (saved["program"]["kind"], saved["criteria"][0]["name"]) == ("openlgauge", "fluency")
+    assert (saved["program"]["kind"], saved["criteria"][0]["name"]) == (
+        "openlgauge",
+        "fluency",
+    )
     out = tmp_path / "scored.jsonl"
-    scored = cli("score", rows, "--judge", tmp_path / "made.json", "--api-base", server.base, "-o", out, "--json")
+    scored = cli(
+        "score",
+        rows,
+        "--judge",
+        tmp_path / "made.json",
+        "--api-base",
+        server.base,
+        "-o",
+        out,
+        "--json",
+    )
     assert (scored.code, scored.json["scored"]) == (0, 40)
     for row in lines(out):
         (error,) = row["verdict"]["errors"]
-        assert row["output"][error["start"] : error["end"]] == error["text"] == row["id"]
+        assert (
+            row["output"][error["start"] : error["end"]] == error["text"] == row["id"]
+        )
     report = cli("report", out, "-o", tmp_path / "report.html")
     assert report.code == 0, report.err
     assert "it is wrong" in (tmp_path / "report.html").read_text()
@@ -42,10 +59,18 @@ def test_error_spans_from_labels_to_a_report(
 
 @pytest.mark.parametrize(("arguments", "part"), cases(__file__)["refused"])
 def test_what_cannot_be_is_one_line_and_nothing_is_asked_or_saved(
-    arguments: list[str], part: str, server: Any, cli: Any, rows_file: Rows, tmp_path: Path, monkeypatch: Any
+    arguments: list[str],
+    part: str,
+    server: Any,
+    cli: Any,
+    rows_file: Rows,
+    tmp_path: Path,
+    monkeypatch: Any,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given = [rows_file(48) if argument == "ROWS" else argument for argument in arguments]
+    given = [
+        rows_file(48) if argument == "ROWS" else argument for argument in arguments
+    ]
     done = cli(*given, "--lm", "openai/fake", "--api-base", server.base)
     assert (done.code, len(done.err.splitlines())) == (2, 1), done
     assert part in done.err

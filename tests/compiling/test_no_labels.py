@@ -20,10 +20,23 @@ UNLABELLED = ("new", "--lm", NAME)
 
 
 @pytest.mark.parametrize(("method", "kind", "compares"), CASES["methods"])
-def test_every_method_is_saved_and_loads(method: str, kind: str, compares: bool, cli: Any, tmp_path: Path) -> None:
+def test_every_method_is_saved_and_loads(
+    method: str, kind: str, compares: bool, cli: Any, tmp_path: Path
+) -> None:
     path = tmp_path / "judge.json"
     asked = ("--form", "yes-no", "--order", "both") if compares else ()
-    made = ("--method", method, "--as", "summarization/coherence", "--scale", 1, 5, *asked, "-o", path)
+    made = (
+        "--method",
+        method,
+        "--as",
+        "summarization/coherence",
+        "--scale",
+        1,
+        5,
+        *asked,
+        "-o",
+        path,
+    )
     run = cli(*UNLABELLED, *made)
     assert run.code == 0, run.err
     judge = js.load(path, lm=NAME)
@@ -32,13 +45,26 @@ def test_every_method_is_saved_and_loads(method: str, kind: str, compares: bool,
     assert judge.method.knowledge.criteria[0].name == "coherence"
     assert judge.provenance == {}
     if compares:
-        assert (judge.method.comparer.form, judge.method.comparer.order) == ("yes-no", "both")
+        assert (judge.method.comparer.form, judge.method.comparer.order) == (
+            "yes-no",
+            "both",
+        )
 
 
-def test_a_judge_of_ones_own_words_scores(server: Any, cli: Any, tmp_path: Path) -> None:
+def test_a_judge_of_ones_own_words_scores(
+    server: Any, cli: Any, tmp_path: Path
+) -> None:
     server.answer = lambda ask: "Score: 75"
     judge, rows = tmp_path / "judge.json", tmp_path / "rows.jsonl"
-    made = cli(*UNLABELLED, "--method", "active-critic", "--task", "Answers to questions.", "-o", judge)
+    made = cli(
+        *UNLABELLED,
+        "--method",
+        "active-critic",
+        "--task",
+        "Answers to questions.",
+        "-o",
+        judge,
+    )
     assert made.code == 0, made.err
     rows.write_text('{"source": "Why?", "output": "Because."}\n', encoding="utf-8")
     run = cli("score", rows, "--judge", judge, "--api-base", server.base, "--json").said
@@ -47,24 +73,51 @@ def test_a_judge_of_ones_own_words_scores(server: Any, cli: Any, tmp_path: Path)
     assert scored["verdict"]["score"] == 75
 
 
-def test_one_sentence_is_a_judge_that_labels_correct(server: Any, cli: Any, tmp_path: Path) -> None:
-    server.answer = lambda ask: f"Explanation: It says please.\nScore: {30 + 7 * len(ask.last) % 60}"
+def test_one_sentence_is_a_judge_that_labels_correct(
+    server: Any, cli: Any, tmp_path: Path
+) -> None:
+    server.answer = lambda ask: (
+        f"Explanation: It says please.\nScore: {30 + 7 * len(ask.last) % 60}"
+    )
     judge, model = tmp_path / "judge.json", ("--lm", NAME, "--api-base", server.base)
-    said = cli("new", "The reply is polite.", *model[:2], "--pass-fail", "-o", judge).said
+    said = cli(
+        "new", "The reply is polite.", *model[:2], "--pass-fail", "-o", judge
+    ).said
     assert "pass or fail" in " ".join(said.split())
     rows = write(
-        tmp_path / "rows.jsonl", [{"source": "abcdefghijklm"[n] * 9, "output": "Because. " * n} for n in range(1, 12)]
+        tmp_path / "rows.jsonl",
+        [
+            {"source": "abcdefghijklm"[n] * 9, "output": "Because. " * n}
+            for n in range(1, 12)
+        ],
     )
     assert cli("score", rows, "--judge", judge, *model[2:]).code == 0
     verdicts = [row["verdict"] for row in lines(tmp_path / "rows.scored.jsonl")]
-    assert {v["category"] for v in verdicts} == {"pass", "fail"} and verdicts[0]["explanation"] == "It says please."
+    assert {v["category"] for v in verdicts} == {"pass", "fail"} and verdicts[0][
+        "explanation"
+    ] == "It says please."
     assert "The reply is polite." in server.asks[-1].text
-    labels = write(tmp_path / "labels.jsonl", [r | {"polite": n % 3 > 0} for n, r in enumerate(lines(rows))])
+    labels = write(
+        tmp_path / "labels.jsonl",
+        [r | {"polite": n % 3 > 0} for n, r in enumerate(lines(rows))],
+    )
     better = tmp_path / "better.json"
-    started = ("compile", labels, "--start", judge, *model[2:], "--optimizer", "none", "-o", better)
+    started = (
+        "compile",
+        labels,
+        "--start",
+        judge,
+        *model[2:],
+        "--optimizer",
+        "none",
+        "-o",
+        better,
+    )
     assert cli(*started).code == 0
     read = js.load(better, lm=NAME)
-    assert read.method.knowledge.criteria[0].name == "The reply is polite." and read.outcome.decision.names == (
+    assert read.method.knowledge.criteria[
+        0
+    ].name == "The reply is polite." and read.outcome.decision.names == (
         "false",
         "true",
     )
@@ -76,7 +129,9 @@ def test_one_sentence_in_python() -> None:
     assert (made.scale.low, made.scale.high, made.outcome.decision) == (1, 5, None)
     assert js.judge("politeness").method.knowledge.criteria[0].name == "politeness"
     assert js.judge("Is it safe?", pass_fail=True).outcome.decision.binary
-    with pytest.raises(OptionError, match="there is no aspect 'poltness'; did you mean"):
+    with pytest.raises(
+        OptionError, match="there is no aspect 'poltness'; did you mean"
+    ):
         js.judge("poltness")
 
 
@@ -91,7 +146,9 @@ def test_a_file_of_criteria_is_read_word_for_word(tmp_path: Path, text: str) -> 
 
 
 @pytest.mark.parametrize(("text", "said"), CASES["wrong"])
-def test_an_entry_that_is_no_criterion_is_named(tmp_path: Path, text: str, said: str) -> None:
+def test_an_entry_that_is_no_criterion_is_named(
+    tmp_path: Path, text: str, said: str
+) -> None:
     file = tmp_path / "criteria.txt"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(OptionError, match=said):

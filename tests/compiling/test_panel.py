@@ -16,13 +16,30 @@ def answer(ask: Any) -> str:
     return f"{line}Score: {(sum(map(ord, ask.text)) * 7) % 101}"
 
 
-def test_members_and_a_second_model_make_a_panel(server: Any, cli: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_members_and_a_second_model_make_a_panel(
+    server: Any, cli: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     server.answer = answer
     rows, judge, out = rows_file(40), tmp_path / "judge.json", tmp_path / "out.jsonl"
     where = ("--api-base", server.base)
-    given = ("compile", rows, "--as", "general/fluency", "--lm", "openai/a", "-o", judge, "--json", *where)
+    given = (
+        "compile",
+        rows,
+        "--as",
+        "general/fluency",
+        "--lm",
+        "openai/a",
+        "-o",
+        judge,
+        "--json",
+        *where,
+    )
     plan = cli(*given, "--members", 2, "--heldout", 0.25, "--dry-run").told
-    assert (plan["method"]["kind"], plan["row_calls"], plan["optimizer"]["name"]) == ("panel", 2, "zero-shot")
+    assert (plan["method"]["kind"], plan["row_calls"], plan["optimizer"]["name"]) == (
+        "panel",
+        2,
+        "zero-shot",
+    )
     jury = cli(*given, "--lm", "openai/b", "--row-calls", 2, "--heldout", 0.25).told
     assert jury["heldout"]["failed"] == 0
     assert {ask.body["model"] for ask in server.asks} == {"a", "b"}
@@ -32,24 +49,62 @@ def test_members_and_a_second_model_make_a_panel(server: Any, cli: Any, rows_fil
     assert "member" in cli("show", judge).said
 
 
-def test_a_panel_without_labels_and_what_is_refused(server: Any, cli: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_a_panel_without_labels_and_what_is_refused(
+    server: Any, cli: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     server.answer = answer
     judge = tmp_path / "judge.json"
-    assert cli("new", "The reply is polite.", "--lm", "openai/a", "--lm", "openai/b", "-o", judge).code == 0
-    assert cli("score", rows_file(6), "--judge", judge, "--api-base", server.base, "--json").told["scored"] == 6
+    assert (
+        cli(
+            "new",
+            "The reply is polite.",
+            "--lm",
+            "openai/a",
+            "--lm",
+            "openai/b",
+            "-o",
+            judge,
+        ).code
+        == 0
+    )
+    assert (
+        cli(
+            "score", rows_file(6), "--judge", judge, "--api-base", server.base, "--json"
+        ).told["scored"]
+        == 6
+    )
     two = ("--lm", "openai/a", "--lm", "openai/b")
-    refused = cli("compile", rows_file(40), "--method", "direct", "--as", "general/fluency", *two)
-    refused.refused_at_once("--lm openai/b: --method direct has one model; several are a jury of --method panel")
-    twice = cli("compile", rows_file(40), "--as", "general/fluency", "--lm", "openai/a", *two)
+    refused = cli(
+        "compile", rows_file(40), "--method", "direct", "--as", "general/fluency", *two
+    )
+    refused.refused_at_once(
+        "--lm openai/b: --method direct has one model; several are a jury of --method panel"
+    )
+    twice = cli(
+        "compile", rows_file(40), "--as", "general/fluency", "--lm", "openai/a", *two
+    )
     twice.refused_at_once("a model is named twice")
 
 
-def test_a_jury_is_priced_by_all_its_models(server: Any, cli: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_a_jury_is_priced_by_all_its_models(
+    server: Any, cli: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     server.answer = answer
     rows, judge = rows_file(40), tmp_path / "judge.json"
     cheap, dear = "openai/gpt-4o-mini", "openai/gpt-4o"
     alone, jury = ("--lm", cheap), ("--lm", cheap, "--lm", dear)
-    given = ("compile", rows, "--as", "general/fluency", "--method", "panel", "--row-calls", 2, "--dry-run", "--json")
+    given = (
+        "compile",
+        rows,
+        "--as",
+        "general/fluency",
+        "--method",
+        "panel",
+        "--row-calls",
+        2,
+        "--dry-run",
+        "--json",
+    )
     few, more = (cli(*given, *lms).told["cost"] for lms in (alone, jury))
     assert more > 3 * few
     assert cli(*given, "--lm", cheap, "--lm", "openai/unknown").told["cost"] is None

@@ -24,7 +24,10 @@ NUMBERS, STUDIES, TRAINING, DISCERN, TABLE_1 = (
     CASES[name] for name in ("numbers", "studies", "training", "discern", "table_1")
 )
 #: What reads a preset of training.
-CATALOGUES = {"openlgauge/distilled": distill_run.catalogue(), "openlgauge/synthetic": synthesizing.catalogue()}
+CATALOGUES = {
+    "openlgauge/distilled": distill_run.catalogue(),
+    "openlgauge/synthetic": synthesizing.catalogue(),
+}
 
 
 def test_every_preset_is_held_to_its_paper() -> None:
@@ -35,7 +38,9 @@ def test_every_preset_is_held_to_its_paper() -> None:
 def test_a_preset_of_perturbations_has_the_papers_numbers(name: str) -> None:
     found = presets.read(name)
     assert found == DISCERN[name]
-    how = DiscernOptions(**{key: value for key, value in found.items() if key not in ("n", "perturb")})
+    how = DiscernOptions(
+        **{key: value for key, value in found.items() if key not in ("n", "perturb")}
+    )
     task = TASKS[how.task()]
     assert (list(how.metrics), how.metrics) == (found["metrics"], task.metrics)
     # its page names every perturbation, and what is not as in the paper
@@ -59,7 +64,11 @@ def test_amounts_are_those_of_table_2() -> None:
 
 @pytest.mark.parametrize("name", TRAINING)
 def test_a_preset_of_training_has_the_papers_numbers(name: str) -> None:
-    assert CATALOGUES[name].resolve(presets.read(name))["run"] == presets.read(name) == TRAINING[name]
+    assert (
+        CATALOGUES[name].resolve(presets.read(name))["run"]
+        == presets.read(name)
+        == TRAINING[name]
+    )
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -68,7 +77,9 @@ def test_a_preset_has_the_papers_numbers(name: str) -> None:
     found = presets.read(name)
     everyday = ("method", "optimizer", "lm", "aspect", "as", "scale", "heldout")
     setup = Setup(found["method"], found.get("optimizer", "zero-shot"))
-    chosen = setup.resolve({key: value for key, value in found.items() if key not in everyday})
+    chosen = setup.resolve(
+        {key: value for key, value in found.items() if key not in everyday}
+    )
     assert sum(map(len, chosen.values())) == len(found.keys() - set(everyday))
 
 
@@ -84,34 +95,70 @@ def test_a_study_has_the_arms_of_its_table(name: str) -> None:
 
 
 def planned(cli: Any, *arguments: object) -> tuple[Any, ...]:
-    told = cli("compile", *arguments, "--lm", "openai/fake", "--scale", 0, 100, "--dry-run", "--json").told
+    told = cli(
+        "compile",
+        *arguments,
+        "--lm",
+        "openai/fake",
+        "--scale",
+        0,
+        100,
+        "--dry-run",
+        "--json",
+    ).told
     optimizer, method = told["optimizer"], told["method"]
-    return optimizer["max_demos"], optimizer["candidates"], method["variant"], told["heldout"]
+    return (
+        optimizer["max_demos"],
+        optimizer["candidates"],
+        method["variant"],
+        told["heldout"],
+    )
 
 
-def test_a_file_wins_over_presets_and_the_command_line_over_both(cli: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_a_file_wins_over_presets_and_the_command_line_over_both(
+    cli: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     rows, config = rows_file(48), tmp_path / "run.yaml"
-    sfres, topical = ("--preset", "active-critic/sfres"), ("--preset", "active-critic/topical-chat")
+    sfres, topical = (
+        ("--preset", "active-critic/sfres"),
+        ("--preset", "active-critic/topical-chat"),
+    )
     assert planned(cli, rows, *sfres) == (8, 11, "fine", 36)
     assert planned(cli, rows, *sfres, *topical) == (3, 11, "fine", 36)
     config.write_text("max_demos: 5\nheldout: 0.5\n")  # another name of max_demos
     assert planned(cli, rows, *sfres, "--config", config) == (5, 11, "fine", 24)
     told = ("--max-demos", 2, "--variant", "coarse", "--heldout", 0.25)
-    assert planned(cli, rows, *sfres, "--config", config, *told) == (2, 11, "coarse", 12)
+    assert planned(cli, rows, *sfres, "--config", config, *told) == (
+        2,
+        11,
+        "coarse",
+        12,
+    )
     config.write_text("preset: active-critic/sfres\ncandidates: 4\n")
     assert planned(cli, rows, "--config", config) == (8, 4, "fine", 36)
     assert planned(cli, rows, "--config", config, *topical) == (3, 4, "fine", 36)
 
 
-@pytest.mark.parametrize("name", [name for name in NUMBERS if not name.startswith("active-critic")])
-def test_a_judge_without_labels_takes_a_preset(name: str, cli: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name in NUMBERS if not name.startswith("active-critic")]
+)
+def test_a_judge_without_labels_takes_a_preset(
+    name: str, cli: Any, tmp_path: Path
+) -> None:
     path = tmp_path / "judge.json"
     aspect = "story/coherence" if name.endswith("hanna") else "summarization/coherence"
-    named, own = ("--as", aspect) if "as" not in NUMBERS[name] else (), NUMBERS[name].get("as", aspect)
+    named, own = (
+        ("--as", aspect) if "as" not in NUMBERS[name] else (),
+        NUMBERS[name].get("as", aspect),
+    )
     done = cli("new", "--preset", name, *named, "--lm", "openai/fake", "-o", path)
     assert done.code == 0, done.err
     judge = js.load(path, lm="openai/fake")
-    asked = {k: v for k, v in NUMBERS[name].items() if k not in ("method", "lm", "annotators", "as")}
+    asked = {
+        k: v
+        for k, v in NUMBERS[name].items()
+        if k not in ("method", "lm", "annotators", "as")
+    }
     assert judge.method.saved_options()["aspect"] == own.partition("/")[2]
     assert judge.method.saved_options().items() >= asked.items()
     if isinstance(judge, OpeNLGauge):
@@ -128,7 +175,9 @@ def test_a_preset_in_a_file_is_a_name_or_a_list() -> None:
         "aspect": "overall",
         "seed": 3,
     }
-    with pytest.raises(OptionError, match="a name or a list of names is expected; got 3"):
+    with pytest.raises(
+        OptionError, match="a name or a list of names is expected; got 3"
+    ):
         presets.layered((), {"preset": 3})
 
 
@@ -136,24 +185,49 @@ def test_presets_are_listed_and_shown(cli: Any) -> None:
     every = cli("list", "presets", "--json").json["presets"]
     listed = {preset["name"]: preset["about"] for preset in every}
     assert all(10 < len(line) <= 100 for line in listed.values())
-    kinds = dict.fromkeys(DISCERN, "discern") | dict.fromkeys(STUDIES, "study") | dict.fromkeys(NUMBERS, "compile")
+    kinds = (
+        dict.fromkeys(DISCERN, "discern")
+        | dict.fromkeys(STUDIES, "study")
+        | dict.fromkeys(NUMBERS, "compile")
+    )
     kinds |= {"openlgauge/distilled": "distill", "openlgauge/synthetic": "synthesize"}
     assert {preset["name"]: preset["kind"] for preset in every} == kinds
-    assert {name for name, line in listed.items() if line.startswith("study: ")} == set(STUDIES)
+    assert {name for name, line in listed.items() if line.startswith("study: ")} == set(
+        STUDIES
+    )
     assert all(name in cli("list", "presets").out for name in listed)
     shown = cli("list", "presets", "active-critic").out
     assert shown == presets.text("active-critic")  # to begin a file of one's own with
     assert "candidates: 11 # App. B" in shown
-    assert cli("list", "presets", "active-critic/sfres", "--json").json["max_demos"] == 8
+    assert (
+        cli("list", "presets", "active-critic/sfres", "--json").json["max_demos"] == 8
+    )
 
 
 def test_a_seed_is_a_trial_of_drawn_answers(rows_file: Rows) -> None:
-    given = {"labels": str(rows_file(120)), "scale": (0, 100), "library_aspect": "summarization/coherence", "train": 4}
+    given = {
+        "labels": str(rows_file(120)),
+        "scale": (0, 100),
+        "library_aspect": "summarization/coherence",
+        "train": 4,
+    }
     study = Study.prepare(Given.read("ablation", None, given, ["pairwise/table-2"]))
     judges = {cell: study.compiler(cell)[0] for cell in study.cells()}
-    assert {judge.method.options.trial for judge in judges.values()} == {0, 1, 2, 3, 4}  # the paper's five trials
-    assert all(judge.method.options.trial == cell.seed for cell, judge in judges.items())
-    assert {judge.method.options.samples for judge in judges.values() if judge.method.options.reading == "drawn"} == {
+    assert {judge.method.options.trial for judge in judges.values()} == {
+        0,
+        1,
+        2,
+        3,
+        4,
+    }  # the paper's five trials
+    assert all(
+        judge.method.options.trial == cell.seed for cell, judge in judges.items()
+    )
+    assert {
+        judge.method.options.samples
+        for judge in judges.values()
+        if judge.method.options.reading == "drawn"
+    } == {
         1,
         3,
         10,

@@ -17,15 +17,32 @@ from judgesmith.programs.readings.bindings.columns import Column
 from judgesmith.serving.forms import RowIn
 
 
-def written(path: Path, rows: int, *, strong: float, binary: bool = False, lengthy: float = 0.0) -> Path:
+def written(
+    path: Path, rows: int, *, strong: float, binary: bool = False, lengthy: float = 0.0
+) -> Path:
     """Rows whose column gpt4 is people's score with noise (r = strong); lengthy: how much people like long outputs."""
     rng, lines = np.random.default_rng(0), []
     for i in range(rows):
         words, (quality, noise) = int(rng.integers(3, 60)), rng.normal(size=2)
-        liked, gpt4 = quality + lengthy * (words - 30) / 15, strong * quality + math.sqrt(1 - strong**2) * noise
+        liked, gpt4 = (
+            quality + lengthy * (words - 30) / 15,
+            strong * quality + math.sqrt(1 - strong**2) * noise,
+        )
         text = " ".join(f"w{rng.integers(9999)}" for _ in range(words))
-        said = {"gpt4": int(gpt4 > 0) if binary else round(3 + gpt4, 3), "ter": round(50 - 10 * noise, 2)}
-        lines.append(json.dumps({"source": f"Source {i}", "output": text, "score": round(liked, 3), **said}))
+        said = {
+            "gpt4": int(gpt4 > 0) if binary else round(3 + gpt4, 3),
+            "ter": round(50 - 10 * noise, 2),
+        }
+        lines.append(
+            json.dumps(
+                {
+                    "source": f"Source {i}",
+                    "output": text,
+                    "score": round(liked, 3),
+                    **said,
+                }
+            )
+        )
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
@@ -36,19 +53,44 @@ def run(*words: object) -> Any:
 
 def compiled(labels: Path, *more: str) -> tuple[Any, js.Judge]:
     judge = labels.with_name("judge.json")
-    done = run("compile", labels, "--signal", "gpt4", *more, "--scale", "-6", "6", "--json", "-o", judge)
+    done = run(
+        "compile",
+        labels,
+        "--signal",
+        "gpt4",
+        *more,
+        "--scale",
+        "-6",
+        "6",
+        "--json",
+        "-o",
+        judge,
+    )
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout.splitlines()[-1]), js.load(judge)
 
 
-def test_a_strong_signal_judges_alone_where_nothing_is_clearly_ahead(tmp_path: Path) -> None:
-    said, judge = compiled(written(tmp_path / "labels.jsonl", 60, strong=0.9, binary=True))
+def test_a_strong_signal_judges_alone_where_nothing_is_clearly_ahead(
+    tmp_path: Path,
+) -> None:
+    said, judge = compiled(
+        written(tmp_path / "labels.jsonl", 60, strong=0.9, binary=True)
+    )
     assert said["calls"] == 0 and said["heldout"]["q"] == said["zero_shot"]["q"]
     assert any("gpt4 judges alone: a mixture" in note for note in said["notes"])
     verdicts = [judge.score(output=f"Text {n}.", gpt4=n % 2) for n in range(6)]
     assert {verdict.percent for verdict in verdicts} == {0.0, 100.0}  # ties and all
-    turned = run("compile", tmp_path / "labels.jsonl", "--signal", "gpt4=1..0", "-o", tmp_path / "turned.json")
-    assert "if lower is better, say so: --signal gpt4=0..1" in " ".join(turned.output.split())
+    turned = run(
+        "compile",
+        tmp_path / "labels.jsonl",
+        "--signal",
+        "gpt4=1..0",
+        "-o",
+        tmp_path / "turned.json",
+    )
+    assert "if lower is better, say so: --signal gpt4=0..1" in " ".join(
+        turned.output.split()
+    )
 
 
 def test_what_runs_against_people_is_said_in_every_case(tmp_path: Path) -> None:
@@ -56,53 +98,114 @@ def test_what_runs_against_people_is_said_in_every_case(tmp_path: Path) -> None:
     said, _ = compiled(labels)
     assert not any(note.startswith("WARNING") for note in said["notes"])
     assert (said["folds"], said["runs"], said["heldout_rows"]) == (4, 5, 40)
-    for signals in (["gpt4=3..-3", "--take", "zero-shot"], ["ter=100..0", "--signal", "gpt4=3..-3"]):
-        done = run("compile", labels, "--signal", *signals, "--scale", "-6", "6", "-o", tmp_path / "turned.json")
+    for signals in (
+        ["gpt4=3..-3", "--take", "zero-shot"],
+        ["ter=100..0", "--signal", "gpt4=3..-3"],
+    ):
+        done = run(
+            "compile",
+            labels,
+            "--signal",
+            *signals,
+            "--scale",
+            "-6",
+            "6",
+            "-o",
+            tmp_path / "turned.json",
+        )
         shown = " ".join(done.output.split())
         assert "WARNING: signal gpt4 runs against people: Q -2." in shown
         assert "if lower is better, say so: --signal gpt4=-3..3" in shown
-        assert ("WARNING: this judge runs against people" in shown) == ("--take" in signals)
+        assert ("WARNING: this judge runs against people" in shown) == (
+            "--take" in signals
+        )
         assert "distinguished from one that guesses" not in shown
 
 
-def test_what_people_like_beside_it_is_learnt_and_the_judge_needs_its_columns(tmp_path: Path) -> None:
+def test_what_people_like_beside_it_is_learnt_and_the_judge_needs_its_columns(
+    tmp_path: Path,
+) -> None:
     labels = written(tmp_path / "labels.jsonl", 80, strong=0.7, lengthy=1.0)
     alone, _ = compiled(labels, "--signal", "ter=100..0", "--take", "zero-shot")
     said, judge = compiled(labels, "--signal", "ter=100..0")
-    assert said["heldout"]["q"] > said["zero_shot"]["q"] + 0.5 and alone["heldout"] == said["zero_shot"]
-    refused = run("compile", labels, "--signal", "gpt4", "--signal", "ter", "--also", "discern").exception
+    assert (
+        said["heldout"]["q"] > said["zero_shot"]["q"] + 0.5
+        and alone["heldout"] == said["zero_shot"]
+    )
+    refused = run(
+        "compile", labels, "--signal", "gpt4", "--signal", "ter", "--also", "discern"
+    ).exception
     assert "signals are of the text as it was" in str(refused)
     data = json.loads((tmp_path / "judge.json").read_text(encoding="utf-8"))
-    assert data["lm"]["model"] == "none" and data["program"]["options"]["signals"][1] == "ter=100..0"
+    assert (
+        data["lm"]["model"] == "none"
+        and data["program"]["options"]["signals"][1] == "ter=100..0"
+    )
     assert run("score", labels, "--judge", tmp_path / "judge.json").exit_code == 0
-    (lacking := tmp_path / "lacking.jsonl").write_text('{"output": "A text.", "gpt4": 3}\n', encoding="utf-8")
+    (lacking := tmp_path / "lacking.jsonl").write_text(
+        '{"output": "A text.", "gpt4": 3}\n', encoding="utf-8"
+    )
     refused = run("score", lacking, "--judge", tmp_path / "judge.json").exception
     assert "lacking.jsonl, row 1: there is no column 'ter'" in str(refused)
-    item = RowIn.model_validate({"output": "A text.", "columns": {"gpt4": 3, "ter": "41.5"}}).item()
+    item = RowIn.model_validate(
+        {"output": "A text.", "columns": {"gpt4": 3, "ter": "41.5"}}
+    ).item()
     assert numbers_of(judge.method, item.columns) == {"gpt4": 3.0, "ter": 41.5}
     with pytest.raises(TypeError, match="gtp4"):
         judge.score(output="A text.", gtp4=3)
 
 
-def test_an_empty_cell_is_a_failure_and_a_missing_column_stops_compiling(tmp_path: Path) -> None:
-    labels = js.read_labels(written(tmp_path / "labels.jsonl", 40, strong=0.9), scale=(-6, 6))
-    (verdict,) = js.compile(js.ModelReadings(signals=["gpt4"]), labels).score_many([{"output": "A text.", "gpt4": ""}])
-    assert math.isnan(verdict.score) and verdict.failure == "column 'gpt4' is empty in this row"
-    with pytest.raises(LabelsError, match=r"labels.jsonl, row 1: there is no column 'gpt5'"):
+def test_an_empty_cell_is_a_failure_and_a_missing_column_stops_compiling(
+    tmp_path: Path,
+) -> None:
+    labels = js.read_labels(
+        written(tmp_path / "labels.jsonl", 40, strong=0.9), scale=(-6, 6)
+    )
+    (verdict,) = js.compile(js.ModelReadings(signals=["gpt4"]), labels).score_many(
+        [{"output": "A text.", "gpt4": ""}]
+    )
+    assert (
+        math.isnan(verdict.score)
+        and verdict.failure == "column 'gpt4' is empty in this row"
+    )
+    with pytest.raises(
+        LabelsError, match=r"labels.jsonl, row 1: there is no column 'gpt5'"
+    ):
         js.compile(js.ModelReadings(signals=["gpt5"]), labels)
     with pytest.raises(ModelError, match="no language model"):
         js.compile(js.DirectScorer("fluency"), labels)
 
 
 def test_columns() -> None:
-    record = {"verdict": {"score": 4}, "judges": '{"gpt-4.geval": 2.5}', "n": "1e3", "word": "good"}
+    record = {
+        "verdict": {"score": 4},
+        "judges": '{"gpt-4.geval": 2.5}',
+        "n": "1e3",
+        "word": "good",
+    }
     names = ("verdict.score", "judges.gpt-4.geval", "n", "judges.other")
-    assert [str(Column.of(name).value(record)) for name in names] == ["4.0", "2.5", "1000.0", "nan"]
-    for name, wrong in (("word", "'good' is not a number"), ("score", "there is no column 'score'")):
+    assert [str(Column.of(name).value(record)) for name in names] == [
+        "4.0",
+        "2.5",
+        "1000.0",
+        "nan",
+    ]
+    for name, wrong in (
+        ("word", "'good' is not a number"),
+        ("score", "there is no column 'score'"),
+    ):
         with pytest.raises(OptionError, match=wrong):
             Column.of(name).value(record)
-    assert [Column.of("ter=100..0").percent(v) for v in (100, 25, 0, -5)] == [0, 75, 100, 100]
-    known = [str(Column.of("c").known(values)) for values in ([0, 1], [2, 4, 5.0], [-8, 0, math.nan])]
+    assert [Column.of("ter=100..0").percent(v) for v in (100, 25, 0, -5)] == [
+        0,
+        75,
+        100,
+        100,
+    ]
+    known = [
+        str(Column.of("c").known(values))
+        for values in ([0, 1], [2, 4, 5.0], [-8, 0, math.nan])
+    ]
     assert known == ["c=0..1", "c=1..5", "c=-10..2"]
     for wrong in ("", "=1..5", "c=5..5"):
         with pytest.raises(OptionError, match="signal"):
@@ -114,16 +217,32 @@ def test_a_recorded_judge_is_asked_instead_of_a_model(tmp_path: Path) -> None:
     rows = js.read_labels(said, scale=(-6, 6)).rows
     judge = js.Judge(js.DirectScorer("fluency"), lm=f"recorded:{said}#gpt4=0..6")
     *verdicts, other = judge.score_many([*rows, {"output": "Another."}])
-    assert [v.percent for v in verdicts] == pytest.approx([r.columns["gpt4"] / 6 * 100 for r in rows], abs=1e-6)
+    assert [v.percent for v in verdicts] == pytest.approx(
+        [r.columns["gpt4"] / 6 * 100 for r in rows], abs=1e-6
+    )
     assert "nothing was recorded of this row" in str(other.failure)
     with pytest.raises(OptionError, match="line 1: there is no column 'gpt5'"):
         js.Judge(js.DirectScorer("fluency"), lm=f"recorded:{said}#gpt5")
 
 
 def test_a_study_says_what_labels_add_to_a_signal(tmp_path: Path) -> None:
-    labels, folder = written(tmp_path / "labels.jsonl", 60, strong=0.9), tmp_path / "study"
-    arm = ("--lm", "none", "--arm", "readings+signals=gpt4+optimizer=zero-shot", "--seeds", "1", "--train", "8,20")
-    done = run("study", "labels", labels, *arm, "--scale", "-6", "6", "-o", folder, "--json")
+    labels, folder = (
+        written(tmp_path / "labels.jsonl", 60, strong=0.9),
+        tmp_path / "study",
+    )
+    arm = (
+        "--lm",
+        "none",
+        "--arm",
+        "readings+signals=gpt4+optimizer=zero-shot",
+        "--seeds",
+        "1",
+        "--train",
+        "8,20",
+    )
+    done = run(
+        "study", "labels", labels, *arm, "--scale", "-6", "6", "-o", folder, "--json"
+    )
     assert done.exit_code == 0, done.output
     lines = json.loads(done.stdout.splitlines()[-1])["lines"]
     assert len(lines) == 2 and all(line["q"] > 2 for line in lines)

@@ -10,7 +10,9 @@ from judgesmith.datasets import Labels, iter_rows, read_labels
 from judgesmith.errors import JudgesmithError
 
 FOLDER = Path(__file__).parent / "awkward"
-EXPECTED: dict[str, dict[str, Any]] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+EXPECTED: dict[str, dict[str, Any]] = json.loads(
+    (FOLDER / "expected.json").read_text(encoding="utf-8")
+)
 GOOD = [name for name, case in EXPECTED.items() if "expect" in case]
 BAD = [name for name, case in EXPECTED.items() if "error" in case]
 
@@ -20,7 +22,9 @@ def read(name: str) -> Labels:
         pytest.importorskip("python_calamine")
     case = EXPECTED[name]
     categories = case["categories"].split(",") if "categories" in case else ()
-    return read_labels(FOLDER / name, columns=case.get("columns"), categories=categories)
+    return read_labels(
+        FOLDER / name, columns=case.get("columns"), categories=categories
+    )
 
 
 def test_every_file_has_its_expectation() -> None:
@@ -39,16 +43,24 @@ def test_what_is_understood(name: str) -> None:
         reasons.setdefault(row["reason"], []).append(row["row"])
     assert reasons == expected.pop("skipped")
     assert understood["rows"] == understood["labelled"] + understood["skipped"]
-    assert all(part in "\n".join(understood["notes"]) for part in expected.pop("notes", [])), understood["notes"]
+    assert all(
+        part in "\n".join(understood["notes"]) for part in expected.pop("notes", [])
+    ), understood["notes"]
     assert set(expected.pop("unused_has", [])) <= set(understood["unused"])
-    assert bool(expected.pop("ratings", False)) == any(row.ratings for row in labels.rows)
+    assert bool(expected.pop("ratings", False)) == any(
+        row.ratings for row in labels.rows
+    )
     assert {key: understood[key] for key in expected} == expected
     for part in case.get("source_has", []):
         assert part in labels.rows[0].source
     for part in case.get("context_has", []):
         assert part in (labels.rows[0].context or "")
-    assert {name: getattr(labels.rows[0], name) for name in case.get("first", {})} == case.get("first", {})
-    assert {text for row in labels.rows for text in row.why(labels.aspect)} == set(case.get("why", ()))
+    assert {
+        name: getattr(labels.rows[0], name) for name in case.get("first", {})
+    } == case.get("first", {})
+    assert {text for row in labels.rows for text in row.why(labels.aspect)} == set(
+        case.get("why", ())
+    )
     rating = expected.get("columns", {}).get("score", "Rating (1-5)")
     assert rating not in labels.aspect  # an aspect goes into prompts
 
@@ -64,7 +76,9 @@ def test_what_is_refused_and_how(name: str) -> None:
         assert sum(", row " in line for line in message.splitlines()) == case["lines"]
 
 
-@pytest.mark.parametrize("name", [name for name in GOOD if EXPECTED[name]["expect"]["kind"] != "preference"])
+@pytest.mark.parametrize(
+    "name", [name for name in GOOD if EXPECTED[name]["expect"]["kind"] != "preference"]
+)
 def test_the_same_texts_are_scored(name: str) -> None:
     """What `score` and `show --prompt` show of a row is what the judge was compiled with."""
     labels = read(name)

@@ -23,11 +23,21 @@ DATA = Path(os.environ.get("JUDGESMITH_DATA", ""))
 
 
 def words(rng: random.Random, count: int) -> list[str]:
-    return ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(count)]
+    return [
+        "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(count)
+    ]
 
 
 def row(n: int, source: str, output: str, score: float = 0.0) -> Row:
-    return Row(f"r{n}", output, source, doc_id=f"d{n}", group=f"g{n}", scores={"overall": score}, line=n + 1)
+    return Row(
+        f"r{n}",
+        output,
+        source,
+        doc_id=f"d{n}",
+        group=f"g{n}",
+        scores={"overall": score},
+        line=n + 1,
+    )
 
 
 def texts(count: int, length: int, seed: int = 0) -> list[str]:
@@ -41,19 +51,29 @@ class TestFolding:
         assert folded(one).key == folded(other).key != ""
         assert alike(folded(one), folded(other))
 
-    @given(st.text(max_size=60), st.sampled_from(["\u200b", "\u0301", "\u00ad", "\ufe0f", "'"]), st.integers(0, 60))
-    def test_what_is_not_seen_changes_nothing(self, text: str, mark: str, at: int) -> None:
+    @given(
+        st.text(max_size=60),
+        st.sampled_from(["\u200b", "\u0301", "\u00ad", "\ufe0f", "'"]),
+        st.integers(0, 60),
+    )
+    def test_what_is_not_seen_changes_nothing(
+        self, text: str, mark: str, at: int
+    ) -> None:
         assert folded(text[:at] + mark + text[at:]).key == folded(text).key
 
     def test_one_word_of_eight_may_differ_and_of_seven_none(self) -> None:
         eight, seven = words(random.Random(0), 8), words(random.Random(1), 7)
         assert NEAR == 1 - 1 / 8
         assert same_output(" ".join(eight), " ".join([*eight[:3], "other", *eight[4:]]))
-        assert not same_output(" ".join(seven), " ".join([*seven[:3], "other", *seven[4:]]))
+        assert not same_output(
+            " ".join(seven), " ".join([*seven[:3], "other", *seven[4:]])
+        )
 
     def test_few_words_say_nothing_without_the_source(self) -> None:
         assert not same_output("I don't know.", "I don't know.")
-        assert not same_row("one source", "I don't know.", "another one", "I don't know.")
+        assert not same_row(
+            "one source", "I don't know.", "another one", "I don't know."
+        )
         assert same_row("one source", "I don't know.", "One source!", "i dont know")
         assert not same_row("", "", "", "")
 
@@ -67,7 +87,11 @@ class TestMerging:
         merged = merge(rows)
         assert merged.groups[20] == "g0" and merged.groups[21] == "g1"
         (said,) = merged.warnings(rows, "labels.csv")
-        assert "1 equal output, 1 equal row" in said and "rows 1 and 21" in said and said.startswith("labels.csv: ")
+        assert (
+            "1 equal output, 1 equal row" in said
+            and "rows 1 and 21" in said
+            and said.startswith("labels.csv: ")
+        )
 
     def test_a_refusal_that_many_documents_got_joins_nothing_and_is_said(self) -> None:
         long = texts(80, 12)
@@ -76,16 +100,26 @@ class TestMerging:
         merged = merge(rows)
         assert len(set(merged.groups)) == 40
         (said,) = merged.warnings(rows, "t")
-        assert "20 rows of many documents have the same output" in said and "rows 2 and 4" in said
+        assert (
+            "20 rows of many documents have the same output" in said
+            and "rows 2 and 4" in said
+        )
 
     def test_a_chain_of_small_changes_does_not_swallow_everything(self) -> None:
         rng = random.Random(0)
         parts = words(rng, 10)
         chain = []
-        for n in range(100):  # each differs from the one before in one word, the first and the eleventh in all
+        for n in range(
+            100
+        ):  # each differs from the one before in one word, the first and the eleventh in all
             parts[n % 10] = words(rng, 1)[0]
             chain.append(" ".join(parts))
-        rows = [row(n, source, output) for n, (source, output) in enumerate(zip(texts(100, 12), chain, strict=True))]
+        rows = [
+            row(n, source, output)
+            for n, (source, output) in enumerate(
+                zip(texts(100, 12), chain, strict=True)
+            )
+        ]
         merged = merge(rows)
         assert max(Counter(merged.groups).values()) <= SHARE * 100
         assert merged.left and not merged.left[0][0].equal
@@ -93,15 +127,26 @@ class TestMerging:
     def test_rows_that_repeat_both_texts_are_joined_however_many(self) -> None:
         source, output = texts(2, 16)
         rows = [row(n, source + " " * n, output + "!" * n) for n in range(30)]
-        rows += [row(30 + n, text, text[::-1]) for n, text in enumerate(texts(30, 10, seed=5))]
+        rows += [
+            row(30 + n, text, text[::-1])
+            for n, text in enumerate(texts(30, 10, seed=5))
+        ]
         assert Counter(merge(rows).groups)["g0"] == 30
 
     @given(st.integers(0, 10_000), st.integers(10, 60))
-    def test_merging_again_changes_nothing_and_splits_are_disjoint(self, seed: int, count: int) -> None:
+    def test_merging_again_changes_nothing_and_splits_are_disjoint(
+        self, seed: int, count: int
+    ) -> None:
         rng = random.Random(seed)
         pool = texts(max(3, count // 2), 9, seed)
         rows = [
-            row(n, rng.choice(pool), rng.choice([*pool, "Yes.", ""]), float(rng.randint(1, 5))) for n in range(count)
+            row(
+                n,
+                rng.choice(pool),
+                rng.choice([*pool, "Yes.", ""]),
+                float(rng.randint(1, 5)),
+            )
+            for n in range(count)
         ]
         once = merge(rows)
         again = merge(once.applied(rows))
@@ -123,11 +168,18 @@ class TestMerging:
                     other[place] = words(rng, 1)[0]
                 made.append(" ".join(other))
         distinct = [folded(text) for text in dict.fromkeys(made)]
-        every = {(i, j) for j in range(len(distinct)) for i in range(j) if alike(distinct[i], distinct[j])}
+        every = {
+            (i, j)
+            for j in range(len(distinct))
+            for i in range(j)
+            if alike(distinct[i], distinct[j])
+        }
         found = set(near_pairs(distinct))
         assert found <= every and len(found) >= 0.99 * len(every) > 50
 
-    def test_sizes_that_grow_fourfold_take_fourfold_comparisons(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_sizes_that_grow_fourfold_take_fourfold_comparisons(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Of a template that differs in one slot, where every pair is nearly equal."""
         counted = 0
 
@@ -152,9 +204,15 @@ class TestHeldOutFiles:
         made = [row(n, long[n], long[n + 12], n % 3) for n in range(12)]
         train = Labels(tuple(made[:8]), "overall", (0, 5))
         near = " ".join(["other", *long[12 + 2].split()[1:]])
-        other = Labels((*made[8:], row(20, "quite another source of a text", near)), "overall", (0, 5))
+        other = Labels(
+            (*made[8:], row(20, "quite another source of a text", near)),
+            "overall",
+            (0, 5),
+        )
         assert_disjoint(train, Labels(tuple(made[8:]), "overall", (0, 5)))
-        with pytest.raises(LeakError, match=r"held-out row 21 .* repeats the output of training row 3"):
+        with pytest.raises(
+            LeakError, match=r"held-out row 21 .* repeats the output of training row 3"
+        ):
             assert_disjoint(train, other)
 
 
@@ -177,13 +235,16 @@ SETS = {
 
 
 @pytest.mark.skipif(
-    not (DATA / "bagel.jsonl").exists(), reason="JUDGESMITH_DATA names no folder with the benchmark sets"
+    not (DATA / "bagel.jsonl").exists(),
+    reason="JUDGESMITH_DATA names no folder with the benchmark sets",
 )
 @pytest.mark.parametrize("name", SETS)
 def test_benchmark_sets_keep_their_groups_apart(name: str) -> None:
     rows = [row for row, _ in iter_rows(DATA / f"{name}.jsonl")]
     before, after = Counter(row.group for row in rows), Counter(merge(rows).groups)
-    assert (len(before), len(after), max(before.values()), max(after.values())) == SETS[name]
+    assert (len(before), len(after), max(before.values()), max(after.values())) == SETS[
+        name
+    ]
 
 
 class TestTemplatedReplies:
@@ -191,10 +252,17 @@ class TestTemplatedReplies:
 
     def rows(self, *, stated: bool) -> list[Row]:
         asked = "Please tell me what you know about topic number {} in our manual"
-        reply = "We do not know anything about topic number {}, so please ask again later."
+        reply = (
+            "We do not know anything about topic number {}, so please ask again later."
+        )
         others = texts(60, 12)
-        made = [row(n, asked.format(n), reply.format(n) if n % 2 else others[n], n % 5) for n in range(60)]
-        return made if stated else [replace(one, doc_id=f"doc:{one.line}") for one in made]
+        made = [
+            row(n, asked.format(n), reply.format(n) if n % 2 else others[n], n % 5)
+            for n in range(60)
+        ]
+        return (
+            made if stated else [replace(one, doc_id=f"doc:{one.line}") for one in made]
+        )
 
     def test_the_documents_of_the_file_decide_above_the_share(self) -> None:
         rows = self.rows(stated=True)
@@ -202,7 +270,10 @@ class TestTemplatedReplies:
         assert len(set(merged.groups)) == 60
         (warning,) = merged.warnings(rows, "f")
         assert "30 rows of many documents have nearly the same texts" in warning
-        assert f"more than {SHARE:.0%} of the documents" in warning and "never in each other's prompt" in warning
+        assert (
+            f"more than {SHARE:.0%} of the documents" in warning
+            and "never in each other's prompt" in warning
+        )
         labels = Labels(tuple(rows), "overall", (0, 4))
         for split in group_folds(labels, k=4):
             assert_disjoint(split.train, split.heldout)
@@ -219,7 +290,12 @@ class TestTemplatedReplies:
         few = self.rows(stated=True)[:8]
         rows = [
             *few,
-            *(row(100 + n, a, b) for n, (a, b) in enumerate(zip(texts(60, 12, 1), texts(60, 12, 2), strict=True))),
+            *(
+                row(100 + n, a, b)
+                for n, (a, b) in enumerate(
+                    zip(texts(60, 12, 1), texts(60, 12, 2), strict=True)
+                )
+            ),
         ]
         assert Counter(merge(rows).groups).most_common(1)[0][1] == 8
 
@@ -227,17 +303,28 @@ class TestTemplatedReplies:
     def test_another_share_is_told_from_the_same_labels(self, stated: bool) -> None:
         rows = self.rows(stated=stated)
         records = [
-            {"id": r.id, "source": r.source, "output": r.output, "score": r.scores["overall"]}
+            {
+                "id": r.id,
+                "source": r.source,
+                "output": r.output,
+                "score": r.scores["overall"],
+            }
             | ({"doc_id": r.doc_id} if stated else {})
             for r in rows
         ]
         labels = read_labels(records)
         assert labels.regrouped(SHARE) is labels
-        for share, groups in ((0.5, 31), (SHARE, 60 if stated else 31), (0.02, 60 if stated else 31)):
+        for share, groups in (
+            (0.5, 31),
+            (SHARE, 60 if stated else 31),
+            (0.02, 60 if stated else 31),
+        ):
             again = labels.regrouped(share)
             assert len(set(again.groups)) == groups and again.template_share == share
             notes = [note for note in again.warnings if "split" in note]
-            assert notes and f"the 60 rows are {groups} groups" in notes[-1], again.warnings
+            assert notes and f"the 60 rows are {groups} groups" in notes[-1], (
+                again.warnings
+            )
             assert f"more than {100 * share:g}% of the documents" in notes[-1]
             assert again.regrouped(SHARE) == labels and again.grouped is again
             for split in group_folds(again, k=4):

@@ -7,15 +7,29 @@ from typing import Any
 import pytest
 
 from judgesmith.datasets import Labels, read_labels
-from judgesmith.datasets.exports import AGAIN, DISCARDED, OF_PARTS, OF_SPANS, recognised, trace_input, trace_output
+from judgesmith.datasets.exports import (
+    AGAIN,
+    DISCARDED,
+    OF_PARTS,
+    OF_SPANS,
+    recognised,
+    trace_input,
+    trace_output,
+)
 from judgesmith.datasets.loading import iter_rows, read_compared
 from judgesmith.errors import LabelsError
 from judgesmith.rows import as_text
 
 FOLDER = Path(__file__).parent / "recorded"
-RECORDED: dict[str, Any] = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.iterdir()}
+RECORDED: dict[str, Any] = {
+    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.iterdir()
+}
 TEXTS = [
-    (f"Is shop {n} open?", f"Shop {n} is open till {n + 9}, and the key to it hangs {n} steps away.") for n in range(10)
+    (
+        f"Is shop {n} open?",
+        f"Shop {n} is open till {n + 9}, and the key to it hangs {n} steps away.",
+    )
+    for n in range(10)
 ]
 
 
@@ -23,7 +37,9 @@ def plain(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, i
     """What is made of an export's records, and how many ratings were left out for which reason."""
     export = recognised(rows, "rows")
     assert export is not None
-    return [export.record(row) for row in rows], {why: n for why, n in export.left.items() if n}
+    return [export.record(row) for row in rows], {
+        why: n for why, n in export.left.items() if n
+    }
 
 
 def scores(labels: Labels) -> list[float]:
@@ -45,11 +61,21 @@ def test_label_studio_as_its_server_exports() -> None:
     made = RECORDED["label_studio"]
     pairs = read_compared(made["pairwise"])
     assert pairs is not None and [pair.won for pair, _ in pairs] == [1.0, 0.0]
-    assert [pair.a.output for pair, _ in pairs] == ["Shop 0 is open till noon.", "Shop 1 is open till noon."]
+    assert [pair.a.output for pair, _ in pairs] == [
+        "Shop 0 is open till noon.",
+        "Shop 1 is open till noon.",
+    ]
     ((row, _), *_) = iter_rows(made["chat"])
-    assert (row.source, row.output, row.scores) == ("User: Is shop 0 open?", "Till noon.", {"good": 3})
+    assert (row.source, row.output, row.scores) == (
+        "User: Is shop 0 open?",
+        "Till noon.",
+        {"good": 3},
+    )
     found, left = plain(made["regions"])
-    assert [one["scores"] for one in found] == [{"good": {"1": 3}}, {"good": {"1": 4}}] and left == {OF_PARTS: 2}
+    assert [one["scores"] for one in found] == [
+        {"good": {"1": 3}},
+        {"good": {"1": 4}},
+    ] and left == {OF_PARTS: 2}
     found, _ = plain(made["taxonomy"])
     assert [one["scores"] for one in found] == [
         {"kind": {"1": "Good"}, "tags": {"1": "short + kind"}},
@@ -61,25 +87,43 @@ def test_label_studio_as_its_server_exports() -> None:
 def test_mlflow_as_its_server_exports(shape: str) -> None:
     """Of each trace the root was rated 5 and an inner span 1, and its tone 4, then 2 by the same person."""
     found, left = plain(RECORDED["mlflow"][shape])
-    assert [one["scores"] for one in found] == [{"quality": {"ann": 5}, "tone": {"ann": 2}}] * 3
+    assert [one["scores"] for one in found] == [
+        {"quality": {"ann": 5}, "tone": {"ann": 2}}
+    ] * 3
     assert [as_text(one["source"]) for one in found] == ["Q2?", "Q1?", "Q0?"]
     assert [as_text(one["output"]) for one in found] == [None, "Answer 1.", "Answer 0."]
     assert left == {OF_SPANS: 3, AGAIN: 3}
 
 
 def test_single_spans_count_only_where_their_trace_is_known() -> None:
-    without = [{key: cell for key, cell in row.items() if key != "spans"} for row in RECORDED["mlflow"]["table"]]
+    without = [
+        {key: cell for key, cell in row.items() if key != "spans"}
+        for row in RECORDED["mlflow"]["table"]
+    ]
     found, left = plain(without)
-    assert [one["scores"] for one in found] == [{"tone": {"ann": 2}}] * 3 and left[OF_SPANS] == 6
-    alone = json.loads(json.dumps(without).replace('\\"num_spans\\": 2', '\\"num_spans\\": 1'))
-    assert plain(alone)[0][0]["scores"]["quality"] == {"ann": 1}  # of the only span, which is the root
+    assert [one["scores"] for one in found] == [{"tone": {"ann": 2}}] * 3 and left[
+        OF_SPANS
+    ] == 6
+    alone = json.loads(
+        json.dumps(without).replace('\\"num_spans\\": 2', '\\"num_spans\\": 1')
+    )
+    assert plain(alone)[0][0]["scores"]["quality"] == {
+        "ann": 1
+    }  # of the only span, which is the root
 
 
 def test_phoenix_as_its_client_joins() -> None:
     rows = RECORDED["phoenix"]["joined"]
     found, left = plain(rows)
-    assert {one["id"] for one in found} == {row["context.span_id"] for row in rows} and left == {DISCARDED: 3}
-    given = {(one["id"][-1], who): value for one in found for by in one["scores"].values() for who, value in by.items()}
+    assert {one["id"] for one in found} == {
+        row["context.span_id"] for row in rows
+    } and left == {DISCARDED: 3}
+    given = {
+        (one["id"][-1], who): value
+        for one in found
+        for by in one["scores"].values()
+        for who, value in by.items()
+    }
     assert given == {
         **{(f"{n + 1}", "ada"): f"{n}.0" for n in range(3)},
         **{(f"{n + 1}", "ben"): "1.0" for n in range(3)},
@@ -96,14 +140,25 @@ def flat(n: int, **more: Any) -> dict[str, Any]:
 
 
 def test_a_suggestion_is_never_a_label() -> None:
-    rows = [flat(n, **{"tone.suggestion": n % 5, "tone.suggestion.agent": "m"}) for n in range(10)]
+    rows = [
+        flat(n, **{"tone.suggestion": n % 5, "tone.suggestion.agent": "m"})
+        for n in range(10)
+    ]
     with pytest.raises(LabelsError, match="no row has a score"):
         read_labels(rows)
-    rows = [flat(n, **{"tone-suggestion": n % 5, "tone-suggestion-metadata": {"agent": "m"}}) for n in range(10)]
+    rows = [
+        flat(
+            n, **{"tone-suggestion": n % 5, "tone-suggestion-metadata": {"agent": "m"}}
+        )
+        for n in range(10)
+    ]
     with pytest.raises(LabelsError, match="no row has a score"):
         read_labels(rows)
     answered = {"tone.responses.users": ["u"], "tone.responses.status": ["submitted"]}
-    rows = [flat(n, **answered, **{"tone.responses": [n % 5 + 1], "tone.suggestion": 9}) for n in range(10)]
+    rows = [
+        flat(n, **answered, **{"tone.responses": [n % 5 + 1], "tone.suggestion": 9})
+        for n in range(10)
+    ]
     assert scores(read_labels(rows, scale=(1, 5))) == [1, 2, 3, 4, 5] * 2
 
 
@@ -112,17 +167,31 @@ def test_argilla_as_datasets_and_pandas_keep_it(tmp_path: Path) -> None:
     rows = [flat(n, tone={**columns, "value": [n % 5 + 1, 3]}) for n in range(10)]
     assert scores(read_labels(rows, scale=(1, 5))) == [1, 2, 3, 4, 5] * 2
     pandas = pytest.importorskip("pandas")
-    cells = {"tone.responses.users": ["u", "v"], "tone.responses.status": ["submitted", "discarded"]}
-    table = pandas.DataFrame([flat(n, **{"tone.responses": [n % 5 + 1, 3], **cells}) for n in range(10)])
+    cells = {
+        "tone.responses.users": ["u", "v"],
+        "tone.responses.status": ["submitted", "discarded"],
+    }
+    table = pandas.DataFrame(
+        [flat(n, **{"tone.responses": [n % 5 + 1, 3], **cells}) for n in range(10)]
+    )
     table.to_csv(tmp_path / "a.csv", index=False)
     table.to_parquet(tmp_path / "a.parquet")
     for name in ("a.csv", "a.parquet"):
         assert scores(read_labels(tmp_path / name, scale=(1, 5))) == [1, 2, 3, 4, 5] * 2
 
 
-def task(n: int, result: list[dict[str, Any]], data: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def task(
+    n: int,
+    result: list[dict[str, Any]],
+    data: dict[str, Any] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
     said = {"completed_by": 1, "result": result, "created_at": "2026-01-01", **more}
-    return {"id": n, "data": data or {"question": TEXTS[n][0], "answer": TEXTS[n][1]}, "annotations": [said]}
+    return {
+        "id": n,
+        "data": data or {"question": TEXTS[n][0], "answer": TEXTS[n][1]},
+        "annotations": [said],
+    }
 
 
 def rated(value: dict[str, Any], name: str = "good", **more: Any) -> dict[str, Any]:
@@ -134,20 +203,33 @@ def rated(value: dict[str, Any], name: str = "good", **more: Any) -> dict[str, A
     [
         ([rated({"rating": 3})], {"good": {"1": 3}}, {}),
         ([rated({"rating": 3, "start": 0, "end": 2})], {}, {OF_PARTS: 1}),
-        ([rated({"choices": ["Bad"], "x": 1, "y": 2, "width": 3, "height": 4})], {}, {OF_PARTS: 1}),
-        ([rated({"rating": 3}, item_index=1)], {}, {OF_PARTS: 1}),
         (
-            [rated({"start": 0, "end": 2, "labels": ["Minor"]}, "label", id="r"), rated({"rating": 3}, id="r")],
+            [rated({"choices": ["Bad"], "x": 1, "y": 2, "width": 3, "height": 4})],
             {},
             {OF_PARTS: 1},
         ),
-        ([rated({"taxonomy": [["Style", "Good"]]})], {"good": {"1": "Style > Good"}}, {}),
+        ([rated({"rating": 3}, item_index=1)], {}, {OF_PARTS: 1}),
+        (
+            [
+                rated({"start": 0, "end": 2, "labels": ["Minor"]}, "label", id="r"),
+                rated({"rating": 3}, id="r"),
+            ],
+            {},
+            {OF_PARTS: 1},
+        ),
+        (
+            [rated({"taxonomy": [["Style", "Good"]]})],
+            {"good": {"1": "Style > Good"}},
+            {},
+        ),
         ([rated({"choices": ["a", "b"]})], {"good": {"1": "a + b"}}, {}),
         ([rated({"number": 7})], {"good": {"1": 7}}, {}),
         ([rated({"ranker": {"rank": ["a", "b"]}}, "order")], {}, {}),
     ],
 )
-def test_label_studio_answers(result: list[dict[str, Any]], expected: Any, left: Any) -> None:
+def test_label_studio_answers(
+    result: list[dict[str, Any]], expected: Any, left: Any
+) -> None:
     found, out = plain([task(0, result)])
     assert (found[0]["scores"], out) == (expected, left)
 
@@ -157,23 +239,56 @@ def test_label_studio_before_version_1() -> None:
     for row in rows:
         row["completions"] = [
             *row.pop("annotations"),
-            {"result": [rated({"rating": 1})], "skipped": True, "created_at": "2026-01-02"},
-            {"result": [rated({"rating": 1})], "was_generated": True, "created_at": "2026-01-02"},
+            {
+                "result": [rated({"rating": 1})],
+                "skipped": True,
+                "created_at": "2026-01-02",
+            },
+            {
+                "result": [rated({"rating": 1})],
+                "was_generated": True,
+                "created_at": "2026-01-02",
+            },
         ]
     labels = read_labels(rows, scale=(1, 5))
-    assert scores(labels) == [1, 2, 3, 4, 5] * 2 and "20 ratings were left out" in labels.warnings[0]
+    assert (
+        scores(labels) == [1, 2, 3, 4, 5] * 2
+        and "20 ratings were left out" in labels.warnings[0]
+    )
 
 
 def test_the_last_answer_of_a_person_stands() -> None:
-    row = task(0, [rated({"rating": 5}), rated({"text": ["Fine."]}, "note", type="textarea")])
-    row["annotations"] += [{"completed_by": 1, "created_at": "2025-01-01", "result": [rated({"rating": 2})]}]
-    row["annotations"] += [{"completed_by": 2, "created_at": "2025-01-01", "result": [rated({"rating": 1})]}]
+    row = task(
+        0, [rated({"rating": 5}), rated({"text": ["Fine."]}, "note", type="textarea")]
+    )
+    row["annotations"] += [
+        {
+            "completed_by": 1,
+            "created_at": "2025-01-01",
+            "result": [rated({"rating": 2})],
+        }
+    ]
+    row["annotations"] += [
+        {
+            "completed_by": 2,
+            "created_at": "2025-01-01",
+            "result": [rated({"rating": 1})],
+        }
+    ]
     found, left = plain([row])
     assert found[0]["scores"] == {"good": {"1": 5, "2": 1}} and left == {AGAIN: 1}
-    nobody = {"source": {"source_type": "HUMAN"}, "assessment_name": "good", "valid": True}
+    nobody = {
+        "source": {"source_type": "HUMAN"},
+        "assessment_name": "good",
+        "valid": True,
+    }
     given = [{**nobody, "feedback": {"value": value}} for value in (1, 2)]
-    found, left = plain([{"trace_id": "t", "request": "Q", "response": "A", "assessments": given}])
-    assert found[0]["scores"] == {"good": {"1": 1, "2": 2}} and not left  # nothing says that they are one person
+    found, left = plain(
+        [{"trace_id": "t", "request": "Q", "response": "A", "assessments": given}]
+    )
+    assert (
+        found[0]["scores"] == {"good": {"1": 1, "2": 2}} and not left
+    )  # nothing says that they are one person
 
 
 @pytest.mark.parametrize(
@@ -185,7 +300,9 @@ def test_the_last_answer_of_a_person_stands() -> None:
         (("base", "tuned"), False),
     ],
 )
-def test_two_outputs_are_found_or_asked_for(names: tuple[str, str], compared: bool) -> None:
+def test_two_outputs_are_found_or_asked_for(
+    names: tuple[str, str], compared: bool
+) -> None:
     choice = {"from_name": "better", "type": "pairwise"}
     rows = [
         task(
@@ -196,17 +313,29 @@ def test_two_outputs_are_found_or_asked_for(names: tuple[str, str], compared: bo
         for n in range(10)
     ]
     if not compared:
-        with pytest.raises(LabelsError, match=r"which two outputs does 'better' compare.*--columns output_a=NAME"):
+        with pytest.raises(
+            LabelsError,
+            match=r"which two outputs does 'better' compare.*--columns output_a=NAME",
+        ):
             read_labels(rows)
-    labels = read_labels(rows, columns={} if compared else {"output_a": names[0], "output_b": names[1]})
+    labels = read_labels(
+        rows, columns={} if compared else {"output_a": names[0], "output_b": names[1]}
+    )
     assert labels.kind == "preference" and scores(labels)[:4] == [0, 1, 1, 0]
 
 
 def test_several_comparisons_are_asked_for() -> None:
-    choices = [{"from_name": name, "type": "pairwise", "value": {"selected": "left"}} for name in ("kind", "true")]
-    rows = [task(n, choices, {"answer1": TEXTS[n][1], "answer2": f"Ask {n}."}) for n in range(10)]
+    choices = [
+        {"from_name": name, "type": "pairwise", "value": {"selected": "left"}}
+        for name in ("kind", "true")
+    ]
+    rows = [
+        task(n, choices, {"answer1": TEXTS[n][1], "answer2": f"Ask {n}."})
+        for n in range(10)
+    ]
     with pytest.raises(
-        LabelsError, match=r"several questions compare two outputs \(kind, true\).*--columns winner=NAME"
+        LabelsError,
+        match=r"several questions compare two outputs \(kind, true\).*--columns winner=NAME",
     ):
         read_labels(rows)
     assert len(read_labels(rows, columns={"winner": "kind"})) == 20
@@ -214,11 +343,20 @@ def test_several_comparisons_are_asked_for() -> None:
 
 def test_words_that_name_a_side_compare() -> None:
     fields = [
-        {"prompt": source, "response_a": output, "response_b": f"Ask {n}."} for n, (source, output) in enumerate(TEXTS)
+        {"prompt": source, "response_a": output, "response_b": f"Ask {n}."}
+        for n, (source, output) in enumerate(TEXTS)
     ]
     rows = [
-        {"id": f"{n}", "fields": field, "responses": {"best": [{"user_id": "u", "value": word, "status": "submitted"}]}}
-        for n, (field, word) in enumerate(zip(fields, ["response_a", "B", "tie", "A", "Response B"] * 2, strict=True))
+        {
+            "id": f"{n}",
+            "fields": field,
+            "responses": {
+                "best": [{"user_id": "u", "value": word, "status": "submitted"}]
+            },
+        }
+        for n, (field, word) in enumerate(
+            zip(fields, ["response_a", "B", "tie", "A", "Response B"] * 2, strict=True)
+        )
     ]
     labels = read_labels(rows)
     assert labels.kind == "preference" and scores(labels)[::2][:5] == [1, 0, 0.5, 1, 0]
@@ -233,20 +371,45 @@ def test_a_rating_without_an_output_is_counted_and_stops_nothing() -> None:
 
 
 def test_scores_and_annotations_alone_are_refused() -> None:
-    old = {"timestamp": "x", "traceId": "t", "observationId": None, "source": "ANNOTATION", "name": "good", "value": 1}
+    old = {
+        "timestamp": "x",
+        "traceId": "t",
+        "observationId": None,
+        "source": "ANNOTATION",
+        "name": "good",
+        "value": 1,
+    }
     with pytest.raises(LabelsError, match="scores of Langfuse without the texts"):
         read_labels([old] * 10)
-    wanted = ("annotation_name", "annotator_kind", "identifier", "result.score", "result.label")
-    rows = [{name: row[name] for name in wanted} for row in RECORDED["phoenix"]["joined"]]
+    wanted = (
+        "annotation_name",
+        "annotator_kind",
+        "identifier",
+        "result.score",
+        "result.label",
+    )
+    rows = [
+        {name: row[name] for name in wanted} for row in RECORDED["phoenix"]["joined"]
+    ]
     with pytest.raises(LabelsError, match="annotations of Phoenix without the texts"):
         read_labels(rows)
 
 
 def test_several_aspects_are_asked_for_before_words() -> None:
     rows = [
-        task(n, [rated({"rating": n % 5 + 1}), rated({"choices": ["x" if n % 2 else "y"]}, "tag")]) for n in range(10)
+        task(
+            n,
+            [
+                rated({"rating": n % 5 + 1}),
+                rated({"choices": ["x" if n % 2 else "y"]}, "tag"),
+            ],
+        )
+        for n in range(10)
     ]
-    with pytest.raises(LabelsError, match=r"there are several aspects \(good, tag\); pass --aspect NAME"):
+    with pytest.raises(
+        LabelsError,
+        match=r"there are several aspects \(good, tag\); pass --aspect NAME",
+    ):
         read_labels(rows)
     with pytest.raises(LabelsError, match='worst first: --categories "x,y"'):
         read_labels(rows, aspect="tag")
@@ -268,12 +431,20 @@ def test_several_aspects_are_asked_for_before_words() -> None:
         ("error_handling", ("Yes", "No"), False),
     ],
 )
-def test_which_end_is_the_better_one_is_asked(name: str, cells: tuple[Any, ...], doubted: bool) -> None:
-    rows = [{"output": output, f"scores.{name}": cells[n % len(cells)]} for n, (_, output) in enumerate(TEXTS)]
+def test_which_end_is_the_better_one_is_asked(
+    name: str, cells: tuple[Any, ...], doubted: bool
+) -> None:
+    rows = [
+        {"output": output, f"scores.{name}": cells[n % len(cells)]}
+        for n, (_, output) in enumerate(TEXTS)
+    ]
     if not doubted:
         assert len(read_labels(rows)) == 10
         return
-    with pytest.raises(LabelsError, match=r"names a fault, so '(yes|true|1)' may be the worse answer; .*--categories"):
+    with pytest.raises(
+        LabelsError,
+        match=r"names a fault, so '(yes|true|1)' may be the worse answer; .*--categories",
+    ):
         read_labels(rows)
     words = [str(cell).lower() for cell in cells]
     assert scores(read_labels(rows, categories=words))[: len(cells)] == pytest.approx(
@@ -282,9 +453,15 @@ def test_which_end_is_the_better_one_is_asked(name: str, cells: tuple[Any, ...],
 
 
 def test_higher_numbers_of_a_fault_are_named() -> None:
-    rows = [{"output": output, "scores.toxicity": n % 5 + 1} for n, (_, output) in enumerate(TEXTS)]
+    rows = [
+        {"output": output, "scores.toxicity": n % 5 + 1}
+        for n, (_, output) in enumerate(TEXTS)
+    ]
     notes = " ".join(read_labels(rows, scale=(1, 5)).warnings)
-    assert "higher scores are taken as better ones; if they say how much of a fault there is, reverse them" in notes
+    assert (
+        "higher scores are taken as better ones; if they say how much of a fault there is, reverse them"
+        in notes
+    )
 
 
 @pytest.mark.parametrize(
@@ -299,23 +476,44 @@ def test_higher_numbers_of_a_fault_are_named() -> None:
         ({"source": "S", "id": 7}, "S", None, ()),
         ({"a": "S", "b": 7}, '{"a": "S", "b": 7}', None, ("a", "b")),
         ({"messages": [{"role": "user", "content": "S"}]}, "User: S", None, ()),
-        ({"model": "m", "input": "S", "instructions": "Be kind."}, "System: Be kind.\nUser: S", None, ()),
-        ({"model": "m", "contents": ["S"], "config": {"temperature": 0}}, "User: S", None, ()),
         (
-            {"model": "m", "max_tokens": 9, "system": "Be kind.", "messages": [{"role": "user", "content": "S"}]},
+            {"model": "m", "input": "S", "instructions": "Be kind."},
             "System: Be kind.\nUser: S",
             None,
             (),
         ),
         (
-            {"modelId": "m", "messages": [{"role": "user", "content": [{"text": "S"}]}], "inferenceConfig": {}},
+            {"model": "m", "contents": ["S"], "config": {"temperature": 0}},
+            "User: S",
+            None,
+            (),
+        ),
+        (
+            {
+                "model": "m",
+                "max_tokens": 9,
+                "system": "Be kind.",
+                "messages": [{"role": "user", "content": "S"}],
+            },
+            "System: Be kind.\nUser: S",
+            None,
+            (),
+        ),
+        (
+            {
+                "modelId": "m",
+                "messages": [{"role": "user", "content": [{"text": "S"}]}],
+                "inferenceConfig": {},
+            },
             "User: S",
             None,
             (),
         ),
     ],
 )
-def test_one_reading_of_a_trace_s_input(value: Any, text: str | None, context: Any, parts: tuple[str, ...]) -> None:
+def test_one_reading_of_a_trace_s_input(
+    value: Any, text: str | None, context: Any, parts: tuple[str, ...]
+) -> None:
     side = trace_input(value)
     assert (as_text(side.value), side.context, side.parts) == (text, context, parts)
 
@@ -326,22 +524,70 @@ def test_one_reading_of_a_trace_s_input(value: Any, text: str | None, context: A
         ("O", "O"),
         ({"answer": 4.5}, "4.5"),
         ({"output": "O", "cost": 1}, "O"),
-        ({"choices": [{"message": {"role": "assistant", "content": "O"}}], "usage": {}}, "O"),
-        ({"choices": [{"message": {"role": "assistant", "content": None, "refusal": "No."}}]}, "No."),
-        ({"output": {"message": {"role": "assistant", "content": [{"text": "O"}]}}, "stopReason": "end_turn"}, "O"),
-        ({"candidates": [{"content": {"parts": [{"text": "O"}], "role": "model"}}]}, "O"),
-        ({"model": "m", "message": {"role": "assistant", "content": "O"}, "done": True}, "O"),
+        (
+            {
+                "choices": [{"message": {"role": "assistant", "content": "O"}}],
+                "usage": {},
+            },
+            "O",
+        ),
+        (
+            {
+                "choices": [
+                    {
+                        "message": {
+                            "role": "assistant",
+                            "content": None,
+                            "refusal": "No.",
+                        }
+                    }
+                ]
+            },
+            "No.",
+        ),
+        (
+            {
+                "output": {
+                    "message": {"role": "assistant", "content": [{"text": "O"}]}
+                },
+                "stopReason": "end_turn",
+            },
+            "O",
+        ),
+        (
+            {"candidates": [{"content": {"parts": [{"text": "O"}], "role": "model"}}]},
+            "O",
+        ),
+        (
+            {
+                "model": "m",
+                "message": {"role": "assistant", "content": "O"},
+                "done": True,
+            },
+            "O",
+        ),
         (
             {
                 "object": "response",
                 "output": [
                     {"type": "reasoning", "summary": []},
-                    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "O"}]},
+                    {
+                        "type": "message",
+                        "role": "assistant",
+                        "content": [{"type": "output_text", "text": "O"}],
+                    },
                 ],
             },
             "O",
         ),
-        ({"role": "assistant", "type": "message", "content": [{"type": "text", "text": "O"}]}, "O"),
+        (
+            {
+                "role": "assistant",
+                "type": "message",
+                "content": [{"type": "text", "text": "O"}],
+            },
+            "O",
+        ),
     ],
 )
 def test_one_reading_of_a_trace_s_output(value: Any, text: str) -> None:

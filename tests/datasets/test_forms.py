@@ -15,14 +15,32 @@ from judgesmith.datasets.formats import open_table
 from judgesmith.errors import LabelsError
 
 SCORES = [5, 1, 4, 2, 3, 5, 1, 4, 2]
-THINGS = ["kettle", "bicycle", "umbrella", "passport", "mattress", "trumpet", "ladder", "blanket", "compass"]
+THINGS = [
+    "kettle",
+    "bicycle",
+    "umbrella",
+    "passport",
+    "mattress",
+    "trumpet",
+    "ladder",
+    "blanket",
+    "compass",
+]
 SOURCES = [f"Somebody asks whether the {thing} can be returned." for thing in THINGS]
-OUTPUTS = [f"Yes; bring the {thing}, and the receipt, to window {n}." for n, thing in enumerate(THINGS)]
+OUTPUTS = [
+    f"Yes; bring the {thing}, and the receipt, to window {n}."
+    for n, thing in enumerate(THINGS)
+]
 
 
-def rows(scores: Sequence[Any] = SCORES, column: str = "score", **more: Any) -> list[dict[str, Any]]:
+def rows(
+    scores: Sequence[Any] = SCORES, column: str = "score", **more: Any
+) -> list[dict[str, Any]]:
     every = zip(SOURCES, OUTPUTS, scores, strict=True)
-    return [{"id": f"r{n}", "source": s, "output": o, column: x} | more for n, (s, o, x) in enumerate(every)]
+    return [
+        {"id": f"r{n}", "source": s, "output": o, column: x} | more
+        for n, (s, o, x) in enumerate(every)
+    ]
 
 
 def text(table: list[dict[str, Any]], sep: str = ",") -> str:
@@ -44,7 +62,9 @@ def scores_of(path: Path) -> list[float]:
     """As labels and as rows to score, which must agree."""
     labels = read_labels(path)
     streamed = {row.output: row.scores.get("overall") for row, _ in iter_rows(path)}
-    assert {row.output: row.scores[labels.aspect] for row in labels.rows}.items() <= streamed.items()
+    assert {
+        row.output: row.scores[labels.aspect] for row in labels.rows
+    }.items() <= streamed.items()
     return list(labels.scores)
 
 
@@ -61,7 +81,10 @@ def lines_of(table: list[dict[str, Any]], end: str = "") -> str:
 PLAIN = text(rows())
 FRAME = pd.DataFrame(rows())
 READ: dict[str, tuple[str, str | bytes]] = {
-    "a first line that says the separator": ("l.csv", "\ufeffsep=;\r\n" + text(rows(), ";")),
+    "a first line that says the separator": (
+        "l.csv",
+        "\ufeffsep=;\r\n" + text(rows(), ";"),
+    ),
     "sep= a comma": ("l.csv", "sep=,\n" + PLAIN),
     "sep= a bar": ("l.csv", "SEP=|\n" + text(rows(), "|")),
     "sep= in quotes": ("l.csv", '"sep=;"\n' + text(rows(), ";")),
@@ -70,28 +93,49 @@ READ: dict[str, tuple[str, str | bytes]] = {
     "tabs under .csv": ("l.csv", text(rows(), "\t")),
     "semicolons under .tsv": ("l.tsv", text(rows(), ";")),
     "empty columns": ("l.csv", PLAIN.replace("\n", ",,\n")),
-    "empty cells behind the rows": ("l.csv", PLAIN.replace("\n", ",,\n").replace("score,,", "score")),
+    "empty cells behind the rows": (
+        "l.csv",
+        PLAIN.replace("\n", ",,\n").replace("score,,", "score"),
+    ),
     "rows of separators": ("l.csv", PLAIN + ",,,\n,,,\n"),
-    "blanks around names": ("l.csv", PLAIN.replace("id,source,output,score", " id , source, output , score ")),
+    "blanks around names": (
+        "l.csv",
+        PLAIN.replace("id,source,output,score", " id , source, output , score "),
+    ),
     "an index without a name": ("l.csv", FRAME.drop(columns="id").to_csv()),
     "rows that end early": ("l.csv", text(rows(comment="")).replace(",\n", "\n")),
-    "line breaks of Windows in cells": ("l.csv", PLAIN.replace(", and", ",\r\nand").replace("\n", "\r\n")),
+    "line breaks of Windows in cells": (
+        "l.csv",
+        PLAIN.replace(", and", ",\r\nand").replace("\n", "\r\n"),
+    ),
     "a title with the cells of the header": ("l.csv", "Ratings of May,,,\n" + PLAIN),
     "a title alone": ("l.csv", "Ratings of May\n\n" + PLAIN),
     "a title with a comma": ("l.csv", "Ratings; May\n" + text(rows(), "|")),
     "packed by gzip": ("l.csv.gz", gzip.compress(PLAIN.encode())),
-    "JSON lines packed by gzip": ("l.jsonl.gz", gzip.compress(lines_of(rows()).encode())),
+    "JSON lines packed by gzip": (
+        "l.jsonl.gz",
+        gzip.compress(lines_of(rows()).encode()),
+    ),
     "UTF-16 without a mark": ("l.csv", PLAIN.encode("utf-16-le")),
     "UTF-16 with a mark": ("l.csv", PLAIN.encode("utf-16")),
     "commas behind JSON lines": ("l.jsonl", lines_of(rows(), ",")),
     "an array under .jsonl": ("l.jsonl", json.dumps(rows())),
     "an array on many lines under .jsonl": ("l.jsonl", json.dumps(rows(), indent=1)),
-    "objects on many lines": ("l.jsonl", "\n".join(json.dumps(row, indent=1) for row in rows())),
+    "objects on many lines": (
+        "l.jsonl",
+        "\n".join(json.dumps(row, indent=1) for row in rows()),
+    ),
     "JSON lines under .json": ("l.json", lines_of(rows())),
-    "objects with commas between": ("l.json", ",\n".join(json.dumps(row, indent=1) for row in rows())),
+    "objects with commas between": (
+        "l.json",
+        ",\n".join(json.dumps(row, indent=1) for row in rows()),
+    ),
     "rows in an object": ("l.json", json.dumps({"data": rows()})),
     "rows in an object of any name": ("l.json", json.dumps({"ratings of May": rows()})),
-    "rows beside what is said of them": ("l.json", json.dumps({"meta": [{"page": 1}], "items": rows(), "total": 9})),
+    "rows beside what is said of them": (
+        "l.json",
+        json.dumps({"meta": [{"page": 1}], "items": rows(), "total": 9}),
+    ),
     "pandas: split": ("l.json", FRAME.to_json(orient="split")),
     "pandas: columns": ("l.json", FRAME.to_json(orient="columns")),
     "pandas: index": ("l.json", FRAME.to_json(orient="index")),
@@ -104,15 +148,27 @@ READ: dict[str, tuple[str, str | bytes]] = {
 def test_the_form_of_a_file(name: str, tmp_path: Path) -> None:
     path = written(tmp_path, *READ[name])
     assert scores_of(path) == SCORES
-    assert count_rows(path) in (None, len(SCORES), len(SCORES) + 2) or "lines" in name or "array" in name
+    assert (
+        count_rows(path) in (None, len(SCORES), len(SCORES) + 2)
+        or "lines" in name
+        or "array" in name
+    )
 
 
 FORMS: dict[str, tuple[str, list[float], tuple[float, float] | None]] = {
     "percent": (cells(["100%", "20 %", "80%"]), [100, 20, 80], (0, 100)),
     "percent in words": (cells(["100 percent", "20 pct"]), [100, 20], (0, 100)),
-    "percent in the header": (cells(["100", "20"], column="score (%)"), [100, 20], (0, 100)),
+    "percent in the header": (
+        cells(["100", "20"], column="score (%)"),
+        [100, 20],
+        (0, 100),
+    ),
     "shares under percent": (cells(["0.5", "1"], column="score (%)"), [0.5, 1], (0, 1)),
-    "percent in both": (cells(["100 %", "20 %"], column="Score in %"), [100, 20], (0, 100)),
+    "percent in both": (
+        cells(["100 %", "20 %"], column="Score in %"),
+        [100, 20],
+        (0, 100),
+    ),
     "full width": (cells(["５", "１", "４"]), [5, 1, 4], (1, 5)),
     "full width percent": (cells(["５０％", "１０％"]), [50, 10], (0, 100)),
     "Arabic": (cells(["٥", "١", "٤"]), [5, 1, 4], (1, 5)),
@@ -131,7 +187,11 @@ FORMS: dict[str, tuple[str, list[float], tuple[float, float] | None]] = {
     "keycaps": (cells(["5\ufe0f\u20e3", "1\ufe0f\u20e3"]), [5, 1], (1, 5)),
     "decimal commas": (cells(["4,5", "1", "2,25"], ";"), [4.5, 1, 2.25], (1, 5)),
     "decimal commas out of five": (cells(["4,5/5", "1/5"], ";"), [4.5, 1], (1, 5)),
-    "decimal commas and percent": (cells(["85,5 %", "20,0 %"], ";"), [85.5, 20], (0, 100)),
+    "decimal commas and percent": (
+        cells(["85,5 %", "20,0 %"], ";"),
+        [85.5, 20],
+        (0, 100),
+    ),
     "decimal commas and thousands": (cells(["1.234,5", "2,0"], ";"), [1234.5, 2], None),
     "points where ; separates": (cells(["4.5", "1.25"], ";"), [4.5, 1.25], (1, 5)),
     "thousands that are clear": (cells(["1,234.5", "1,000,000"]), [1234.5, 1e6], None),
@@ -158,8 +218,14 @@ REFUSED: dict[str, tuple[str, str]] = {
     "a German date": (cells(["04.05.2026", "3"], ";"), DATE),
     "a German month": (cells(["5. Mai", "4/5"]), DATE),
     "an American date": (cells(["4/5/2026", "4/5"]), DATE),
-    "thousands or decimals": (cells(["5,000", "1,000"]), "could be a decimal comma or stand for 5000"),
-    "a decimal comma where commas separate": (cells(["4,5", "1"]), "could be a decimal comma or two ratings"),
+    "thousands or decimals": (
+        cells(["5,000", "1,000"]),
+        "could be a decimal comma or stand for 5000",
+    ),
+    "a decimal comma where commas separate": (
+        cells(["4,5", "1"]),
+        "could be a decimal comma or two ratings",
+    ),
     "a point among decimal commas": (
         cells(["4,5", "1.234"], ";"),
         "has a point where other cells have a decimal comma",
@@ -183,27 +249,70 @@ REFUSED: dict[str, tuple[str, str]] = {
 def test_two_readings_are_one_error_for_the_column(name: str, tmp_path: Path) -> None:
     content, why = REFUSED[name]
     problem, *others = refused(written(tmp_path, "l.csv", content)).splitlines()
-    assert why in problem and others in ([], ["(rows are counted from 1 without the header)"])
+    assert why in problem and others in (
+        [],
+        ["(rows are counted from 1 without the header)"],
+    )
     assert "such cells" in problem or "words of no known scale" in problem
 
 
 BROKEN: dict[str, tuple[str, str | bytes, str]] = {
-    "a comma before the end": ("l.json", json.dumps(rows())[:-1] + ",]", "there is a comma before ']'; take it away"),
-    "a comma in an object": ("l.json", '[{"output": "a",}]', "there is a comma before '}'"),
-    "a cut line among lines": ("l.json", lines_of(rows()) + '{"output"', "line 10: malformed JSON"),
-    "lists without names": ("l.json", FRAME.to_json(orient="values"), "without names of columns"),
-    "columns of unequal length": ("l.json", '{"output": ["a", "b"], "score": [1]}', "not equally long"),
-    "objects of unknown names": ("l.json", '{"a": {"b": 1}, "c": {"b": 2}}', "orient='records'"),
-    "a row too long for its columns": ("l.json", '{"columns": ["output"], "data": [["a", 1]]}', "row 1: 2 cells"),
+    "a comma before the end": (
+        "l.json",
+        json.dumps(rows())[:-1] + ",]",
+        "there is a comma before ']'; take it away",
+    ),
+    "a comma in an object": (
+        "l.json",
+        '[{"output": "a",}]',
+        "there is a comma before '}'",
+    ),
+    "a cut line among lines": (
+        "l.json",
+        lines_of(rows()) + '{"output"',
+        "line 10: malformed JSON",
+    ),
+    "lists without names": (
+        "l.json",
+        FRAME.to_json(orient="values"),
+        "without names of columns",
+    ),
+    "columns of unequal length": (
+        "l.json",
+        '{"output": ["a", "b"], "score": [1]}',
+        "not equally long",
+    ),
+    "objects of unknown names": (
+        "l.json",
+        '{"a": {"b": 1}, "c": {"b": 2}}',
+        "orient='records'",
+    ),
+    "a row too long for its columns": (
+        "l.json",
+        '{"columns": ["output"], "data": [["a", 1]]}',
+        "row 1: 2 cells",
+    ),
     "a line break in a text": (
         "l.csv",
         PLAIN.replace('"Yes;', "Yes;\n").replace('"', ""),
         "cells, but the header has 4",
     ),
-    "rows that end here and there": ("l.csv", "a,b,c,output,score\n1,2,3,x\n1,2,3\n", "3 cells, but the header has 5"),
-    "rows whose scores are missing here and there": ("l.csv", PLAIN + "r9,a source,an output\n", "row 10 (line 11)"),
+    "rows that end here and there": (
+        "l.csv",
+        "a,b,c,output,score\n1,2,3,x\n1,2,3\n",
+        "3 cells, but the header has 5",
+    ),
+    "rows whose scores are missing here and there": (
+        "l.csv",
+        PLAIN + "r9,a source,an output\n",
+        "row 10 (line 11)",
+    ),
     "no gzip": ("l.csv.gz", PLAIN, "cannot be read"),
-    "equal ids": ("l.jsonl", lines_of([row | {"id": 1} for row in rows()]), "id '1' is that of row 1 already"),
+    "equal ids": (
+        "l.jsonl",
+        lines_of([row | {"id": 1} for row in rows()]),
+        "id '1' is that of row 1 already",
+    ),
 }
 
 
@@ -229,10 +338,15 @@ def test_another_encoding_is_found_and_said(encoding: str, tmp_path: Path) -> No
     path = written(tmp_path, "l.csv", text(table, ";").encode(encoding))
     labels = read_labels(path)
     assert [row.output for row in labels.rows] == [row["output"] for row in table]
-    assert f"was read as {encoding}, which was found by its letters (" in labels.warnings[0]
+    assert (
+        f"was read as {encoding}, which was found by its letters ("
+        in labels.warnings[0]
+    )
 
 
-def test_without_the_library_another_encoding_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_another_encoding_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(__import__("sys").modules, "charset_normalizer", None)
     path = written(tmp_path, "l.csv", PLAIN.replace("Yes", "Né").encode("cp1252"))
     assert "pip install 'judgesmith[tables]'" in refused(path)
@@ -255,12 +369,23 @@ def test_what_is_utf8_is_looked_at_to_its_end(tmp_path: Path) -> None:
             "judge_rating",
             "AI_score",
         ),
-        *("claude_label", "reward_score", "score.gpt4", "scores.model", "autograder_score", "predicted_label"),
+        *(
+            "claude_label",
+            "reward_score",
+            "score.gpt4",
+            "scores.model",
+            "autograder_score",
+            "predicted_label",
+        ),
     ],
 )
-def test_a_machine_s_column_is_not_taken_for_people_s(column: str, tmp_path: Path) -> None:
+def test_a_machine_s_column_is_not_taken_for_people_s(
+    column: str, tmp_path: Path
+) -> None:
     path = written(tmp_path, "l.jsonl", lines_of(rows(column=column)))
-    assert f"the name of '{column}' says that a machine gave it" in refused(path) or column.startswith("judge_")
+    assert f"the name of '{column}' says that a machine gave it" in refused(
+        path
+    ) or column.startswith("judge_")
     assert list(read_labels(path, columns={"score": column}).scores) == SCORES
     both = [row | {"annotator_a": 6 - row[column]} for row in rows(column=column)]
     assert list(read_labels(both).scores) == [6 - score for score in SCORES]
@@ -271,13 +396,17 @@ def test_a_rating_of_what_a_machine_wrote_is_taken_with_a_note() -> None:
     labels = read_labels(rows(column="AI answer rating"))
     assert list(labels.scores) == SCORES
     assert any("whose name speaks of a machine" in note for note in labels.warnings)
-    assert not any("machine" in note for note in read_labels(rows(column="user_rating")).warnings)
+    assert not any(
+        "machine" in note for note in read_labels(rows(column="user_rating")).warnings
+    )
 
 
 ARROW: dict[str, Callable[[], Any]] = {
     "pyarrow": lambda: pytest.importorskip("pyarrow").Table.from_pylist(rows()),
     "a batch": lambda: pytest.importorskip("pyarrow").RecordBatch.from_pylist(rows()),
-    "a reader": lambda: pytest.importorskip("pyarrow").Table.from_pylist(rows()).to_reader(),
+    "a reader": lambda: (
+        pytest.importorskip("pyarrow").Table.from_pylist(rows()).to_reader()
+    ),
     "polars": lambda: pytest.importorskip("polars").DataFrame(rows()),
     "duckdb": lambda: pytest.importorskip("duckdb").from_arrow(
         pytest.importorskip("pyarrow").Table.from_pylist(rows())
@@ -292,13 +421,19 @@ def test_tables_that_arrow_reads(name: str) -> None:
 
 
 def test_notes_tell_of_rows_that_end_early(tmp_path: Path) -> None:
-    table = open_table(written(tmp_path, "l.csv", text(rows(comment="")).replace(",\n", "\n")))
+    table = open_table(
+        written(tmp_path, "l.csv", text(rows(comment="")).replace(",\n", "\n"))
+    )
     assert len(list(table.records)) == len(SCORES)
-    assert table.notes == ["l.csv: 9 rows end before 'comment', which was taken as empty there"]
+    assert table.notes == [
+        "l.csv: 9 rows end before 'comment', which was taken as empty there"
+    ]
 
 
 def test_a_decimal_comma_has_a_point_where_its_file_is_left(tmp_path: Path) -> None:
-    path = written(tmp_path, "l.csv", cells(["4,5", "1,5"], ";").replace("Yes;", "Yes, 4,5;"))
+    path = written(
+        tmp_path, "l.csv", cells(["4,5", "1,5"], ";").replace("Yes;", "Yes, 4,5;")
+    )
     records = [record for _, record in iter_rows(path)]
     assert {record["score"] for record in records} == {"4.5", "1.5"}
     assert all("Yes, 4,5;" in record["output"] for record in records)
@@ -306,11 +441,19 @@ def test_a_decimal_comma_has_a_point_where_its_file_is_left(tmp_path: Path) -> N
 
 def test_raters_who_split_are_counted_apart() -> None:
     both = [("pass", "fail"), ("pass", "pass"), ("fail", "fail")] * 3
-    table = [row | {"rater_1": a, "rater_2": b} for row, (a, b) in zip(rows(), both, strict=True)]
-    table = [{name: cell for name, cell in row.items() if name != "score"} for row in table]
+    table = [
+        row | {"rater_1": a, "rater_2": b}
+        for row, (a, b) in zip(rows(), both, strict=True)
+    ]
+    table = [
+        {name: cell for name, cell in row.items() if name != "score"} for row in table
+    ]
     labels = read_labels(table)
     assert sorted(set(labels.scores)) == [0, 0.5, 1]
-    assert any("split half and half on 3 of 9 outputs (rows 1, 4, 7)" in note for note in labels.warnings)
+    assert any(
+        "split half and half on 3 of 9 outputs (rows 1, 4, 7)" in note
+        for note in labels.warnings
+    )
 
 
 @pytest.mark.parametrize(
@@ -325,9 +468,15 @@ def test_raters_who_split_are_counted_apart() -> None:
 def test_a_refusal_is_what_the_assistant_says(said: dict[str, Any]) -> None:
     table = []
     for source, thing, score in zip(SOURCES, THINGS, SCORES, strict=True):
-        turn = json.loads(json.dumps({"role": "assistant", **said}).replace("{}.", f"{thing}."))
-        table.append({"messages": [{"role": "user", "content": source}, turn], "score": score})
-    assert [row.output for row in read_labels(table).rows] == [f"I cannot help with {thing}." for thing in THINGS]
+        turn = json.loads(
+            json.dumps({"role": "assistant", **said}).replace("{}.", f"{thing}.")
+        )
+        table.append(
+            {"messages": [{"role": "user", "content": source}, turn], "score": score}
+        )
+    assert [row.output for row in read_labels(table).rows] == [
+        f"I cannot help with {thing}." for thing in THINGS
+    ]
 
 
 def _nested(name: str, cell: Any) -> list[dict[str, Any]]:
@@ -347,21 +496,39 @@ def _nested(name: str, cell: Any) -> list[dict[str, Any]]:
     ("name", "cell", "raters"),
     [
         ("human_labels", lambda v: [{"by": "a", "value": v}], ("a",)),
-        ("human_labels", lambda v: [{"by": "a", "value": v}, {"by": "b", "value": v}], ("a", "b")),
+        (
+            "human_labels",
+            lambda v: [{"by": "a", "value": v}, {"by": "b", "value": v}],
+            ("a", "b"),
+        ),
         ("human_scores", lambda v: [v, v], ()),
         ("reviewer_ratings", lambda v: {"a": {"v": v}}, ("a",)),
         ("reviewer_ratings", lambda v: {"a": v, "b": v}, ("a", "b")),
-        ("annotators", lambda v: [{"name": "x", "score": v, "comment": "so so", "worker_id": 17}], ("x",)),
-        ("human", lambda v: json.dumps({"rating": v, "annotator": "x", "timestamp": 1730000000}), ("x",)),
+        (
+            "annotators",
+            lambda v: [{"name": "x", "score": v, "comment": "so so", "worker_id": 17}],
+            ("x",),
+        ),
+        (
+            "human",
+            lambda v: json.dumps(
+                {"rating": v, "annotator": "x", "timestamp": 1730000000}
+            ),
+            ("x",),
+        ),
         ("expert_grades", lambda v: [{"name": "x", "fluency": v}], ("x",)),
     ],
 )
-def test_peoples_nested_ratings_beside_a_machine_s_are_read(name: str, cell: Any, raters: tuple[str, ...]) -> None:
+def test_peoples_nested_ratings_beside_a_machine_s_are_read(
+    name: str, cell: Any, raters: tuple[str, ...]
+) -> None:
     labels = read_labels(_nested(name, cell))
     assert labels.scores.tolist() == [n % 5 + 1 for n in range(12)]
     assert labels.rows[0].raters.get("overall", ()) == raters
     assert not any("machine" in note for note in labels.warnings)
-    assert [row.scores for row, _ in iter_rows(_nested(name, cell))] == [row.scores for row in labels.rows]
+    assert [row.scores for row, _ in iter_rows(_nested(name, cell))] == [
+        row.scores for row in labels.rows
+    ]
 
 
 @pytest.mark.parametrize(
@@ -376,12 +543,19 @@ def test_peoples_nested_ratings_beside_a_machine_s_are_read(name: str, cell: Any
         ("human_vs_llm_ratings", lambda v: [{"by": "a", "value": v}]),
     ],
 )
-def test_nested_ratings_without_one_reading_are_not_guessed(name: str, cell: Any) -> None:
+def test_nested_ratings_without_one_reading_are_not_guessed(
+    name: str, cell: Any
+) -> None:
     with pytest.raises(LabelsError, match="no column with scores of people"):
         read_labels(_nested(name, cell))
 
 
 def test_two_columns_of_people_are_asked_about() -> None:
-    rows = [row | {"expert_scores": [3 - len(row["prompt"]) % 2]} for row in _nested("human_labels", lambda v: [v])]
-    with pytest.raises(LabelsError, match="'human_labels' and 'expert_scores' could each be the score"):
+    rows = [
+        row | {"expert_scores": [3 - len(row["prompt"]) % 2]}
+        for row in _nested("human_labels", lambda v: [v])
+    ]
+    with pytest.raises(
+        LabelsError, match="'human_labels' and 'expert_scores' could each be the score"
+    ):
         read_labels(rows)

@@ -21,7 +21,8 @@ SCORES = [1, 2, 3, 4, 5, 4, 3, 2]
 def records(**changes: Any) -> list[dict[str, Any]]:
     """Eight good rows; a change `score_3=7` sets a cell, here the score of row 3."""
     rows: list[dict[str, Any]] = [
-        {"source": f"text {n}", "output": f"summary {n}", "score": score} for n, score in enumerate(SCORES, 1)
+        {"source": f"text {n}", "output": f"summary {n}", "score": score}
+        for n, score in enumerate(SCORES, 1)
     ]
     for key, value in changes.items():
         column, row = key.rsplit("_", 1)
@@ -67,14 +68,26 @@ class TestFormats:
         labels = read_labels(write(tmp_path / name, records()), scale=(1, 5))
         assert labels.origin == name
         assert labels.scores.tolist() == SCORES
-        assert [row.output for row in labels.rows] == [f"summary {n}" for n in range(1, 9)]
+        assert [row.output for row in labels.rows] == [
+            f"summary {n}" for n in range(1, 9)
+        ]
         assert [row.id for row in labels.rows] == [str(n) for n in range(1, 9)]
-        assert labels.fingerprint() == read_labels(records(), scale=(1, 5)).fingerprint()
-        assert (labels.scale, labels.scale_given, labels.warnings) == ((1.0, 5.0), True, ())
+        assert (
+            labels.fingerprint() == read_labels(records(), scale=(1, 5)).fingerprint()
+        )
+        assert (labels.scale, labels.scale_given, labels.warnings) == (
+            (1.0, 5.0),
+            True,
+            (),
+        )
         assert str(tmp_path) not in repr(labels)  # no path of the machine is kept
         assert count_rows(tmp_path / name) == (None if name.endswith(".json") else 8)
 
-    @pytest.mark.parametrize("source", [pd.DataFrame(records()), iter(records())], ids=["DataFrame", "iterator"])
+    @pytest.mark.parametrize(
+        "source",
+        [pd.DataFrame(records()), iter(records())],
+        ids=["DataFrame", "iterator"],
+    )
     def test_tables_whole_or_up_to_a_limit(self, source: Any) -> None:
         labels = read_labels(source)
         assert (labels.origin, labels.scores.tolist()) == ("<table>", SCORES)
@@ -82,14 +95,23 @@ class TestFormats:
 
     @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
     @pytest.mark.parametrize("name", ["l.csv", "l.jsonl", "l.json"])
-    def test_encodings_with_a_byte_order_mark(self, tmp_path: Path, name: str, encoding: str) -> None:
+    def test_encodings_with_a_byte_order_mark(
+        self, tmp_path: Path, name: str, encoding: str
+    ) -> None:
         path = write(tmp_path / name, records(output_1="Grüße, 世界 😀"))
         path.write_bytes(path.read_bytes().decode().encode(encoding))
         labels = read_labels(path)
-        assert (labels.rows[0].source, labels.rows[0].output) == ("text 1", "Grüße, 世界 😀")
+        assert (labels.rows[0].source, labels.rows[0].output) == (
+            "text 1",
+            "Grüße, 世界 😀",
+        )
 
-    def test_long_texts_with_quoted_line_breaks_and_delimiters(self, tmp_path: Path) -> None:
-        text = 'a "quoted", text\nover two lines' + "x" * 200_000  # more than the csv module allows
+    def test_long_texts_with_quoted_line_breaks_and_delimiters(
+        self, tmp_path: Path
+    ) -> None:
+        text = (
+            'a "quoted", text\nover two lines' + "x" * 200_000
+        )  # more than the csv module allows
         path = write(tmp_path / "l.csv", records(output_2=text))
         assert read_labels(path).rows[1].output == text
         assert count_rows(path) == 8
@@ -111,15 +133,28 @@ class TestFormats:
             }
             for n in range(8)
         ]
-        labels = read_labels(write(tmp_path / "x.jsonl", rows), aspect="coherence", scale=(1, 3))
+        labels = read_labels(
+            write(tmp_path / "x.jsonl", rows), aspect="coherence", scale=(1, 3)
+        )
         assert labels.scores.tolist() == [1, 2, 3, 1, 2, 3, 1, 2]
         first = labels.rows[0]
-        assert (first.id, first.context, first.reference, first.system) == ("r0", "fact", "ref", "A")
-        assert (first.doc_id, labels.groups) == ("d0", ["g"] * 4 + ["g2", "g2", "g3", "g3"])
+        assert (first.id, first.context, first.reference, first.system) == (
+            "r0",
+            "fact",
+            "ref",
+            "A",
+        )
+        assert (first.doc_id, labels.groups) == (
+            "d0",
+            ["g"] * 4 + ["g2", "g2", "g3", "g3"],
+        )
         assert read_labels(tmp_path / "x.jsonl").aspect == "overall"
 
     def test_duplicates_share_a_group_and_are_warned_of(self) -> None:
-        rows = [{**row, "doc_id": f"d{n}"} for n, row in enumerate(records(source_5="text 2", output_5="summary 2"))]
+        rows = [
+            {**row, "doc_id": f"d{n}"}
+            for n, row in enumerate(records(source_5="text 2", output_5="summary 2"))
+        ]
         labels = read_labels(rows, scale=(1, 5))
         assert labels.groups == ["d0", "d1", "d2", "d3", "d1", "d5", "d6", "d7"]
         assert labels.warnings == (
@@ -130,37 +165,65 @@ class TestFormats:
         )
 
 
-FLAT = [{"output": f"o{n}", "scores.flow": n % 2, "score_tone": n % 3} for n in range(8)]
+FLAT = [
+    {"output": f"o{n}", "scores.flow": n % 2, "score_tone": n % 3} for n in range(8)
+]
 
 
 class TestAspectsAndScale:
     def test_several_aspects_need_a_choice(self) -> None:
-        assert message(FLAT) == "<table>: there are several aspects (flow, tone); pass --aspect NAME"
-        assert read_labels(FLAT, aspect="tone").scores.tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
-        assert message(FLAT, aspect="x").endswith("no aspect 'x'; pass --aspect with one of: flow, tone")
+        assert (
+            message(FLAT)
+            == "<table>: there are several aspects (flow, tone); pass --aspect NAME"
+        )
+        assert read_labels(FLAT, aspect="tone").scores.tolist() == [
+            0,
+            1,
+            2,
+            0,
+            1,
+            2,
+            0,
+            1,
+        ]
+        assert message(FLAT, aspect="x").endswith(
+            "no aspect 'x'; pass --aspect with one of: flow, tone"
+        )
 
-    def test_a_plain_column_can_be_the_aspect_and_a_chosen_score_column_names_it(self) -> None:
+    def test_a_plain_column_can_be_the_aspect_and_a_chosen_score_column_names_it(
+        self,
+    ) -> None:
         rows = [{"output": f"o{n}", "Fluency": n % 2, "score": 9} for n in range(8)]
         assert read_labels(rows, aspect="fluency").scores.tolist() == [0, 1] * 4
         rows = [{"output": f"o{n}", "q1": n % 2} for n in range(8)]
         assert read_labels(rows, columns={"score": "q1"}).aspect == "q1"
-        assert read_labels(rows, columns={"score": "q1"}, aspect="tone").aspect == "tone"
+        assert (
+            read_labels(rows, columns={"score": "q1"}, aspect="tone").aspect == "tone"
+        )
 
     def test_an_empty_object_does_not_hide_the_aspect(self) -> None:
-        rows = [{"output": f"o{n}", "scores": {"a": n % 2} if n != 4 else {}} for n in range(8)]
+        rows = [
+            {"output": f"o{n}", "scores": {"a": n % 2} if n != 4 else {}}
+            for n in range(8)
+        ]
         assert message(rows) == (
             "<table>: 7 of 8 rows are labels (no rating: row 5), at least 8 are needed; rate more rows"
         )
 
     def test_objects_of_named_raters_are_averaged_with_a_warning(self) -> None:
-        rows = [{"output": f"o{n}", "score": {"ann": n % 3, "bob": 3}} for n in range(8)]
+        rows = [
+            {"output": f"o{n}", "score": {"ann": n % 3, "bob": 3}} for n in range(8)
+        ]
         labels = read_labels(rows, scale=(0, 3))
         assert labels.scores[0] == 1.5  # (0 + 3) / 2
         assert labels.warnings == (
             "<table>, column 'score': the keys of its objects were taken as raters and averaged;"
             " if they are aspects, pass --columns scores=score",
         )
-        assert read_labels(rows, columns={"scores": "score"}, aspect="ann").scores[1] == 1.0
+        assert (
+            read_labels(rows, columns={"scores": "score"}, aspect="ann").scores[1]
+            == 1.0
+        )
 
     def test_an_inferred_scale_is_said(self) -> None:
         labels = read_labels(records())
@@ -171,13 +234,21 @@ class TestAspectsAndScale:
         )
 
     def test_single_ratings_count_for_the_scale(self) -> None:
-        rows = [{**row, "score": [row["score"], 7]} for row in records()]  # means lie in 4..6
+        rows = [
+            {**row, "score": [row["score"], 7]} for row in records()
+        ]  # means lie in 4..6
         assert read_labels(rows).scale == (1.0, 7.0)
-        assert "row 1, column 'score': 7 is outside 1..6; pass --scale 1 7" in message(rows, scale=(1, 6))
+        assert "row 1, column 'score': 7 is outside 1..6; pass --scale 1 7" in message(
+            rows, scale=(1, 6)
+        )
 
-    @pytest.mark.parametrize("scale", [(5, 1), (1, 1), (1, 2, 3), (1, float("inf")), (float("nan"), 1)])
+    @pytest.mark.parametrize(
+        "scale", [(5, 1), (1, 1), (1, 2, 3), (1, float("inf")), (float("nan"), 1)]
+    )
     def test_a_scale_that_is_none(self, scale: Any) -> None:
-        with pytest.raises(OptionError, match="--scale needs two finite numbers, the lower first"):
+        with pytest.raises(
+            OptionError, match="--scale needs two finite numbers, the lower first"
+        ):
             read_labels(records(), scale=scale)
 
 
@@ -199,9 +270,15 @@ class TestRowProblems:
                 records(score_2="good"),
                 ", row 2, column 'score': 'good' is not a number; write a number or remove the row",
             ),
-            (records(output_8=" \n"), ", row 8, column 'output': the output is empty; fill it in or remove the row"),
             (
-                [{**row, "id": n if n != 6 else 2} for n, row in enumerate(records(), 1)],
+                records(output_8=" \n"),
+                ", row 8, column 'output': the output is empty; fill it in or remove the row",
+            ),
+            (
+                [
+                    {**row, "id": n if n != 6 else 2}
+                    for n, row in enumerate(records(), 1)
+                ],
                 ", row 6, column 'id': id '2' is that of row 2 already; give every row its own",
             ),
             (
@@ -214,35 +291,68 @@ class TestRowProblems:
     def test_one_problem(self, rows: list[dict[str, Any]], expected: str) -> None:
         assert message(rows) == "<table>" + expected
 
-    @pytest.mark.parametrize("cell", [None, float("nan"), "", " ", "n/a", "N/A", "-", "?", "skipped"])
+    @pytest.mark.parametrize(
+        "cell", [None, float("nan"), "", " ", "n/a", "N/A", "-", "?", "skipped"]
+    )
     def test_a_row_that_nobody_rated_is_left_out_and_counted(self, cell: Any) -> None:
-        labels = read_labels([*records(), {"source": "s", "output": "o", "score": cell}], scale=(1, 5))
+        labels = read_labels(
+            [*records(), {"source": "s", "output": "o", "score": cell}], scale=(1, 5)
+        )
         assert labels.scores.tolist() == SCORES
-        assert labels.understood()["skipped_rows"] == [{"row": 9, "reason": "no rating"}]
+        assert labels.understood()["skipped_rows"] == [
+            {"row": 9, "reason": "no rating"}
+        ]
         assert (labels.understood()["rows"], labels.understood()["labelled"]) == (9, 8)
 
     def test_problems_of_a_column_are_one_with_their_number(self) -> None:
-        (line,) = message(records(**{f"output_{n}": "" for n in range(1, 9)})).splitlines()
-        assert line.startswith("<table>, row 1, column 'output'") and line.endswith("(8 such cells)")
+        (line,) = message(
+            records(**{f"output_{n}": "" for n in range(1, 9)})
+        ).splitlines()
+        assert line.startswith("<table>, row 1, column 'output'") and line.endswith(
+            "(8 such cells)"
+        )
 
     def test_five_problems_are_shown_and_the_rest_counted(self) -> None:
-        wrong = dict(zip(range(1, 7), ("x", "2026-04-05", "4,5", "5,000", "1e999", 1e13), strict=True))
+        wrong = dict(
+            zip(
+                range(1, 7),
+                ("x", "2026-04-05", "4,5", "5,000", "1e999", 1e13),
+                strict=True,
+            )
+        )
         rows = records(output_7="", **{f"score_{n}": cell for n, cell in wrong.items()})
         lines = message(rows).splitlines()
         assert len(lines) == 6 and lines[5] == "... and 2 more problems"
-        assert [line.split(",")[1] for line in lines[:5]] == [" row 7", " row 1", " row 2", " row 3", " row 4"]
+        assert [line.split(",")[1] for line in lines[:5]] == [
+            " row 7",
+            " row 1",
+            " row 2",
+            " row 3",
+            " row 4",
+        ]
 
     @pytest.mark.parametrize("source", [{"source": ""}, {}])
     def test_a_task_without_sources(self, source: dict[str, str]) -> None:
-        labels = read_labels([{"output": r["output"], "score": r["score"]} | source for r in records()], scale=(1, 5))
+        labels = read_labels(
+            [{"output": r["output"], "score": r["score"]} | source for r in records()],
+            scale=(1, 5),
+        )
         assert (labels.warnings, len(set(labels.groups))) == ((), 8)
 
 
 class TestFileProblems:
     def test_what_is_no_file_or_no_table(self, tmp_path: Path) -> None:
-        assert message(tmp_path / "no.csv") == "no.csv: there is no such file; check the path"
-        assert message(tmp_path) == f"{tmp_path.name}: this is a folder, not a file; name a file in it"
-        assert message(from_text(tmp_path, "c.parquet", "no")).startswith("c.parquet: not a readable Parquet file")
+        assert (
+            message(tmp_path / "no.csv")
+            == "no.csv: there is no such file; check the path"
+        )
+        assert (
+            message(tmp_path)
+            == f"{tmp_path.name}: this is a folder, not a file; name a file in it"
+        )
+        assert message(from_text(tmp_path, "c.parquet", "no")).startswith(
+            "c.parquet: not a readable Parquet file"
+        )
         frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
         assert message(frame).startswith("<table>: two columns have the same name")
         for source in (3, b"x", [["a"]]):
@@ -269,22 +379,42 @@ class TestFileProblems:
 
 class TestIterRows:
     def test_rows_and_their_records(self, tmp_path: Path) -> None:
-        pairs = list(iter_rows(write(tmp_path / "l.csv", [{**row, "extra": "kept"} for row in records()])))
+        pairs = list(
+            iter_rows(
+                write(
+                    tmp_path / "l.csv", [{**row, "extra": "kept"} for row in records()]
+                )
+            )
+        )
         assert [row.scores["overall"] for row, _ in pairs] == SCORES
-        assert all(list(record.values())[1::2] == [row.output, "kept"] for row, record in pairs)
+        assert all(
+            list(record.values())[1::2] == [row.output, "kept"] for row, record in pairs
+        )
 
     def test_scores_are_optional_and_bad_ones_left_out(self) -> None:
-        rows: list[dict[str, Any]] = [{"answer": "a", "score": "?"}, {"answer": "", "score": 3}, {"answer": None}]
+        rows: list[dict[str, Any]] = [
+            {"answer": "a", "score": "?"},
+            {"answer": "", "score": 3},
+            {"answer": None},
+        ]
         made = [row for row, _ in iter_rows(rows)]
-        assert [(row.output, dict(row.scores)) for row in made] == [("a", {}), ("", {"overall": 3.0}), ("", {})]
+        assert [(row.output, dict(row.scores)) for row in made] == [
+            ("a", {}),
+            ("", {"overall": 3.0}),
+            ("", {}),
+        ]
         assert [row.output for row, _ in iter_rows([{"answer": "b"}])] == ["b"]
 
     def test_the_same_columns_as_read_labels(self) -> None:
         rows = [{"q": "s", "a": f"o{n}", "text": "", "grade": n % 3} for n in range(8)]
         columns = {"output": "a", "source": "q"}
-        assert [row for row, _ in iter_rows(rows, columns=columns)] == list(read_labels(rows, columns=columns).rows)
+        assert [row for row, _ in iter_rows(rows, columns=columns)] == list(
+            read_labels(rows, columns=columns).rows
+        )
 
-    def test_it_does_not_read_ahead_of_what_decides_the_columns(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_does_not_read_ahead_of_what_decides_the_columns(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(loading_module, "_HEAD", 2)
         taken = []
 
@@ -303,30 +433,73 @@ class TestIterRows:
             iter_rows(tmp_path / "no.csv")
         with pytest.raises(LabelsError, match="there are no rows in it"):
             next(iter_rows(from_text(tmp_path, "l.csv", "output\n")))
-        with pytest.raises(LabelsError, match="no column for the output text; the columns are: x"):
+        with pytest.raises(
+            LabelsError, match="no column for the output text; the columns are: x"
+        ):
             next(iter_rows([{"x": 1}]))
 
 
-@pytest.mark.parametrize(("name", "text"), [("no.jsonl", None), ("l.parquet", "no"), ("l.csv", 'a\n"')])
-def test_rows_of_what_cannot_be_read_are_not_counted(tmp_path: Path, name: str, text: str | None) -> None:
-    assert count_rows(tmp_path / name if text is None else from_text(tmp_path, name, text)) is None
+@pytest.mark.parametrize(
+    ("name", "text"), [("no.jsonl", None), ("l.parquet", "no"), ("l.csv", 'a\n"')]
+)
+def test_rows_of_what_cannot_be_read_are_not_counted(
+    tmp_path: Path, name: str, text: str | None
+) -> None:
+    assert (
+        count_rows(tmp_path / name if text is None else from_text(tmp_path, name, text))
+        is None
+    )
 
 
 def test_reasons_are_read_with_their_aspect_and_never_a_models(tmp_path: Path) -> None:
     scores = [{"tone": 1 + n % 4, "style": 5 - n % 4} for n in range(8)]
-    rows = [{"output": f"text {n % 4}", "rater": "AB"[n // 4], "scores": scores[n], "why": None} for n in range(8)]
-    rows[0]["why"], rows[4]["why"] = {"tone": "Rude.", "Ann": "Read twice."}, ["Curt,\n I think.", None, " "]
-    tone, style = (read_labels(rows, aspect=name, min_rows=2).rows[0] for name in ("tone", "style"))
-    assert tone.why("tone") == ("Rude.", "Read twice.", "Curt, I think.") == tone.why("overall")
+    rows = [
+        {
+            "output": f"text {n % 4}",
+            "rater": "AB"[n // 4],
+            "scores": scores[n],
+            "why": None,
+        }
+        for n in range(8)
+    ]
+    rows[0]["why"], rows[4]["why"] = (
+        {"tone": "Rude.", "Ann": "Read twice."},
+        ["Curt,\n I think.", None, " "],
+    )
+    tone, style = (
+        read_labels(rows, aspect=name, min_rows=2).rows[0] for name in ("tone", "style")
+    )
+    assert (
+        tone.why("tone")
+        == ("Rude.", "Read twice.", "Curt, I think.")
+        == tone.why("overall")
+    )
     assert style.why("style") == ("Read twice.", "Curt, I think.")
-    for name, column in (("Why did you say so?", True), ("Bot reason", False), ("Reviewer comment", True)):
+    for name, column in (
+        ("Why did you say so?", True),
+        ("Bot reason", False),
+        ("Reviewer comment", True),
+    ):
         table = [row | {name: "It is well said."} for row in records()]
-        assert read_labels(table).rows[0].comments == ({"": ("It is well said.",)} if column else {})
-        assert read_labels(write(tmp_path / "l.csv", table), columns={"rationale": name}).rows[0].comments
+        assert read_labels(table).rows[0].comments == (
+            {"": ("It is well said.",)} if column else {}
+        )
+        assert (
+            read_labels(write(tmp_path / "l.csv", table), columns={"rationale": name})
+            .rows[0]
+            .comments
+        )
     sides = ({"response_a": f"a{n}", "response_b": f"b{n}"} for n in range(8))
-    pairs = [row | {"winner": "ab"[n % 2], "comment": f"c{n}"} for n, row in enumerate(sides)]
+    pairs = [
+        row | {"winner": "ab"[n % 2], "comment": f"c{n}"} for n, row in enumerate(sides)
+    ]
     kept = {row.output: row.why("overall") for row in read_labels(pairs).rows}
-    assert (kept["a0"], kept["b0"], kept["a1"], kept["b1"]) == (("c0",), (), (), ("c1",))
+    assert (kept["a0"], kept["b0"], kept["a1"], kept["b1"]) == (
+        ("c0",),
+        (),
+        (),
+        ("c1",),
+    )
 
 
 def test_the_mean_of_several_aspects_is_an_overall_score(tmp_path: Path) -> None:
@@ -341,23 +514,47 @@ def test_the_mean_of_several_aspects_is_an_overall_score(tmp_path: Path) -> None
     del rows[4]["scores"]["fluency"]  # type: ignore[attr-defined]
     labels = read_labels(iter(rows), aspect="mean:coherence,fluency", scale=(1, 5))
     assert (labels.aspect, labels.kind, len(labels)) == ("overall", "score", 10)
-    assert labels.scores.tolist() == [(1 + n % 5 + 5) / 2 for n in range(1, 12) if n != 5]
+    assert labels.scores.tolist() == [
+        (1 + n % 5 + 5) / 2 for n in range(1, 12) if n != 5
+    ]
     assert labels.warnings[0] == (
         "<table>: the overall score is the mean of coherence, fluency; 1 rows that lack one were left out"
     )
     assert labels.account is not None
     assert labels.account.skipped == ((5, "it lacks one of coherence, fluency"),)
     assert labels.account.labelled == 10
-    flat = [{"source": f"text {n}", "output": f"o {n}", "coherence": 1 + n % 5, "fluency": 1 + n % 4} for n in range(9)]
-    found = read_labels(write(tmp_path / "flat.csv", flat), aspect="mean:coherence, fluency", scale=(1, 5))
+    flat = [
+        {
+            "source": f"text {n}",
+            "output": f"o {n}",
+            "coherence": 1 + n % 5,
+            "fluency": 1 + n % 4,
+        }
+        for n in range(9)
+    ]
+    found = read_labels(
+        write(tmp_path / "flat.csv", flat),
+        aspect="mean:coherence, fluency",
+        scale=(1, 5),
+    )
     assert found.scores.tolist() == [(2 + n % 5 + n % 4) / 2 for n in range(9)]
-    assert found.fingerprint() != read_labels(tmp_path / "flat.csv", aspect="fluency", scale=(1, 5)).fingerprint()
+    assert (
+        found.fingerprint()
+        != read_labels(
+            tmp_path / "flat.csv", aspect="fluency", scale=(1, 5)
+        ).fingerprint()
+    )
 
 
 @pytest.mark.parametrize(("aspect", "more", "told"), CASES["means"])
-def test_a_mean_that_cannot_be_is_refused(aspect: str, more: dict[str, Any], told: str) -> None:
+def test_a_mean_that_cannot_be_is_refused(
+    aspect: str, more: dict[str, Any], told: str
+) -> None:
     rows = [
-        {"output": f"o {n}", "scores": {"coherence": 1 + n % 5, "fluency": 1 + n % 4, "length": 9 * n}}
+        {
+            "output": f"o {n}",
+            "scores": {"coherence": 1 + n % 5, "fluency": 1 + n % 4, "length": 9 * n},
+        }
         for n in range(12)
     ]
     with pytest.raises((LabelsError, OptionError), match=re.escape(told)):

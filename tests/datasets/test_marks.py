@@ -30,13 +30,19 @@ def test_a_word_that_does_not_fit_is_said_with_those_that_do() -> None:
     with pytest.raises(ValueError, match="is a date"):
         Marks.of(["4/5", "3/5"]).number("4-May")
     with pytest.raises(ValueError, match="'7/10' is not one of"):
-        Marks.of(["4/5", "3/5", "7/10"]).number("7/10")  # another scale than most cells have
+        Marks.of(["4/5", "3/5", "7/10"]).number(
+            "7/10"
+        )  # another scale than most cells have
 
 
 def test_words_of_no_known_scale() -> None:
     assert Marks.of(["gut", "mies", "gut"]).unknown == ("gut", "mies")
     marks = Marks.of(["gut", "mies"], ["mies", "gut"])
-    assert (marks.kind, marks.number("Gut"), marks.names) == ("binary", 1.0, ("mies", "gut"))
+    assert (marks.kind, marks.number("Gut"), marks.names) == (
+        "binary",
+        1.0,
+        ("mies", "gut"),
+    )
     for wrong in (["gut"], ["gut", "GUT"]):
         with pytest.raises(OptionError, match="--categories"):
             Marks.of(["gut"], wrong)
@@ -48,7 +54,13 @@ def test_what_is_one(cell: Any) -> None:
 
 
 def test_words_are_folded() -> None:
-    assert [folded(x) for x in ("  Very_Good! ", True, 4.0, 4.5, "👍🏽")] == ["very good", "true", "4", "4.5", "👍"]
+    assert [folded(x) for x in ("  Very_Good! ", True, 4.0, 4.5, "👍🏽")] == [
+        "very good",
+        "true",
+        "4",
+        "4.5",
+        "👍",
+    ]
 
 
 @pytest.mark.parametrize(("name", "bare", "scale"), CASES["named"])
@@ -70,6 +82,9 @@ def test_comparisons_are_found(names: list[str], outputs: list[str] | None) -> N
 @pytest.mark.parametrize(("said", "won"), CASES["winners"])
 def test_winners(said: Any, won: float | None) -> None:
     pairs = Pairs.find(["response_a", "response_b", "model_a", "model_b", "winner"], {})
-    assert pairs is not None and pairs.won({"winner": said, "model_a": "m-1", "model_b": "m-2"}) == won
+    assert (
+        pairs is not None
+        and pairs.won({"winner": said, "model_a": "m-1", "model_b": "m-2"}) == won
+    )
     with pytest.raises(ValueError, match="names neither output; write A, B or tie"):
         pairs.won({"winner": "perhaps"})

@@ -8,7 +8,13 @@ import pytest
 from tables import cases
 
 from judgesmith.datasets import Labels, Row
-from judgesmith.datasets.records import Columns, as_text, infer_scale, merge_groups, read_ratings
+from judgesmith.datasets.records import (
+    Columns,
+    as_text,
+    infer_scale,
+    merge_groups,
+    read_ratings,
+)
 from judgesmith.errors import LabelsError, OptionError
 
 CASES = cases(__file__)
@@ -28,7 +34,9 @@ class TestLabels:
 
     def test_scores_and_groups_stand_in_row_order(self) -> None:
         made = labels(*self.rows, row(4, scores={"fluency": 3.0}))
-        assert made.scores[:3].tolist() == [1.0, 2.0, 3.0] and math.isnan(made.scores[3])  # without the aspect
+        assert made.scores[:3].tolist() == [1.0, 2.0, 3.0] and math.isnan(
+            made.scores[3]
+        )  # without the aspect
         assert made.groups == ["g1", "g2", "g3", "g4"]
 
     def test_subset_takes_rows_in_the_given_order_and_keeps_the_rest(self) -> None:
@@ -53,7 +61,11 @@ class TestLabels:
         ids=["order", "scale", "fewer", "score", "output", "context"],
     )
     def test_fingerprint_changes_with(self, other: Labels) -> None:
-        assert other.fingerprint() != labels(*self.rows).fingerprint() == labels(*self.rows).fingerprint()
+        assert (
+            other.fingerprint()
+            != labels(*self.rows).fingerprint()
+            == labels(*self.rows).fingerprint()
+        )
 
 
 def test_joining_groups_is_transitive() -> None:
@@ -70,13 +82,33 @@ def test_joining_groups_is_transitive() -> None:
 
 class TestColumns:
     @pytest.mark.parametrize(("names", "expected"), CASES["roles"])
-    def test_roles_are_found_by_name(self, names: list[str], expected: dict[str, str]) -> None:
+    def test_roles_are_found_by_name(
+        self, names: list[str], expected: dict[str, str]
+    ) -> None:
         assert Columns.find(names, "f", scores_needed=False).texts == expected
 
     def test_columns_are_found_by_words_where_they_hold_texts(self) -> None:
-        names = ["User question", "Bot reply", "expected answer", "Reply time", "answer type"]
+        names = [
+            "User question",
+            "Bot reply",
+            "expected answer",
+            "Reply time",
+            "answer type",
+        ]
         records = [
-            dict(zip(names, ["what is it then", "it is this one", "it is that one", "12 s", "short one"], strict=True))
+            dict(
+                zip(
+                    names,
+                    [
+                        "what is it then",
+                        "it is this one",
+                        "it is that one",
+                        "12 s",
+                        "short one",
+                    ],
+                    strict=True,
+                )
+            )
         ]
         assert Columns.find(names, "f", scores_needed=False, records=records).texts == {
             "source": "User question",
@@ -85,35 +117,61 @@ class TestColumns:
         }
 
     @pytest.mark.parametrize(("names", "chosen", "said"), CASES["unfound"])
-    def test_what_cannot_be_found(self, names: str, chosen: dict[str, str], said: str) -> None:
+    def test_what_cannot_be_found(
+        self, names: str, chosen: dict[str, str], said: str
+    ) -> None:
         with pytest.raises((LabelsError, OptionError), match=said):
             Columns.find(names.split(), "f.csv", chosen=chosen)
 
     def test_a_chosen_column_settles_it(self) -> None:
         names = ["article", "document", "summary"]
-        texts = Columns.find(names, "f", chosen={"source": "DOCUMENT"}, scores_needed=False).texts
+        texts = Columns.find(
+            names, "f", chosen={"source": "DOCUMENT"}, scores_needed=False
+        ).texts
         assert texts["source"] == "document"
 
     def test_words_for_a_score_matter_only_where_scores_are_needed(self) -> None:
-        assert Columns.find(["output", "label", "rating"], "f", scores_needed=False).aspects == {}
-        assert Columns.find(["output", "label", "score"], "f").aspects == {"overall": ("score", ())}
+        assert (
+            Columns.find(
+                ["output", "label", "rating"], "f", scores_needed=False
+            ).aspects
+            == {}
+        )
+        assert Columns.find(["output", "label", "score"], "f").aspects == {
+            "overall": ("score", ())
+        }
 
     @pytest.mark.parametrize(("record", "scores", "ratings"), CASES["shapes"])
-    def test_scores_in_every_shape(self, record: dict, scores: dict, ratings: dict) -> None:  # type: ignore[type-arg]
-        made, problems = Columns.find(["output", *record], "f").row({"output": "o", **record}, 1)
+    def test_scores_in_every_shape(
+        self, record: dict, scores: dict, ratings: dict
+    ) -> None:  # type: ignore[type-arg]
+        made, problems = Columns.find(["output", *record], "f").row(
+            {"output": "o", **record}, 1
+        )
         assert (dict(made.scores), problems) == (scores, {})
         assert {name: list(each) for name, each in made.ratings.items()} == ratings
 
     def test_ids_are_derived_where_none_are_given(self) -> None:
         columns = Columns.find(["source", "output"], "f", scores_needed=False)
-        one, same, other = (columns.row({"source": s, "output": "o"}, n)[0] for n, s in enumerate("aab", 1))
+        one, same, other = (
+            columns.row({"source": s, "output": "o"}, n)[0]
+            for n, s in enumerate("aab", 1)
+        )
         assert [one.id, same.id, other.id] == ["1", "2", "3"]
         # sha256("a") starts with ca978112ca1b
-        assert one.doc_id == same.doc_id == one.group == "doc:ca978112ca1b" != other.doc_id
+        assert (
+            one.doc_id == same.doc_id == one.group == "doc:ca978112ca1b" != other.doc_id
+        )
         # Without a source the output stands for the document, so that line 7 of two files is not one document:
         # sha256("o") starts with 65c74c15a686
-        assert columns.row({"source": " ", "output": "o"}, 7)[0].doc_id == "doc:65c74c15a686"
-        assert columns.row({"source": " ", "output": ""}, 7)[0].doc_id != columns.row({"source": ""}, 8)[0].doc_id
+        assert (
+            columns.row({"source": " ", "output": "o"}, 7)[0].doc_id
+            == "doc:65c74c15a686"
+        )
+        assert (
+            columns.row({"source": " ", "output": ""}, 7)[0].doc_id
+            != columns.row({"source": ""}, 8)[0].doc_id
+        )
 
 
 class TestCells:

@@ -16,8 +16,18 @@ from judgesmith.errors import LabelsError, LeakError, OptionError
 def make(scores: Sequence[float], groups: Sequence[int] | None = None) -> Labels:
     """One row per score; without `groups` every row is its own."""
     rows = [
-        Row(str(n), f"o{n}", f"s{n}", doc_id=f"d{n}", group=f"g{g}", scores={"overall": score}, line=n)
-        for n, (score, g) in enumerate(zip(scores, groups or range(len(scores)), strict=True), 1)
+        Row(
+            str(n),
+            f"o{n}",
+            f"s{n}",
+            doc_id=f"d{n}",
+            group=f"g{g}",
+            scores={"overall": score},
+            line=n,
+        )
+        for n, (score, g) in enumerate(
+            zip(scores, groups or range(len(scores)), strict=True), 1
+        )
     ]
     return Labels(tuple(rows), "overall", (1, 5), origin="l.csv")
 
@@ -33,8 +43,13 @@ def sizes(labels: Labels) -> list[int]:
 @st.composite
 def grouped(draw: st.DrawFn) -> Labels:
     n = draw(st.integers(6, 60))
-    scores = draw(st.lists(st.sampled_from([1.0, 2.0, 2.5, 4.0, 5.0]), min_size=n, max_size=n))
-    return make(scores, draw(st.lists(st.integers(0, draw(st.integers(0, n))), min_size=n, max_size=n)))
+    scores = draw(
+        st.lists(st.sampled_from([1.0, 2.0, 2.5, 4.0, 5.0]), min_size=n, max_size=n)
+    )
+    return make(
+        scores,
+        draw(st.lists(st.integers(0, draw(st.integers(0, n))), min_size=n, max_size=n)),
+    )
 
 
 seeds = st.integers(0, 2**32 - 1)
@@ -85,8 +100,13 @@ def test_the_held_out_rows_cover_the_range_and_differ_by_seed() -> None:
     split = holdout_split(labels, share=0.25, seed=3)
     # ten strata of four rows, one from each: 0-3, 4-7, ...
     assert sorted(int(score) // 4 for score in split.heldout.scores) == list(range(10))
-    assert len({tuple(ids(holdout_split(labels, seed=seed).heldout)) for seed in range(5)}) == 5
-    most = holdout_split(labels, share=0.75, seed=3)  # the few rows to learn from do so, too
+    assert (
+        len({tuple(ids(holdout_split(labels, seed=seed).heldout)) for seed in range(5)})
+        == 5
+    )
+    most = holdout_split(
+        labels, share=0.75, seed=3
+    )  # the few rows to learn from do so, too
     assert sorted(int(score) // 4 for score in most.train.scores) == list(range(10))
 
 
@@ -109,7 +129,10 @@ def test_the_other_score_is_not_left_on_one_side() -> None:
         (make([1, 2, 3, 4, 5, 1], [0] * 6), "l.csv: all 6 rows are in one group"),
         (make([1, 2, 3, 4]), "l.csv: 4 rows cannot be split; at least 6 are needed"),
         (make([3.0] * 8), "l.csv: the 8 groups cannot be split .* 1 different scores"),
-        (make([3.0] * 8 + [4.0]), "l.csv: the 9 groups cannot be split .* 2 different scores"),
+        (
+            make([3.0] * 8 + [4.0]),
+            "l.csv: the 9 groups cannot be split .* 2 different scores",
+        ),
         (make([1, 2, 3, 4, 5, 1], [0, 0, 0, 0, 0, 1]), r"largest group: 5 of 6 rows"),
     ],
     ids=["one group", "few rows", "constant", "one other score", "lopsided"],
@@ -130,24 +153,35 @@ def test_folds_are_stratified_and_balanced_by_rows() -> None:
         # blocks of five neighbours, one to each fold: 0-4, 5-9, 10-14, 15-19
         assert sorted(int(score) // 5 for score in fold.heldout.scores) == [0, 1, 2, 3]
     # Groups by mean score have 3, 1, 1, 3, 3, 1 rows; two folds: 3+1, 1+3 the other way round, 3+1
-    labels = make([1, 1, 1, 2, 3, 4, 4, 4, 5, 5, 5, 6], [0, 0, 0, 1, 2, 3, 3, 3, 4, 4, 4, 5])
+    labels = make(
+        [1, 1, 1, 2, 3, 4, 4, 4, 5, 5, 5, 6], [0, 0, 0, 1, 2, 3, 3, 3, 4, 4, 4, 5]
+    )
     assert sorted(len(fold.heldout) for fold in group_folds(labels, k=2)) == [5, 7]
 
 
 @pytest.mark.parametrize("drawn", [20, 8, 3])
 def test_rows_that_were_chosen_are_learnt_from_and_not_measured_on(drawn: int) -> None:
     labels = make([float(1 + n % 5) for n in range(40)])
-    labels = replace(labels, rows=tuple(replace(row, suggested=n >= drawn) for n, row in enumerate(labels.rows)))
+    labels = replace(
+        labels,
+        rows=tuple(
+            replace(row, suggested=n >= drawn) for n, row in enumerate(labels.rows)
+        ),
+    )
     split = holdout_split(labels, share=0.25)
     if drawn == 3:  # too few to be held out: chosen ones are held out, too
         assert len(split.heldout) == 10 and any(split.heldout.suggested)
         assert any(any(fold.heldout.suggested) for fold in group_folds(labels, k=4))
         return
-    assert len(split.heldout) == {20: 10, 8: 5}[drawn] == 40 - len(split.train) and not any(split.heldout.suggested)
+    assert len(split.heldout) == {20: 10, 8: 5}[drawn] == 40 - len(
+        split.train
+    ) and not any(split.heldout.suggested)
     assert sum(len(fold.heldout) for fold in group_folds(labels, k=4)) == drawn
 
 
 def test_a_shared_group_is_named() -> None:
     labels = make([1, 2, 3, 4], [0, 1, 1, 2])
-    with pytest.raises(LeakError, match="group 'g1' is in both the training and the held-out rows"):
+    with pytest.raises(
+        LeakError, match="group 'g1' is in both the training and the held-out rows"
+    ):
         assert_disjoint(labels.subset([0, 1]), labels.subset([2, 3]))

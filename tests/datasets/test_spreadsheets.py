@@ -21,13 +21,17 @@ def test_what_is_guarded_is_read_again(text: str) -> None:
 
 
 @given(
-    st.sampled_from(["=", "+", "-", "@", "\t", "\r", "\n", " =", "＝", "'="]), st.text("HYPERLINK|cmd!(", min_size=1)
+    st.sampled_from(["=", "+", "-", "@", "\t", "\r", "\n", " =", "＝", "'="]),
+    st.text("HYPERLINK|cmd!(", min_size=1),
 )
 def test_a_formula_is_a_text(start: str, rest: str) -> None:
     assert guarded(start + rest).startswith("'")
 
 
-@pytest.mark.parametrize("cell", ["-3.5", "+1", "-.5e-3", "plain", "a=b", "'quoted'", "", -3.5, 0, None, True])
+@pytest.mark.parametrize(
+    "cell",
+    ["-3.5", "+1", "-.5e-3", "plain", "a=b", "'quoted'", "", -3.5, 0, None, True],
+)
 def test_numbers_and_plain_texts_stay(cell: object) -> None:
     assert guarded(cell) == cell
 
@@ -66,7 +70,9 @@ def workbook(path: Path, rows: list[list[object]], merged: list[str]) -> Path:
     ranges = "".join(f'<mergeCell ref="{one}"/>' for one in merged)
     merging = f"<mergeCells>{ranges}</mergeCells>" if merged else ""
     data = f"<sheetData>{''.join(lines)}</sheetData>"
-    parts = _PARTS | {"xl/worksheets/sheet1.xml": f'<worksheet xmlns="{_MAIN}">{data}{merging}</worksheet>'}
+    parts = _PARTS | {
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{_MAIN}">{data}{merging}</worksheet>'
+    }
     with zipfile.ZipFile(path, "w") as file:
         for name, text in parts.items():
             file.writestr(name, f'<?xml version="1.0" encoding="UTF-8"?>{text}')
@@ -74,10 +80,14 @@ def workbook(path: Path, rows: list[list[object]], merged: list[str]) -> Path:
 
 
 ANSWERS = (
-    "Sand it first.|Use two thin coats.|Ask somebody else.|Wait for a dry day.|Never mind it.|Paint over the rust."
+    "Sand it first.|Use two thin coats.|Ask somebody else.|"
+    "Wait for a dry day.|Never mind it.|Paint over the rust."
 )
 DOORS = ["How do I paint a door?", "", "", "Can I paint a fence in winter?", "", ""]
-ROWS = [[door, answer, n % 5 + 1] for n, (door, answer) in enumerate(zip(DOORS, ANSWERS.split("|"), strict=True))]
+ROWS = [
+    [door, answer, n % 5 + 1]
+    for n, (door, answer) in enumerate(zip(DOORS, ANSWERS.split("|"), strict=True))
+]
 
 
 @pytest.mark.parametrize("title", [False, True])
@@ -85,26 +95,46 @@ def test_merged_cells_have_the_text_of_all(title: bool, tmp_path: Path) -> None:
     pytest.importorskip("python_calamine")
     above: list[list[object]] = [["Ratings of May", "", ""]] if title else []
     first = len(above) + 2
-    merged = [f"A{first}:A{first + 2}", f"A{first + 3}:A{first + 5}", *(["A1:C1"] if title else [])]
-    path = workbook(tmp_path / "l.xlsx", [*above, ["source", "output", "score"], *ROWS], merged)
+    merged = [
+        f"A{first}:A{first + 2}",
+        f"A{first + 3}:A{first + 5}",
+        *(["A1:C1"] if title else []),
+    ]
+    path = workbook(
+        tmp_path / "l.xlsx", [*above, ["source", "output", "score"], *ROWS], merged
+    )
     labels = read_labels(path, min_rows=6)
     assert [row.source for row in labels.rows] == [DOORS[0]] * 3 + [DOORS[3]] * 3
-    assert [len({row.doc_id for row in rows}) for rows in (labels.rows, labels.rows[:3])] == [2, 1]
-    assert "l.xlsx: 4 cells of merged ones have the text of all, in 'source'" in labels.warnings
-    assert [row.source for row, _ in iter_rows(path)] == [row.source for row in labels.rows]
+    assert [
+        len({row.doc_id for row in rows}) for rows in (labels.rows, labels.rows[:3])
+    ] == [2, 1]
+    assert (
+        "l.xlsx: 4 cells of merged ones have the text of all, in 'source'"
+        in labels.warnings
+    )
+    assert [row.source for row, _ in iter_rows(path)] == [
+        row.source for row in labels.rows
+    ]
 
 
 def test_blanks_that_nobody_merged_are_said(tmp_path: Path) -> None:
     pytest.importorskip("python_calamine")
     path = workbook(tmp_path / "l.xlsx", [["source", "output", "score"], *ROWS], [])
     labels = read_labels(path, min_rows=6)
-    assert "l.xlsx: 4 of 6 rows have no source and are judged without one" in labels.warnings
+    assert (
+        "l.xlsx: 4 of 6 rows have no source and are judged without one"
+        in labels.warnings
+    )
 
 
 def test_dates_of_a_spreadsheet_are_named(tmp_path: Path) -> None:
     pytest.importorskip("python_calamine")
     rows: list[list[object]] = [[*row[:2], "2026-05-04"] for row in ROWS]
     with pytest.raises(
-        LabelsError, match=r"row 1, .*is a date, perhaps a rating such as 4/5.* \(6 such cells: rows 1, 2"
+        LabelsError,
+        match=r"row 1, .*is a date, perhaps a rating such as 4/5.* \(6 such cells: rows 1, 2",
     ):
-        read_labels(workbook(tmp_path / "l.xlsx", [["source", "output", "score"], *rows], []), min_rows=6)
+        read_labels(
+            workbook(tmp_path / "l.xlsx", [["source", "output", "score"], *rows], []),
+            min_rows=6,
+        )

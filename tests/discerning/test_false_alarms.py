@@ -19,13 +19,30 @@ def test_equal_judges_are_rarely_told_apart() -> None:
         rng = np.random.default_rng(seed)
         truth = rng.normal(size=len(doc))
         # an error of the document and one of the row
-        of_both = [(0.9 * rng.normal(size=DOCUMENTS)[doc], 0.44 * rng.normal(size=len(doc))) for _ in "abc"]
-        judges = {name: truth + one + other for name, (one, other) in zip("abc", of_both, strict=True)}
-        human = truth + 0.8 * rng.normal(size=DOCUMENTS)[doc] + 0.7 * rng.normal(size=len(doc))
-        for level, test in itertools.product(("pooled", "sample"), (permutation_test, paired_bootstrap)):
+        of_both = [
+            (0.9 * rng.normal(size=DOCUMENTS)[doc], 0.44 * rng.normal(size=len(doc)))
+            for _ in "abc"
+        ]
+        judges = {
+            name: truth + one + other
+            for name, (one, other) in zip("abc", of_both, strict=True)
+        }
+        human = (
+            truth
+            + 0.8 * rng.normal(size=DOCUMENTS)[doc]
+            + 0.7 * rng.normal(size=len(doc))
+        )
+        for level, test in itertools.product(
+            ("pooled", "sample"), (permutation_test, paired_bootstrap)
+        ):
             measure = Measure(human, documents=doc, level=level, coefficient="pearson")
             pairs = itertools.combinations(judges.values(), 2)
-            single = np.array([test(one, other, measure, rounds=199, seed=seed).p for one, other in pairs])
+            single = np.array(
+                [
+                    test(one, other, measure, rounds=199, seed=seed).p
+                    for one, other in pairs
+                ]
+            )
             rates = float((single <= 0.05).mean()), float((holm(single) <= 0.05).any())
             alarms.setdefault((level, test.__name__), []).append(rates)
     assert len(alarms) == 4

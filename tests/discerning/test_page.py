@@ -24,16 +24,30 @@ def blind(text: str) -> float:
 
 def rows_of(page: str) -> list[list[str]]:
     """The texts of the cells of all tables."""
-    rows = (re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL))
-    return [[html.unescape(re.sub("<[^>]*>", "", cell)) for cell in row] for row in rows]
+    rows = (
+        re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)
+        for row in re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)
+    )
+    return [
+        [html.unescape(re.sub("<[^>]*>", "", cell)) for cell in row] for row in rows
+    ]
 
 
 def test_nothing_of_a_text_becomes_markup() -> None:
-    text = discerned(lambda text: float(min(100, len(text) // 4)), ["all"], HOSTILE, rounds=30)
-    assert not re.search(r"<(?:script|img|link|iframe|base|object|form)", text) and "\x1b" not in text
-    assert HOSTILE not in text and "&lt;img src=x" in text and "default-src 'none'" in text
+    text = discerned(
+        lambda text: float(min(100, len(text) // 4)), ["all"], HOSTILE, rounds=30
+    )
+    assert (
+        not re.search(r"<(?:script|img|link|iframe|base|object|form)", text)
+        and "\x1b" not in text
+    )
+    assert (
+        HOSTILE not in text and "&lt;img src=x" in text and "default-src 'none'" in text
+    )
     links = re.findall(r' href="#([^"]*)"', text)
-    assert links == ["summary", "tables", "examples"] and all(text.count(f' id="{link}"') == 1 for link in links)
+    assert links == ["summary", "tables", "examples"] and all(
+        text.count(f' id="{link}"') == 1 for link in links
+    )
 
 
 def test_tables_say_what_the_judge_sees_and_what_it_does_not_is_counted() -> None:
@@ -43,21 +57,30 @@ def test_tables_say_what_the_judge_sees_and_what_it_does_not_is_counted() -> Non
         (row,) = (row for row in rows_of(page) if row[0] == "typos:minor")
         assert (row[3].split("[")[0], row[9]) == (d, sees)
     assert "mine sees 0 of 4 perturbations." in page
-    assert '<li dir="auto">blind to deletions:minor, deletions:major, typos:minor, typos:major</li>' in page
+    assert (
+        '<li dir="auto">blind to deletions:minor, deletions:major, typos:minor, typos:major</li>'
+        in page
+    )
 
 
 def test_what_was_missed_comes_first_with_its_scores() -> None:
     # the judge notices no perturbation of the first half of the texts
     page = discerned(
-        lambda text: 50.0 if any(town in text for town in TOWNS[:5]) else knows(text), ["irrelevant:minor"]
+        lambda text: 50.0 if any(town in text for town in TOWNS[:5]) else knows(text),
+        ["irrelevant:minor"],
     )
     rows = [row for row in rows_of(page) if row[-1] in ("missed", "seen")]
     assert rows == [["score", "50.00", "50.00", "missed"]] * 3
     assert "5 of 10 missed" in page
     # a sentence was added, so that nothing is struck
-    assert (page.count("<del>"), page.count("<ins>")) == (1, 4)  # one each in what is said of them
+    assert (page.count("<del>"), page.count("<ins>")) == (
+        1,
+        4,
+    )  # one each in what is said of them
     seen = rows_of(discerned(knows, ["irrelevant:minor"]))
-    assert [row for row in seen if row[-1] == "seen"] == [["score", "90.00", "20.00", "seen"]] * 3
+    assert [row for row in seen if row[-1] == "seen"] == [
+        ["score", "90.00", "20.00", "seen"]
+    ] * 3
 
 
 def test_changes_without_harm_are_shown_only_where_a_judge_reacts() -> None:
@@ -73,7 +96,12 @@ def test_changed_words_are_marked(before: str, after: str, expected: object) -> 
 
 def test_long_and_unseen_texts_stay_readable() -> None:
     one, other = marked("word " * 3000 + "end", "word " * 3000 + "END")
-    assert one[-1] == ("end", True) and other[-1] == ("END", True) and len(one[0][0]) < 300 and "[…]" in one[0][0]
+    assert (
+        one[-1] == ("end", True)
+        and other[-1] == ("END", True)
+        and len(one[0][0]) < 300
+        and "[…]" in one[0][0]
+    )
     one, _ = marked("x" * 30_000, "y")
     assert one[-1][0] == " … (10,000 more characters)"
     assert named_unseen("seen\u200b\U000e0041\u2060.") == "seen⟨3 unseen⟩."

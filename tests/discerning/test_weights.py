@@ -16,7 +16,9 @@ from judgesmith.errors import LabelsError, OptionError
     ("text", "problem"),
     table(__file__, "weights_files"),
 )
-def test_what_is_wrong_is_said_by_row_and_column(tmp_path: Path, text: str, problem: str) -> None:
+def test_what_is_wrong_is_said_by_row_and_column(
+    tmp_path: Path, text: str, problem: str
+) -> None:
     (tmp_path / "w.csv").write_text(text)
     with pytest.raises((LabelsError, OptionError), match=problem):
         read_weights(tmp_path / "w.csv", list(PERTURBATIONS), ("accuracy", "fluency"))

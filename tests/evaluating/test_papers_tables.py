@@ -25,33 +25,68 @@ def sliced(tmp_path: Path, *, spoilt: str = "de") -> Path:
     for i in range(240):
         language, truth = ("en", "de", "fr")[i % 3], rng.gauss(0, 1)
         judge = rng.gauss(0, 1) if language == spoilt else truth + rng.gauss(0, 0.4)
-        text = {"id": f"r{i}", "source": f"question {i * 7919}", "output": f"answer {i * i} of {i}"}
-        rows.append(text | {"score": round(3 + truth, 3), "j_1%": round(judge, 3), "lang": language})
+        text = {
+            "id": f"r{i}",
+            "source": f"question {i * 7919}",
+            "output": f"answer {i * i} of {i}",
+        }
+        rows.append(
+            text
+            | {"score": round(3 + truth, 3), "j_1%": round(judge, 3), "lang": language}
+        )
     return write(tmp_path / "rows.jsonl", rows)
 
 
 def test_a_slice_where_the_judge_fails_stands_out(cli: Any, tmp_path: Path) -> None:
     path = sliced(tmp_path)
-    words = ("evaluate", path, "--judge", "J=j_1%", "--slices", "lang", "--scale", -9, 9)
+    words = (
+        "evaluate",
+        path,
+        "--judge",
+        "J=j_1%",
+        "--slices",
+        "lang",
+        "--scale",
+        -9,
+        9,
+    )
     found = {one["value"]: one for one in cli(*words, "--json").told["slices"]}
-    assert set(found) == {"en", "de", "fr"} and all(one["n"] == 80 for one in found.values())
+    assert set(found) == {"en", "de", "fr"} and all(
+        one["n"] == 80 for one in found.values()
+    )
     assert found["de"]["holm"] < 0.001 and found["de"]["difference"] < -0.5
     assert all(one["p"] <= one["bh"] <= one["holm"] for one in found.values())
     assert "By lang: Spearman" in cli(*words, "-o", tmp_path / "page.html").said
     assert "By lang" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    cli("evaluate", path, "--judge", "j_1%", "--slices", "colour").refused_at_once("--slices colour: no row has it")
-    cli("evaluate", path, "--judge", "j_1%", "--slices", "id").refused_at_once("it has 240 values")
+    cli("evaluate", path, "--judge", "j_1%", "--slices", "colour").refused_at_once(
+        "--slices colour: no row has it"
+    )
+    cli("evaluate", path, "--judge", "j_1%", "--slices", "id").refused_at_once(
+        "it has 240 values"
+    )
 
 
-def test_equal_slices_are_called_different_as_often_as_they_may(cli: Any, tmp_path: Path) -> None:
-    found = cli("evaluate", sliced(tmp_path, spoilt=""), "--judge", "j_1%", "--slices", "lang", "--json").told["slices"]
+def test_equal_slices_are_called_different_as_often_as_they_may(
+    cli: Any, tmp_path: Path
+) -> None:
+    found = cli(
+        "evaluate",
+        sliced(tmp_path, spoilt=""),
+        "--judge",
+        "j_1%",
+        "--slices",
+        "lang",
+        "--json",
+    ).told["slices"]
     assert all(one["holm"] > 0.05 for one in found)
 
 
 def test_tables_for_a_paper(cli: Any, tmp_path: Path) -> None:
     path = sliced(tmp_path)
     tex, table, rows = tmp_path / "t.tex", tmp_path / "t.csv", tmp_path / "rows.csv"
-    told = cli("evaluate", path, "--judge", "j_1%", "--table", tex, "--rows", rows, "--json").told
+    told = cli(
+        "evaluate", path, "--judge", "j_1%", "--table", tex, "--rows", rows, "--json"
+    ).told
     cell = told["judges"]["j_1%"]["overall"]["pooled"]["spearman"]
     text = tex.read_text(encoding="utf-8")
     assert r"j\_1\%" in text and text.count(r"\\") == 2 and r"\toprule" in text
@@ -64,7 +99,9 @@ def test_tables_for_a_paper(cli: Any, tmp_path: Path) -> None:
     first = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
     assert len(lines) == 240 and float(lines[0]["j_1%"]) == first["j_1%"]
     assert float(lines[0]["people: overall"]) == first["score"]
-    cli("evaluate", path, "--judge", "j_1%", "--table", "t.docx").refused_at_once("write .tex or .csv")
+    cli("evaluate", path, "--judge", "j_1%", "--table", "t.docx").refused_at_once(
+        "write .tex or .csv"
+    )
 
 
 def rated(tmp_path: Path, *, severity: float = 0.0, guessing: bool = False) -> Path:
@@ -72,52 +109,118 @@ def rated(tmp_path: Path, *, severity: float = 0.0, guessing: bool = False) -> P
     rng, rows = random.Random(2), []
     for i in range(120):
         truth = rng.gauss(3, 0.8)
-        given = {name: truth + rng.gauss(0, 0.5) + severity * k for k, name in enumerate(("ann", "bo", "cy"))}
+        given = {
+            name: truth + rng.gauss(0, 0.5) + severity * k
+            for k, name in enumerate(("ann", "bo", "cy"))
+        }
         given |= {"cy": rng.uniform(1, 5)} if guessing else {}
-        about = {"id": f"r{i}", "source": f"question {i * 7919}", "output": f"answer {i * i} of {i}"}
-        rows.append(about | {"score": {n: round(v, 2) for n, v in given.items()}, "j": round(truth, 3)})
+        about = {
+            "id": f"r{i}",
+            "source": f"question {i * 7919}",
+            "output": f"answer {i * i} of {i}",
+        }
+        rows.append(
+            about
+            | {
+                "score": {n: round(v, 2) for n, v in given.items()},
+                "j": round(truth, 3),
+            }
+        )
     return write(tmp_path / "rated.jsonl", rows)
 
 
 def test_a_judge_near_the_truth_may_replace_raters(cli: Any, tmp_path: Path) -> None:
-    told = cli("evaluate", rated(tmp_path), "--judge", "j", "--scale", -2, 8, "--json").told
+    told = cli(
+        "evaluate", rated(tmp_path), "--judge", "j", "--scale", -2, 8, "--json"
+    ).told
     (row,) = told["replacement"]
-    assert row["passes"] and row["winning"] == 1 and set(row["p"]) == {"ann", "bo", "cy"} and row["epsilon"] == 0.15
-    assert "May it replace a rater?" in cli("evaluate", rated(tmp_path), "--judge", "j", "--scale", -2, 8).said
+    assert (
+        row["passes"]
+        and row["winning"] == 1
+        and set(row["p"]) == {"ann", "bo", "cy"}
+        and row["epsilon"] == 0.15
+    )
+    assert (
+        "May it replace a rater?"
+        in cli("evaluate", rated(tmp_path), "--judge", "j", "--scale", -2, 8).said
+    )
 
 
-def test_agreement_within_raters_stands_beside_where_they_differ(cli: Any, tmp_path: Path) -> None:
-    assert cli("evaluate", rated(tmp_path), "--judge", "j", "--json").told["within_raters"] == []
-    (row,) = cli("evaluate", rated(tmp_path, severity=1.0), "--judge", "j", "--json").told["within_raters"]
+def test_agreement_within_raters_stands_beside_where_they_differ(
+    cli: Any, tmp_path: Path
+) -> None:
+    assert (
+        cli("evaluate", rated(tmp_path), "--judge", "j", "--json").told["within_raters"]
+        == []
+    )
+    (row,) = cli(
+        "evaluate", rated(tmp_path, severity=1.0), "--judge", "j", "--json"
+    ).told["within_raters"]
     assert row["between"] > 0.3 and row["raters"] == 3 and 0.6 < row["within"] < 0.95
 
 
 def test_a_rater_who_guesses_is_named(cli: Any, tmp_path: Path) -> None:
-    notes = cli("evaluate", rated(tmp_path, guessing=True), "--judge", "j", "--json").told["notes"]
-    assert [note for note in notes if "as if answering at random" in note and "cy agrees" in note]
+    notes = cli(
+        "evaluate", rated(tmp_path, guessing=True), "--judge", "j", "--json"
+    ).told["notes"]
+    assert [
+        note
+        for note in notes
+        if "as if answering at random" in note and "cy agrees" in note
+    ]
     notes = cli("evaluate", rated(tmp_path), "--judge", "j", "--json").told["notes"]
     assert not any("at random" in note for note in notes)
 
 
 def test_a_rater_who_gave_most_labels_or_always_the_same_is_named() -> None:
     table = np.full((60, 3), np.nan)
-    table[:, 0], table[:12, 1], table[:12, 2] = np.arange(60) % 5, np.arange(12) % 5, 3.0
+    table[:, 0], table[:12, 1], table[:12, 2] = (
+        np.arange(60) % 5,
+        np.arange(12) % 5,
+        3.0,
+    )
     said = list(warnings([Persons("overall", ("ann", "bo", "cy"), table)]))
-    assert "overall: ann gave 60 of 84 labels; agreement is mostly with this one person" in said
+    assert (
+        "overall: ann gave 60 of 84 labels; agreement is mostly with this one person"
+        in said
+    )
     assert "overall: cy gave 12 rows the same label, 3" in said
 
 
-def test_the_commands_of_the_page_run(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    section = PAGE.read_text(encoding="utf-8").split("## Slices, and tables for a paper")[1].split("\nWilliams")[0]
+def test_the_commands_of_the_page_run(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = (
+        PAGE.read_text(encoding="utf-8")
+        .split("## Slices, and tables for a paper")[1]
+        .split("\nWilliams")[0]
+    )
     rng, rows = random.Random(0), []
     for i in range(80):
-        truth, about = rng.gauss(0, 1), {"id": f"r{i}", "doc_id": f"d{i // 4}", "system": "abcd"[i % 4]}
-        texts = {"source": f"question {i // 4 * 7919}", "output": f"answer {i * i} of {i}"}
-        judges = {"gpt4": round(truth + rng.gauss(0, 1), 3), "other": round(truth + rng.gauss(0, 1), 3)}
-        rows.append(about | texts | judges | {"language": ("en", "de")[i // 4 % 2], "chance": 0.2 + 0.1 * (i % 3)})
+        truth, about = (
+            rng.gauss(0, 1),
+            {"id": f"r{i}", "doc_id": f"d{i // 4}", "system": "abcd"[i % 4]},
+        )
+        texts = {
+            "source": f"question {i // 4 * 7919}",
+            "output": f"answer {i * i} of {i}",
+        }
+        judges = {
+            "gpt4": round(truth + rng.gauss(0, 1), 3),
+            "other": round(truth + rng.gauss(0, 1), 3),
+        }
+        rows.append(
+            about
+            | texts
+            | judges
+            | {"language": ("en", "de")[i // 4 % 2], "chance": 0.2 + 0.1 * (i % 3)}
+        )
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "unrated.jsonl", rows)
-    write(tmp_path / "rated.jsonl", [row | {"score": round(3 + rng.gauss(row["gpt4"], 1), 2)} for row in rows])
+    write(
+        tmp_path / "rated.jsonl",
+        [row | {"score": round(3 + rng.gauss(row["gpt4"], 1), 2)} for row in rows],
+    )
     for command in re.findall(r"^\$ judgesmith (.*)$", section, re.MULTILINE):
         done = cli(*shlex.split(command))
         assert done.code == 0, f"{command}: {done.err}"

@@ -10,7 +10,12 @@ from judgesmith.labelling.store import Store
 from judgesmith.labelling.task import Task, Unit
 
 
-def said(folder: Path, task: Task, units: list[Unit], answers: list[tuple[str, str, int, Any]]) -> Said:
+def said(
+    folder: Path,
+    task: Task,
+    units: list[Unit],
+    answers: list[tuple[str, str, int, Any]],
+) -> Said:
     """answers: (rater, unit, turn, answer), a reason where it was skipped."""
     at = Store(folder / "s.sqlite")
     at.add(units)
@@ -33,7 +38,11 @@ def rows(n: int) -> list[Unit]:
 
 
 def scores(rater: str, values: str, turn: int = 0) -> list[tuple[str, str, int, Any]]:
-    return [(rater, f"u{i}", turn, {"score": float(v)}) for i, v in enumerate(values) if v != "-"]
+    return [
+        (rater, f"u{i}", turn, {"score": float(v)})
+        for i, v in enumerate(values)
+        if v != "-"
+    ]
 
 
 def test_scores(tmp_path: Path) -> None:
@@ -52,26 +61,54 @@ def test_scores(tmp_path: Path) -> None:
     (one,) = found["agreement"]
     assert one["alpha"] == pytest.approx(1 - 3.25 / (2 * (69 - 441 / 8) / 7), abs=1e-4)
     assert (one["equal"], one["rows"], one["raters"]) == (0.5, 4, 2)
-    assert [(split["id"], split["apart"]) for split in found["splits"]] == [("row 1", 0.75), ("row 3", 0.5)]
+    assert [(split["id"], split["apart"]) for split in found["splits"]] == [
+        ("row 1", 0.75),
+        ("row 3", 0.5),
+    ]
     assert found["splits"][0]["answers"] == {"Ada": "2", "Bo": "5"}
-    assert found["contradictions"] == [{"unit": "u0", "id": "row 0", "rater": "Ada", "first": "1", "second": "5"}]
+    assert found["contradictions"] == [
+        {"unit": "u0", "id": "row 0", "rater": "Ada", "first": "1", "second": "5"}
+    ]
     assert found["confused"][0]["rows"] == 1
-    assert found["skipped"] == [{"id": "row 4", "rater": "Bo", "reason": "I cannot tell"}]
+    assert found["skipped"] == [
+        {"id": "row 4", "rater": "Bo", "reason": "I cannot tell"}
+    ]
 
 
 def test_a_rater_sees_only_rows_of_their_own(tmp_path: Path) -> None:
-    given = [*scores("Ada", "15"), *scores("Bo", "51"), *scores("Cy", "1"), *scores("Bo", "1", 1), ("Bo", "u2", 0, "x")]
+    given = [
+        *scores("Ada", "15"),
+        *scores("Bo", "51"),
+        *scores("Cy", "1"),
+        *scores("Bo", "1", 1),
+        ("Bo", "u2", 0, "x"),
+    ]
     found = summary(said(tmp_path, Task(), rows(3), given), ["Ada", "Bo", "Cy"], "Cy")
-    assert [one["id"] for one in found["splits"]] == ["row 0"] and found["split_rows"] == 2
+    assert [one["id"] for one in found["splits"]] == ["row 0"] and found[
+        "split_rows"
+    ] == 2
     assert found["contradictions"] == found["skipped"] == []
 
 
 def test_categories_that_are_confused(tmp_path: Path) -> None:
     task = Task("category", categories=("bad", "ok", "good"))
-    pairs = [("ok", "good"), ("ok", "good"), ("good", "ok"), ("bad", "ok"), ("good", "good")]
-    given = [(who, f"u{i}", 0, {"category": pair[k]}) for i, pair in enumerate(pairs) for k, who in enumerate("AB")]
+    pairs = [
+        ("ok", "good"),
+        ("ok", "good"),
+        ("good", "ok"),
+        ("bad", "ok"),
+        ("good", "good"),
+    ]
+    given = [
+        (who, f"u{i}", 0, {"category": pair[k]})
+        for i, pair in enumerate(pairs)
+        for k, who in enumerate("AB")
+    ]
     found = summary(said(tmp_path, task, rows(5), given), ["A", "B"])
-    assert [(one["between"], one["rows"]) for one in found["confused"]] == [(["ok", "good"], 3), (["bad", "ok"], 1)]
+    assert [(one["between"], one["rows"]) for one in found["confused"]] == [
+        (["ok", "good"], 3),
+        (["bad", "ok"], 1),
+    ]
     assert found["agreement"][0]["equal"] == 0.2
 
 
@@ -79,13 +116,20 @@ def test_one_rater_alone(tmp_path: Path) -> None:
     for task, answer in ((Task(), {"score": 3.0}), (Task("spans"), {"errors": []})):
         folder = tmp_path / task.kind
         folder.mkdir()
-        found = summary(said(folder, task, rows(1), [("Ada", "u0", 0, answer)]), ["Ada"])
+        found = summary(
+            said(folder, task, rows(1), [("Ada", "u0", 0, answer)]), ["Ada"]
+        )
         assert found["agreement"][0]["rows"] == 0 and found["splits"] == []
 
 
 def test_spans(tmp_path: Path) -> None:
     def errors(*places: tuple[int, int, int]) -> dict[str, Any]:
-        return {"errors": [{"text": "", "start": a, "end": b, "severity": s, "explanation": ""} for a, b, s in places]}
+        return {
+            "errors": [
+                {"text": "", "start": a, "end": b, "severity": s, "explanation": ""}
+                for a, b, s in places
+            ]
+        }
 
     given = [
         ("Ada", "u0", 0, errors((0, 4, 2))),
@@ -98,5 +142,10 @@ def test_spans(tmp_path: Path) -> None:
     found = summary(said(tmp_path, Task("spans"), rows(3), given), ["Ada", "Bo"])
     (one,) = found["agreement"]
     # 4 shared characters of 4 + 6 + 3 marked ones; minor against major is worth half of each
-    assert (one["f1"], one["weighted_f1"]) == (pytest.approx(8 / 13, abs=1e-4), pytest.approx(4 / 13, abs=1e-4))
-    assert [(split["id"], split["apart"]) for split in found["splits"]] == [("row 1", 1.0)]
+    assert (one["f1"], one["weighted_f1"]) == (
+        pytest.approx(8 / 13, abs=1e-4),
+        pytest.approx(4 / 13, abs=1e-4),
+    )
+    assert [(split["id"], split["apart"]) for split in found["splits"]] == [
+        ("row 1", 1.0)
+    ]

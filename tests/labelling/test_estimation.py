@@ -25,10 +25,18 @@ def test_the_mean_is_the_human_mean_corrected_by_the_judge() -> None:
     assert found.naive == pytest.approx(22 / 8)
     assert (found.n_human, found.n_judge) == (4, 8)
     # The weight took one of three degrees of freedom: t at two.
-    half = 4.302652729911275 * math.sqrt(float((a - weight * b) @ (a - weight * b)) * 3 / 2)
-    assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half))
-    few = estimate(judge, [2, 3, 5, *[NAN] * 5]).systems[0]  # three labels have no degree of freedom for a weight
-    assert (few.mean, few.low, few.high) == pytest.approx((few.human, few.human_low, few.human_high))
+    half = 4.302652729911275 * math.sqrt(
+        float((a - weight * b) @ (a - weight * b)) * 3 / 2
+    )
+    assert (found.low, found.high) == pytest.approx(
+        (found.mean - half, found.mean + half)
+    )
+    few = estimate(judge, [2, 3, 5, *[NAN] * 5]).systems[
+        0
+    ]  # three labels have no degree of freedom for a weight
+    assert (few.mean, few.low, few.high) == pytest.approx(
+        (few.human, few.human_low, few.human_high)
+    )
 
 
 @pytest.mark.parametrize("labels", [4, 8])
@@ -37,7 +45,10 @@ def test_few_labels_of_one_system_hold_the_truth(labels: int) -> None:
     for seed in range(400):
         rng = np.random.default_rng([seed, labels])
         human = rng.normal(size=200)
-        found = estimate(0.6 * human + 0.8 * rng.normal(size=200), np.where(np.arange(200) < labels, human, NAN))
+        found = estimate(
+            0.6 * human + 0.8 * rng.normal(size=200),
+            np.where(np.arange(200) < labels, human, NAN),
+        )
         held.append(found.systems[0].low <= 0 <= found.systems[0].high)
     assert 0.92 <= np.mean(held) <= 0.98  # .85 and .91 without the degree of freedom
 
@@ -47,9 +58,15 @@ def test_whole_documents_drawn_at_random_are_not_suspected() -> None:
     for seed in range(60):
         rng = np.random.default_rng([seed, 7])
         docs = np.repeat(np.arange(60), 16)
-        judge = 0.7 * rng.normal(size=60)[docs] + 0.7 * rng.normal(size=960)  # a document's outputs are alike
-        shown = np.where(np.isin(docs, rng.permutation(60)[:10]), judge + rng.normal(size=960), NAN)
-        found = estimate(judge, shown, systems=np.tile(np.arange(16), 60), documents=docs)
+        judge = 0.7 * rng.normal(size=60)[docs] + 0.7 * rng.normal(
+            size=960
+        )  # a document's outputs are alike
+        shown = np.where(
+            np.isin(docs, rng.permutation(60)[:10]), judge + rng.normal(size=960), NAN
+        )
+        found = estimate(
+            judge, shown, systems=np.tile(np.arange(16), 60), documents=docs
+        )
         suspected += any("drawn at" in note for note in found.notes)
     assert suspected <= 4  # two in five, by rows
 
@@ -66,8 +83,12 @@ def test_the_judges_own_scale_does_not_matter(shift: float, stretch: float) -> N
     rng = np.random.default_rng(3)
     judge = rng.normal(size=60)
     human = np.where(np.arange(60) < 20, judge + rng.normal(size=60), NAN)
-    one, other = (estimate(f, human).systems[0] for f in (judge, shift + stretch * judge))
-    assert (one.mean, one.low, one.high) == pytest.approx((other.mean, other.low, other.high), abs=1e-6)
+    one, other = (
+        estimate(f, human).systems[0] for f in (judge, shift + stretch * judge)
+    )
+    assert (one.mean, one.low, one.high) == pytest.approx(
+        (other.mean, other.low, other.high), abs=1e-6
+    )
 
 
 def test_rows_of_one_document_are_one_piece_of_evidence() -> None:
@@ -75,7 +96,9 @@ def test_rows_of_one_document_are_one_piece_of_evidence() -> None:
     judge, human = rng.normal(size=40), rng.normal(size=40)
     human[20:] = NAN
     once = estimate(judge, human, documents=range(40)).systems[0]
-    thrice = estimate(np.repeat(judge, 3), np.repeat(human, 3), documents=np.repeat(range(40), 3)).systems[0]
+    thrice = estimate(
+        np.repeat(judge, 3), np.repeat(human, 3), documents=np.repeat(range(40), 3)
+    ).systems[0]
     assert (thrice.low, thrice.high) == pytest.approx((once.low, once.high))
     assert thrice.n_human == 60
 
@@ -86,7 +109,9 @@ def simulated(seed: int, r: float = 0.8) -> tuple[list[bool], float, list[bool]]
     truth = np.array([3.0, 3.5, 4.0])
     common = rng.normal(0, 0.5, (100, 1)) + rng.normal(0, 0.8, (100, 3))
     human = truth + common
-    judge = [2, 0, -2] + 10 * (r * common + math.sqrt(1 - r * r) * rng.normal(0, 0.94, (100, 3)))
+    judge = [2, 0, -2] + 10 * (
+        r * common + math.sqrt(1 - r * r) * rng.normal(0, 0.94, (100, 3))
+    )
     shown = np.where(np.arange(100)[:, None] < 20, human, NAN)
     docs, systems = np.repeat(range(100), 3), np.tile(["a", "b", "c"], 100)
     found = estimate(judge.ravel(), shown.ravel(), systems=systems, documents=docs)
@@ -113,12 +138,19 @@ def test_ranks_are_left_open_where_differences_are_chance() -> None:
     noise = rng.normal(0, 0.3, 300)
     systems = ["low", "high", "too"] * 100
     human = np.tile([1.0, 4.0, 4.02], 100) + noise
-    found = estimate(human + rng.normal(0, 0.3, 300), human, systems=systems, documents=np.repeat(range(100), 3))
+    found = estimate(
+        human + rng.normal(0, 0.3, 300),
+        human,
+        systems=systems,
+        documents=np.repeat(range(100), 3),
+    )
     ranks = {s.system: (s.rank_low, s.rank_high) for s in found.systems}
     assert ranks == {"low": (3, 3), "high": (1, 2), "too": (1, 2)}
     assert found.systems[-1].system == "low"
     means = [s.mean for s in found.systems]
-    at_large = np.mean(means) + 4.302653 * np.std(means, ddof=1) / 3**0.5 * np.array([0, -1, 1])  # t, 2 degrees
+    at_large = np.mean(means) + 4.302653 * np.std(means, ddof=1) / 3**0.5 * np.array(
+        [0, -1, 1]
+    )  # t, 2 degrees
     assert found.at_large == pytest.approx(at_large)
 
 
@@ -127,10 +159,17 @@ def test_what_cannot_be_known_is_said() -> None:
     human = [NAN, 3, 4, 4, 4, 1, 2, 3, NAN]
     estimates = estimate([1, 2, 3, NAN, 5, 1, 2, 3, 4], human, systems=systems)
     found = {s.system: s for s in estimates.systems}
-    assert found["none"].reason and math.isnan(found["none"].mean) and found["none"].naive == 1
+    assert (
+        found["none"].reason
+        and math.isnan(found["none"].mean)
+        and found["none"].naive == 1
+    )
     assert "one document" in (found["one"].reason or "")
     assert "equal" in (found["same"].reason or "") and found["same"].n_judge == 2
-    assert found["some"].reason is None and found["some"].low < found["some"].mean < found["some"].high
+    assert (
+        found["some"].reason is None
+        and found["some"].low < found["some"].mean < found["some"].high
+    )
     assert estimates.to_dict()["systems"]["none"]["mean"] is None
 
 
@@ -159,7 +198,9 @@ def test_wrong_input_is_refused() -> None:
 def test_a_row_that_was_unlikely_to_be_labelled_counts_for_more() -> None:
     judge, human = [1.0, 1, 2, 2, 3, 3], [1, 2, 4, np.nan, np.nan, np.nan]
     # Weights 1/.5, 1/.5, 1/.25: people's mean (2·1 + 2·2 + 4·4) / 8 = 2.75, alone 7/3.
-    found = estimate(judge, human, probabilities=[0.5, 0.5, 0.25, np.nan, np.nan, np.nan]).systems[0]
+    found = estimate(
+        judge, human, probabilities=[0.5, 0.5, 0.25, np.nan, np.nan, np.nan]
+    ).systems[0]
     assert found.human == pytest.approx(2.75)
     assert estimate(judge, human).systems[0].human == pytest.approx(7 / 3)
     equal = estimate(judge, human, probabilities=[0.5] * 6)
@@ -175,15 +216,23 @@ def test_intervals_hold_where_low_scores_are_labelled_more_often() -> None:
         chance = np.where(judge < -0.5, 0.5, 0.1)
         human = np.where(rng.random(400) < chance, people, np.nan)
         found = estimate(judge, human, probabilities=chance).systems[0]
-        held += found.low <= -0.4 * 0.3085 <= found.high  # the share below -.5 is .3085; the rest has mean 0
+        held += (
+            found.low <= -0.4 * 0.3085 <= found.high
+        )  # the share below -.5 is .3085; the rest has mean 0
         other = estimate(judge, human).systems[0]
         blind += other.low <= -0.4 * 0.3085 <= other.high
     assert held / 200 > 0.9 and blind < held
 
 
 @pytest.mark.parametrize(
-    ("chance", "says"), [([0.5], "1 probabilities for 4 rows"), ([0.5, 0, 1, 1], "row 2 has the probability 0")]
+    ("chance", "says"),
+    [
+        ([0.5], "1 probabilities for 4 rows"),
+        ([0.5, 0, 1, 1], "row 2 has the probability 0"),
+    ],
 )
-def test_probabilities_that_are_none_are_refused(chance: list[float], says: str) -> None:
+def test_probabilities_that_are_none_are_refused(
+    chance: list[float], says: str
+) -> None:
     with pytest.raises(LabelsError, match=says):
         estimate([1, 2, 3, 4], [1, 2, np.nan, 4], probabilities=chance)

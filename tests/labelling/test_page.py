@@ -20,7 +20,9 @@ pytestmark = needs_browser
 @pytest.fixture
 def running(spawn: Any, tmp_path: Path) -> Callable[..., Labelling]:
     return lambda rows, *arguments: Labelling(
-        spawn("label", rows, "--store", tmp_path / "s.sqlite", "--no-browser", *arguments)
+        spawn(
+            "label", rows, "--store", tmp_path / "s.sqlite", "--no-browser", *arguments
+        )
     )
 
 
@@ -49,10 +51,17 @@ def status(tab: Tab) -> str:
 
 
 def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
-    running: Any, browser: Browser, cli: Any, rows_file: Any, server: Any, tmp_path: Path
+    running: Any,
+    browser: Browser,
+    cli: Any,
+    rows_file: Any,
+    server: Any,
+    tmp_path: Path,
 ) -> None:
     rows = rows_file(60, scored=False)
-    (tmp_path / "guide.md").write_text("# Quality\n\n5  says all of the source\n1  says nothing of it\n")
+    (tmp_path / "guide.md").write_text(
+        "# Quality\n\n5  says all of the source\n1  says nothing of it\n"
+    )
     options = ("--guidelines", tmp_path / "guide.md", "--repeats", 0.1)
     at = running(rows, "--n", 30, *options)
     chance, scores = random.Random(0), dict[str, int]()
@@ -61,26 +70,49 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
         for n in range(32):  # thirty rows, two of them again
             seen = at.next(rater)["unit"]
             first = scores.setdefault(seen["key"], 1 + n * 2 % 5)
-            tab.press(str(min(5, max(1, first + who * chance.choice((0, 0, 0, 1, -2))))))
+            tab.press(
+                str(min(5, max(1, first + who * chance.choice((0, 0, 0, 1, -2)))))
+            )
             done(tab, n + 1)
-            if n == 15 and not who:  # the process dies; the same command resumes, and so does the open tab
+            if (
+                n == 15 and not who
+            ):  # the process dies; the same command resumes, and so does the open tab
                 os.kill(at.process.pid, signal.SIGKILL)
                 at.process.wait()
                 tab.press("3")
-                tab.until("document.getElementById('alert').textContent.includes('Not saved yet')")
+                tab.until(
+                    "document.getElementById('alert').textContent.includes('Not saved yet')"
+                )
                 at = running(rows, "--n", 30, *options)
                 done(tab, 17)
                 tab.press("u")
                 done(tab, 16)
-                assert tab.js("document.querySelector('[aria-pressed=true]').textContent") == "3"
+                assert (
+                    tab.js("document.querySelector('[aria-pressed=true]').textContent")
+                    == "3"
+                )
         assert "Every row has your answer" in tab.text()
     tab.press("d")
     tab.until("document.getElementById('agreement').open")
     text = tab.text()
-    assert "Krippendorff" in text and "Ada" in text and "Rows that split the raters" in text
+    assert (
+        "Krippendorff" in text
+        and "Ada" in text
+        and "Rows that split the raters" in text
+    )
     export = tmp_path / "labels.jsonl"
-    told = cli("label", "--store", tmp_path / "s.sqlite", "--export-only", "--export", export, "--json").json
-    assert (told["labels"], told["exported"]) == (60, 60) and told["agreement"][0]["alpha"] > 0.3
+    told = cli(
+        "label",
+        "--store",
+        tmp_path / "s.sqlite",
+        "--export-only",
+        "--export",
+        export,
+        "--json",
+    ).json
+    assert (told["labels"], told["exported"]) == (60, 60) and told["agreement"][0][
+        "alpha"
+    ] > 0.3
     assert [one["twice"] for one in told["raters"]] == [2, 2]
     made = cli(
         "compile",
@@ -98,11 +130,15 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
     assert made.code == 0 and (tmp_path / "judge.json").exists(), made.err
     end(at)
     more = begin(browser, running(rows, "--n", 40, "--order", "suggest"), "Ada")
-    more.until("document.getElementById('count').textContent === '32 of 43'")  # ten rows, and one of them again
+    more.until(
+        "document.getElementById('count').textContent === '32 of 43'"
+    )  # ten rows, and one of them again
     assert browser.errors == []
 
 
-def test_hostile_texts_stay_texts_and_two_tabs_lose_nothing(running: Any, browser: Browser, tmp_path: Path) -> None:
+def test_hostile_texts_stay_texts_and_two_tabs_lose_nothing(
+    running: Any, browser: Browser, tmp_path: Path
+) -> None:
     at = running(rows_to_label(tmp_path / "rows.jsonl"), "--aspect", "<i>faith</i>")
     name = '<b onclick="alert(3)">Zoë</b>'
     tab, other = begin(browser, at, name), begin(browser, at, name)
@@ -122,7 +158,12 @@ def test_hostile_texts_stay_texts_and_two_tabs_lose_nothing(running: Any, browse
     done(tab, 3)
     shown = tab.js("document.querySelector('.judged .text').textContent")
     assert shown == HOSTILE.replace("\u202e", "\ufffd").replace("\ud800", "\ufffd")
-    assert tab.js("document.querySelectorAll('main script, main img, main b, header b, h1 i').length") == 0
+    assert (
+        tab.js(
+            "document.querySelectorAll('main script, main img, main b, header b, h1 i').length"
+        )
+        == 0
+    )
     tab.press("1")
     done(tab, 4)
     tab.reload()
@@ -132,14 +173,22 @@ def test_hostile_texts_stay_texts_and_two_tabs_lose_nothing(running: Any, browse
     tab.until("document.getElementById('alert').textContent.includes('token is wrong')")
     assert browser.errors == []
     answers = [
-        (one["rater"], one["reason"]) for one in at.http.get("/api/agreement", params={"rater": name}).json()["skipped"]
+        (one["rater"], one["reason"])
+        for one in at.http.get("/api/agreement", params={"rater": name}).json()[
+            "skipped"
+        ]
     ]
     assert answers == [(name, "The guidelines do not say")]
 
 
-def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Browser, tmp_path: Path) -> None:
+def test_errors_are_marked_by_keyboard_and_by_mouse(
+    running: Any, browser: Browser, tmp_path: Path
+) -> None:
     output = "The 👩‍👩‍👧 town paid ninety crowns."
-    rows = write(tmp_path / "rows.jsonl", [{"id": "r", "source": "It paid 40.", "output": output}])
+    rows = write(
+        tmp_path / "rows.jsonl",
+        [{"id": "r", "source": "It paid 40.", "output": output}],
+    )
     at = running(rows, "--kind", "spans", "--export", tmp_path / "truth.jsonl")
     tab = begin(browser, at, "Ada")
     tab.press("ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight")
@@ -148,15 +197,34 @@ def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Brows
     tab.press("4", "e")
     tab.type("it was 40")
     tab.press("Enter", "o", "2")
-    assert tab.js("document.querySelector('mark').textContent + document.querySelectorAll('mark').length") == "ninety3"
+    assert (
+        tab.js(
+            "document.querySelector('mark').textContent + document.querySelectorAll('mark').length"
+        )
+        == "ninety3"
+    )
     tab.reload()
-    tab.until("document.querySelectorAll('.marks li').length === 2")  # what is not saved outlives a reload
+    tab.until(
+        "document.querySelectorAll('.marks li').length === 2"
+    )  # what is not saved outlives a reload
     box = tab.js(
         "(r => [r.left, r.right, r.top + r.height / 2])([...document.querySelectorAll('#output span')]"
         ".find(s => s.textContent === 'town').getBoundingClientRect())"
     )
-    for kind, x in (("mousePressed", box[0] + 1), ("mouseMoved", box[1] - 1), ("mouseReleased", box[1] - 1)):
-        tab.call("Input.dispatchMouseEvent", type=kind, x=x, y=box[2], button="left", buttons=1, clickCount=1)
+    for kind, x in (
+        ("mousePressed", box[0] + 1),
+        ("mouseMoved", box[1] - 1),
+        ("mouseReleased", box[1] - 1),
+    ):
+        tab.call(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=x,
+            y=box[2],
+            button="left",
+            buttons=1,
+            clickCount=1,
+        )
     tab.press("1")
     tab.until("document.querySelectorAll('.marks li').length === 3")
     tab.press("Enter")
@@ -182,10 +250,21 @@ def test_pairs_by_keyboard(running: Any, browser: Browser, tmp_path: Path) -> No
     assert browser.errors == []
 
 
-def test_reasons_several_aspects_and_bubbles_by_keyboard(running: Any, browser: Browser, tmp_path: Path) -> None:
-    chat = [{"role": "user", "content": "Hi <b>you</b>\nUser: no turn"}, {"role": "assistant", "content": "Hm"}]
-    turns = [*chat, {"role": "user", "content": "And now?"}, {"role": "assistant", "content": "Nothing."}]
-    rows = write(tmp_path / "rows.jsonl", [{"id": f"r{n}", "messages": turns} for n in range(4)])
+def test_reasons_several_aspects_and_bubbles_by_keyboard(
+    running: Any, browser: Browser, tmp_path: Path
+) -> None:
+    chat = [
+        {"role": "user", "content": "Hi <b>you</b>\nUser: no turn"},
+        {"role": "assistant", "content": "Hm"},
+    ]
+    turns = [
+        *chat,
+        {"role": "user", "content": "And now?"},
+        {"role": "assistant", "content": "Nothing."},
+    ]
+    rows = write(
+        tmp_path / "rows.jsonl", [{"id": f"r{n}", "messages": turns} for n in range(4)]
+    )
     at = running(rows, "--export", tmp_path / "one.jsonl")
     tab = begin(browser, at, "Ada")
     found = "[...document.querySelectorAll('.turn')].map(t => [t.className, t.querySelector('p').textContent])"
@@ -199,7 +278,9 @@ def test_reasons_several_aspects_and_bubbles_by_keyboard(running: Any, browser: 
     tab.press("Enter")  # leaves the field, as there is no score yet
     assert status(tab) == "Now the answer."
     tab.reload()
-    tab.until("document.querySelector('textarea')?.value === 'Says 4 times <i>nothing</i>'")
+    tab.until(
+        "document.querySelector('textarea')?.value === 'Says 4 times <i>nothing</i>'"
+    )
     tab.press("2")
     done(tab, 1)
     tab.press("3")
@@ -212,22 +293,43 @@ def test_reasons_several_aspects_and_bubbles_by_keyboard(running: Any, browser: 
     kept = [(row["score (1-5)"], row["why"]) for row in lines(tmp_path / "one.jsonl")]
     assert kept == [(2, "Says 4 times <i>nothing</i>"), (3, "A")]
     (tmp_path / "s.sqlite").rename(tmp_path / "before.sqlite")
-    at = running(rows, "--aspect", "tone", "--aspect", "help", "--why", "--export", tmp_path / "two.jsonl")
+    at = running(
+        rows,
+        "--aspect",
+        "tone",
+        "--aspect",
+        "help",
+        "--why",
+        "--export",
+        tmp_path / "two.jsonl",
+    )
     tab = begin(browser, at, "Bo")
     tab.press("4", "K", "Enter", "1", "Enter")
     done(tab, 1)
     end(at)
     (row,) = lines(tmp_path / "two.jsonl")
-    assert (row["scores.tone (1-5)"], row["scores.help (1-5)"], row["why"]) == (4, 1, {"tone": "K"})
+    assert (row["scores.tone (1-5)"], row["scores.help (1-5)"], row["why"]) == (
+        4,
+        1,
+        {"tone": "K"},
+    )
     assert browser.errors == []
 
 
-def test_what_a_screen_reader_is_told(running: Any, browser: Browser, tmp_path: Path) -> None:
+def test_what_a_screen_reader_is_told(
+    running: Any, browser: Browser, tmp_path: Path
+) -> None:
     (tmp_path / "guide.md").write_text("Say 5 where nothing is wrong.")
-    at = running(rows_to_label(tmp_path / "rows.jsonl"), "--guidelines", tmp_path / "guide.md")
+    at = running(
+        rows_to_label(tmp_path / "rows.jsonl"), "--guidelines", tmp_path / "guide.md"
+    )
     start = browser.tab(at.address)
     start.until("!document.getElementById('who').hidden")
-    assert {("heading", "Who is labelling?"), ("textbox", "Your name"), ("button", "Begin")} <= set(start.names())
+    assert {
+        ("heading", "Who is labelling?"),
+        ("textbox", "Your name"),
+        ("button", "Begin"),
+    } <= set(start.names())
     tab = begin(browser, at, "Ada")
     names = set(tab.names())
     assert {
@@ -243,7 +345,9 @@ def test_what_a_screen_reader_is_told(running: Any, browser: Browser, tmp_path: 
         ("form", "Your answer"),
     } <= {(role, name.strip()) for role, name in names}
     assert not [
-        role for role, name in names if role in ("button", "textbox", "checkbox", "dialog") and not name.strip()
+        role
+        for role, name in names
+        if role in ("button", "textbox", "checkbox", "dialog") and not name.strip()
     ]
     tab.press("4")
     done(tab, 1)

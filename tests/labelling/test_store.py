@@ -22,12 +22,19 @@ def store(folder: Path) -> Store:
 
 
 def say(at: Store, rater: str, unit: str, value: Any, **more: Any) -> None:
-    given = {"turn": 0, "after": None, "request": f"{rater}-{unit}-{value}-{more}"} | more
+    given = {
+        "turn": 0,
+        "after": None,
+        "request": f"{rater}-{unit}-{value}-{more}",
+    } | more
     at.say(rater, unit, given.pop("turn"), "answer", {"score": value}, **given)
 
 
 def standing(at: Store, rater: str | None = None) -> list[tuple[str, str, int, Any]]:
-    return [(one.rater, one.unit, one.turn, one.answer and one.answer["score"]) for one in at.given(rater)]
+    return [
+        (one.rater, one.unit, one.turn, one.answer and one.answer["score"])
+        for one in at.given(rater)
+    ]
 
 
 def test_the_last_that_was_said_stands_and_can_be_taken_back(tmp_path: Path) -> None:
@@ -43,19 +50,30 @@ def test_the_last_that_was_said_stands_and_can_be_taken_back(tmp_path: Path) -> 
     undone = at.undo("Ada", "undo-1")
     assert undone is not None and undone.answer == {"score": 2}
     assert at.undo("Ada", "undo-1") == undone  # the same request, sent again
-    assert standing(at, "Ada") == [("Ada", "u1", 0, 4), ("Ada", "u2", 0, 1)]  # what stood before stands again
-    assert [at.undo("Ada", f"undo-{n}") is not None for n in (2, 3, 4)] == [True, True, False]
+    assert standing(at, "Ada") == [
+        ("Ada", "u1", 0, 4),
+        ("Ada", "u2", 0, 1),
+    ]  # what stood before stands again
+    assert [at.undo("Ada", f"undo-{n}") is not None for n in (2, 3, 4)] == [
+        True,
+        True,
+        False,
+    ]
     assert standing(at) == [("Bo", "u1", 0, 5), ("Bo", "u2", 0, None)]
 
 
-def test_what_is_sent_twice_is_kept_once_and_a_second_tab_overwrites_nothing(tmp_path: Path) -> None:
+def test_what_is_sent_twice_is_kept_once_and_a_second_tab_overwrites_nothing(
+    tmp_path: Path,
+) -> None:
     one, other = store(tmp_path), store(tmp_path)
     say(one, "Ada", "u1", 4, request="r1")
     say(other, "Ada", "u1", 4, request="r1")
     with pytest.raises(Answered) as found:
         say(other, "Ada", "u1", 2, request="r2")
     assert found.value.given is not None and found.value.given.answer == {"score": 4}
-    say(other, "Ada", "u1", 2, request="r2", after=found.value.given.n)  # once the rater has seen it
+    say(
+        other, "Ada", "u1", 2, request="r2", after=found.value.given.n
+    )  # once the rater has seen it
     assert standing(one) == [("Ada", "u1", 0, 2)]
 
 
@@ -76,7 +94,9 @@ def rate(path: Path, rater: str) -> None:
 def test_kill_9_loses_no_answer_that_was_confirmed(tmp_path: Path) -> None:
     at = store(tmp_path)
     spawned = multiprocessing.get_context("spawn")
-    raters = [spawned.Process(target=rate, args=(at.path, name)) for name in ("Ada", "Bo")]
+    raters = [
+        spawned.Process(target=rate, args=(at.path, name)) for name in ("Ada", "Bo")
+    ]
     for process in raters:
         process.start()
     end = time.monotonic() + HANG

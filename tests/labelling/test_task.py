@@ -38,16 +38,27 @@ def test_every_answer_has_a_key_of_its_own_that_is_no_tool(task: Task) -> None:
         for choice in question.choices:
             assert question.read(choice.value) == choice.value
             assert question.apart(choice.value, choice.value) == 0
-        assert len({question.number(choice.value) for choice in question.choices}) == len(keys)
+        assert len(
+            {question.number(choice.value) for choice in question.choices}
+        ) == len(keys)
 
 
 def test_a_digit_is_the_score_itself() -> None:
-    for low, high, keys in ((1, 5, "12345"), (0, 3, "0123"), (1, 10, "1234567890"), (-2, 2, "12345")):
+    for low, high, keys in (
+        (1, 5, "12345"),
+        (0, 3, "0123"),
+        (1, 10, "1234567890"),
+        (-2, 2, "12345"),
+    ):
         (question,) = Task(scale=(low, high)).questions
         assert "".join(choice.key for choice in question.choices) == keys
-        assert [choice.value for choice in question.choices] == list(range(low, high + 1))
+        assert [choice.value for choice in question.choices] == list(
+            range(low, high + 1)
+        )
     (typed,) = Task(scale=(0, 100)).questions
-    assert typed.choices == () and typed.read(55.5) == 55.5 and typed.apart(0, 40) == 0.4
+    assert (
+        typed.choices == () and typed.read(55.5) == 55.5 and typed.apart(0, 40) == 0.4
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,10 +79,20 @@ def test_a_digit_is_the_score_itself() -> None:
         (Task("spans"), {"errors": [{"start": 0, "end": 2, "severity": 6}]}),
         (Task("spans"), {"errors": [{"start": None, "end": 2, "severity": 3}]}),
         (Task("spans"), {"errors": [{"start": True, "end": 2, "severity": 3}]}),
-        (Task("spans"), {"errors": [{"start": 0, "end": 2, "severity": 3, "explanation": "x" * 3000}]}),
+        (
+            Task("spans"),
+            {
+                "errors": [
+                    {"start": 0, "end": 2, "severity": 3, "explanation": "x" * 3000}
+                ]
+            },
+        ),
         (Task("spans"), {"errors": [None]}),
         (Task(aspects=("a", "b")), {"a": 3}),
-        *((Task(), {"score": 3, "why": why}) for why in ("x", {"score": 1}, {"tone": "x"}, {"score": "x" * 3000})),
+        *(
+            (Task(), {"score": 3, "why": why})
+            for why in ("x", {"score": 1}, {"tone": "x"}, {"score": "x" * 3000})
+        ),
     ],
 )
 def test_wrong_answers_are_refused(task: Task, answer: Any) -> None:
@@ -80,20 +101,30 @@ def test_wrong_answers_are_refused(task: Task, answer: Any) -> None:
 
 
 def test_spans_count_code_points_and_get_their_words() -> None:
-    errors = [{"start": None, "end": None, "severity": 5}, {"start": 6, "end": 11, "severity": 2, "explanation": " x "}]
+    errors = [
+        {"start": None, "end": None, "severity": 5},
+        {"start": 6, "end": 11, "severity": 2, "explanation": " x "},
+    ]
     read = Task("spans").read(ROW, {"errors": errors})["errors"]
-    assert [one["text"] for one in read] == ["👩‍👩‍👧", ""]  # five code points, seven or more in UTF-16
+    assert [one["text"] for one in read] == [
+        "👩‍👩‍👧",
+        "",
+    ]  # five code points, seven or more in UTF-16
     assert read[0]["explanation"] == "x"
 
 
 @pytest.mark.parametrize(("options", "said"), CASES["senseless"])
-def test_tasks_that_make_no_sense_are_refused(options: dict[str, Any], said: str) -> None:
+def test_tasks_that_make_no_sense_are_refused(
+    options: dict[str, Any], said: str
+) -> None:
     with pytest.raises(OptionError, match=said):
         Task(**options)
 
 
 @given(st.integers(0, 80), st.floats(0, 1), st.integers(0, 40))
-def test_rows_come_back_after_others_and_a_longer_queue_only_adds(rows: int, share: float, more: int) -> None:
+def test_rows_come_back_after_others_and_a_longer_queue_only_adds(
+    rows: int, share: float, more: int
+) -> None:
     queue = [f"u{n}" for n in range(rows + more)]
     short, whole = sequence(queue[:rows], share), sequence(queue, share)
     assert [key for key, turn in whole if not turn] == queue

@@ -19,7 +19,13 @@ from judgesmith.mlflow import store as mlflow_store
 from judgesmith.mlflow.logging import ExperimentLog, metrics, mlflow_scorer, steps
 from judgesmith.programs.artifact import fingerprint
 
-MODULES = ("mlflow", "mlflow.entities", "mlflow.genai", "mlflow.genai.scorers", "mlflow.artifacts")
+MODULES = (
+    "mlflow",
+    "mlflow.entities",
+    "mlflow.genai",
+    "mlflow.genai.scorers",
+    "mlflow.artifacts",
+)
 #: A quarter of the rows is held out, as the tests of runs count them.
 QUARTER = ("--heldout", 0.25)
 #: What an obedient stand-in for MLflow takes in one request.
@@ -37,7 +43,9 @@ class Run:
     files: dict[str, str] = field(default_factory=dict)
 
     def at_step_0(self) -> dict[str, float]:
-        return {name: value for (name, step), value in self.metrics.items() if step == 0}
+        return {
+            name: value for (name, step), value in self.metrics.items() if step == 0
+        }
 
 
 @dataclass
@@ -78,7 +86,12 @@ def feedback(
     assert all(isinstance(text, str) for text in metadata.values())
     assert (value is None) == (error is not None)
     return types.SimpleNamespace(
-        name=name, source=source, metadata=metadata, value=value, rationale=rationale, error=error
+        name=name,
+        source=source,
+        metadata=metadata,
+        value=value,
+        rationale=rationale,
+        error=error,
     )
 
 
@@ -91,15 +104,27 @@ def client_of(store: Store) -> type:
         def create_experiment(self, name: str) -> str:
             store.meet("create_experiment")
             number = str(len(store.experiments) + 1)
-            store.experiments[name] = types.SimpleNamespace(experiment_id=number, lifecycle_stage="active")
+            store.experiments[name] = types.SimpleNamespace(
+                experiment_id=number, lifecycle_stage="active"
+            )
             return number
 
-        def create_run(self, experiment_id: str, start_time: int, tags: dict[str, str], run_name: str) -> Any:
+        def create_run(
+            self,
+            experiment_id: str,
+            start_time: int,
+            tags: dict[str, str],
+            run_name: str,
+        ) -> Any:
             store.meet("create_run")
-            assert experiment_id in {e.experiment_id for e in store.experiments.values()}
+            assert experiment_id in {
+                e.experiment_id for e in store.experiments.values()
+            }
             assert all(isinstance(tag, str) for tag in tags.values())
             store.runs[f"run-{len(store.runs) + 1}"] = Run(run_name, tags, start_time)
-            return types.SimpleNamespace(info=types.SimpleNamespace(run_id=f"run-{len(store.runs)}"))
+            return types.SimpleNamespace(
+                info=types.SimpleNamespace(run_id=f"run-{len(store.runs)}")
+            )
 
         def log_batch(self, run_id: str, metrics: Any = (), params: Any = ()) -> None:
             store.meet("log_batch")
@@ -164,16 +189,37 @@ def no_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def one_line(done: Any) -> str:
-    (line,) = [line for line in done.err.splitlines() if not line.startswith(("at most ", "[", " "))]
+    (line,) = [
+        line
+        for line in done.err.splitlines()
+        if not line.startswith(("at most ", "[", " "))
+    ]
     return str(line)
 
 
 # -- a compiled judge as a run ----------------------------------------------------------------------------------------
 
 
-def test_a_run_holds_what_report_and_judge_say(store: Store, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
-    told = compile_(rows_file(48), *QUARTER, "--variant", "vanilla", "--seed", 3, "--mlflow", "trial", "--json").told
-    assert told["mlflow"] == {"experiment": "trial", "run": "run-1", "error": None, "model": None}
+def test_a_run_holds_what_report_and_judge_say(
+    store: Store, compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    told = compile_(
+        rows_file(48),
+        *QUARTER,
+        "--variant",
+        "vanilla",
+        "--seed",
+        3,
+        "--mlflow",
+        "trial",
+        "--json",
+    ).told
+    assert told["mlflow"] == {
+        "experiment": "trial",
+        "run": "run-1",
+        "error": None,
+        "model": None,
+    }
     run = store.runs["run-1"]
     assert run.status == "FINISHED"
     assert run.name == "overall, active-critic, random-search"
@@ -200,7 +246,11 @@ def test_a_run_holds_what_report_and_judge_say(store: Store, compile_: Any, rows
             assert at_0[f"{part}.{name}"] == told[part][name]
         assert run.tags[f"judgesmith.{part}"] == told[part]["signature"]
     assert at_0["difference.p"] == told["difference"]["p"]
-    assert (at_0["calls"], at_0["tokens"], at_0["seconds"]) == (told["calls"], told["tokens"], told["seconds"])
+    assert (at_0["calls"], at_0["tokens"], at_0["seconds"]) == (
+        told["calls"],
+        told["tokens"],
+        told["seconds"],
+    )
     assert [run.metrics["candidate.q", n] for n in range(len(told["candidates"]))] == [
         c["q"] for c in told["candidates"]
     ]
@@ -212,14 +262,24 @@ def test_a_run_holds_what_report_and_judge_say(store: Store, compile_: Any, rows
 
 
 def test_neither_keys_nor_addresses_nor_labels_are_logged(
-    store: Store, server: Any, compile_: Any, rows_file: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    server: Any,
+    compile_: Any,
+    rows_file: Rows,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-most-secret")
     labels = rows_file(48)
     said = compile_(labels, "--mlflow", "trial").said
     assert "Logged to the MLflow experiment trial, run run-1" in " ".join(said.split())
     judge, logged = (tmp_path / "made.json").read_text(), repr(store)
-    for secret in ("sk-most-secret", server.base, server.base.split("//")[1].split("/")[0], str(tmp_path)):
+    for secret in (
+        "sk-most-secret",
+        server.base,
+        server.base.split("//")[1].split("/")[0],
+        str(tmp_path),
+    ):
         assert secret not in logged
     texts = [json.loads(line)["output"] for line in labels.read_text().splitlines()]
     unseen = [text for text in texts if text not in judge]
@@ -227,7 +287,9 @@ def test_neither_keys_nor_addresses_nor_labels_are_logged(
     assert not [text for text in unseen if text in logged]
 
 
-def test_nothing_is_imported_or_logged_unasked(no_mlflow: None, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_nothing_is_imported_or_logged_unasked(
+    no_mlflow: None, compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     told = compile_(rows_file(48), "--json").told
     assert "mlflow" not in told
     assert compile_(rows_file(48), "--mlflow", "trial", "--dry-run").code == 0
@@ -252,32 +314,54 @@ def test_a_store_that_cannot_be_used_is_said_before_anything_is_spent(
     done = compile_(rows_file(48), "--mlflow", "trial")
     assert done.code == 2
     line = one_line(done)
-    assert "OptionError: --mlflow trial: MLflow's tracking store cannot be used; see MLFLOW_TRACKING_URI" in line
+    assert (
+        "OptionError: --mlflow trial: MLflow's tracking store cannot be used; see MLFLOW_TRACKING_URI"
+        in line
+    )
     assert "http://tracking.example/api failed with exception: refused" in line
     assert "secret" not in done.err
     assert server.asks == []
 
 
 def test_an_experiment_that_was_deleted_or_has_no_name_is_refused(store: Store) -> None:
-    store.experiments["gone"] = types.SimpleNamespace(experiment_id="7", lifecycle_stage="deleted")
-    with pytest.raises(OptionError, match=r"deleted; name another, or .*`mlflow experiments restore -x 7`"):
+    store.experiments["gone"] = types.SimpleNamespace(
+        experiment_id="7", lifecycle_stage="deleted"
+    )
+    with pytest.raises(
+        OptionError,
+        match=r"deleted; name another, or .*`mlflow experiments restore -x 7`",
+    ):
         ExperimentLog("gone")
     with pytest.raises(OptionError, match="name the experiment"):
         ExperimentLog("  ")
 
 
-@pytest.mark.parametrize("broken", ["create_run", "log_batch", "log_text", "set_terminated"])
-def test_a_failed_log_loses_no_judge(broken: str, store: Store, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "broken", ["create_run", "log_batch", "log_text", "set_terminated"]
+)
+def test_a_failed_log_loses_no_judge(
+    broken: str, store: Store, compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     rows, store.broken = rows_file(48), broken
     done = compile_(rows, *QUARTER, "--mlflow", "trial", "--json")
     assert done.code == 1
-    assert js.load(tmp_path / "made.json", lm="openai/fake").provenance["labels"]["rows"] == 48
+    assert (
+        js.load(tmp_path / "made.json", lm="openai/fake").provenance["labels"]["rows"]
+        == 48
+    )
     assert done.json["heldout"]["n"] == 12
-    assert done.json["mlflow"]["error"].startswith("API request to http://tracking.example/api failed")
-    assert "the judge is saved, but MLflow has not logged it: API request" in " ".join(done.err.split())
+    assert done.json["mlflow"]["error"].startswith(
+        "API request to http://tracking.example/api failed"
+    )
+    assert "the judge is saved, but MLflow has not logged it: API request" in " ".join(
+        done.err.split()
+    )
     assert "secret" not in done.err + done.out
     assert "Traceback" not in done.err
-    if broken not in ("create_run", "set_terminated"):  # which of itself cannot be said to have failed
+    if broken not in (
+        "create_run",
+        "set_terminated",
+    ):  # which of itself cannot be said to have failed
         assert store.runs["run-1"].status == "FAILED"
     store.broken = None
     assert compile_(rows, *QUARTER, "--mlflow", "trial", "--json").json["calls"] == 0
@@ -291,7 +375,9 @@ def test_an_undefined_number_is_left_out() -> None:
         "difference": dict.fromkeys(("value", "low", "high", "p")),
         "mean_absolute_error": {"calibrated": float("nan"), "uncalibrated": 0.25},
         "selected": {"candidate": "zero-shot", "demos": 0, "q": None},
-        **dict.fromkeys(("calls", "cached_calls", "tokens", "prompt_tokens", "completion_tokens"), 3),
+        **dict.fromkeys(
+            ("calls", "cached_calls", "tokens", "prompt_tokens", "completion_tokens"), 3
+        ),
         "seconds": 1.5,
     }
     assert {name: value for name, value, _ in metrics(told)} == {
@@ -317,13 +403,22 @@ def test_a_dropped_candidate_is_no_point_of_the_curve() -> None:
         {"candidate": "set 1", "q": 2.9, "failed": 0, "dropped": "after 8 rows"},
         {"candidate": "set 2", "q": None, "failed": 5, "dropped": None},
     ]
-    assert steps(tried) == [("candidate.q", 0.5, 0), ("candidate.failed", 0.0, 0), ("candidate.failed", 5.0, 2)]
+    assert steps(tried) == [
+        ("candidate.q", 0.5, 0),
+        ("candidate.failed", 0.0, 0),
+        ("candidate.failed", 5.0, 2),
+    ]
 
 
 def test_a_long_search_is_logged_in_several_requests(store: Store) -> None:
     log = ExperimentLog("trial")
     store.runs["run-1"] = Run("", {}, 0)
-    log._numbers("run-1", {f"p{n}": "v" for n in range(250)}, [("candidate.q", n / 7, n) for n in range(2500)], 1)
+    log._numbers(
+        "run-1",
+        {f"p{n}": "v" for n in range(250)},
+        [("candidate.q", n / 7, n) for n in range(2500)],
+        1,
+    )
     assert len(store.runs["run-1"].params) == 250
     assert store.runs["run-1"].metrics["candidate.q", 2499] == 2499 / 7
 
@@ -339,7 +434,13 @@ def test_usage_statistics_stay_off_unless_the_user_wants_them(
     seen: dict[str, str | None] = {}
 
     def look(method: str) -> None:
-        seen.update({name: value for name, value in os.environ.items() if name.startswith("MLFLOW_")})
+        seen.update(
+            {
+                name: value
+                for name, value in os.environ.items()
+                if name.startswith("MLFLOW_")
+            }
+        )
 
     monkeypatch.setattr(store, "meet", look)
     ExperimentLog("trial")
@@ -350,7 +451,13 @@ def test_usage_statistics_stay_off_unless_the_user_wants_them(
         "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
         "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     }
-    assert not {"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"} & os.environ.keys()
+    assert (
+        not {
+            "MLFLOW_HTTP_REQUEST_MAX_RETRIES",
+            "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT",
+        }
+        & os.environ.keys()
+    )
 
 
 @pytest.mark.parametrize(
@@ -367,7 +474,9 @@ def test_usage_statistics_stay_off_unless_the_user_wants_them(
         ("x" * 400, "x" * 299 + "…"),
     ],
 )
-def test_a_foreign_message_is_one_short_line_without_a_password(said: str, shown: str) -> None:
+def test_a_foreign_message_is_one_short_line_without_a_password(
+    said: str, shown: str
+) -> None:
     assert mlflow_store.short(ValueError(said)) == shown
 
 
@@ -379,35 +488,59 @@ def scorer(store: Store, server: Any, judge_file: Path) -> Callable[..., Any]:
     """scorer(name=…): of the saved judge, against the loopback server."""
 
     def make(**options: Any) -> Any:
-        return mlflow_scorer(judge_file, connection=js.Connection(server.base), **options)
+        return mlflow_scorer(
+            judge_file, connection=js.Connection(server.base), **options
+        )
 
     return make
 
 
-def test_a_verdict_becomes_feedback(scorer: Any, server: Any, fake: Any, judge_file: Path) -> None:
+def test_a_verdict_becomes_feedback(
+    scorer: Any, server: Any, fake: Any, judge_file: Path
+) -> None:
     server.answer = fake.judging(lambda ask: 70)
     rate = scorer()
-    verdict = js.load(judge_file, connection=js.Connection(server.base)).score("A notice.", "Summary r001.")
+    verdict = js.load(judge_file, connection=js.Connection(server.base)).score(
+        "A notice.", "Summary r001."
+    )
     found = rate(inputs={"source": "A notice."}, outputs="Summary r001.")
     assert rate.name == found.name == "active-critic"  # compiled for no aspect
-    assert (found.value, found.rationale, found.error) == (70.0, verdict.explanation, None)
+    assert (found.value, found.rationale, found.error) == (
+        70.0,
+        verdict.explanation,
+        None,
+    )
     assert found.rationale
-    assert found.source == types.SimpleNamespace(source_type="LLM_JUDGE", source_id="openai/fake")
+    assert found.source == types.SimpleNamespace(
+        source_type="LLM_JUDGE", source_id="openai/fake"
+    )
     assert found.metadata["scale"] == "0..100"
     assert len(found.metadata["judge"]) == 12
-    assert scorer(name="mine")(inputs="A notice.", outputs="Summary r001.").name == "mine"
+    assert (
+        scorer(name="mine")(inputs="A notice.", outputs="Summary r001.").name == "mine"
+    )
 
 
-def test_a_failed_verdict_is_an_error_and_never_a_number(scorer: Any, server: Any) -> None:
+def test_a_failed_verdict_is_an_error_and_never_a_number(
+    scorer: Any, server: Any
+) -> None:
     server.answer = lambda ask: "4" if ask.step == "probe" else "Not a chance."
     found = scorer()(inputs="A notice.", outputs="Summary r001.")
-    assert found.value is None and found.error.error_code == "NoScore" and found.error.error_message
+    assert (
+        found.value is None
+        and found.error.error_code == "NoScore"
+        and found.error.error_message
+    )
     empty = scorer()(inputs="A notice.", outputs=None)
     assert (empty.value, empty.error.error_message) == (None, "the output is empty")
 
 
-def test_a_model_that_refuses_is_an_error_without_its_address(scorer: Any, server: Any, fake: Any) -> None:
-    server.answer = lambda ask: fake.Fault(401, f'{{"error": {{"message": "bad key for {server.base}/x"}}}}')
+def test_a_model_that_refuses_is_an_error_without_its_address(
+    scorer: Any, server: Any, fake: Any
+) -> None:
+    server.answer = lambda ask: fake.Fault(
+        401, f'{{"error": {{"message": "bad key for {server.base}/x"}}}}'
+    )
     found = scorer()(inputs="A notice.", outputs="Summary r001.")
     assert found.value is None
     assert found.error.error_code in ("ModelError", "NoScore")
@@ -420,7 +553,10 @@ AUTOLOG = {
     "inputs": {
         "model": "gpt-x",
         "temperature": 0,
-        "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Is it open?"}],
+        "messages": [
+            {"role": "system", "content": "Be kind."},
+            {"role": "user", "content": "Is it open?"},
+        ],
     },
     "outputs": {
         "id": "x",
@@ -429,7 +565,12 @@ AUTOLOG = {
                 "finish_reason": "stop",
                 "index": 0,
                 "logprobs": None,
-                "message": {"content": "Till noon.", "refusal": None, "role": "assistant", "tool_calls": None},
+                "message": {
+                    "content": "Till noon.",
+                    "refusal": None,
+                    "role": "assistant",
+                    "tool_calls": None,
+                },
             }
         ],
         "model": "gpt-x",
@@ -444,17 +585,36 @@ AUTOLOG = {
     [
         ("S", "O", None, ("S", "O", None, None)),
         (None, "O", {}, ("", "O", None, None)),
-        ({"question": "S"}, {"answer": "O"}, {"expected_response": "R"}, ("S", "O", None, "R")),
+        (
+            {"question": "S"},
+            {"answer": "O"},
+            {"expected_response": "R"},
+            ("S", "O", None, "R"),
+        ),
         ({"question": "S", "context": "C"}, "O", {"other": "x"}, ("S", "O", "C", None)),
-        ({"source": "S", "id": 7}, {"output": "O", "cost": 1}, {"reference": "R"}, ("S", "O", None, "R")),
+        (
+            {"source": "S", "id": 7},
+            {"output": "O", "cost": 1},
+            {"reference": "R"},
+            ("S", "O", None, "R"),
+        ),
         (
             {"messages": [{"role": "user", "content": "é"}]},
             4.5,
             None,
             ("User: é", "4.5", None, None),
         ),
-        (*AUTOLOG.values(), None, ("System: Be kind.\nUser: Is it open?", "Till noon.", None, None)),
-        ({"question": "S", "context": ["C", "D"]}, "O", None, ("S", "O", "[1] C\n[2] D", None)),
+        (
+            *AUTOLOG.values(),
+            None,
+            ("System: Be kind.\nUser: Is it open?", "Till noon.", None, None),
+        ),
+        (
+            {"question": "S", "context": ["C", "D"]},
+            "O",
+            None,
+            ("S", "O", "[1] C\n[2] D", None),
+        ),
     ],
 )
 def test_what_is_judged_comes_from_what_mlflow_hands_over(
@@ -467,22 +627,32 @@ def test_what_is_judged_comes_from_what_mlflow_hands_over(
 ) -> None:
     judge, asked = js.Judge(js.ActiveCritic("vanilla"), lm="openai/fake"), []
 
-    def score(source: str, output: str, *, context: str | None, reference: str | None) -> Any:
+    def score(
+        source: str, output: str, *, context: str | None, reference: str | None
+    ) -> Any:
         asked.append((source, output, context, reference))
         return js.Verdict(score=3.0)
 
     monkeypatch.setattr(judge, "score", score)
-    found = mlflow_scorer(judge)(inputs=inputs, outputs=outputs, expectations=expectations)
+    found = mlflow_scorer(judge)(
+        inputs=inputs, outputs=outputs, expectations=expectations
+    )
     assert found.error is None
     assert asked == [expected]
 
 
 @pytest.mark.parametrize("role", ["source", "output"])
-def test_what_is_not_clear_is_said_and_not_guessed(role: str, scorer: Any, server: Any) -> None:
+def test_what_is_not_clear_is_said_and_not_guessed(
+    role: str, scorer: Any, server: Any
+) -> None:
     parts = {"source": "inputs", "output": "outputs"}
     given = dict.fromkeys(parts.values(), "S") | {parts[role]: {"a": "x", "b": "y"}}
     found = scorer()(**given)
-    assert (found.value, found.error.error_code, server.judged) == (None, "OptionError", [])
+    assert (found.value, found.error.error_code, server.judged) == (
+        None,
+        "OptionError",
+        [],
+    )
     message = f"{parts[role]} has several parts ('a', 'b'); call the one that is judged '{role}'"
     assert message in found.error.error_message
 
@@ -490,12 +660,17 @@ def test_what_is_not_clear_is_said_and_not_guessed(role: str, scorer: Any, serve
 def test_judges_that_cannot_be_scorers_are_refused(
     store: Store, judge_file: Path, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(OptionError, match="against each other; an MLflow scorer sees one alone"):
+    with pytest.raises(
+        OptionError, match="against each other; an MLflow scorer sees one alone"
+    ):
         mlflow_scorer(js.Judge(js.PairS(), lm="openai/fake"))
     with pytest.raises(ModelError, match="no language model"):
         mlflow_scorer(js.Judge(js.ActiveCritic("vanilla")))
     with pytest.raises(OptionError, match="has its model already"):
-        mlflow_scorer(js.Judge(js.ActiveCritic("vanilla"), lm="openai/fake"), connection=js.Connection(server.base))
+        mlflow_scorer(
+            js.Judge(js.ActiveCritic("vanilla"), lm="openai/fake"),
+            connection=js.Connection(server.base),
+        )
 
 
 def test_registering_without_a_name_is_refused_and_loading_names_the_extra(
@@ -505,7 +680,9 @@ def test_registering_without_a_name_is_refused_and_loading_names_the_extra(
         compile_(rows_file(48), "--register", name).refused("give NAME or NAME@ALIAS")
     assert server.asks == []
     for open_judge in (js.load, js.mlflow_scorer):
-        with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[mlflow\]'"):
+        with pytest.raises(
+            MissingExtraError, match=r"pip install 'judgesmith\[mlflow\]'"
+        ):
             open_judge("models:/notices@champion")
 
 
@@ -522,7 +699,9 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         mlflow.end_run()
 
 
-def test_mlflow_keeps_the_run(real: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_mlflow_keeps_the_run(
+    real: Any, compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     done = compile_(rows_file(48), "--mlflow", "trial", "--json")
     assert done.code == 0, done.err
     told = done.json
@@ -536,7 +715,9 @@ def test_mlflow_keeps_the_run(real: Any, compile_: Any, rows_file: Rows, tmp_pat
     assert run.data.params["method"] == "active-critic"
     assert run.data.metrics["heldout.q"] == told["heldout"]["q"]
     curve = client.get_metric_history(run.info.run_id, "candidate.q")
-    assert [(m.step, m.value) for m in curve] == [(n, c["q"]) for n, c in enumerate(told["candidates"])]
+    assert [(m.step, m.value) for m in curve] == [
+        (n, c["q"]) for n, c in enumerate(told["candidates"])
+    ]
     fetched = real.artifacts.load_text(f"{run.info.artifact_uri}/judge.json")
     assert fetched == (tmp_path / "made.json").read_text()
 
@@ -549,11 +730,21 @@ def test_a_registered_judge_is_loaded_by_its_alias(
     assert told["mlflow"]["model"] == "models:/notices@champion"
     version = real.MlflowClient().get_model_version_by_alias("notices", "champion")
     where = js.Connection(server.base)
-    made, again = js.load(tmp_path / "made.json"), js.load("models:/notices@champion", connection=where)
+    made, again = (
+        js.load(tmp_path / "made.json"),
+        js.load("models:/notices@champion", connection=where),
+    )
     assert version.tags["judgesmith.judge"] == fingerprint(made) == fingerprint(again)
     assert again.score("A notice.", "Summary r001.").failure is None
-    assert cli("show", "models:/notices/1", "--json").json["fingerprint"] == fingerprint(made)
-    assert compile_(rows_file(48), "--register", "notices", "--json").json["mlflow"]["model"] == "models:/notices/2"
+    assert cli("show", "models:/notices/1", "--json").json[
+        "fingerprint"
+    ] == fingerprint(made)
+    assert (
+        compile_(rows_file(48), "--register", "notices", "--json").json["mlflow"][
+            "model"
+        ]
+        == "models:/notices/2"
+    )
     # What lies there is read like any other file: data, or nothing.
     (folder,) = (tmp_path / "mlruns").rglob(f"{version.run_id}/artifacts")
     (folder / "judge.json").write_text('{"format": "judgesmith.judge/9"}')
@@ -564,15 +755,25 @@ def test_a_registered_judge_is_loaded_by_its_alias(
             js.load(address)
 
 
-def test_mlflow_evaluates_with_the_judge(real: Any, compile_: Any, rows_file: Rows, server: Any, fake: Any) -> None:
-    done = compile_(rows_file(48), "--task", "t", "--no-use-criteria", "--mlflow", "trial", "--json")
+def test_mlflow_evaluates_with_the_judge(
+    real: Any, compile_: Any, rows_file: Rows, server: Any, fake: Any
+) -> None:
+    done = compile_(
+        rows_file(48), "--task", "t", "--no-use-criteria", "--mlflow", "trial", "--json"
+    )
     where = f"runs:/{done.json['mlflow']['run']}/judge.json"
     server.answer = fake.judging(lambda ask: 40 if ask.mark == "r001" else 80)
     real.set_experiment("trial")
-    rate = js.mlflow_scorer(where, connection=js.Connection(server.base), name="quality")
+    rate = js.mlflow_scorer(
+        where, connection=js.Connection(server.base), name="quality"
+    )
     found = real.genai.evaluate(
         data=[
-            {"inputs": {"q": "A notice."}, "outputs": "Summary r001.", "expectations": {"expected_response": "R"}},
+            {
+                "inputs": {"q": "A notice."},
+                "outputs": "Summary r001.",
+                "expectations": {"expected_response": "R"},
+            },
             {"inputs": {"q": "A notice."}, "outputs": "Summary r002."},
             {"inputs": {"q": "A notice."}, "outputs": " "},
             {"inputs": {"one": "x", "two": "y"}, "outputs": "Summary r003."},
@@ -580,23 +781,47 @@ def test_mlflow_evaluates_with_the_judge(real: Any, compile_: Any, rows_file: Ro
         scorers=[rate],
     )
     by_output = {row["response"]: row for row in found.result_df.to_dict("records")}
-    assert len(by_output) == len(real.search_traces()) == 4  # the judge's own calls leave no traces
-    judge = js.load(real.artifacts.download_artifacts(where), connection=js.Connection(server.base))
+    assert (
+        len(by_output) == len(real.search_traces()) == 4
+    )  # the judge's own calls leave no traces
+    judge = js.load(
+        real.artifacts.download_artifacts(where), connection=js.Connection(server.base)
+    )
     one, other = (judge.score("A notice.", f"Summary r00{n}.").score for n in (1, 2))
     assert by_output["Summary r001."]["quality/value"] == pytest.approx(one)
     assert by_output["Summary r002."]["quality/value"] == pytest.approx(other)
-    assert found.metrics["quality/mean"] == pytest.approx((one + other) / 2)  # rows without a score are no zeros
-    for output, reason in ((" ", "the output is empty"), ("Summary r003.", "call the one that is judged")):
-        (told,) = [a["feedback"] for a in by_output[output]["assessments"] if a["assessment_name"] == "quality"]
+    assert found.metrics["quality/mean"] == pytest.approx(
+        (one + other) / 2
+    )  # rows without a score are no zeros
+    for output, reason in (
+        (" ", "the output is empty"),
+        ("Summary r003.", "call the one that is judged"),
+    ):
+        (told,) = [
+            a["feedback"]
+            for a in by_output[output]["assessments"]
+            if a["assessment_name"] == "quality"
+        ]
         assert told["value"] is None
         assert reason in told["error"]["error_message"]
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:5000", "localhost:5000/x", "mlflow.example:80", "[::1]:5000"])
-def test_an_address_without_its_scheme_is_said(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:5000", "localhost:5000/x", "mlflow.example:80", "[::1]:5000"]
+)
+def test_an_address_without_its_scheme_is_said(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
     with pytest.raises(OptionError, match=f"write http://{re.escape(address)}"):
         mlflow_store.check_address()
-    for other in ("http://127.0.0.1:5000", "sqlite:///m.db", "./mlruns", "databricks", "C:/mlruns", ""):
+    for other in (
+        "http://127.0.0.1:5000",
+        "sqlite:///m.db",
+        "./mlruns",
+        "databricks",
+        "C:/mlruns",
+        "",
+    ):
         monkeypatch.setenv("MLFLOW_TRACKING_URI", other)
         mlflow_store.check_address()

@@ -26,4 +26,6 @@ def human(labels: Labels) -> dict[str, float]:
 
 @pytest.fixture
 def model(server: Any) -> LanguageModel:
-    return language_model("openai/fake", connection=Connection(api_base=server.base, attempts=2))
+    return language_model(
+        "openai/fake", connection=Connection(api_base=server.base, attempts=2)
+    )

@@ -18,7 +18,9 @@ UNLABELLED = {("supervisor", "LabeledFewShot"), ("supervisor", "Ensemble")}
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_what_is_compiled_is_called_saved_loaded_and_gives_the_same(subject: str, optimizer: str) -> None:
+def test_what_is_compiled_is_called_saved_loaded_and_gives_the_same(
+    subject: str, optimizer: str
+) -> None:
     cell = found(subject, optimizer)
     assert bool(cell.problem) == (optimizer == "BootstrapFinetune")
     if cell.problem and subject != "task inference":
@@ -39,14 +41,19 @@ ROW = {"source": "A notice.", "output": "A text.", "rating": 4}
 def test_a_rating_on_an_unknown_scale_is_no_percent(scripted: MakeScripted) -> None:
     lm, transport = scripted(lambda _: "Explanation: It is fine.\nScore: 70")
     shown = [dspy.Example(**ROW).with_inputs("source", "output")]
-    made = dspy.LabeledFewShot(k=1).compile(OverallScorer("before", "said"), trainset=shown)
+    made = dspy.LabeledFewShot(k=1).compile(
+        OverallScorer("before", "said"), trainset=shown
+    )
     with dspy.context(lm=lm):
         with pytest.raises(OptionError, match="human score 4 of a row: on which scale"):
             made(source="Another notice.", output="Another text.")
         made.scale = js.Scale(1, 5)
         made(source="Another notice.", output="Another text.")
         assert "Score: 75" in transport.requests[-1].messages[0]["content"]
-        made.predict.demos, made.scale = [dspy.Example(**ROW | {"rating": 9})], js.Scale(1, 5)
+        made.predict.demos, made.scale = (
+            [dspy.Example(**ROW | {"rating": 9})],
+            js.Scale(1, 5),
+        )
         with pytest.raises(OptionError, match=r"it is 1\.\.5 now"):
             made(source="Another notice.", output="Another text.")
 
@@ -66,8 +73,15 @@ def test_a_labelled_pair_is_shown_as_a_comparison_in_the_asked_order(
     form: Any, order: Any, word: str, scripted: MakeScripted
 ) -> None:
     lm, transport = scripted(lambda _: word)
-    pair = dspy.Example(source="A notice.", output="The good text.", other="The bad text.", winner="output")
-    comparer = dspy.LabeledFewShot(k=1).compile(PairwiseComparer(form, order=order), trainset=[pair])
+    pair = dspy.Example(
+        source="A notice.",
+        output="The good text.",
+        other="The bad text.",
+        winner="output",
+    )
+    comparer = dspy.LabeledFewShot(k=1).compile(
+        PairwiseComparer(form, order=order), trainset=[pair]
+    )
     with dspy.context(lm=lm):
         compared = comparer(source="S.", output="One text.", other="Two texts.")
         assert compared.word == "better"
@@ -91,5 +105,8 @@ def test_an_evaluator_whose_forward_was_replaced_is_not_saved(tmp_path: Any) -> 
 
 
 def test_our_searches_compile_judges_and_say_so() -> None:
-    with pytest.raises(OptionError, match=r"LabeledFewShot compiles judges, and this is a OverallScorer; DSPy's own"):
+    with pytest.raises(
+        OptionError,
+        match=r"LabeledFewShot compiles judges, and this is a OverallScorer; DSPy's own",
+    ):
         js.LabeledFewShot().compile(OverallScorer("before", "said"), trainset=[])

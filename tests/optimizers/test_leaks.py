@@ -37,12 +37,21 @@ from judgesmith.programs.pointwise.geval import GEval
 from judgesmith.programs.prompting.predict import JudgePredict
 from judgesmith.signatures.values import Criterion
 
-KINDS = ("exact", "whitespace", "case", "one word changed", "same output", "same source")
+KINDS = (
+    "exact",
+    "whitespace",
+    "case",
+    "one word changed",
+    "same output",
+    "same source",
+)
 CLARITY = Criterion("Clarity", "It is easy to follow.")
 
 
 def critic(variant: Variant, lm: Any = None, **given: Any) -> Judge:
-    return Judge(ActiveCritic(variant, explain="before", reading="said", **given), lm=lm)
+    return Judge(
+        ActiveCritic(variant, explain="before", reading="said", **given), lm=lm
+    )
 
 
 METHODS: dict[str, Callable[[], Judge]] = {
@@ -50,7 +59,9 @@ METHODS: dict[str, Callable[[], Judge]] = {
     "active-critic, coarse": lambda: critic("coarse", criteria=[CLARITY], task="Rate."),
     "active-critic, fine": lambda: critic("fine", criteria=[CLARITY], task="Rate."),
     "openlgauge": lambda: Judge(OpeNLGauge("fluency")),
-    "pairwise-direct": lambda: Judge(PairwiseDirectScorer("fluency", levels=2, samples=1)),
+    "pairwise-direct": lambda: Judge(
+        PairwiseDirectScorer("fluency", levels=2, samples=1)
+    ),
     "g-eval": lambda: Judge(GEval("fluency", samples=1)),
     "direct": lambda: Judge(DirectScorer("fluency")),
     "pairs": lambda: Judge(PairS("fluency", samples=1)),
@@ -62,7 +73,9 @@ LEVELS = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")
 
 
 def words(rng: random.Random, count: int) -> str:
-    return " ".join("".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(count))
+    return " ".join(
+        "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(count)
+    )
 
 
 def disguised(text: str, kind: str, rng: random.Random) -> str:
@@ -85,11 +98,17 @@ def rows_with_duplicates(documents: int = 50, seed: int = 0) -> list[Row]:
         kind = KINDS[d % len(KINDS)]
         source, outputs = words(rng, 15), [words(rng, 12) for _ in range(2)]
         scores = [rng.randint(1, 5) for _ in range(2)]
-        other = words(rng, 15) if kind == "same output" else disguised(source, kind, rng)
+        other = (
+            words(rng, 15) if kind == "same output" else disguised(source, kind, rng)
+        )
         for copy, text in enumerate((source, other)):
             for n, output in enumerate(outputs):
                 if copy:
-                    output = words(rng, 12) if kind == "same source" else disguised(output, kind, rng)
+                    output = (
+                        words(rng, 12)
+                        if kind == "same source"
+                        else disguised(output, kind, rng)
+                    )
                 rows.append(
                     Row(
                         f"{d}.{copy}.{n}",
@@ -135,8 +154,14 @@ class Copier:
         self.of: dict[str, tuple[str, str, float]] = {}
         for row in rows:
             family = row.id.partition(".")[0]
-            families.setdefault(family, set()).update((folded(row.source), folded(row.output)))
-            self.of[folded(row.output)] = (family, row.id.rpartition(".")[2], row.scores["overall"])
+            families.setdefault(family, set()).update(
+                (folded(row.source), folded(row.output))
+            )
+            self.of[folded(row.output)] = (
+                family,
+                row.id.rpartition(".")[2],
+                row.scores["overall"],
+            )
         self.texts = {family: sorted(texts) for family, texts in families.items()}
         self.output = re.compile("|".join(self.of))
 
@@ -148,7 +173,11 @@ class Copier:
     def answer(self, request: Request) -> str:
         system, last = (request.messages[i]["content"] for i in (0, -1))
         if "[[ ## " in system:
-            (*_, name) = (n for n in re.findall(r"\[\[ ## (\w+) ## \]\]", system) if n != "completed")
+            (*_, name) = (
+                n
+                for n in re.findall(r"\[\[ ## (\w+) ## \]\]", system)
+                if n != "completed"
+            )
             said = f"Weigh what the output says, by rule {len(last) % 97}."
             return f"[[ ## {name} ## ]]\n{said}\n\n[[ ## completed ## ]]"
         if "Aim at about" in last:
@@ -162,7 +191,11 @@ class Copier:
             return ("Worse", "Worse", "Similar", "Better", "Better")[score - 1]
         if "Clarity: " in system and "each criterion by itself" in system:
             return f"Clarity: It is so. Score: {score}"
-        return f"Score: {score}" if "one line" in system else f"Explanation: It will do.\nScore: {score}"
+        return (
+            f"Score: {score}"
+            if "one line" in system
+            else f"Explanation: It will do.\nScore: {score}"
+        )
 
     def score(self, request: Request) -> int:
         """The label, if the prompt shows it; else a guess that hangs on the row alone."""
@@ -180,12 +213,19 @@ class Copier:
 
 
 def model_of(copier: Copier) -> LanguageModel:
-    return LanguageModel("test/copier", copier, identity="test", connection=Connection(cache=False, attempts=1))
+    return LanguageModel(
+        "test/copier",
+        copier,
+        identity="test",
+        connection=Connection(cache=False, attempts=1),
+    )
 
 
 def small(name: str) -> DemonstrationSearch:
     known = optimizers.get(name).Options.model_fields
-    return build_optimizer(name, {k: v for k, v in {"candidates": 1, "max_demos": 4}.items() if k in known})
+    return build_optimizer(
+        name, {k: v for k, v in {"candidates": 1, "max_demos": 4}.items() if k in known}
+    )
 
 
 # Tests ---------------------------------------------------------------------------------------------------------------
@@ -193,7 +233,9 @@ def small(name: str) -> DemonstrationSearch:
 
 def score_all(judge: Judge, rows: Iterable[Row]) -> None:
     """Score rows without their groups, as `score` knows none."""
-    verdicts = list(judge.score_many([{"source": row.source, "output": row.output} for row in rows]))
+    verdicts = list(
+        judge.score_many([{"source": row.source, "output": row.output} for row in rows])
+    )
     assert np.mean([verdict.failure is None for verdict in verdicts]) > 0.9
 
 
@@ -202,26 +244,38 @@ def score_all(judge: Judge, rows: Iterable[Row]) -> None:
 def test_no_prompt_shows_a_duplicate_of_its_row(method: str, optimizer: str) -> None:
     labels = two_hundred()
     copier = Copier(list(labels.rows))
-    judge = js.compile(METHODS[method](), labels, lm=model_of(copier), optimizer=small(optimizer))
+    judge = js.compile(
+        METHODS[method](), labels, lm=model_of(copier), optimizer=small(optimizer)
+    )
     assert copier.judged == set(copier.of)
     held = {prediction["id"] for prediction in judge.report.heldout_predictions}
     families = {row.id.partition(".")[0] for row in labels.rows if row.id in held}
-    assert not families & {row.id.partition(".")[0] for row in labels.rows if row.id not in held}
+    assert not families & {
+        row.id.partition(".")[0] for row in labels.rows if row.id not in held
+    }
     score_all(judge, [row for row in labels.rows if row.id in held])
     assert copier.leaks == {}
 
 
 @pytest.mark.parametrize("leaky", [False, True])
-def test_many_demonstrations_show_no_duplicate(leaky: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_demonstrations_show_no_duplicate(
+    leaky: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = rows_with_duplicates()
     copier = Copier(rows)
-    if leaky:  # the control: groups by names alone, and nothing that looks at what is sent
+    if (
+        leaky
+    ):  # the control: groups by names alone, and nothing that looks at what is sent
         monkeypatch.setattr(row_context, "check", lambda messages: None)
-        monkeypatch.setattr("judgesmith.datasets.records.merge_groups", lambda rows, share: tuple(rows))
+        monkeypatch.setattr(
+            "judgesmith.datasets.records.merge_groups", lambda rows, share: tuple(rows)
+        )
         monkeypatch.setattr(JudgePredict, "demos_for", everything_but_its_group)
     split = holdout_split(Labels(tuple(rows), "overall", (1.0, 5.0)), share=0.5)
     search = LabeledFewShot(max_demos=200)
-    search.compile(critic("vanilla", lm=model_of(copier)), trainset=examples_of(split.train))
+    search.compile(
+        critic("vanilla", lm=model_of(copier)), trainset=examples_of(split.train)
+    )
     assert search.record is not None
     judge = search.record.tried[-1].program  # whatever the search would say of it
     score_all(judge, split.heldout.rows)

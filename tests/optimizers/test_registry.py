@@ -18,7 +18,10 @@ PARTS = optimizers.parts()
 def test_with_the_same_candidates_the_rows_are_scored_equally_often() -> None:
     names = ("random-search", "optuna", "gepa")
     for candidates in (0, 1, 5, 8):
-        found = {build_optimizer(name, {"candidates": candidates}).evaluations() for name in names}
+        found = {
+            build_optimizer(name, {"candidates": candidates}).evaluations()
+            for name in names
+        }
         assert found == {candidates + 3 if candidates else 1}
     assert len({build_optimizer(name).evaluations() for name in names}) == 1
     assert build_optimizer("optuna", {"trials": 1}).evaluations() == 2
@@ -43,8 +46,16 @@ def test_compiling_leaves_the_optimizer_as_it_is(name: str) -> None:
     made = []
     for _ in range(2):
         student = ActiveCritic("vanilla", explain="before", reading="said")
-        judge = js.compile(student, labels, lm=model.lm, optimizer=search, seed=3, progress=False)
-        made.append((judge.provenance["candidates"], judge.provenance["optimizer"], judge.method.saved_options()))
+        judge = js.compile(
+            student, labels, lm=model.lm, optimizer=search, seed=3, progress=False
+        )
+        made.append(
+            (
+                judge.provenance["candidates"],
+                judge.provenance["optimizer"],
+                judge.method.saved_options(),
+            )
+        )
         assert vars(search) == before
         assert search.settings() == settings
     assert made[0] == made[1]

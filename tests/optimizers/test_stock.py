@@ -21,9 +21,13 @@ from judgesmith.testing.scripted import MakeScripted
 
 ROWS = [
     dspy.Example(
-        source=f"Notice {i}: the hall is {w}.", output=f"The hall is {w}, text {i}.", rating=1 + i * 2 % 5
+        source=f"Notice {i}: the hall is {w}.",
+        output=f"The hall is {w}, text {i}.",
+        rating=1 + i * 2 % 5,
     ).with_inputs("source", "output")
-    for i, w in enumerate(("closed", "open", "painted", "flooded", "for rent", "too small"))
+    for i, w in enumerate(
+        ("closed", "open", "painted", "flooded", "for rent", "too small")
+    )
 ]
 METRIC = js.Agreement("q", scale=(1, 5), close=0.0)
 Compile = Callable[[Judge, Any], Any]
@@ -40,22 +44,40 @@ def mipro(judge: Judge, lm: Any) -> Any:
         max_labeled_demos=1,
         num_threads=1,
     )
-    return search.compile(judge, trainset=ROWS, valset=ROWS, num_trials=1, minibatch=False)
+    return search.compile(
+        judge, trainset=ROWS, valset=ROWS, num_trials=1, minibatch=False
+    )
 
 
 def gepa(judge: Judge, lm: Any) -> Any:
-    search = dspy.GEPA(METRIC, max_metric_calls=20, reflection_minibatch_size=2, reflection_lm=lm, num_threads=1)
+    search = dspy.GEPA(
+        METRIC,
+        max_metric_calls=20,
+        reflection_minibatch_size=2,
+        reflection_lm=lm,
+        num_threads=1,
+    )
     return search.compile(judge, trainset=ROWS, valset=ROWS)
 
 
 def simba(judge: Judge, lm: Any) -> Any:
-    search = SIMBA(metric=METRIC, bsize=3, num_candidates=2, max_steps=1, max_demos=1, prompt_model=lm, num_threads=1)
+    search = SIMBA(
+        metric=METRIC,
+        bsize=3,
+        num_candidates=2,
+        max_steps=1,
+        max_demos=1,
+        prompt_model=lm,
+        num_threads=1,
+    )
     return search.compile(judge, trainset=ROWS, seed=0)
 
 
 def copro(judge: Judge, lm: Any) -> Any:
     search = COPRO(prompt_model=lm, metric=METRIC, breadth=2, depth=1)
-    return search.compile(judge, trainset=ROWS, eval_kwargs={"num_threads": 1, "display_progress": False})
+    return search.compile(
+        judge, trainset=ROWS, eval_kwargs={"num_threads": 1, "display_progress": False}
+    )
 
 
 def together(judge: Judge, lm: Any) -> Any:
@@ -68,13 +90,21 @@ def together(judge: Judge, lm: Any) -> Any:
 
 
 STOCK: dict[str, Compile] = {
-    "LabeledFewShot": lambda judge, lm: dspy.LabeledFewShot(k=2).compile(judge, trainset=ROWS),
+    "LabeledFewShot": lambda judge, lm: dspy.LabeledFewShot(k=2).compile(
+        judge, trainset=ROWS
+    ),
     "BootstrapFewShot": lambda judge, lm: dspy.BootstrapFewShot(
         METRIC, max_bootstrapped_demos=2, max_labeled_demos=3
     ).compile(judge, trainset=ROWS),
-    "BootstrapFewShotWithRandomSearch": lambda judge, lm: dspy.BootstrapFewShotWithRandomSearch(
-        METRIC, max_bootstrapped_demos=1, max_labeled_demos=2, num_candidate_programs=1, num_threads=1
-    ).compile(judge, trainset=ROWS),
+    "BootstrapFewShotWithRandomSearch": lambda judge, lm: (
+        dspy.BootstrapFewShotWithRandomSearch(
+            METRIC,
+            max_bootstrapped_demos=1,
+            max_labeled_demos=2,
+            num_candidate_programs=1,
+            num_threads=1,
+        ).compile(judge, trainset=ROWS)
+    ),
     "MIPROv2": mipro,
     "GEPA": gepa,
     "SIMBA": simba,
@@ -90,7 +120,10 @@ def model(scripted: MakeScripted) -> Any:
     oblige = obliging()
 
     def answer(request: Any) -> str:
-        digit = 1 + sum(sum(map(ord, message["content"])) for message in request.messages) % 5
+        digit = (
+            1
+            + sum(sum(map(ord, message["content"])) for message in request.messages) % 5
+        )
         return re.sub(r"(Score: )\d+", rf"\g<1>{digit}", oblige(request))
 
     return scripted(answer, grammar=True)
@@ -107,14 +140,19 @@ def test_a_judge_compiled_by_dspy_is_called_saved_and_loaded(
 ) -> None:
     lm, transport = model
     judge = JUDGES[kind](lm=lm, scale=js.Scale(1, 5))
-    assert judge(question="q", answer="a").score == judge(source="q", output="a").score or kind == "pairs"
+    assert (
+        judge(question="q", answer="a").score == judge(source="q", output="a").score
+        or kind == "pairs"
+    )
     with dspy.context(lm=lm):
         made = STOCK[optimizer](judge, lm)
     assert type(made) is type(judge)
     transport.requests.clear()
     mine = scores(made)
     assert np.isfinite(mine).any() or kind == "pairs"
-    for request in transport.requests:  # no row is judged with its own document among the demonstrations
+    for request in (
+        transport.requests
+    ):  # no row is judged with its own document among the demonstrations
         *before, last = (message["content"] for message in request.messages)
         own = re.findall(r"<output>\n(.*?text \d)\.", last)
         assert not any(text in content for text in own for content in before)
@@ -127,7 +165,9 @@ def test_a_judge_compiled_by_dspy_is_called_saved_and_loaded(
             assert demo["augmented"] or demo["score"] == 25 * (row.rating - 1)
 
 
-def test_knn_is_called_and_what_a_file_cannot_hold_is_not_saved(model: Any, tmp_path: Path) -> None:
+def test_knn_is_called_and_what_a_file_cannot_hold_is_not_saved(
+    model: Any, tmp_path: Path
+) -> None:
     def places(texts: list[str]) -> Any:
         return np.array([[len(text), sum(map(ord, text))] for text in texts], float)
 
@@ -146,9 +186,13 @@ def test_knn_is_called_and_what_a_file_cannot_hold_is_not_saved(model: Any, tmp_
         ({"a": 1, "b": 2}, "which field is the human score"),
     ],
 )
-def test_rows_that_no_prompt_can_show_are_refused(row: dict[str, Any], problem: str, model: Any) -> None:
+def test_rows_that_no_prompt_can_show_are_refused(
+    row: dict[str, Any], problem: str, model: Any
+) -> None:
     judge = js.Judge(js.DirectScorer("fluency"), lm=model[0], scale=js.Scale(1, 5))
-    shown = [dspy.Example(source="s", output="o", **row).with_inputs("source", "output")]
+    shown = [
+        dspy.Example(source="s", output="o", **row).with_inputs("source", "output")
+    ]
     made = dspy.LabeledFewShot(k=1).compile(judge, trainset=shown)
     with pytest.raises(OptionError, match=problem):
         made.score("another", "text")
@@ -159,7 +203,12 @@ def test_a_text_that_another_document_has_too_is_no_leak(model: Any) -> None:
     for group in "gh":
         teach(
             judge.method,
-            {"source": f"Source {group}.", "output": "The same answer as elsewhere.", "group": group, "score": 50},
+            {
+                "source": f"Source {group}.",
+                "output": "The same answer as elsewhere.",
+                "group": group,
+                "score": 50,
+            },
         )
     (verdict,) = judge.score_many([{"source": "S.", "output": "Fine.", "group": "g"}])
     assert verdict.failure is None

@@ -18,7 +18,9 @@ def with_digits() -> Callable[[str, str, dict[str, float]], Reply]:
     def make(text: str, digit: str, choices: dict[str, float]) -> Reply:
         place = text.rindex(digit)
         tokens = [TokenChoice(character, ((character, 0.0),)) for character in text]
-        tokens[place] = TokenChoice(digit, tuple((t, math.log(p)) for t, p in choices.items()))
+        tokens[place] = TokenChoice(
+            digit, tuple((t, math.log(p)) for t, p in choices.items())
+        )
         return Reply(text, tuple(tokens), prompt_tokens=10, completion_tokens=5)
 
     return make

@@ -14,7 +14,14 @@ from tables import cases
 from judgesmith.errors import ArtifactError
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.artifact import LARGEST, dumps, fingerprint, read, save, to_dict
+from judgesmith.programs.artifact import (
+    LARGEST,
+    dumps,
+    fingerprint,
+    read,
+    save,
+    to_dict,
+)
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.loading import load
 from judgesmith.programs.models.lm import Connection, Sampling, language_model
@@ -22,7 +29,10 @@ from judgesmith.programs.outcome import Calibration
 from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
 
 CASES = cases(__file__)
-CRITERIA = (Criterion("Fluency", "It reads „well“ – 漢字 🙂."), Criterion("Truth", "It is true."))
+CRITERIA = (
+    Criterion("Fluency", "It reads „well“ – 漢字 🙂."),
+    Criterion("Truth", "It is true."),
+)
 OVERALL = "overall_scorer.predict"
 ITEM = Item("The output.", "The source.", "The context.", "The reference.", "doc9")
 
@@ -38,9 +48,19 @@ def compiled(variant: str = "fine", **options: Any) -> Judge:
         ),
         scale=Scale(1, 5),
     )
-    judge.outcome = replace(judge.outcome, calibration=Calibration((0.0, 40.0, 100.0), (1.1, 3.0, 4.9)))
-    judge.provenance = {"made": "2025-01-01", "seed": 0, "q": [1.25, None], "labels": {"rows": 12}}
-    whole = {"Fluency": CriterionScore(80.0, "Fine."), "Truth": CriterionScore(100 / 3, "One error.")}
+    judge.outcome = replace(
+        judge.outcome, calibration=Calibration((0.0, 40.0, 100.0), (1.1, 3.0, 4.9))
+    )
+    judge.provenance = {
+        "made": "2025-01-01",
+        "seed": 0,
+        "q": [1.25, None],
+        "labels": {"rows": 12},
+    }
+    whole = {
+        "Fluency": CriterionScore(80.0, "Fine."),
+        "Truth": CriterionScore(100 / 3, "One error."),
+    }
     demos = [
         {
             "source": "Demo source.",
@@ -54,12 +74,28 @@ def compiled(variant: str = "fine", **options: Any) -> Judge:
             "augmented": True,
             "gold": True,
         },
-        {"source": "", "output": "Second.", "group": "doc2", "score": 0.0, "augmented": False, "gold": True},
-        {"source": "", "output": "Third.", "group": "doc3", "score": 100.0, "augmented": False, "gold": False},
+        {
+            "source": "",
+            "output": "Second.",
+            "group": "doc2",
+            "score": 0.0,
+            "augmented": False,
+            "gold": True,
+        },
+        {
+            "source": "",
+            "output": "Third.",
+            "group": "doc3",
+            "score": 100.0,
+            "augmented": False,
+            "gold": False,
+        },
     ]
     for predictor in artifact.predictors(judge.method).values():
         predictor.demos = [dict(d) for d in demos]
-        predictor.signature = predictor.signature.with_instructions("Rate as people do.\nSecond line.")
+        predictor.signature = predictor.signature.with_instructions(
+            "Rate as people do.\nSecond line."
+        )
     return judge
 
 
@@ -74,7 +110,9 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("variant", ["vanilla", "coarse", "fine"])
 @pytest.mark.parametrize("explain", ["before", "after", "none"])
 @pytest.mark.parametrize("reading", ["said", "expected"])
-def test_a_loaded_judge_sends_the_same_prompts(path: Path, variant: str, explain: str, reading: str) -> None:
+def test_a_loaded_judge_sends_the_same_prompts(
+    path: Path, variant: str, explain: str, reading: str
+) -> None:
     judge = compiled(variant, explain=explain, reading=reading)
     judge.save(path)
     again = load(path)
@@ -100,7 +138,9 @@ def test_it_is_readable_in_a_diff(path: Path) -> None:
 def test_neither_address_nor_key_is_saved(path: Path) -> None:
     lm = language_model(
         "openai/some-model",
-        connection=Connection(api_base="http://secret.example:8000/v1", api_key="sk-secret", cache=False),
+        connection=Connection(
+            api_base="http://secret.example:8000/v1", api_key="sk-secret", cache=False
+        ),
         sampling=Sampling(0.5, 99),
     )
     judge = compiled()
@@ -108,15 +148,23 @@ def test_neither_address_nor_key_is_saved(path: Path) -> None:
     judge.save(path)
     text = path.read_text(encoding="utf-8")
     assert "secret" not in text
-    assert json.loads(text)["lm"] == {"model": "openai/some-model", "sampling": {"temperature": 0.5, "max_tokens": 99}}
+    assert json.loads(text)["lm"] == {
+        "model": "openai/some-model",
+        "sampling": {"temperature": 0.5, "max_tokens": 99},
+    }
 
 
 def test_a_demonstration_with_an_unread_criterion_can_be_saved(path: Path) -> None:
     # Up to half of the criteria may be missing from a verdict that becomes a demonstration.
     judge = compiled()
     demo = judge.method.criteria_scorer.predict.demos[0]
-    demo["criteria_scores"] = {"Fluency": CriterionScore(80.0, "Fine."), "Truth": CriterionScore(math.nan)}
-    judge.method.overall_scorer.predict.demos[0]["criteria_scores"] = demo["criteria_scores"]
+    demo["criteria_scores"] = {
+        "Fluency": CriterionScore(80.0, "Fine."),
+        "Truth": CriterionScore(math.nan),
+    }
+    judge.method.overall_scorer.predict.demos[0]["criteria_scores"] = demo[
+        "criteria_scores"
+    ]
     judge.save(path)
     again = load(path)
     assert again.previews(ITEM) == judge.previews(ITEM)
@@ -145,7 +193,9 @@ def changed(change: Callable[[Judge], Any]) -> Judge:
         lambda j: setattr(j.method.knowledge, "criteria", (Criterion("", "no name"),)),
     ],
 )
-def test_what_cannot_be_saved_is_refused_and_the_old_file_stays(path: Path, change: Any) -> None:
+def test_what_cannot_be_saved_is_refused_and_the_old_file_stays(
+    path: Path, change: Any
+) -> None:
     compiled().save(path)
     before = path.read_bytes()
     with pytest.raises(ArtifactError, match="cannot be saved"):
@@ -196,14 +246,25 @@ def test_the_fingerprint_ignores_where_a_judge_comes_from_and_nothing_else() -> 
 # Loading
 
 
-def test_the_files_sampling_goes_with_its_model(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = to_dict(compiled()) | {"lm": {"model": "openai/m", "sampling": {"temperature": 0.3, "max_tokens": 50}}}
+def test_the_files_sampling_goes_with_its_model(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = to_dict(compiled()) | {
+        "lm": {"model": "openai/m", "sampling": {"temperature": 0.3, "max_tokens": 50}}
+    }
     path.write_text(json.dumps(data), encoding="utf-8")
     asked: list[Any] = []
-    monkeypatch.setattr(loading, "language_model", lambda lm, *, sampling, **_: asked.append((lm, sampling)))
+    monkeypatch.setattr(
+        loading,
+        "language_model",
+        lambda lm, *, sampling, **_: asked.append((lm, sampling)),
+    )
     load(path)
     load(path, lm="openai/other")
-    assert asked == [("openai/m", Sampling(0.3, 50)), ("openai/other", Sampling(0.3, 50))]
+    assert asked == [
+        ("openai/m", Sampling(0.3, 50)),
+        ("openai/other", Sampling(0.3, 50)),
+    ]
 
 
 # Forged and broken files
@@ -219,9 +280,15 @@ def forged(place: Place = (), value: Any = None) -> str:
 def refused(path: Path, text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> str:
     """The message with which a file is refused. No model is even looked up."""
 
-    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+    path.write_bytes(
+        text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    )
     with monkeypatch.context() as patch:
-        patch.setattr(loading, "language_model", lambda *_, **__: pytest.fail("a model was looked up"))
+        patch.setattr(
+            loading,
+            "language_model",
+            lambda *_, **__: pytest.fail("a model was looked up"),
+        )
         with pytest.raises(ArtifactError) as caught:
             load(path)
     return str(caught.value)
@@ -235,25 +302,36 @@ def test_the_forgeries_start_from_a_file_that_loads(path: Path) -> None:
 
 FORGED = CASES["forged"] | {
     "long model": [("lm", "model"), "a" * 201],
-    "too many demos": [("state", OVERALL, "demos"), [{"output": "x", "score": 1}] * 257],
-    "too many criteria": [("criteria",), [{"name": f"n{i}", "definition": ""} for i in range(65)]],
+    "too many demos": [
+        ("state", OVERALL, "demos"),
+        [{"output": "x", "score": 1}] * 257,
+    ],
+    "too many criteria": [
+        ("criteria",),
+        [{"name": f"n{i}", "definition": ""} for i in range(65)],
+    ],
 }
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_forged_file_is_refused(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forged_file_is_refused(
+    path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert len(refused(path, forged(*FORGED[name]), monkeypatch)) < 500
 
 
 @pytest.mark.parametrize("place", CASES["needed"])
-def test_a_file_without_what_it_needs_is_refused(path: Path, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_what_it_needs_is_refused(
+    path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = json.loads(forged())
     del at(data, place[:-1])[place[-1]]
     assert len(refused(path, json.dumps(data), monkeypatch)) < 500
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "named"), [*CASES["named"], (["format"], ["x" * 10_000], "judgesmith.judge/1")]
+    ("place", "value", "named"),
+    [*CASES["named"], (["format"], ["x" * 10_000], "judgesmith.judge/1")],
 )
 def test_the_message_names_what_is_wrong(
     path: Path, place: Place, value: Any, named: str, monkeypatch: pytest.MonkeyPatch
@@ -281,16 +359,22 @@ BROKEN: dict[str, str | bytes] = {
 
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN.keys())
-def test_a_broken_file_is_refused(path: Path, text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_file_is_refused(
+    path: Path, text: str | bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     message = refused(path, text, monkeypatch)
     assert "judge.json" in message
     assert len(message) < 500
 
 
-def test_a_huge_file_is_refused_unread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_file_is_refused_unread(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with path.open("wb") as file:
         file.truncate(50 * 1024 * 1024)  # sparse
-    monkeypatch.setattr(Path, "read_text", lambda *_, **__: pytest.fail("the file was read"))
+    monkeypatch.setattr(
+        Path, "read_text", lambda *_, **__: pytest.fail("the file was read")
+    )
     with pytest.raises(ArtifactError, match=f"{LARGEST:,}"):
         load(path)
 
@@ -298,16 +382,24 @@ def test_a_huge_file_is_refused_unread(path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_judge_too_large_to_be_read_again_is_not_saved(path: Path) -> None:
     judge = compiled()
     judge.provenance["notes"] = ["x" * LARGEST]
-    with pytest.raises(ArtifactError, match=f"at most {LARGEST:,}; take fewer or shorter"):
+    with pytest.raises(
+        ArtifactError, match=f"at most {LARGEST:,}; take fewer or shorter"
+    ):
         save(judge, path)
     assert not path.exists()
 
 
-def test_a_missing_file_says_what_makes_one_and_a_model_of_this_machine_is_asked_for_by_name(path: Path) -> None:
+def test_a_missing_file_says_what_makes_one_and_a_model_of_this_machine_is_asked_for_by_name(
+    path: Path,
+) -> None:
     with pytest.raises(ArtifactError, match="judgesmith compile"):
         load(path)
     with pytest.raises(ArtifactError, match="not a judge"):
         load(path.parent)
-    path.write_text(json.dumps(to_dict(compiled()) | {"lm": {"model": "gguf:tiny.gguf", "sampling": {}}}))
+    path.write_text(
+        json.dumps(
+            to_dict(compiled()) | {"lm": {"model": "gguf:tiny.gguf", "sampling": {}}}
+        )
+    )
     with pytest.raises(ArtifactError, match=r"tiny\.gguf.*gguf:PATH"):
         load(path)

@@ -17,43 +17,80 @@ def judged(answer: str) -> js.Judge:
 
 
 def test_a_score_a_bool_or_feedback_as_dspy_asks() -> None:
-    metric = as_metric(judged("Explanation: Too short.\nScore: 75"), source="question", output="answer", threshold=0.8)
+    metric = as_metric(
+        judged("Explanation: Too short.\nScore: 75"),
+        source="question",
+        output="answer",
+        threshold=0.8,
+    )
     assert metric(ROW, SAID) == pytest.approx(0.75)
     assert metric(ROW, SAID, trace=[]) is False
     told = metric(ROW, SAID, [], "answer", [])
-    assert told.score == pytest.approx(0.75) and told.feedback == "Score 4 on a scale of 1..5.\nToo short."
     assert (
-        as_metric(judged("Explanation: x\nScore: 75"), output="answer")(ROW, SAID, trace=[]) is True
+        told.score == pytest.approx(0.75)
+        and told.feedback == "Score 4 on a scale of 1..5.\nToo short."
+    )
+    assert (
+        as_metric(judged("Explanation: x\nScore: 75"), output="answer")(
+            ROW, SAID, trace=[]
+        )
+        is True
     )  # the only input
-    passes = js.judge("It is polite.", pass_fail=True, lm=Forward(lambda _: "Explanation: x\nScore: 40"))
+    passes = js.judge(
+        "It is polite.",
+        pass_fail=True,
+        lm=Forward(lambda _: "Explanation: x\nScore: 40"),
+    )
     assert as_metric(passes, output="answer")(ROW, SAID, trace=[]) is False
     assert passes.passed("Why?", "Because.") is False
-    assert dspy.Evaluate(devset=[ROW] * 3, metric=metric, display_progress=False)(lambda **_: SAID).score == 75
+    assert (
+        dspy.Evaluate(devset=[ROW] * 3, metric=metric, display_progress=False)(
+            lambda **_: SAID
+        ).score
+        == 75
+    )
 
 
 def test_a_failed_call_is_no_bad_answer() -> None:
     answers = iter(["Explanation: x\nScore: 80", *["I cannot say."] * 40])
     judge = js.judge("The answer is polite.", lm=Forward(lambda _: next(answers)))
     metric = as_metric(judge, source="question", output="answer")
-    assert [metric(ROW, dspy.Prediction(answer=text)) for text in ("a", "b")] == pytest.approx([0.8, 0.8])
+    assert [
+        metric(ROW, dspy.Prediction(answer=text)) for text in ("a", "b")
+    ] == pytest.approx([0.8, 0.8])
     assert (metric.calls, len(metric.failures)) == (2, 1)
     assert metric(ROW, dspy.Prediction(answer="c"), trace=[]) is False
-    assert "gave no score" in metric(ROW, dspy.Prediction(answer="d"), None, "p").feedback
-    assert as_metric(judge, output="answer", failed=0.3)(ROW, dspy.Prediction(answer="e")) == 0.3
-    fails = js.judge("It is polite.", pass_fail=True, lm=Forward(lambda _: "I cannot say."))
+    assert (
+        "gave no score" in metric(ROW, dspy.Prediction(answer="d"), None, "p").feedback
+    )
+    assert (
+        as_metric(judge, output="answer", failed=0.3)(ROW, dspy.Prediction(answer="e"))
+        == 0.3
+    )
+    fails = js.judge(
+        "It is polite.", pass_fail=True, lm=Forward(lambda _: "I cannot say.")
+    )
     with pytest.raises(NoScoreError):  # a failed call is no fail
         fails.passed(output="f")
     with pytest.raises(OptionError, match="not compiled from pass and fail"):
         judge.passed(output="f")
     with pytest.raises(NoScoreError):
-        as_metric(judge, output="answer", failed="raise")(ROW, dspy.Prediction(answer="f"))
+        as_metric(judge, output="answer", failed="raise")(
+            ROW, dspy.Prediction(answer="f")
+        )
 
 
 def test_what_cannot_be_is_said() -> None:
     judge = judged("Explanation: x\nScore: 75")
-    with pytest.raises(OptionError, match="the prediction has no 'reply' for the output; it has answer, notes"):
+    with pytest.raises(
+        OptionError,
+        match="the prediction has no 'reply' for the output; it has answer, notes",
+    ):
         as_metric(judge, output="reply")(ROW, SAID)
-    with pytest.raises(OptionError, match="neither example nor prediction has 'paper' for the reference"):
+    with pytest.raises(
+        OptionError,
+        match="neither example nor prediction has 'paper' for the reference",
+    ):
         as_metric(judge, output="answer", reference="paper")(ROW, SAID)
     two = dspy.Example(question="Why?", hint="none").with_inputs("question", "hint")
     with pytest.raises(OptionError, match="the inputs question, hint; name one"):
@@ -63,10 +100,20 @@ def test_what_cannot_be_is_said() -> None:
             as_metric(judge, output="answer", **wrong)
 
 
-@pytest.mark.parametrize("said", [dspy.Prediction(), dspy.Prediction(reply="Poor."), dspy.Prediction(answer=None)])
-def test_what_is_judged_is_the_prediction_s_and_never_the_gold_answer(said: dspy.Prediction) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [dspy.Prediction(), dspy.Prediction(reply="Poor."), dspy.Prediction(answer=None)],
+)
+def test_what_is_judged_is_the_prediction_s_and_never_the_gold_answer(
+    said: dspy.Prediction,
+) -> None:
     gold = dspy.Example(question="Why?", answer="GOLD").with_inputs("question")
-    judge = js.judge("It is polite.", lm=Forward(lambda m: f"Explanation: x\nScore: {95 if 'GOLD' in str(m) else 10}"))
+    judge = js.judge(
+        "It is polite.",
+        lm=Forward(
+            lambda m: f"Explanation: x\nScore: {95 if 'GOLD' in str(m) else 10}"
+        ),
+    )
     for failed in ("mean", "raise"):
         with pytest.raises(OptionError, match="no 'answer' for the output"):
             as_metric(judge, output="answer", failed=failed)(gold, said)

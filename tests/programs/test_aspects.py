@@ -29,19 +29,34 @@ PAPER = {
 def test_the_tasks_have_the_papers_numbers_of_aspects() -> None:
     library = aspects()
     own = {"question-answering": {"answer quality", "citation"}}  # of DHP, and ours
-    assert {name: len(library.tasks[name].aspects.keys() - own.get(name, set())) for name in PAPER} == PAPER
-    assert set(library.tasks) == {*PAPER, "general", "translation", "story completion", "agent"}
+    assert {
+        name: len(library.tasks[name].aspects.keys() - own.get(name, set()))
+        for name in PAPER
+    } == PAPER
+    assert set(library.tasks) == {
+        *PAPER,
+        "general",
+        "translation",
+        "story completion",
+        "agent",
+    }
 
 
 def test_no_aspect_is_written_twice() -> None:
     """YAML would take the second without a word."""
-    text = files("judgesmith.programs").joinpath("aspects.yaml").read_text(encoding="utf-8")
+    text = (
+        files("judgesmith.programs")
+        .joinpath("aspects.yaml")
+        .read_text(encoding="utf-8")
+    )
     every = sum(len(task.aspects) for task in aspects().tasks.values())
     assert len(re.findall(r"^ {6}[a-z][a-z -]*:$", text, re.MULTILINE)) == every
 
 
 def test_every_aspect_says_something_of_its_own() -> None:
-    every = [aspect for task in aspects().tasks.values() for aspect in task.aspects.values()]
+    every = [
+        aspect for task in aspects().tasks.values() for aspect in task.aspects.values()
+    ]
     for aspect in every:
         assert aspect.low != aspect.high
         assert len(aspect.definition.split()) >= 6, aspect
@@ -52,18 +67,34 @@ def test_every_aspect_says_something_of_its_own() -> None:
     assert not needs["summarization/fluency"] and not needs["summarization/coherence"]
 
 
-def test_bad_things_are_marked_and_say_what_a_score_means_and_no_alias_is_of_two_aspects() -> None:
-    bad = {a.name for t in aspects().tasks.values() for a in t.aspects.values() if a.negative}
+def test_bad_things_are_marked_and_say_what_a_score_means_and_no_alias_is_of_two_aspects() -> (
+    None
+):
+    bad = {
+        a.name
+        for t in aspects().tasks.values()
+        for a in t.aspects.values()
+        if a.negative
+    }
     assert bad == {"hallucination", "redundancy"}
     assert "Reverse human scores" in aspects().find("hallucination").scoring
     assert "Reverse human scores" not in aspects().find("consistency").scoring
     for task in aspects().tasks.values():
-        claimed = [alias for aspect in task.aspects.values() for alias in aspect.aliases if alias not in task.aspects]
+        claimed = [
+            alias
+            for aspect in task.aspects.values()
+            for alias in aspect.aliases
+            if alias not in task.aspects
+        ]
         assert len(claimed) == len(set(claimed)), task.name
 
 
 def test_the_benchmarks_names_of_aspects_are_found() -> None:
-    cards = tomllib.loads(files("judgesmith.datasets.benchmarks").joinpath("cards.toml").read_text(encoding="utf-8"))
+    cards = tomllib.loads(
+        files("judgesmith.datasets.benchmarks")
+        .joinpath("cards.toml")
+        .read_text(encoding="utf-8")
+    )
     missing = []
     for key, card in cards.items():
         for name in card["aspects"]:
@@ -76,7 +107,9 @@ def test_the_benchmarks_names_of_aspects_are_found() -> None:
 
 
 @pytest.mark.parametrize(("name", "task", "found"), CASES["spellings"])
-def test_a_name_is_found_by_any_spelling_and_alias(name: str, task: str, found: str) -> None:
+def test_a_name_is_found_by_any_spelling_and_alias(
+    name: str, task: str, found: str
+) -> None:
     library = aspects()
     aspect = library.find(name, task)
     assert aspect.name == found
@@ -91,7 +124,9 @@ def test_without_a_task_the_general_aspect_or_the_only_one_is_taken() -> None:
 
 
 @pytest.mark.parametrize(("name", "task", "words"), CASES["unknown"])
-def test_an_unknown_name_says_what_comes_close(name: str, task: str | None, words: str) -> None:
+def test_an_unknown_name_says_what_comes_close(
+    name: str, task: str | None, words: str
+) -> None:
     with pytest.raises(OptionError, match=words):
         aspects().find(name, task)
 
@@ -112,7 +147,9 @@ def test_spelling_makes_no_difference(data: st.DataObject) -> None:
     task = data.draw(st.sampled_from(list(library.tasks)))
     name = data.draw(st.sampled_from(list(library.tasks[task].aspects)))
     blank = data.draw(st.sampled_from([" ", "_", "-", "  "]))
-    spelled = data.draw(st.sampled_from([str.upper, str.title, str.lower]))(name.replace(" ", blank))
+    spelled = data.draw(st.sampled_from([str.upper, str.title, str.lower]))(
+        name.replace(" ", blank)
+    )
     assert library.find(f" {spelled} ", task) == library.tasks[task].aspects[name]
 
 

@@ -37,8 +37,14 @@ def test_a_full_disk_leaves_the_old_file(room: int, tmp_path: Path) -> None:
     assert path.read_bytes() == b"x" * 100
 
 
-def test_a_new_file_is_as_open_as_any_other_and_an_old_one_stays_as_it_is(tmp_path: Path) -> None:
-    plain, path, secret = tmp_path / "plain", tmp_path / "in" / "a" / "folder", tmp_path / "secret"
+def test_a_new_file_is_as_open_as_any_other_and_an_old_one_stays_as_it_is(
+    tmp_path: Path,
+) -> None:
+    plain, path, secret = (
+        tmp_path / "plain",
+        tmp_path / "in" / "a" / "folder",
+        tmp_path / "secret",
+    )
     plain.touch()
     write_whole(path, "é")
     assert path.read_bytes() == "é".encode()

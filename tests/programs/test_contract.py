@@ -28,7 +28,11 @@ def test_the_core_compares_with_no_name_of_a_part() -> None:
     names = set(methods.names())
     root = Path(__file__).resolve().parents[2]
     core = [*(root / "programs").glob("*.py"), *(root / "optimizers").rglob("*.py")]
-    core += [path for room in ("models", "prompting") for path in (root / "programs" / room).glob("*.py")]
+    core += [
+        path
+        for room in ("models", "prompting")
+        for path in (root / "programs" / room).glob("*.py")
+    ]
     wrong = []
     for path in core:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -37,7 +41,11 @@ def test_the_core_compares_with_no_name_of_a_part() -> None:
                 asked = [node.left, *node.comparators]
             elif isinstance(node, ast.Call) and ast.unparse(node.func) == "methods.get":
                 asked = node.args
-            wrong += [f"{path.name}:{node.lineno}" for a in asked if isinstance(a, ast.Constant) and a.value in names]
+            wrong += [
+                f"{path.name}:{node.lineno}"
+                for a in asked
+                if isinstance(a, ast.Constant) and a.value in names
+            ]
     assert wrong == []
 
 
@@ -87,7 +95,11 @@ class _Leaking(DirectScorer):
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         shown = "\n".join(str(demo["output"]) for demo in self.scorer.predict.demos)
-        await lm.complete(Request([{"role": "user", "content": f"{shown}\n{item.output}\nScore it."}], 10))
+        await lm.complete(
+            Request(
+                [{"role": "user", "content": f"{shown}\n{item.output}\nScore it."}], 10
+            )
+        )
         return await super().judge(item, lm)
 
     def cost(self) -> Cost:
@@ -103,12 +115,26 @@ class _Doubling(Printable):
 @pytest.mark.parametrize(
     ("part", "test", "error"),
     [
-        (_Leaking, JudgeContract.test_no_prompt_that_is_sent_shows_the_rows_own_document, LeakError),
-        (_Talkative, JudgeContract.test_what_was_sent_is_reported_and_was_announced, AssertionError),
-        (_Doubling, JudgeContract.test_rows_get_verdicts_in_their_order_on_the_users_scale, AssertionError),
+        (
+            _Leaking,
+            JudgeContract.test_no_prompt_that_is_sent_shows_the_rows_own_document,
+            LeakError,
+        ),
+        (
+            _Talkative,
+            JudgeContract.test_what_was_sent_is_reported_and_was_announced,
+            AssertionError,
+        ),
+        (
+            _Doubling,
+            JudgeContract.test_rows_get_verdicts_in_their_order_on_the_users_scale,
+            AssertionError,
+        ),
     ],
 )
-def test_the_suite_finds_a_judge_that_breaks_a_promise(part: type[Method], test: Any, error: type[Exception]) -> None:
+def test_the_suite_finds_a_judge_that_breaks_a_promise(
+    part: type[Method], test: Any, error: type[Exception]
+) -> None:
     with scripted_models() as scripted, pytest.raises(error):
         test(JudgeContract(), lambda **given: Judge(part(), **given), scripted)
 
@@ -129,19 +155,34 @@ def test_an_answer_that_dspy_cannot_read_is_nan_with_a_reason() -> None:
         verdict = Judge(Printable(), lm=lm).score("A source.", "An output.")
         assert math.isnan(verdict.score) and "cannot be read" in (verdict.failure or "")
         assert verdict.raw and verdict.usage.calls == len(verdict.raw)
-        assert list(Judge(Printable()).previews(Item("An output.", "A source."))) == ["first call"]
+        assert list(Judge(Printable()).previews(Item("An output.", "A source."))) == [
+            "first call"
+        ]
 
 
-def test_a_plain_predictors_demonstrations_of_the_rows_document_are_left_out_and_not_saved(tmp_path: Path) -> None:
+def test_a_plain_predictors_demonstrations_of_the_rows_document_are_left_out_and_not_saved(
+    tmp_path: Path,
+) -> None:
     with scripted_models() as scripted:
         lm, transport = scripted(obliging())
         judge = Judge(Printable(), lm=lm)
         judge.method.predict.demos = [
-            {"source": "S.", "output": "This marked text is of g.", "reason": "r", "printed": "no", "group": "g"}
+            {
+                "source": "S.",
+                "output": "This marked text is of g.",
+                "reason": "r",
+                "printed": "no",
+                "group": "g",
+            }
         ]
-        verdicts = list(judge.score_many([Item("Fine.", "New.", group=group) for group in "gh"]))
+        verdicts = list(
+            judge.score_many([Item("Fine.", "New.", group=group) for group in "gh"])
+        )
         assert [v.failure for v in verdicts] == [None, None]
-        shown = [any("This marked text" in m["content"] for m in r.messages) for r in transport.requests]
+        shown = [
+            any("This marked text" in m["content"] for m in r.messages)
+            for r in transport.requests
+        ]
         assert sorted(shown) == [False, True]
         with pytest.raises(ArtifactError, match=r"plain dspy\.Predict"):
             judge.save(tmp_path / "judge.json")
@@ -155,6 +196,8 @@ def test_a_plain_predictors_demonstrations_of_the_rows_document_are_left_out_and
         (dspy.Signature("output -> a: bool, b: bool"), "got 2"),
     ],
 )
-def test_a_signature_that_is_not_a_judges_is_refused(signature: Any, reason: str) -> None:
+def test_a_signature_that_is_not_a_judges_is_refused(
+    signature: Any, reason: str
+) -> None:
     with pytest.raises(OptionError, match=reason):
         judge("refused", about="nothing")(signature)

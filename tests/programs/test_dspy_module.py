@@ -20,12 +20,20 @@ from judgesmith.programs.active_critic.scoring import MultiCriteriaScorer, Overa
 from judgesmith.programs.active_critic.task import Labelled, TaskInference
 from judgesmith.programs.comparing.comparison import PairwiseComparer
 from judgesmith.programs.comparing.synthesis import ReferenceWriter, Target
-from judgesmith.programs.openlgauge.annotation import AnnotationLayout, Annotator, Focus, Supervisor
+from judgesmith.programs.openlgauge.annotation import (
+    AnnotationLayout,
+    Annotator,
+    Focus,
+    Supervisor,
+)
 from judgesmith.programs.outcome import Calibration, Decision, Sureness
 from judgesmith.signatures.values import Criterion, ErrorSpan, Scale
 from judgesmith.testing.scripted import MakeScripted
 
-CRITERIA = (Criterion("Clarity", "It is easy to follow."), Criterion("Truth", "It is true."))
+CRITERIA = (
+    Criterion("Clarity", "It is easy to follow."),
+    Criterion("Truth", "It is true."),
+)
 LINES = "Clarity: Short words. Score: 80\nTruth: One slip. Score: 60"
 OVERALL = "Explanation: A date is wrong; correct it.\nScore: 70"
 ANNOTATION = 'Error 1\nLocation: "wrong"\nExplanation: It is wrong.\nSeverity: 3\n\nOverall: Fair\nReason: One error.'
@@ -38,12 +46,18 @@ def answers(request: Any) -> str:
         ("make one list out of theirs", ANNOTATION.split("\n\nOverall")[0]),
         ("errors of one kind", ANNOTATION),
         ("compare two outputs", "Better"),
-        ("outputs of a wanted quality", f"A text number {len(request.messages[-1]['content'])}."),
+        (
+            "outputs of a wanted quality",
+            f"A text number {len(request.messages[-1]['content'])}.",
+        ),
         ("Take each criterion by itself", LINES),
         ("goes about judging", "1. Read it.\n2. Weigh it."),
         ("Find out what is going on", "The outputs are summaries."),
         ("Name the task", "Summaries of the news are judged."),
-        ("about ten qualities", '{"criteria": [{"name": "Truth", "definition": "It says what the source says."}]}'),
+        (
+            "about ten qualities",
+            '{"criteria": [{"name": "Truth", "definition": "It says what the source says."}]}',
+        ),
         ("step by step", "Score: 4"),
     ):
         if words in said:
@@ -67,17 +81,23 @@ class Heard(BaseCallback):
 
     on_module_end = on_lm_end = on_adapter_format_end = on_adapter_parse_end = _end
 
-    def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+    def on_module_start(
+        self, call_id: str, instance: Any, inputs: dict[str, Any]
+    ) -> None:
         self._start(type(instance).__name__)
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         assert isinstance(inputs["messages"], list)
         self._start(f"lm {instance.model}")
 
-    def on_adapter_format_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+    def on_adapter_format_start(
+        self, call_id: str, instance: Any, inputs: dict[str, Any]
+    ) -> None:
         self._start("format")
 
-    def on_adapter_parse_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+    def on_adapter_parse_start(
+        self, call_id: str, instance: Any, inputs: dict[str, Any]
+    ) -> None:
         self._start("parse")
 
 
@@ -87,7 +107,13 @@ def lm(scripted: MakeScripted) -> Any:
 
 
 def fine(**given: Any) -> js.Judge:
-    method = js.ActiveCritic("fine", task="Summaries are judged.", criteria=CRITERIA, explain="before", reading="said")
+    method = js.ActiveCritic(
+        "fine",
+        task="Summaries are judged.",
+        criteria=CRITERIA,
+        explain="before",
+        reading="said",
+    )
     return js.Judge(method, **given)
 
 
@@ -96,20 +122,40 @@ def fine(**given: Any) -> js.Judge:
 
 def calls() -> Iterator[Any]:
     text = {"source": "A source.", "output": "A wrong text."}
-    yield pytest.param(lambda: MultiCriteriaScorer("before", "said"), text | {"criteria": CRITERIA}, id="McS-E")
+    yield pytest.param(
+        lambda: MultiCriteriaScorer("before", "said"),
+        text | {"criteria": CRITERIA},
+        id="McS-E",
+    )
     yield pytest.param(lambda: OverallScorer("before", "said"), text, id="OS-E")
     yield pytest.param(
-        lambda: Annotator(AnnotationLayout()), text | {"focus": Focus("accuracy", "It is right.")}, id="annotator"
+        lambda: Annotator(AnnotationLayout()),
+        text | {"focus": Focus("accuracy", "It is right.")},
+        id="annotator",
     )
     reported = {"one": (ErrorSpan("wrong", "It is wrong.", 3.0, 2, 7, "exact"),)}
-    yield pytest.param(Supervisor, {"output": "A wrong text.", "reported": reported}, id="supervisor")
-    yield pytest.param(PairwiseComparer, text | {"other": "Another.", "name": "fluency"}, id="comparer")
-    yield pytest.param(ReferenceWriter, {"source": "A source.", "target": Target(levels=2)}, id="writer")
+    yield pytest.param(
+        Supervisor, {"output": "A wrong text.", "reported": reported}, id="supervisor"
+    )
+    yield pytest.param(
+        PairwiseComparer, text | {"other": "Another.", "name": "fluency"}, id="comparer"
+    )
+    yield pytest.param(
+        ReferenceWriter,
+        {"source": "A source.", "target": Target(levels=2)},
+        id="writer",
+    )
     rows = [Labelled("A source.", f"Output {i}.", 10.0 * i) for i in range(5)]
     yield pytest.param(TaskInference, {"examples": rows}, id="task inference")
     geval = js.GEval("summarization/coherence")
-    yield pytest.param(lambda: geval.planner, {"task": "Summaries.", "criteria": CRITERIA[:1]}, id="G-Eval's planner")
-    yield pytest.param(lambda: geval.scorer, text | {"aspect": "Clarity"}, id="G-Eval's scorer")
+    yield pytest.param(
+        lambda: geval.planner,
+        {"task": "Summaries.", "criteria": CRITERIA[:1]},
+        id="G-Eval's planner",
+    )
+    yield pytest.param(
+        lambda: geval.scorer, text | {"aspect": "Clarity"}, id="G-Eval's scorer"
+    )
 
 
 class Parent(dspy.Module):  # type: ignore[misc]
@@ -122,7 +168,9 @@ class Parent(dspy.Module):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(("make", "given"), list(calls()))
-def test_every_evaluator_is_called_alone_and_asynchronously_and_inside_a_parent(make: Any, given: Any, lm: Any) -> None:
+def test_every_evaluator_is_called_alone_and_asynchronously_and_inside_a_parent(
+    make: Any, given: Any, lm: Any
+) -> None:
     with dspy.context(lm=lm):
         alone = make()(**given)
         assert isinstance(alone, dspy.Prediction) and len(alone) > 0
@@ -154,7 +202,11 @@ def test_callbacks_show_the_tree_of_a_judge(lm: Any) -> None:
         judge.score("A source.", "An output.")
         assert heard.tree == TREE
         heard.tree.clear()
-        list(judge.score_many([{"source": "s", "output": f"o{i}"} for i in range(2)], concurrency=1))
+        list(
+            judge.score_many(
+                [{"source": "s", "output": f"o{i}"} for i in range(2)], concurrency=1
+            )
+        )
         assert heard.tree == TREE + TREE
         heard.tree.clear()
         judge(source="s", output="o")
@@ -172,15 +224,24 @@ def test_callbacks_on_one_module_and_on_the_model_alone(lm: Any) -> None:
     assert other.tree == ["lm test/model"] * 2
 
 
-def test_the_history_of_modules_the_model_and_dspy_holds_the_calls_but_no_probe(lm: Any) -> None:
+def test_the_history_of_modules_the_model_and_dspy_holds_the_calls_but_no_probe(
+    lm: Any,
+) -> None:
     judge = fine(lm=lm)
     judge.score("A source.", "An output.")
-    assert [len(h) for h in (judge.history, judge.method.overall_scorer.history, lm.dspy.history)] == [2, 1, 2]
+    assert [
+        len(h)
+        for h in (judge.history, judge.method.overall_scorer.history, lm.dspy.history)
+    ] == [2, 1, 2]
     assert GLOBAL_HISTORY[-2:] == lm.dspy.history
     entry = judge.method.overall_scorer.predict.history[0]
     assert entry["outputs"] == [OVERALL] and entry["model"] == "test/model"
     assert "An output." in entry["messages"][-1]["content"]
-    assert entry["usage"] == {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    assert entry["usage"] == {
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "total_tokens": 15,
+    }
     assert judge.deepcopy().history == []
     with dspy.context(disable_history=True):
         judge.score("A source.", "Another output.")
@@ -190,21 +251,30 @@ def test_the_history_of_modules_the_model_and_dspy_holds_the_calls_but_no_probe(
 def test_what_stands_in_a_history_is_no_part_of_the_judge(lm: Any) -> None:
     judge = fine(lm=lm)
     names = [name for name, _ in judge.named_parameters()]
-    judge.history.append(dspy.Predict("a -> b"))  # DSPy's own walk would take it for one of the judge's
+    judge.history.append(
+        dspy.Predict("a -> b")
+    )  # DSPy's own walk would take it for one of the judge's
     judge.method.overall_scorer.history.append(dspy.Predict("a -> b"))
     assert [name for name, _ in judge.named_parameters()] == names
     assert len(judge.predictors()) == 2
 
 
-def test_rows_scored_in_bulk_are_in_no_history_and_callbacks_and_usage_see_them(lm: Any) -> None:
-    judge, heard = js.Judge(js.ActiveCritic("vanilla", explain="none", reading="said"), lm=lm), Heard()
+def test_rows_scored_in_bulk_are_in_no_history_and_callbacks_and_usage_see_them(
+    lm: Any,
+) -> None:
+    judge, heard = (
+        js.Judge(js.ActiveCritic("vanilla", explain="none", reading="said"), lm=lm),
+        Heard(),
+    )
     before = list(GLOBAL_HISTORY)
     for _ in judge.score_many([{"output": f"o{i}"} for i in range(3)], progress=False):
         pass
     assert (judge.history, lm.dspy.history, GLOBAL_HISTORY) == ([], [], before)
     with dspy.context(callbacks=[heard]), dspy.track_usage() as used:
         list(judge.score_many([{"output": f"p{i}"} for i in range(3)], progress=False))
-    assert [name.strip() for name in heard.tree].count("Judge") == 3  # rows are under way together
+    assert [name.strip() for name in heard.tree].count(
+        "Judge"
+    ) == 3  # rows are under way together
     assert used.get_total_tokens()["test/model"]["total_tokens"] == 45
 
 
@@ -219,7 +289,9 @@ def test_a_model_with_forward_alone_works_and_is_not_probed() -> None:
 
 
 def test_a_dummy_gives_the_lines_of_criteria() -> None:
-    dummy = DummyLM([{"criteria_scores": LINES}, {"explanation": "Fine.", "score": "70"}])
+    dummy = DummyLM(
+        [{"criteria_scores": LINES}, {"explanation": "Fine.", "score": "70"}]
+    )
     with dspy.context(lm=dummy):
         verdict = fine().score("s", "o")
     assert (verdict.score, {name: c.score for name, c in verdict.criteria.items()}) == (
@@ -236,7 +308,9 @@ def test_the_model_that_was_set_is_the_one_that_is_got(scripted: MakeScripted) -
     assert judge.deepcopy().get_lm() is dummy
     own, _ = scripted(answers, name="openai/one")
     judge.set_lm(own)
-    assert isinstance(judge.get_lm(), dspy.BaseLM) and judge.get_lm().model == "openai/one"
+    assert (
+        isinstance(judge.get_lm(), dspy.BaseLM) and judge.get_lm().model == "openai/one"
+    )
     assert js.language_model(judge.get_lm()) is own
     parent = Parent(judge)
     parent.set_lm(dummy)
@@ -245,13 +319,23 @@ def test_the_model_that_was_set_is_the_one_that_is_got(scripted: MakeScripted) -
 
 
 def test_a_model_by_name_serves_stock_modules(scripted: MakeScripted) -> None:
-    own, transport = scripted(lambda _: "[[ ## answer ## ]]\nBlue.\n\n[[ ## completed ## ]]")
+    own, transport = scripted(
+        lambda _: "[[ ## answer ## ]]\nBlue.\n\n[[ ## completed ## ]]"
+    )
     with dspy.context(lm=own.dspy):
-        assert dspy.Predict("question -> answer")(question="Which colour?").answer == "Blue."
-    assert own.dspy is own and "Which colour?" in transport.requests[0].messages[-1]["content"]
+        assert (
+            dspy.Predict("question -> answer")(question="Which colour?").answer
+            == "Blue."
+        )
+    assert (
+        own.dspy is own
+        and "Which colour?" in transport.requests[0].messages[-1]["content"]
+    )
 
 
-def test_an_adapter_that_is_set_changes_no_prompt_and_no_reading(scripted: MakeScripted) -> None:
+def test_an_adapter_that_is_set_changes_no_prompt_and_no_reading(
+    scripted: MakeScripted,
+) -> None:
     lm, transport = scripted(answers)
     judge = fine(lm=lm)
     plain = judge.score("s", "o")
@@ -266,10 +350,18 @@ def test_an_adapter_that_is_set_changes_no_prompt_and_no_reading(scripted: MakeS
 
 def compiled(lm: Any = None) -> js.Judge:
     judge = fine(lm=lm, scale=Scale(1, 5))
-    judge.outcome = replace(judge.outcome, calibration=Calibration((0.0, 50.0, 100.0), (1.0, 2.0, 5.0)))
+    judge.outcome = replace(
+        judge.outcome, calibration=Calibration((0.0, 50.0, 100.0), (1.0, 2.0, 5.0))
+    )
     for predictor in judge.method.taught():
         predictor.demos = [
-            {"source": "A source.", "output": "An output.", "group": "g", "score": 30.0, "explanation": "So."}
+            {
+                "source": "A source.",
+                "output": "An output.",
+                "group": "g",
+                "score": 30.0,
+                "explanation": "So.",
+            }
             | {"augmented": False, "gold": True, "annotation": ""}
         ]
     return judge
@@ -283,16 +375,23 @@ def test_a_judge_loads_its_own_file_in_place(lm: Any, tmp_path: Path) -> None:
     fresh.callbacks = [heard]
     fresh.load(tmp_path / "judge.json")
     assert fresh.save(tmp_path / "again.json") is None
-    one, two = (json.loads((tmp_path / name).read_text()) for name in ("judge.json", "again.json"))
+    one, two = (
+        json.loads((tmp_path / name).read_text())
+        for name in ("judge.json", "again.json")
+    )
     assert one == two
     assert repr(fresh.score("s", "o").criteria) == repr(judge.score("s", "o").criteria)
-    assert fresh.score("s", "o").score == judge.score("s", "o").score == pytest.approx(3.2)  # 2 + 3·(70 − 50)/50
+    assert (
+        fresh.score("s", "o").score == judge.score("s", "o").score == pytest.approx(3.2)
+    )  # 2 + 3·(70 − 50)/50
     assert fresh.get_lm() is judge.get_lm() and heard.tree[0] == "Judge"
     with pytest.raises(ArtifactError, match=r"active-critic judge; js.load"):
         js.Judge(js.DirectScorer("fluency")).load(tmp_path / "judge.json")
 
 
-def test_what_is_pickled_is_refused_by_name_with_what_to_do(tmp_path: Path, lm: Any) -> None:
+def test_what_is_pickled_is_refused_by_name_with_what_to_do(
+    tmp_path: Path, lm: Any
+) -> None:
     judge = compiled()
     for refused in (
         lambda: judge.save(tmp_path / "folder", save_program=True),
@@ -308,11 +407,15 @@ def test_what_is_pickled_is_refused_by_name_with_what_to_do(tmp_path: Path, lm: 
         pickle.dumps(compiled(lm))
 
 
-def test_the_state_goes_through_dump_and_load_and_a_parents_file(tmp_path: Path, lm: Any) -> None:
+def test_the_state_goes_through_dump_and_load_and_a_parents_file(
+    tmp_path: Path, lm: Any
+) -> None:
     program = Parent(compiled())
     decision = Decision(("fail", "pass"), (55.0,), binary=True)
     sureness = Sureness((0.0, 100.0), (0.5, 0.2), (0.9,), (None,), 40, 20)
-    program.inner.outcome = replace(program.inner.outcome, decision=decision, sureness=sureness)
+    program.inner.outcome = replace(
+        program.inner.outcome, decision=decision, sureness=sureness
+    )
     state = json.loads(json.dumps(program.inner.dump_state()))
     fresh = js.Judge(js.ActiveCritic("fine", explain="before", reading="said"))
     fresh.load_state(state)
@@ -323,14 +426,22 @@ def test_the_state_goes_through_dump_and_load_and_a_parents_file(tmp_path: Path,
         judge.set_lm(lm)
         assert judge.scale == Scale(1, 5)
         assert judge.outcome.calibration == compiled().outcome.calibration
-        assert (judge.method.knowledge.description, judge.method.knowledge.criteria) == (
+        assert (
+            judge.method.knowledge.description,
+            judge.method.knowledge.criteria,
+        ) == (
             "Summaries are judged.",
             CRITERIA,
         )
         assert (judge.outcome.decision, judge.outcome.sureness) == (decision, sureness)
-        assert judge.method.overall_scorer.predict.demos == compiled().method.overall_scorer.predict.demos
+        assert (
+            judge.method.overall_scorer.predict.demos
+            == compiled().method.overall_scorer.predict.demos
+        )
         assert judge.score("s", "o").score == compiled(lm).score("s", "o").score
-        judge.load_state(compiled().dump_state())  # of a judge that decides nothing and is not sure
+        judge.load_state(
+            compiled().dump_state()
+        )  # of a judge that decides nothing and is not sure
         assert (judge.outcome.decision, judge.outcome.sureness) == (None, None)
 
 
@@ -339,7 +450,10 @@ def test_a_state_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises((ArtifactError, KeyError)):
         js.Judge(js.DirectScorer("fluency")).load_state(state)
     forged = json.loads(json.dumps(state))
-    forged["method.overall_scorer.predict"]["lm"] = {"model": "openai/x", "api_base": "http://elsewhere"}
+    forged["method.overall_scorer.predict"]["lm"] = {
+        "model": "openai/x",
+        "api_base": "http://elsewhere",
+    }
     with pytest.raises(ArtifactError, match="not a state"):
         fine().load_state(forged)
     other = json.loads(json.dumps(state))

@@ -9,7 +9,9 @@ from judgesmith.programs import artifact, loading
 from judgesmith.programs.registry import methods
 
 GOLDEN = Path(__file__).parent / "golden"
-FINGERPRINTS = dict(line.split() for line in (GOLDEN / "fingerprints.txt").read_text().splitlines())
+FINGERPRINTS = dict(
+    line.split() for line in (GOLDEN / "fingerprints.txt").read_text().splitlines()
+)
 
 
 @pytest.mark.parametrize("name", FINGERPRINTS)
@@ -18,7 +20,11 @@ def test_a_saved_judge_loads_as_it_was(name: str, tmp_path: Path) -> None:
     judge = loading.build(artifact.read(path))
     written = json.loads(path.read_text(encoding="utf-8"))
     saved = artifact.to_dict(judge)
-    assert set(saved.pop("metadata")["dependency_versions"]) == {"python", "dspy", "cloudpickle"}  # of the moment
+    assert set(saved.pop("metadata")["dependency_versions"]) == {
+        "python",
+        "dspy",
+        "cloudpickle",
+    }  # of the moment
     assert saved == written | {"lm": None}  # no model was asked for
     judge = loading.load(path)
     assert artifact.fingerprint(judge) == FINGERPRINTS[name]
@@ -30,8 +36,15 @@ def test_a_saved_judge_loads_as_it_was(name: str, tmp_path: Path) -> None:
 
 
 def test_every_kind_and_whatever_is_fitted_is_here() -> None:
-    saved = [json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8")) for name in FINGERPRINTS]
+    saved = [
+        json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+        for name in FINGERPRINTS
+    ]
     assert {s["program"]["kind"] for s in saved} == {
-        name for name, part in methods.parts().items() if part.__module__.startswith("judgesmith.")
+        name
+        for name, part in methods.parts().items()
+        if part.__module__.startswith("judgesmith.")
     }
-    assert {"ensemble", "combination", "head", "student", "panel"} <= {key for s in saved for key in s}
+    assert {"ensemble", "combination", "head", "student", "panel"} <= {
+        key for s in saved for key in s
+    }

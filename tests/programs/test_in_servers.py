@@ -40,14 +40,19 @@ def rows(count: int) -> list[dict[str, str]]:
     return [{"source": "s", "output": f"r{n:03d}"} for n in range(count)]
 
 
-def test_asynchronous_calls_of_any_loop_and_thread_beside_synchronous_ones(judge: Judge) -> None:
+def test_asynchronous_calls_of_any_loop_and_thread_beside_synchronous_ones(
+    judge: Judge,
+) -> None:
     assert [v.score for v in judge.score_many(rows(4))] == [0, 1, 2, 3]
     scores: dict[int, Any] = {}
 
     async def several(start: int) -> list[js.Verdict]:
         async with asyncio.timeout(60):
             return await asyncio.gather(
-                *(judge.ascore(source="s", output=f"r{n:03d}") for n in range(start, start + 3)),
+                *(
+                    judge.ascore(source="s", output=f"r{n:03d}")
+                    for n in range(start, start + 3)
+                ),
                 judge.verdict(js.Item("r050", "s")),
             )
 
@@ -76,7 +81,10 @@ def test_async_for_over_many_in_their_order(judge: Judge) -> None:
             yield row
 
     async def everything() -> list[list[float]]:
-        return [[v.score async for v in judge.ascore_many(given, concurrency=3)] for given in (rows(9), coming())]
+        return [
+            [v.score async for v in judge.ascore_many(given, concurrency=3)]
+            for given in (rows(9), coming())
+        ]
 
     assert asyncio.run(everything()) == [list(range(9))] * 2
 
@@ -93,10 +101,19 @@ def test_leaving_async_for_early_cancels_what_is_under_way(judge: Judge) -> None
     assert judge.score("s", "r042").score == 42
 
 
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="no fork here"
+)
 def test_a_fork_goes_on_with_a_loop_of_its_own(judge: Judge) -> None:
     def score() -> None:
-        assert [v.score for v in judge.score_many(rows(6), concurrency=4)] == [0, 1, 2, 3, 4, 5]
+        assert [v.score for v in judge.score_many(rows(6), concurrency=4)] == [
+            0,
+            1,
+            2,
+            3,
+            4,
+            5,
+        ]
 
     score()  # calls waited: the semaphore belongs to a loop
     child = multiprocessing.get_context("fork").Process(target=score)
@@ -108,12 +125,23 @@ def test_a_fork_goes_on_with_a_loop_of_its_own(judge: Judge) -> None:
 # -- where the model is, and where it is not
 
 
-def test_a_server_that_dies_ends_the_run_and_not_row_after_row(scripted: MakeScripted) -> None:
+def test_a_server_that_dies_ends_the_run_and_not_row_after_row(
+    scripted: MakeScripted,
+) -> None:
     refused = Unanswered("the connection failed: refused", again=True, reached=False)
-    lm, transport = scripted(lambda _: "Explanation: Good.\nScore: 50" if len(transport.requests) <= 10 else refused)
+    lm, transport = scripted(
+        lambda _: (
+            "Explanation: Good.\nScore: 50"
+            if len(transport.requests) <= 10
+            else refused
+        )
+    )
     judge = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=lm)
     seen = []
-    with pytest.raises(js.OutageError, match=rf"{OUTAGE_AFTER} calls in a row got no answer.*repeat the command"):
+    with pytest.raises(
+        js.OutageError,
+        match=rf"{OUTAGE_AFTER} calls in a row got no answer.*repeat the command",
+    ):
         for verdict in judge.score_many(rows(1000), concurrency=2):
             seen.append(verdict.failure)
     assert len(transport.requests) < 40
@@ -128,7 +156,9 @@ def test_a_server_that_dies_ends_the_run_and_not_row_after_row(scripted: MakeScr
         "Fireworks_aiException - FIREWORKS_API_KEY is not set",
     ],
 )
-def test_a_missing_key_is_not_tried_again(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_not_tried_again(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import litellm
     from litellm.exceptions import APIConnectionError
 
@@ -141,6 +171,8 @@ def test_a_missing_key_is_not_tried_again(said: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(litellm, "acompletion", refuse)
     lm = language_model("anthropic/claude", connection=Connection(cache=False))
     judge = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=lm)
-    with pytest.raises(js.ModelError, match="set the provider's key in the environment"):
+    with pytest.raises(
+        js.ModelError, match="set the provider's key in the environment"
+    ):
         judge.score("s", "r001")
     assert len(calls) == 1

@@ -15,24 +15,39 @@ from judgesmith.programs.openlgauge import grounding
 from judgesmith.programs.openlgauge import reading as annotation_text
 from judgesmith.programs.pointwise import geval
 from judgesmith.programs.prompting import answers
-from judgesmith.programs.prompting.layouts import CriteriaLayout, CriteriaListLayout, OverallLayout, TextLayout, disarm
+from judgesmith.programs.prompting.layouts import (
+    CriteriaLayout,
+    CriteriaListLayout,
+    OverallLayout,
+    TextLayout,
+    disarm,
+)
 from judgesmith.programs.prompting.suspicion import suspicion
 from judgesmith.signatures.values import Criterion
 
-CRITERIA = (Criterion("Fluency", "It reads well."), Criterion("Use of the source", "It is true."))
+CRITERIA = (
+    Criterion("Fluency", "It reads well."),
+    Criterion("Use of the source", "It is true."),
+)
 OUTPUT = 'The "red" door, and (4) more: it is open. ' * 10
 READERS: dict[str, Callable[[str], Any]] = {
     "overall score": lambda text: OverallLayout("before").read(Reply(text), {}),
-    "score first": lambda text: OverallLayout("after", "expected").read(Reply(text, finish="length"), {}),
+    "score first": lambda text: OverallLayout("after", "expected").read(
+        Reply(text, finish="length"), {}
+    ),
     "criteria": lambda text: CriteriaLayout().read(Reply(text), {"criteria": CRITERIA}),
     "list of criteria": lambda text: CriteriaListLayout().read(Reply(text), {}),
     "prose": lambda text: TextLayout("text", "Answer.", tokens=9).read(Reply(text), {}),
     "annotation": lambda text: annotation_text.read_annotation(text, output=OUTPUT),
     "steps": geval.numbered,
     "rewritten text": answers.bare,
-    "check of a rewritten text": lambda text: rewriting.check("grammar", text, text + " x"),
+    "check of a rewritten text": lambda text: rewriting.check(
+        "grammar", text, text + " x"
+    ),
     "written text": lambda text: synthesis.bare(text),
-    "comparison": lambda text: comparison.ComparisonLayout(sampled=True).read(Reply(text), {}),
+    "comparison": lambda text: comparison.ComparisonLayout(sampled=True).read(
+        Reply(text), {}
+    ),
     "place in the output": lambda text: grounding.ground(text, OUTPUT),
     "place in a long output": lambda text: grounding.ground("the red door (4)", text),
     "disarmed": disarm,
@@ -136,10 +151,25 @@ PIECES = [
     "rate this ",
     "\u0661",
 ]
-AROUND = ["", "x", "Fluency: ", "Score:", "Error 1\nLocation: ", "<output>x", "<a>", "Better", "4", "[", "```", "1."]
+AROUND = [
+    "",
+    "x",
+    "Fluency: ",
+    "Score:",
+    "Error 1\nLocation: ",
+    "<output>x",
+    "<a>",
+    "Better",
+    "4",
+    "[",
+    "```",
+    "1.",
+]
 
 
-def grows_linearly(read: Callable[[str], Any], before: str, piece: str, after: str) -> None:
+def grows_linearly(
+    read: Callable[[str], Any], before: str, piece: str, after: str
+) -> None:
     """Reads 8,000 characters, and where that is not over at once compares it with 2,000: four times as long is linear,
     sixteen times quadratic. Processor time, the best of three, since the machine may be busy."""
 
@@ -150,8 +180,12 @@ def grows_linearly(read: Callable[[str], Any], before: str, piece: str, after: s
         return time.process_time() - begun
 
     if seconds(8_000) > 0.2:
-        short, long = (min(seconds(length) for _ in range(3)) for length in (2_000, 8_000))
-        assert long < max(9 * short, 0.2), f"{before!r} + {piece!r} * n + {after!r}: {short:.2f} s, then {long:.2f} s"
+        short, long = (
+            min(seconds(length) for _ in range(3)) for length in (2_000, 8_000)
+        )
+        assert long < max(9 * short, 0.2), (
+            f"{before!r} + {piece!r} * n + {after!r}: {short:.2f} s, then {long:.2f} s"
+        )
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -180,7 +214,11 @@ def test_no_answer_is_read_in_more_than_linear_time_or_raises(name: str) -> None
     check()
 
 
-@given(st.lists(st.one_of(st.sampled_from([*PIECES, *AROUND]), st.text(max_size=8)), max_size=25).map("".join))
+@given(
+    st.lists(
+        st.one_of(st.sampled_from([*PIECES, *AROUND]), st.text(max_size=8)), max_size=25
+    ).map("".join)
+)
 @settings(max_examples=100)
 def test_nothing_that_a_model_says_raises(text: str) -> None:
     for read in READERS.values():

@@ -9,7 +9,12 @@ from misbehaving_server import MakeServer, Say, saying
 
 import judgesmith as js
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel, language_model
+from judgesmith.programs.models.lm import (
+    Capabilities,
+    Connection,
+    LanguageModel,
+    language_model,
+)
 from judgesmith.training.distilled.judge import Distilled
 
 #: Characters of a prompt from which on the server refuses it; and the last word of a text that is longer.
@@ -18,7 +23,11 @@ SAID = "This model's maximum context length is 8192 tokens. However, your messag
 ANSWER = "Explanation: Fine.\nScore: 4"
 ROWS = [
     {"source": "A source.", "output": text}
-    for text in ("One.", "The bridge was closed after heavy rain. " * 1200 + LAST, "Three.")
+    for text in (
+        "One.",
+        "The bridge was closed after heavy rain. " * 1200 + LAST,
+        "Three.",
+    )
 ]
 JUDGES: dict[str, Callable[[LanguageModel], Judge]] = {
     "direct": lambda lm: js.Judge(js.DirectScorer("fluency"), lm=lm),
@@ -41,10 +50,17 @@ def test_a_server_that_cannot_hold_a_row_fails_that_row_alone(
 ) -> None:
     def answer(number: int, body: dict[str, Any]) -> Say:
         told = {"error": {"message": SAID, "code": "context_length_exceeded"}}
-        return Say(400, json.dumps(told).encode()) if len(json.dumps(body)) > MOST else saying(ANSWER)
+        return (
+            Say(400, json.dumps(told).encode())
+            if len(json.dumps(body)) > MOST
+            else saying(ANSWER)
+        )
 
     server = serve(answer)
-    lm = language_model("openai/m", connection=Connection(server.base, "key", cache=False, concurrency=1))
+    lm = language_model(
+        "openai/m",
+        connection=Connection(server.base, "key", cache=False, concurrency=1),
+    )
     lm.assume(Capabilities())
     judge = made(lm)
     first, second, third = failures(judge)
@@ -55,14 +71,18 @@ def test_a_server_that_cannot_hold_a_row_fails_that_row_alone(
     assert all(LAST in body for body in long)
 
 
-def test_a_provider_that_cannot_hold_a_row_fails_that_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_that_cannot_hold_a_row_fails_that_row_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import litellm
     from litellm.exceptions import ContextWindowExceededError
 
     async def complete(**asked: Any) -> Any:
         if len(json.dumps(asked["messages"])) > MOST:
             raise ContextWindowExceededError(SAID, "m", "anthropic")
-        return litellm.ModelResponse(choices=[{"message": {"content": ANSWER}, "finish_reason": "stop"}])
+        return litellm.ModelResponse(
+            choices=[{"message": {"content": ANSWER}, "finish_reason": "stop"}]
+        )
 
     monkeypatch.setattr(litellm, "acompletion", complete)
     lm = language_model("anthropic/m", connection=Connection(cache=False))

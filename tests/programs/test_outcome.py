@@ -22,8 +22,12 @@ from judgesmith.testing.scripted import MakeScripted
 CASES = cases(__file__)
 
 FIVE = Scale(1, 5)
-PERCENT = st.one_of(st.floats(0, 100), st.integers(0, 100).map(float), st.just(math.nan))
-SCALES = st.sampled_from([FIVE, Scale(0, 100), Scale(-1, 1), Scale(0, 1e-6), Scale(0, 1e6)])
+PERCENT = st.one_of(
+    st.floats(0, 100), st.integers(0, 100).map(float), st.just(math.nan)
+)
+SCALES = st.sampled_from(
+    [FIVE, Scale(0, 100), Scale(-1, 1), Scale(0, 1e-6), Scale(0, 1e6)]
+)
 
 
 def test_linear_is_the_straight_line() -> None:
@@ -43,7 +47,9 @@ def test_linear_is_the_straight_line() -> None:
         ([math.nan] * 10, [3] * 10),
     ],
 )
-def test_without_evidence_the_map_is_linear(percent: list[float], human: list[float]) -> None:
+def test_without_evidence_the_map_is_linear(
+    percent: list[float], human: list[float]
+) -> None:
     assert Calibration.fit(percent, human, FIVE) == Calibration.linear(FIVE)
 
 
@@ -52,19 +58,34 @@ def test_levels_are_the_means_of_equally_filled_bins() -> None:
     fitted = Calibration.fit([30] * 5 + [70] * 5, [2] * 5 + [4] * 5, FIVE)
     assert fitted.percent == (0, 30, 70, 100)
     # ends (2+1)/2 = 1.5 and (4+5)/2 = 4.5; linear there 1, 2.2, 3.8, 5; mixed 0.95 to 0.05
-    mixed = [0.95 * 1.5 + 0.05 * 1, 0.95 * 2 + 0.05 * 2.2, 0.95 * 4 + 0.05 * 3.8, 0.95 * 4.5 + 0.05 * 5]
+    mixed = [
+        0.95 * 1.5 + 0.05 * 1,
+        0.95 * 2 + 0.05 * 2.2,
+        0.95 * 4 + 0.05 * 3.8,
+        0.95 * 4.5 + 0.05 * 5,
+    ]
     assert SLOPE == 0.05
     assert fitted.score == pytest.approx(mixed)
     assert fitted(50) == pytest.approx((mixed[1] + mixed[2]) / 2)
     # Human means that fall are pooled, 4 and 2 to 3: of the scale's ends and middle, 2, 3 and 4
     falling = Calibration.fit([30] * 5 + [70] * 5, [4] * 5 + [2] * 5, FIVE)
-    assert falling.score == pytest.approx([0.95 * a + 0.05 * b for a, b in ((2, 1), (3, 2.2), (3, 3.8), (4, 5))])
+    assert falling.score == pytest.approx(
+        [0.95 * a + 0.05 * b for a, b in ((2, 1), (3, 2.2), (3, 3.8), (4, 5))]
+    )
 
 
-@given(st.lists(st.tuples(PERCENT, st.one_of(st.floats(-1, 101), st.just(math.nan))), max_size=60), SCALES)
+@given(
+    st.lists(
+        st.tuples(PERCENT, st.one_of(st.floats(-1, 101), st.just(math.nan))),
+        max_size=60,
+    ),
+    SCALES,
+)
 @example([(50.000001, 1.0), (50.000002, 5.0)] * 10, FIVE)
 @example([(50.0001, 5.0), (50.0002, 1.0), (49.9, 3.0)] * 10, Scale(0, 1e-6))
-def test_every_fit_strictly_increases_within_the_scale(rows: list[tuple[float, float]], scale: Scale) -> None:
+def test_every_fit_strictly_increases_within_the_scale(
+    rows: list[tuple[float, float]], scale: Scale
+) -> None:
     fitted = Calibration.fit([p for p, _ in rows], [h for _, h in rows], scale)
     # The constructor refuses knots that do not strictly increase; the map itself on a grid:
     values = [fitted(p) for p in np.linspace(0, 100, 201)]
@@ -75,7 +96,9 @@ def test_every_fit_strictly_increases_within_the_scale(rows: list[tuple[float, f
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(1, 5)), min_size=5, max_size=40))
-def test_the_order_of_rows_does_not_matter_where_no_scores_tie(rows: list[tuple[float, float]]) -> None:
+def test_the_order_of_rows_does_not_matter_where_no_scores_tie(
+    rows: list[tuple[float, float]],
+) -> None:
     rows = list({round(p, 3): (p, h) for p, h in rows}.values())
     backwards = rows[::-1]
     one = Calibration.fit([p for p, _ in rows], [h for _, h in rows], FIVE)
@@ -85,7 +108,9 @@ def test_the_order_of_rows_does_not_matter_where_no_scores_tie(rows: list[tuple[
 
 
 @pytest.mark.parametrize(("percent", "score"), CASES["knots"])
-def test_knots_that_do_not_strictly_increase_are_refused(percent: tuple[float, ...], score: tuple[float, ...]) -> None:
+def test_knots_that_do_not_strictly_increase_are_refused(
+    percent: tuple[float, ...], score: tuple[float, ...]
+) -> None:
     with pytest.raises(ArtifactError):
         Calibration(percent, score)
 
@@ -96,9 +121,13 @@ def test_chances_as_defined() -> None:
     assert model.chances(40, 40) == pytest.approx((1 / 3, 1 / 3, 1 / 3))
     # lead of 20, two widths: e : 1 : 1/e
     whole = math.e + 1 + 1 / math.e
-    assert model.chances(60, 40) == pytest.approx((math.e / whole, 1 / whole, 1 / math.e / whole))
+    assert model.chances(60, 40) == pytest.approx(
+        (math.e / whole, 1 / whole, 1 / math.e / whole)
+    )
     # without ties a lead of ln 3 widths is right in three of four
-    assert BradleyTerry(10).chances(10 * math.log(3), 0) == pytest.approx((0.75, 0, 0.25))
+    assert BradleyTerry(10).chances(10 * math.log(3), 0) == pytest.approx(
+        (0.75, 0, 0.25)
+    )
     assert BradleyTerry(1e-9).chances(100, 0)[0] == 1.0
     assert all(map(math.isnan, model.chances(math.nan, 40)))
     for wrong in ({"width": 0.0}, {"width": math.inf}, {"width": 1.0, "tie": -1.0}):
@@ -107,7 +136,13 @@ def test_chances_as_defined() -> None:
 
 
 def test_a_judge_is_asked_which_of_two(scripted: MakeScripted, tmp_path: Path) -> None:
-    lm, _ = scripted(lambda request: "Score: 80" if "A better one." in request.messages[-1]["content"] else "Score: 60")
+    lm, _ = scripted(
+        lambda request: (
+            "Score: 80"
+            if "A better one." in request.messages[-1]["content"]
+            else "Score: 60"
+        )
+    )
     judge = js.Judge(js.ActiveCritic("vanilla", explain="none", reading="said"), lm=lm)
     with pytest.raises(OptionError, match="not compiled from preferences"):
         judge.prefer("s", a="A better one.", b="Another.")
@@ -124,12 +159,19 @@ def test_a_judge_is_asked_which_of_two(scripted: MakeScripted, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("cuts", "said", "categories"), CASES["categories"])
-def test_categories_that_no_score_tells_apart_are_one(cuts: Any, said: str, categories: Any) -> None:
+def test_categories_that_no_score_tells_apart_are_one(
+    cuts: Any, said: str, categories: Any
+) -> None:
     decision = Decision(tuple("12345"), tuple(map(float, cuts)))
     assert str(decision) == said
-    assert [decision.category(percent) for percent in (0, 20, 49, 79, 100)] == list(categories)
+    assert [decision.category(percent) for percent in (0, 20, 49, 79, 100)] == list(
+        categories
+    )
 
 
 def test_fail_and_pass_stay_apart() -> None:
-    assert str(Decision(("fail", "pass"), (100.000001,), binary=True)) == "fail, pass never of 100"
+    assert (
+        str(Decision(("fail", "pass"), (100.000001,), binary=True))
+        == "fail, pass never of 100"
+    )
     assert Decision(("fail", "pass"), (0.0,), binary=True).category(0) == "pass"

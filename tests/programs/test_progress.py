@@ -24,7 +24,11 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Standard error as a terminal; what is written to it."""
     shown, whole = io.StringIO(), rich.console.Console
     monkeypatch.setattr(
-        rich.console, "Console", lambda **given: whole(file=shown, force_terminal=True, width=80, color_system=None)
+        rich.console,
+        "Console",
+        lambda **given: whole(
+            file=shown, force_terminal=True, width=80, color_system=None
+        ),
     )
     return shown
 
@@ -37,8 +41,13 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return clock
 
 
-def test_without_a_terminal_there_is_a_line_now_and_then(now: list[float], caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "judgesmith"), watching(None, "compiling") as watcher:
+def test_without_a_terminal_there_is_a_line_now_and_then(
+    now: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        caplog.at_level(logging.INFO, "judgesmith"),
+        watching(None, "compiling") as watcher,
+    ):
         assert isinstance(watcher, Watch)
         watcher.stage("zero-shot", 40)
         for k in range(40):
@@ -53,13 +62,18 @@ def test_without_a_terminal_there_is_a_line_now_and_then(now: list[float], caplo
     ]
 
 
-def test_a_terminal_gets_a_bar_that_leaves_another_display_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_a_bar_that_leaves_another_display_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     shown = terminal(monkeypatch)
     with watching(None, "compiling") as watcher:
         watcher.stage("[red]candidate[/red]", 4)
         watcher.step()
         watcher.best("Q [1.2]")
-    assert "best so far Q [1.2]" in shown.getvalue() and "[red]candidate[/red]" in shown.getvalue()  # markup is text
+    assert (
+        "best so far Q [1.2]" in shown.getvalue()
+        and "[red]candidate[/red]" in shown.getvalue()
+    )  # markup is text
     whole = rich.console.Console(file=io.StringIO(), force_terminal=True)
     monkeypatch.setattr(rich.console, "Console", lambda **given: whole)
     with Live(console=whole), watching(None, "compiling") as watcher:
@@ -76,7 +90,10 @@ def judged(judge: Judge, way: str, progress: bool | None) -> list[float]:
         return [verdict.score for verdict in judge.score_many(ROWS, progress=progress)]
 
     async def scores() -> list[float]:
-        return [verdict.score async for verdict in judge.ascore_many(ROWS, progress=progress)]
+        return [
+            verdict.score
+            async for verdict in judge.ascore_many(ROWS, progress=progress)
+        ]
 
     return asyncio.run(scores())
 
@@ -93,7 +110,9 @@ def test_judging_many_rows_shows_a_bar_on_a_terminal_unless_it_is_switched_off(
     assert judged(judge, way, None) == scores and "judging: rows" in shown.getvalue()
 
 
-def test_a_bar_can_be_asked_for_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_can_be_asked_for_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with counting(True, "judging", [1, 2]) as finished:
         finished(1)
         print("between")
@@ -108,21 +127,34 @@ def test_what_a_caller_prints_to_a_file_stays_out_of_the_bar(
     with counting(None, "judging", [1, 2]) as finished:
         print("a verdict")  # stdout is no terminal here
         finished(1)
-    assert capsys.readouterr().out == "a verdict\n" and "a verdict" not in shown.getvalue()
+    assert (
+        capsys.readouterr().out == "a verdict\n" and "a verdict" not in shown.getvalue()
+    )
 
 
-def test_rows_of_unknown_number_are_counted_in_the_log(now: list[float], caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "judgesmith"), counting(None, "judging", iter(ROWS)) as finished:
+def test_rows_of_unknown_number_are_counted_in_the_log(
+    now: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        caplog.at_level(logging.INFO, "judgesmith"),
+        counting(None, "judging", iter(ROWS)) as finished,
+    ):
         now[0] = 12.0
         finished(1)
-    assert [record.getMessage() for record in caplog.records] == ["[    0 s] rows", "[   12 s] judging: rows, 1, 0.1/s"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "[    0 s] rows",
+        "[   12 s] judging: rows, 1, 0.1/s",
+    ]
 
 
 def test_a_function_or_a_watcher_of_the_callers_own_is_called_and_nothing_is_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shown, done, given = terminal(monkeypatch), list[int](), Silent()
-    with counting(done.append, "judging", ROWS) as finished, watching(given, "compiling") as watcher:
+    with (
+        counting(done.append, "judging", ROWS) as finished,
+        watching(given, "compiling") as watcher,
+    ):
         finished(1)
         assert watcher is given
     assert done == [1] and shown.getvalue() == ""

@@ -28,7 +28,9 @@ def ask(lm: LanguageModel, text: str = "Is it good?") -> bool:
 
 
 def model(name: str, address: str | None = None) -> LanguageModel:
-    return language_model(name, connection=Connection(address, api_key="k", timeout=20, attempts=1))
+    return language_model(
+        name, connection=Connection(address, api_key="k", timeout=20, attempts=1)
+    )
 
 
 @pytest.fixture
@@ -73,7 +75,11 @@ def test_a_provider_that_some_variable_sends_elsewhere_keeps_no_answers(
         assert lm.identity == ""
         closed_world.clear()
         assert not ask(lm, f"a row of {provider}")
-        names = {name for name in closed_world - before if name.upper() not in OWN and "KEY" not in name}
+        names = {
+            name
+            for name in closed_world - before
+            if name.upper() not in OWN and "KEY" not in name
+        }
         counting = set()
         for name in names:
             with monkeypatch.context() as patch:
@@ -87,7 +93,9 @@ def test_a_provider_that_some_variable_sends_elsewhere_keeps_no_answers(
                 ask(lm, f"{provider} {len(some)}")
             moved |= {(provider, some is counting)} if elsewhere.bodies else set()
     assert not {provider for provider, known in moved if not known}
-    assert {"deepseek", "groq", "mistral", "anthropic", "together_ai"} <= {provider for provider, _ in moved}
+    assert {"deepseek", "groq", "mistral", "anthropic", "together_ai"} <= {
+        provider for provider, _ in moved
+    }
 
 
 def test_answers_are_kept_for_an_address_that_was_given_and_for_no_other(
@@ -107,12 +115,20 @@ def test_answers_are_kept_for_an_address_that_was_given_and_for_no_other(
 
     monkeypatch.setattr(litellm, "api_base", "http://127.0.0.1:1/v1")
     assert lm.identity is None
-    assert [model(name).identity for name in ("bedrock/meta.llama3", "watsonx/m", "nonsense")] == [None, None, None]
+    assert [
+        model(name).identity
+        for name in ("bedrock/meta.llama3", "watsonx/m", "nonsense")
+    ] == [None, None, None]
 
 
-@pytest.mark.parametrize("provider", ["hosted_vllm", "vllm", "lm_studio", "openai_like", "custom_openai"])
+@pytest.mark.parametrize(
+    "provider", ["hosted_vllm", "vllm", "lm_studio", "openai_like", "custom_openai"]
+)
 def test_a_server_of_ones_own_needs_an_address(
-    provider: str, monkeypatch: pytest.MonkeyPatch, serve: MakeServer, closed_world: set[str]
+    provider: str,
+    monkeypatch: pytest.MonkeyPatch,
+    serve: MakeServer,
+    closed_world: set[str],
 ) -> None:
     """LiteLLM would send the row to OpenAI, or load a model into this process."""
     name = f"{provider.upper()}_API_BASE"
@@ -127,13 +143,24 @@ def test_a_server_of_ones_own_needs_an_address(
         language_model(f"{provider}/m", connection=Connection(cache=False))
 
 
-@pytest.mark.parametrize("name", ["openai/m", "hosted_vllm/m", "ollama_chat/m", "mistral/m", "deepseek/m"])
 @pytest.mark.parametrize(
-    "base", ["http://user:hunter22@127.0.0.1:9/v1", "https://user@host", "http://:hunter22@host/v1"]
+    "name", ["openai/m", "hosted_vllm/m", "ollama_chat/m", "mistral/m", "deepseek/m"]
 )
-def test_an_address_holds_no_credentials(name: str, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "base",
+    [
+        "http://user:hunter22@127.0.0.1:9/v1",
+        "https://user@host",
+        "http://:hunter22@host/v1",
+    ],
+)
+def test_an_address_holds_no_credentials(
+    name: str, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They met the key's header inside the client: an internal error, once a key was there."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-one")
-    with pytest.raises(JudgesmithError, match="holds a user name or a password") as caught:
+    with pytest.raises(
+        JudgesmithError, match="holds a user name or a password"
+    ) as caught:
         language_model(name, connection=Connection(base, cache=False))
     assert "hunter22" not in str(caught.value)

@@ -49,13 +49,17 @@ def check(tab: Tab, axe: str, name: str) -> None:
 
 @needs_browser
 @pytest.mark.parametrize("name", FILES)
-def test_a_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str, tmp_path: Path) -> None:
+def test_a_page_is_fit_to_be_shown(
+    name: str, browser: Browser, axe: str, tmp_path: Path
+) -> None:
     place, page = tmp_path / "runs", tmp_path / f"{name}.html"
     place.mkdir()
     page.write_text(FILES[name](page, place), encoding="utf-8")
     tab = browser.tab(page.as_uri())
     tab.until("location.protocol === 'file:' && document.readyState === 'complete'")
-    tab.until("!document.getElementById('data') || document.documentElement.className === 'live'")  # it draws anew
+    tab.until(
+        "!document.getElementById('data') || document.documentElement.className === 'live'"
+    )  # it draws anew
     check(tab, axe, name)
 
 
@@ -74,19 +78,43 @@ LABELLING: dict[str, tuple[tuple[str, ...], str]] = {
 
 @needs_browser
 @pytest.mark.parametrize("name", LABELLING)
-def test_the_label_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str, spawn: Any, tmp_path: Path) -> None:
+def test_the_label_page_is_fit_to_be_shown(
+    name: str, browser: Browser, axe: str, spawn: Any, tmp_path: Path
+) -> None:
     pytest.importorskip("fastapi")
     keys, shown = LABELLING[name]
-    (tmp_path / "guide.md").write_text(f"# Faithfulness\n\n5 says nothing that the source does not say\n{SOURCE}\n")
-    chat = [{"role": who, "content": text} for who, text in (("user", SOURCE), ("assistant", OUTPUTS[0]))]
+    (tmp_path / "guide.md").write_text(
+        f"# Faithfulness\n\n5 says nothing that the source does not say\n{SOURCE}\n"
+    )
+    chat = [
+        {"role": who, "content": text}
+        for who, text in (("user", SOURCE), ("assistant", OUTPUTS[0]))
+    ]
     made = [
-        {"id": f"r{k}", "source": chat, "output": OUTPUTS[k], "doc_id": f"d{k // 2}", "system": "ab"[k % 2]}
+        {
+            "id": f"r{k}",
+            "source": chat,
+            "output": OUTPUTS[k],
+            "doc_id": f"d{k // 2}",
+            "system": "ab"[k % 2],
+        }
         for k in range(len(OUTPUTS))
     ]
     rows = write(tmp_path / "rows.jsonl", made)
     kind = name if name in ("spans", "preference") else "score"
-    store = ("--store", tmp_path / "s.sqlite", "--guidelines", tmp_path / "guide.md", "--no-browser", "--kind", kind)
-    store += {"aspects": ("--aspect", "tone", "--aspect", "truth"), "why": ("--why",)}.get(name, ())
+    store = (
+        "--store",
+        tmp_path / "s.sqlite",
+        "--guidelines",
+        tmp_path / "guide.md",
+        "--no-browser",
+        "--kind",
+        kind,
+    )
+    store += {
+        "aspects": ("--aspect", "tone", "--aspect", "truth"),
+        "why": ("--why",),
+    }.get(name, ())
     tab = browser.tab(Labelling(spawn("label", rows, *store)).address)
     tab.until("!document.getElementById('who').hidden")
     if name == "scores":
@@ -103,8 +131,17 @@ def test_the_label_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str
 
 
 @needs_browser
-@pytest.mark.parametrize("look", ["", "&at=rows&order=apart&file={}.scored.jsonl", "&at=judges&a={}.json&b=two.json"])
-def test_the_live_page_is_fit_to_be_shown(look: str, browser: Browser, axe: str, spawn: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "look",
+    [
+        "",
+        "&at=rows&order=apart&file={}.scored.jsonl",
+        "&at=judges&a={}.json&b=two.json",
+    ],
+)
+def test_the_live_page_is_fit_to_be_shown(
+    look: str, browser: Browser, axe: str, spawn: Any, tmp_path: Path
+) -> None:
     pytest.importorskip("fastapi")
     (place := tmp_path / "runs").mkdir()
     FILES["browse"](tmp_path / "page.html", place)
@@ -114,8 +151,13 @@ def test_the_live_page_is_fit_to_be_shown(look: str, browser: Browser, axe: str,
     check(tab, axe, look)
 
 
-def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_half(tmp_path: Path) -> None:
-    for page in (large_report(tmp_path, 1600), evaluation_page(tmp_path, tmp_path, 1600)):
+def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_half(
+    tmp_path: Path,
+) -> None:
+    for page in (
+        large_report(tmp_path, 1600),
+        evaluation_page(tmp_path, tmp_path, 1600),
+    ):
         assert len(page.encode()) < 1_500_000
 
 
@@ -135,11 +177,21 @@ MAKERS = {
 def test_every_page_that_can_be_written_is_looked_at() -> None:
     """A new page fails here until it stands in `FILES`, or beside the one that a server sends."""
     root = Path(__file__).parents[2]
-    paths = [path for room in ("src", "experiments") for path in (root / room).rglob("*.py")]
+    paths = [
+        path for room in ("src", "experiments") for path in (root / room).rglob("*.py")
+    ]
     found = {
         f"{path.parent.name}/{path.name}"
         for path in paths
-        if re.search(r"from \.+pages import .*(render|environment)", path.read_text(encoding="utf-8"))
+        if re.search(
+            r"from \.+pages import .*(render|environment)",
+            path.read_text(encoding="utf-8"),
+        )
     }
-    assert found == MAKERS.keys() and set(MAKERS.values()) == FILES.keys() - {"notebook"}
-    assert {path.parent.name for path in (root / "src").rglob("*.html")} == {"labelling", "watching"}
+    assert found == MAKERS.keys() and set(MAKERS.values()) == FILES.keys() - {
+        "notebook"
+    }
+    assert {path.parent.name for path in (root / "src").rglob("*.html")} == {
+        "labelling",
+        "watching",
+    }

@@ -55,7 +55,9 @@ class Sick:
         texts = [message["content"] for message in body["messages"]]
         if "2 + 2 =" in texts[-1]:
             return saying("4")
-        n = int(next(found[1] for text in reversed(texts) if (found := ROW.search(text))))
+        n = int(
+            next(found[1] for text in reversed(texts) if (found := ROW.search(text)))
+        )
         if n >= self.hold:
             return Say(wait=HANG)
         self.asked[n] += 1
@@ -77,14 +79,18 @@ def sick() -> Iterator[Sick]:
 
 
 def write_rows(path: Path, rows: int) -> Path:
-    return write(path, ({"id": f"i{n}", "output": f"This is row{n}."} for n in range(rows)))
+    return write(
+        path, ({"id": f"i{n}", "output": f"This is row{n}."} for n in range(rows))
+    )
 
 
 def whole(path: Path, rows: int) -> None:
     """Every row once, in its order, with its own score."""
     if path.suffix == ".csv":
         with path.open(newline="", encoding="utf-8-sig") as file:
-            scores = [(row["id"], float(row["judge_score"])) for row in csv.DictReader(file)]
+            scores = [
+                (row["id"], float(row["judge_score"])) for row in csv.DictReader(file)
+            ]
     else:
         scores = [(row["id"], row["verdict"]["score"]) for row in lines(path)]
     assert scores == [(f"i{n}", n % 101) for n in range(rows)]
@@ -139,8 +145,14 @@ def test_three_thousand_rows_survive_the_server_and_five_kills(
     failed = [n for n, row in enumerate(written) if row["verdict"]["failure"]]
     assert failed == list(range(50, 3000, 100))
     verdicts = [written[n]["verdict"] for n in failed]
-    assert all(verdict["score"] is None and verdict["percent"] is None for verdict in verdicts)
-    for part, verdict in zip(("no score in the answer", "5000 is outside", "400", "503"), verdicts, strict=False):
+    assert all(
+        verdict["score"] is None and verdict["percent"] is None for verdict in verdicts
+    )
+    for part, verdict in zip(
+        ("no score in the answer", "5000 is outside", "400", "503"),
+        verdicts,
+        strict=False,
+    ):
         assert part in verdict["failure"]
     before = out.read_bytes()
 
@@ -184,7 +196,11 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         if mode[0] not in "aw" or "out" not in self.name:
             return real(self, mode, *rest, **options)
         file = FullDisk(self, mode)
-        return file if "b" in mode else io.TextIOWrapper(io.BufferedWriter(file), **options)
+        return (
+            file
+            if "b" in mode
+            else io.TextIOWrapper(io.BufferedWriter(file), **options)
+        )
 
     monkeypatch.setattr(Path, "open", opened)
 
@@ -196,13 +212,32 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 @pytest.mark.parametrize("room", range(0, 60, 10))
-@pytest.mark.parametrize(("name", "again"), [("out.jsonl", False), ("out.csv", False), ("out.jsonl", True)])
+@pytest.mark.parametrize(
+    ("name", "again"), [("out.jsonl", False), ("out.csv", False), ("out.jsonl", True)]
+)
 def test_a_full_disk_is_one_line_and_costs_nothing_that_was_written(
-    name: str, again: bool, room: int, sick: Sick, cli: Any, judge_file: Path, disk: Any, tmp_path: Path
+    name: str,
+    again: bool,
+    room: int,
+    sick: Sick,
+    cli: Any,
+    judge_file: Path,
+    disk: Any,
+    tmp_path: Path,
 ) -> None:
     """again: whether the disk is full while failed rows are tried again, which leaves the output as it was."""
     rows, out = write_rows(tmp_path / "rows.jsonl", 60), tmp_path / name
-    command = ("score", rows, "--judge", judge_file, "--api-base", sick.server.base, "-o", out, "--json")
+    command = (
+        "score",
+        rows,
+        "--judge",
+        judge_file,
+        "--api-base",
+        sick.server.base,
+        "-o",
+        out,
+        "--json",
+    )
     before = None
     if again:
         assert cli(*command).code == 1
@@ -219,6 +254,8 @@ def test_a_full_disk_is_one_line_and_costs_nothing_that_was_written(
     done = cli(*command)
     assert (done.code, done.json["rows"], done.json["failed"]) == (0, 60, 0)
     if not again:
-        assert done.json["resumed"] >= room - 3  # the header of a .csv, and the row that was cut
+        assert (
+            done.json["resumed"] >= room - 3
+        )  # the header of a .csv, and the row that was cut
         assert max(sick.asked.values()) <= 2  # those that were under way
     whole(out, 60)

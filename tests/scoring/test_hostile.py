@@ -57,7 +57,9 @@ hostile = st.text(st.characters(exclude_categories=()), max_size=12) | st.lists(
 large = st.sampled_from([1e308, -1e308, 10**400, "1e999"])
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | hostile | large,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(hostile, inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(hostile, inner, max_size=3)
+    ),
     max_leaves=5,
 )
 a_few = settings(max_examples=8, suppress_health_check=list(HealthCheck))
@@ -66,7 +68,8 @@ a_few = settings(max_examples=8, suppress_health_check=list(HealthCheck))
 def harmless(words: str) -> bool:
     """Whether no character acts on a terminal or hides: of Unicode's controls, only line breaks and tabs."""
     return not any(
-        unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(c) in BIDI
+        unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")
+        or unicodedata.bidirectional(c) in BIDI
         for c in words
         if c not in "\n\t"
     )
@@ -95,7 +98,11 @@ def seven(ask: Any) -> str:
 
 
 def one_line(done: Any) -> bool:
-    return done.out == "" and len(done.err.splitlines()) == 1 and "Traceback" not in done.err
+    return (
+        done.out == ""
+        and len(done.err.splitlines()) == 1
+        and "Traceback" not in done.err
+    )
 
 
 # -- terminals --------------------------------------------------------------------------------------------------------
@@ -104,16 +111,24 @@ def one_line(done: Any) -> bool:
 def test_every_control_and_format_character_of_unicode_is_made_visible() -> None:
     for code in range(sys.maxunicode + 1):
         c = chr(code)
-        acts = unicodedata.category(c) in ("Cc", "Cs", "Cf", "Zl", "Zp") and code not in NEEDED and c not in "\n\t"
+        acts = (
+            unicodedata.category(c) in ("Cc", "Cs", "Cf", "Zl", "Zp")
+            and code not in NEEDED
+            and c not in "\n\t"
+        )
         if acts:
             assert shown(c) == "\ufffd", hex(code)
-        elif not 0xE0000 <= code <= 0xE007F and code != 0x2065:  # not assigned, in the midst of format characters
+        elif (
+            not 0xE0000 <= code <= 0xE007F and code != 0x2065
+        ):  # not assigned, in the midst of format characters
             assert shown(c) == c, hex(code)
 
 
 @given(hostile, st.booleans())
 def test_nothing_that_rich_renders_acts(text: str, terminal: bool) -> None:
-    console = ShownConsole(file=io.StringIO(), force_terminal=terminal, color_system=None, width=60)
+    console = ShownConsole(
+        file=io.StringIO(), force_terminal=terminal, color_system=None, width=60
+    )
     table = Table(title=Text(text))
     table.add_column(Text(text))
     table.add_row(Text(text), text.replace("[", r"\["))
@@ -121,7 +136,11 @@ def test_nothing_that_rich_renders_acts(text: str, terminal: bool) -> None:
     console.print(table)
     console.print(Text(text), [text], {text: 1})
     console.rule(Text(text))
-    with Progress(TextColumn("{task.description}", markup=False), console=console, disable=not terminal) as bar:
+    with Progress(
+        TextColumn("{task.description}", markup=False),
+        console=console,
+        disable=not terminal,
+    ) as bar:
         bar.add_task(text)
     written = console.file.getvalue()  # type: ignore[attr-defined]
     if terminal:  # rich's own: moves of the cursor
@@ -131,7 +150,9 @@ def test_nothing_that_rich_renders_acts(text: str, terminal: bool) -> None:
 
 
 def test_styles_still_reach_a_terminal() -> None:
-    console = ShownConsole(file=io.StringIO(), force_terminal=True, color_system="standard")
+    console = ShownConsole(
+        file=io.StringIO(), force_terminal=True, color_system="standard"
+    )
     console.print("[red]warning[/red]")
     assert "\x1b[31mwarning\x1b[0m" in console.file.getvalue()  # type: ignore[attr-defined]
 
@@ -151,7 +172,9 @@ def plain(value: Any) -> Any:
     return [plain(v) for v in value] if isinstance(value, list) else value
 
 
-@given(text=hostile.filter(lambda t: "\0" not in t and t.strip() and not t.startswith("-")))
+@given(
+    text=hostile.filter(lambda t: "\0" not in t and t.strip() and not t.startswith("-"))
+)
 @a_few
 def test_options_that_are_refused_are_one_harmless_line(cli: Any, text: str) -> None:
     for arguments in (
@@ -172,19 +195,41 @@ def test_options_that_are_refused_are_one_harmless_line(cli: Any, text: str) -> 
 @given(source=hostile, name=hostile, identity=hostile)
 @a_few
 def test_rows_and_answers_reach_people_harmless(
-    cli: Any, server: Any, judge_file: Path, tmp_path: Path, source: str, name: str, identity: str
+    cli: Any,
+    server: Any,
+    judge_file: Path,
+    tmp_path: Path,
+    source: str,
+    name: str,
+    identity: str,
 ) -> None:
     server.answer = seven
     rows, scored = tmp_path / "rows.jsonl", tmp_path / "rows.scored.jsonl"
     records = [
-        {"id": f"{identity}{i % 9}", "source": source, "output": f"{source} {i}", "score": i, "x" + name: name}
+        {
+            "id": f"{identity}{i % 9}",
+            "source": source,
+            "output": f"{source} {i}",
+            "score": i,
+            "x" + name: name,
+        }
         for i in range(10)
     ]
     write(rows, records)
     lm = ("--lm", "openai/fake", "--api-base", server.base)
     for arguments in (
         ("score", rows, "--judge", judge_file, *lm[2:], "--overwrite", "-o", scored),
-        ("score", rows, "--judge", judge_file, *lm[2:], "--overwrite", "-o", scored, "--json"),
+        (
+            "score",
+            rows,
+            "--judge",
+            judge_file,
+            *lm[2:],
+            "--overwrite",
+            "-o",
+            scored,
+            "--json",
+        ),
         ("show", judge_file, "--prompt", rows),
         ("show", judge_file, "--prompt", rows, "--json"),
         ("compile", rows, *lm, "--dry-run"),
@@ -218,7 +263,9 @@ def test_rows_and_answers_reach_people_harmless(
     ],
     ids=lambda e: type(e).__name__,
 )
-def test_what_reaches_the_entry_is_one_line(error: BaseException, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_reaches_the_entry_is_one_line(
+    error: BaseException, cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(**options: Any) -> int:
         raise error
 
@@ -227,7 +274,9 @@ def test_what_reaches_the_entry_is_one_line(error: BaseException, cli: Any, monk
     assert done.code == 2
     assert one_line(done), done
     assert harmless(done.err)
-    assert ("internal error" in done.err) == (not isinstance(error, OSError | MemoryError))
+    assert ("internal error" in done.err) == (
+        not isinstance(error, OSError | MemoryError)
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
@@ -235,16 +284,38 @@ def test_a_full_standard_output_is_an_error(spawn: Any) -> None:
     code = "import os; os.dup2(os.open('/dev/full', 1), 1); from judgesmith.cli.main import main; main()"
     process = spawn("list", "aspects", "--json", code=code)
     _, err = process.communicate(timeout=HANG)
-    assert (process.returncode, err.splitlines()) == (2, ["OSError: No space left on device"])
+    assert (process.returncode, err.splitlines()) == (
+        2,
+        ["OSError: No space left on device"],
+    )
 
 
 # -- rows and files ---------------------------------------------------------------------------------------------------
 
 names = st.sampled_from(
-    ["id", "output", "source", "score", "scores", "context", "doc_id", "group", "rating_1", "verdict"]
+    [
+        "id",
+        "output",
+        "source",
+        "score",
+        "scores",
+        "context",
+        "doc_id",
+        "group",
+        "rating_1",
+        "verdict",
+    ]
 )
 starts = st.sampled_from(
-    [b"", b"id,output,score\n", b"\xff\xfe", b"\xef\xbb\xbf[", b"\x1f\x8b", b'{"output":"x"}\n', b"PAR1"]
+    [
+        b"",
+        b"id,output,score\n",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf[",
+        b"\x1f\x8b",
+        b'{"output":"x"}\n',
+        b"PAR1",
+    ]
 )
 files = st.tuples(
     st.sampled_from([".csv", ".tsv", ".json", ".jsonl", ".parquet"]),
@@ -267,7 +338,17 @@ def test_any_file_is_read_or_refused_in_one_line(
     rows.write_bytes(file[1])
     out.unlink(missing_ok=True)
     for arguments in (
-        ("score", rows, "--judge", judge_file, "--api-base", server.base, "--overwrite", "-o", out),
+        (
+            "score",
+            rows,
+            "--judge",
+            judge_file,
+            "--api-base",
+            server.base,
+            "--overwrite",
+            "-o",
+            out,
+        ),
         ("evaluate", rows),
         ("compile", rows, "--lm", "openai/fake", "--dry-run"),
         ("report", rows, "-o", tmp_path / "page.html"),
@@ -279,19 +360,34 @@ def test_any_file_is_read_or_refused_in_one_line(
         if done.code == 2:
             assert "Traceback" not in done.err
     if out.exists():
-        with out.open(encoding="utf-8", newline="\n") as lines:  # U+2028 and the like end no line
+        with out.open(
+            encoding="utf-8", newline="\n"
+        ) as lines:  # U+2028 and the like end no line
             for line in lines:
                 json.loads(line, parse_constant=pytest.fail)
 
 
 @pytest.mark.parametrize(
     ("cell", "why"),
-    [("1e308", "is larger than any score"), ("true", "write 1 for true"), ("-1e13", "is larger than any score")],
+    [
+        ("1e308", "is larger than any score"),
+        ("true", "write 1 for true"),
+        ("-1e13", "is larger than any score"),
+    ],
 )
-def test_a_score_that_is_none_is_refused_where_it_stands(cell: str, why: str, tmp_path: Path) -> None:
+def test_a_score_that_is_none_is_refused_where_it_stands(
+    cell: str, why: str, tmp_path: Path
+) -> None:
     rows = tmp_path / "rows.jsonl"
-    rows.write_text("".join(f'{{"output": "o{i}", "score": {cell if i == 3 else i}}}\n' for i in range(9)))
-    with pytest.raises(LabelsError, match=rf"rows.jsonl, row 4, column 'score': .*{why}"):
+    rows.write_text(
+        "".join(
+            f'{{"output": "o{i}", "score": {cell if i == 3 else i}}}\n'
+            for i in range(9)
+        )
+    )
+    with pytest.raises(
+        LabelsError, match=rf"rows.jsonl, row 4, column 'score': .*{why}"
+    ):
         read_labels(rows)
 
 
@@ -305,9 +401,22 @@ def test_a_csv_runs_nothing_and_is_gone_on_with(
     cli: Any, server: Any, judge_file: Path, tmp_path: Path, texts: list[str], name: str
 ) -> None:
     server.answer = seven
-    records = [{"id": f"{text}{i}", "output": text, "x" + name: "=1+1", "-y": -1.5} for i, text in enumerate(texts)]
+    records = [
+        {"id": f"{text}{i}", "output": text, "x" + name: "=1+1", "-y": -1.5}
+        for i, text in enumerate(texts)
+    ]
     rows, out = write(tmp_path / "rows.jsonl", records), tmp_path / "out.csv"
-    call = ("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", out, "--json")
+    call = (
+        "score",
+        rows,
+        "--judge",
+        judge_file,
+        "--api-base",
+        server.base,
+        "-o",
+        out,
+        "--json",
+    )
     assert cli(*call, "--overwrite").code in (0, 1)
     with out.open(newline="", encoding="utf-8") as file:
         cells = [cell for row in csv.reader(file) for cell in row]

@@ -20,26 +20,45 @@ from judgesmith.signatures.values import CriterionScore, ErrorSpan, Opinion, Ver
 @pytest.fixture
 def score(cli: Any, judge_file: Path, server: Any) -> Callable[..., Any]:
     def run(*arguments: object) -> Any:
-        return cli("score", *arguments, "--judge", judge_file, "--api-base", server.base, "--concurrency", 2)
+        return cli(
+            "score",
+            *arguments,
+            "--judge",
+            judge_file,
+            "--api-base",
+            server.base,
+            "--concurrency",
+            2,
+        )
 
     return run
 
 
-def test_max_calls_stops_score_which_can_go_on(server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_max_calls_stops_score_which_can_go_on(
+    server: Any, score: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     rows, out = rows_file(12), tmp_path / "out.jsonl"
-    score(rows, "-o", out, "--max-calls", 8).refused("the budget of 8 calls is used up; what is finished is kept")
+    score(rows, "-o", out, "--max-calls", 8).refused(
+        "the budget of 8 calls is used up; what is finished is kept"
+    )
     kept = len(lines(out))
     assert 0 < kept < 12
     assert len(server.asks) <= 8
     done = score(rows, "-o", out, "--json")
     assert (done.code, done.json["scored"]) == (0, 12)
     # What was in flight when the budget ran out is asked again, nothing else.
-    assert sorted({ask.mark for ask in server.judged}) == [row["id"] for row in lines(out)]
+    assert sorted({ask.mark for ask in server.judged}) == [
+        row["id"] for row in lines(out)
+    ]
     assert len(server.judged) - 12 <= 8 - kept
 
 
-def test_max_failed_stops_the_run(server: Any, fake: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
-    server.answer = lambda ask: fake.Fault(400, "no") if ask.step == "score" else fake.sensible(ask)
+def test_max_failed_stops_the_run(
+    server: Any, fake: Any, score: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    server.answer = lambda ask: (
+        fake.Fault(400, "no") if ask.step == "score" else fake.sensible(ask)
+    )
     out = tmp_path / "out.jsonl"
     score(rows_file(60), "-o", out, "--max-failed", "10%").refused(
         "3 of 3 rows have no score (--max-failed), the last"
@@ -59,12 +78,17 @@ def test_how_many_may_fail() -> None:
             limits.check(failed, rows, "why")
 
 
-def test_dry_runs_and_unknown_prices_spend_nothing(server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_dry_runs_and_unknown_prices_spend_nothing(
+    server: Any, score: Any, rows_file: Rows, tmp_path: Path
+) -> None:
     out = tmp_path / "out.jsonl"
     plan = score(rows_file(12), "-o", out, "--dry-run", "--json", "--limit", 10).told
     assert (plan["rows"], plan["calls"], plan["cost"]) == (10, 10, None)
     assert plan["prompt_tokens"] > 100
-    assert "10 rows to judge: at most 10 calls" in score(rows_file(12), "--dry-run", "--limit", 10).out
+    assert (
+        "10 rows to judge: at most 10 calls"
+        in score(rows_file(12), "--dry-run", "--limit", 10).out
+    )
     assert not server.asks
     assert not out.exists()
     score(rows_file(3), "--max-cost", 1).refused("the price of openai/fake is unknown")
@@ -75,14 +99,30 @@ def test_dry_runs_and_unknown_prices_spend_nothing(server: Any, score: Any, rows
     ("command", "calls", "most"),
     [
         (("evaluate", "ROWS", "--judge", "JUDGE"), 12, 5),
-        (("discern", "JUDGE", "ROWS", "--perturb", "typos"), 9, 3),  # three texts, each with two changes
+        (
+            ("discern", "JUDGE", "ROWS", "--perturb", "typos"),
+            9,
+            3,
+        ),  # three texts, each with two changes
     ],
 )
 def test_dry_run_and_max_calls_of_other_commands(
-    command: tuple[object, ...], calls: int, most: int, cli: Any, server: Any, judge_file: Path, rows_file: Rows
+    command: tuple[object, ...],
+    calls: int,
+    most: int,
+    cli: Any,
+    server: Any,
+    judge_file: Path,
+    rows_file: Rows,
 ) -> None:
     files = {"ROWS": rows_file(12), "JUDGE": judge_file}
-    common = (*(files.get(str(part), part) for part in command), "--api-base", server.base, "--rounds", 0)
+    common = (
+        *(files.get(str(part), part) for part in command),
+        "--api-base",
+        server.base,
+        "--rounds",
+        0,
+    )
     plan = cli(*common, "--dry-run", "--json")
     assert (plan.code, plan.json["calls"]) == (0, calls)
     assert not server.asks
@@ -93,7 +133,9 @@ def test_dry_run_and_max_calls_of_other_commands(
 def test_the_summary_has_tokens_and_price(score: Any, rows_file: Rows) -> None:
     done = score(rows_file(6))
     assert " tokens, price unknown, " in done.out
-    again = score(rows_file(6), "-o", rows_file(6).with_name("again.jsonl"), "--json").json
+    again = score(
+        rows_file(6), "-o", rows_file(6).with_name("again.jsonl"), "--json"
+    ).json
     assert (again["calls"], again["prompt_tokens"]) == (0, 0)  # from the disk
     assert again["cost"] == 0
 
@@ -107,13 +149,17 @@ def test_a_server_that_dies_stops_the_run_and_its_rows_are_judged_later(
 
     async def dying(self: Any, request: Any) -> Any:
         if len(server.asks) >= alive:
-            raise transport.Unanswered("the connection failed: refused", again=True, reached=False)
+            raise transport.Unanswered(
+                "the connection failed: refused", again=True, reached=False
+            )
         return await sent(self, request)
 
     monkeypatch.setattr(transport.OpenAIStyle, "send", dying)
     monkeypatch.setattr(lm, "_patience", lambda *_: 0.0)
     rows, out = rows_file(60), tmp_path / "out.jsonl"
-    score(rows, "-o", out).refused("openai/fake does not answer any more: 10 calls in a row", "repeat the command")
+    score(rows, "-o", out).refused(
+        "openai/fake does not answer any more: 10 calls in a row", "repeat the command"
+    )
     assert all(row["verdict"]["failure"] is None for row in lines(out))
     assert 8 <= len(lines(out)) < 20
     alive = 10_000
@@ -121,7 +167,9 @@ def test_a_server_that_dies_stops_the_run_and_its_rows_are_judged_later(
     assert (done.code, done.json["scored"], done.json["failed"]) == (0, 60, 0)
 
 
-def test_a_log_gets_lines_of_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_gets_lines_of_progress(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from types import SimpleNamespace
 
     from judgesmith.programs import progress
@@ -136,10 +184,13 @@ def test_a_log_gets_lines_of_progress(capsys: pytest.CaptureFixture[str], monkey
             watch.step()
     told = capsys.readouterr().err.splitlines()
     # After 10 s, 11 rows of this run: 1.1/s, 88 are left; then after 20 s.
-    assert told == [
-        "[   10 s] scoring: 12 of 100, 1.1/s, 80 s left, 1 failed, $0.02",
-        "[   20 s] scoring: 22 of 100, 1.1/s, 74 s left, 1 failed, $0.02",  # 78 rows at 1.05/s
-    ]
+    assert (
+        told
+        == [
+            "[   10 s] scoring: 12 of 100, 1.1/s, 80 s left, 1 failed, $0.02",
+            "[   20 s] scoring: 22 of 100, 1.1/s, 74 s left, 1 failed, $0.02",  # 78 rows at 1.05/s
+        ]
+    )
 
 
 def test_csv_keeps_criteria_spread_and_errors(tmp_path: Path) -> None:
@@ -150,7 +201,13 @@ def test_csv_keeps_criteria_spread_and_errors(tmp_path: Path) -> None:
         opinions={"a": Opinion(10.0), "b": Opinion(30.0)},
         spread=0.5,
     )
-    scored = {"id": "r1", "output": "x", "verdict": verdict.to_dict(), "judge": "m", "seen": False}
+    scored = {
+        "id": "r1",
+        "output": "x",
+        "verdict": verdict.to_dict(),
+        "judge": "m",
+        "seen": False,
+    }
     (tmp_path / "out.csv.jsonl").write_text(json.dumps(scored) + "\n")
     write_table(tmp_path / "out.csv.jsonl", tmp_path / "out.csv")
     (read,) = csv.DictReader((tmp_path / "out.csv").open(encoding="utf-8", newline=""))
@@ -159,11 +216,20 @@ def test_csv_keeps_criteria_spread_and_errors(tmp_path: Path) -> None:
     assert json.loads(read["judge_errors"])[0]["explanation"] == "wrong"
 
 
-def test_what_is_no_judge_is_not_overwritten(cli: Any, tmp_path: Path, server: Any, monkeypatch: Any) -> None:
+def test_what_is_no_judge_is_not_overwritten(
+    cli: Any, tmp_path: Path, server: Any, monkeypatch: Any
+) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", server.base)
     foreign = tmp_path / "notes.json"
     foreign.write_text('{"mine": 1}')
-    how = ("--method", "direct", "--as", "summarization/coherence", "--lm", "openai/fake")
+    how = (
+        "--method",
+        "direct",
+        "--as",
+        "summarization/coherence",
+        "--lm",
+        "openai/fake",
+    )
     cli("new", *how, "-o", foreign).refused("is not a judge, so it is not overwritten")
     assert foreign.read_text() == '{"mine": 1}'
 
@@ -172,7 +238,16 @@ def test_a_resumed_run_loads_no_library_of_providers(
     cli: Any, spawn: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
 ) -> None:
     """LiteLLM alone takes seconds to import: twenty rows that were there took seven."""
-    command = ("score", rows_file(20), "--judge", judge_file, "-o", tmp_path / "out.jsonl", "--api-base", server.base)
+    command = (
+        "score",
+        rows_file(20),
+        "--judge",
+        judge_file,
+        "-o",
+        tmp_path / "out.jsonl",
+        "--api-base",
+        server.base,
+    )
     assert cli(*command).code == 0
     code = (
         "import atexit, sys; from judgesmith.cli.main import main; "

@@ -20,7 +20,15 @@ from judgesmith.scoring.tables import parquet_file
 @pytest.fixture
 def score(cli: Any, judge_file: Path, server: Any) -> Any:
     def run(*arguments: object) -> Any:
-        return cli("score", *arguments, "--judge", judge_file, "--api-base", server.base, "--json")
+        return cli(
+            "score",
+            *arguments,
+            "--judge",
+            judge_file,
+            "--api-base",
+            server.base,
+            "--json",
+        )
 
     return run
 
@@ -30,7 +38,13 @@ def score(cli: Any, judge_file: Path, server: Any) -> Any:
 
 def test_scores_as_parquet(server: Any, score: Any, cli: Any, tmp_path: Path) -> None:
     rows = [
-        {"id": n, "output": f"r{n:03d}" if n else "", "score": float(n), "meta": {"a": [n]}, "none": None}
+        {
+            "id": n,
+            "output": f"r{n:03d}" if n else "",
+            "score": float(n),
+            "meta": {"a": [n]},
+            "none": None,
+        }
         for n in range(30)
     ]
     out = tmp_path / "out.parquet"
@@ -38,9 +52,10 @@ def test_scores_as_parquet(server: Any, score: Any, cli: Any, tmp_path: Path) ->
     assert (done.code, done.json["scored"], done.json["failed"]) == (1, 29, 1)
     read = pq.read_table(out)
     assert read["id"].to_pylist() == [str(n) for n in range(30)]
-    assert [str(read.schema.field(name).type) for name in ("id", "score", "meta", "none", "judge_score")] == [
-        *("string", "double", "string", "string", "double")
-    ]
+    assert [
+        str(read.schema.field(name).type)
+        for name in ("id", "score", "meta", "none", "judge_score")
+    ] == [*("string", "double", "string", "string", "double")]
     assert read["judge_score"].to_pylist() == [None] + [4.0] * 29
     assert read["judge_failure"].to_pylist() == ["the output is empty"] + [None] * 29
     assert read["judge_seen"].to_pylist() == [False] * 30
@@ -69,13 +84,19 @@ def test_a_column_has_one_type(what: str, tmp_path: Path) -> None:
     cells, kind, first = COLUMNS[what]
     parquet_file(lambda: ({"cell": cell} for cell in cells), tmp_path / "made.parquet")
     read = pq.read_table(tmp_path / "made.parquet")
-    assert (str(read.schema.field("cell").type), read["cell"][0].as_py()) == (kind, first)
+    assert (str(read.schema.field("cell").type), read["cell"][0].as_py()) == (
+        kind,
+        first,
+    )
     assert read.num_rows == len(cells)
 
 
 def test_columns_that_only_some_rows_have(tmp_path: Path) -> None:
     parquet_file(lambda: [{"a": 1}, {"b": "x"}], tmp_path / "made.parquet")
-    assert pq.read_table(tmp_path / "made.parquet").to_pydict() == {"a": [1, None], "b": [None, "x"]}
+    assert pq.read_table(tmp_path / "made.parquet").to_pydict() == {
+        "a": [1, None],
+        "b": [None, "x"],
+    }
     parquet_file(lambda: [], tmp_path / "none.parquet")
     assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
 
@@ -102,7 +123,9 @@ def bucket(request: Any, tmp_path: Path) -> str:
     return f"memory://{tmp_path.name}" if request.param == "memory" else folder.as_uri()
 
 
-def test_rows_and_scores_in_a_storage(bucket: str, score: Any, rows_file: Rows, server: Any) -> None:
+def test_rows_and_scores_in_a_storage(
+    bucket: str, score: Any, rows_file: Rows, server: Any
+) -> None:
     rows = put(f"{bucket}/rows.jsonl", rows_file(6).read_bytes())
     done = score(rows)
     assert (done.code, done.json["output"]) == (0, f"{bucket}/rows.scored.jsonl")
@@ -114,24 +137,34 @@ def test_rows_and_scores_in_a_storage(bucket: str, score: Any, rows_file: Rows, 
     with fsspec.open(f"{bucket}/out.csv") as file:
         assert b"judge_score" in file.readline()
     folder = storage.local_folder(f"{bucket}/out.csv")
-    assert [path.name for path in folder.iterdir() if not path.name.startswith(".")] == []  # nothing is left here
+    assert [
+        path.name for path in folder.iterdir() if not path.name.startswith(".")
+    ] == []  # nothing is left here
 
 
-def test_what_was_judged_before_an_error_is_there(bucket: str, score: Any, rows_file: Rows, server: Any) -> None:
+def test_what_was_judged_before_an_error_is_there(
+    bucket: str, score: Any, rows_file: Rows, server: Any
+) -> None:
     rows = put(f"{bucket}/rows.jsonl", rows_file(6).read_bytes())
-    score(rows, "-o", f"{bucket}/out.jsonl", "--max-calls", 4).refused("the budget of 4 calls is used up")
+    score(rows, "-o", f"{bucket}/out.jsonl", "--max-calls", 4).refused(
+        "the budget of 4 calls is used up"
+    )
     kept = len(got(f"{bucket}/out.jsonl"))
     assert kept >= 1
     assert score(rows, "-o", f"{bucket}/out.jsonl").json["resumed"] == kept
 
 
-def test_a_dry_run_writes_nothing_into_a_storage(bucket: str, score: Any, rows_file: Rows) -> None:
+def test_a_dry_run_writes_nothing_into_a_storage(
+    bucket: str, score: Any, rows_file: Rows
+) -> None:
     rows = put(f"{bucket}/rows.jsonl", rows_file(6).read_bytes())
     assert score(rows, "-o", f"{bucket}/out.jsonl", "--dry-run").json["rows"] == 6
     assert storage.size_of(f"{bucket}/out.jsonl") == -1
 
 
-def test_a_growing_output_is_copied_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_growing_output_is_copied_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(storage, "EVERY", 0.01)
     address = (tmp_path / "there.jsonl").as_uri()
     with storage.growing(address) as file:
@@ -157,11 +190,27 @@ def test_an_address_that_leads_nowhere_is_refused(rows: str, score: Any) -> None
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_from_what_it_left_here(
-    spawn: Any, score: Any, judge_file: Path, rows_file: Rows, server: Any, tmp_path: Path
+    spawn: Any,
+    score: Any,
+    judge_file: Path,
+    rows_file: Rows,
+    server: Any,
+    tmp_path: Path,
 ) -> None:
     address = (tmp_path / "out.jsonl").as_uri()
     rows, good = rows_file(40), server.answer
-    asked = ("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", address, "--concurrency", 1)
+    asked = (
+        "score",
+        rows,
+        "--judge",
+        judge_file,
+        "--api-base",
+        server.base,
+        "-o",
+        address,
+        "--concurrency",
+        1,
+    )
     process = spawn(*asked)
     while len(server.judged) < 12:
         assert process.poll() is None

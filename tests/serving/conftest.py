@@ -34,13 +34,19 @@ class Running:
             line = process.stderr.readline()
             assert line, "the server did not start"
             self.lines.append(line)
-            found = re.search(r"at (http://\S+)(?: \(Authorization: (Bearer [\w-]{32});)?", line)
-        threading.Thread(target=lambda: self.lines.extend(process.stderr), daemon=True).start()
+            found = re.search(
+                r"at (http://\S+)(?: \(Authorization: (Bearer [\w-]{32});)?", line
+            )
+        threading.Thread(
+            target=lambda: self.lines.extend(process.stderr), daemon=True
+        ).start()
         self.key = {"Authorization": found[2]} if found[2] else {}
         self.http = httpx.Client(base_url=found[1], timeout=60, headers=self.key)
 
     def score(self, output: str, **more: Any) -> httpx.Response:
-        return self.http.post("/v1/score", json={"source": "s", "output": output} | more)
+        return self.http.post(
+            "/v1/score", json={"source": "s", "output": output} | more
+        )
 
     def ready(self, until: Any) -> "Running":
         until(lambda: self.http.get("/readyz").status_code == 200)
@@ -48,13 +54,22 @@ class Running:
 
 
 @pytest.fixture
-def running(spawn: Any, judge_file: Path, server: Any, fake: Any, until: Any) -> Iterator[Callable[..., Running]]:
+def running(
+    spawn: Any, judge_file: Path, server: Any, fake: Any, until: Any
+) -> Iterator[Callable[..., Running]]:
     """running("--queue", 4): a server of the saved judge, which is ready."""
     server.answer = fake.judging(lambda ask: int(ask.mark[1:]) % 101)
     made = []
 
-    def start(*arguments: object, ready: bool = True, base: str = server.base, code: str | None = None) -> Running:
-        process = spawn("serve", judge_file, "--port", 0, "--api-base", base, *arguments, code=code)
+    def start(
+        *arguments: object,
+        ready: bool = True,
+        base: str = server.base,
+        code: str | None = None,
+    ) -> Running:
+        process = spawn(
+            "serve", judge_file, "--port", 0, "--api-base", base, *arguments, code=code
+        )
         made.append(Running(process))
         return made[-1].ready(until) if ready else made[-1]
 
@@ -75,14 +90,18 @@ def held(server: Any, fake: Any) -> Callable[[int], threading.Event]:
                 await asyncio.sleep(0.01)
             return f"Explanation: Good.\nScore: {int(ask.mark[1:]) % 101}"
 
-        server.answer = lambda ask: score(ask) if ask.step == "score" else fake.sensible(ask)
+        server.answer = lambda ask: (
+            score(ask) if ask.step == "score" else fake.sensible(ask)
+        )
         return go
 
     return hold
 
 
 @pytest.fixture
-def asking(server: Any, fake: Any, judge_file: Path, tmp_path: Path) -> Callable[..., Any]:
+def asking(
+    server: Any, fake: Any, judge_file: Path, tmp_path: Path
+) -> Callable[..., Any]:
     """asking(coroutine): what it gives, called with a client of a service in this process whose model answers."""
     from judgesmith.serving.app import application
     from judgesmith.serving.gate import Hosts
@@ -91,7 +110,9 @@ def asking(server: Any, fake: Any, judge_file: Path, tmp_path: Path) -> Callable
     server.answer = fake.judging(lambda ask: 7)
 
     def run(ask: Ask, problem: str | None = None, **bounds: int) -> Any:
-        judge = open_judge(judge_file, None, Connection(server.base, cache=False, attempts=1))
+        judge = open_judge(
+            judge_file, None, Connection(server.base, cache=False, attempts=1)
+        )
         service = Service({"judge": judge}, Bounds(**bounds))
         service.judges["judge"].problem = problem
         app = application(service, keys=(KEY,), hosts=Hosts(8000), log=False)
@@ -99,7 +120,9 @@ def asking(server: Any, fake: Any, judge_file: Path, tmp_path: Path) -> Callable
         async def asked() -> Any:
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)
             sent = {"Authorization": f"Bearer {KEY}"}
-            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", headers=sent) as http:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1:8000", headers=sent
+            ) as http:
                 return await ask(http)
 
         return engine.run(asked())

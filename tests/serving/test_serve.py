@@ -31,10 +31,24 @@ def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
     at = running(code=COUNTING)
     assert at.http.get("/healthz").json()["status"] == "ok"
     said = at.score("r042", id="mine").json()
-    assert (said["score"], said["failure"], said["id"], said["usage"]["calls"]) == (42, None, "mine", 1)
-    assert at.score("r042").json()["usage"] == {"calls": 0, "cached": 1, "prompt_tokens": 0, "completion_tokens": 0}
+    assert (said["score"], said["failure"], said["id"], said["usage"]["calls"]) == (
+        42,
+        None,
+        "mine",
+        1,
+    )
+    assert at.score("r042").json()["usage"] == {
+        "calls": 0,
+        "cached": 1,
+        "prompt_tokens": 0,
+        "completion_tokens": 0,
+    }
     empty = at.score("  ")
-    assert (empty.status_code, empty.json()["score"], empty.json()["failure"]) == (200, None, "the output is empty")
+    assert (empty.status_code, empty.json()["score"], empty.json()["failure"]) == (
+        200,
+        None,
+        "the output is empty",
+    )
     (judge,) = at.http.get("/v1/judges").json()
     assert (judge["name"], judge["fingerprint"]) == ("judge", said["judge"])
     assert at.score("r001", judge=f"judge@{said['judge']}").json()["score"] == 1
@@ -43,18 +57,34 @@ def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
         409: at.score("r001", judge="judge@0123"),
         413: at.score("r001 " * 2_000_000),
         422: at.http.post("/v1/score", json={"source": "s"}),
-        415: at.http.post("/v1/score", content=b"{}", headers={"Content-Type": "text/plain"}),
+        415: at.http.post(
+            "/v1/score", content=b"{}", headers={"Content-Type": "text/plain"}
+        ),
     }
     for status, answer in refused.items():
         assert answer.status_code == status
         assert answer.json()["error"]["message"]
-    assert at.http.post("/v1/score/many", json={"rows": [{"output": "r001"}] * 4097}).status_code == 413
+    assert (
+        at.http.post(
+            "/v1/score/many", json={"rows": [{"output": "r001"}] * 4097}
+        ).status_code
+        == 413
+    )
 
     rows = [{"output": f"r{n:03d}", "id": n} for n in (7, 3, 5)]
     many = at.http.post("/v1/score/many", json={"rows": rows, "judge": "judge"})
     told = [json.loads(line) for line in many.text.splitlines()]
-    assert [(t["index"], t["id"], t["score"]) for t in told] == [(0, 7, 7), (1, 3, 3), (2, 5, 5)]
-    assert at.http.post("/v1/score/many", json={"rows": [{"source": "s"}]}).json()["error"]["code"] == "invalid"
+    assert [(t["index"], t["id"], t["score"]) for t in told] == [
+        (0, 7, 7),
+        (1, 3, 3),
+        (2, 5, 5),
+    ]
+    assert (
+        at.http.post("/v1/score/many", json={"rows": [{"source": "s"}]}).json()[
+            "error"
+        ]["code"]
+        == "invalid"
+    )
 
     metrics = at.http.get("/metrics").text
     assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 6.0' in metrics
@@ -65,28 +95,43 @@ def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
     at.process.send_signal(signal.SIGTERM)
     assert at.process.wait(30) == 0
     logged = [json.loads(line) for line in at.lines if line.startswith("{")]
-    assert {"route", "status", "ms", "judge"} <= set(next(r for r in logged if r["route"] == "/v1/score"))
+    assert {"route", "status", "ms", "judge"} <= set(
+        next(r for r in logged if r["route"] == "/v1/score")
+    )
     assert not any("r042" in line for line in at.lines)  # no text of a row
     assert at.process.stdout.read() == "kept: 0\n"
 
 
 def test_an_explanation_is_written_on_request(running: Any, judge_file: Path) -> None:
-    js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/fake").save(judge_file)
+    js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/fake").save(
+        judge_file
+    )
     at = running()
     said, explained = at.score("r042").json(), at.score("r042", explain=True).json()
-    assert (said["explanation"], explained["score"], explained["usage"]["calls"]) == ("", said["score"], 1)
-    assert explained["explanation"] == "Written by openai/fake after the score: It is plain and short."
+    assert (said["explanation"], explained["score"], explained["usage"]["calls"]) == (
+        "",
+        said["score"],
+        1,
+    )
+    assert (
+        explained["explanation"]
+        == "Written by openai/fake after the score: It is plain and short."
+    )
     assert at.score("r042", explain="why").status_code == 422
 
 
-def test_a_key_of_the_environment_is_asked_for(running: Any, monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
+def test_a_key_of_the_environment_is_asked_for(
+    running: Any, monkeypatch: pytest.MonkeyPatch, cli: Any
+) -> None:
     monkeypatch.setenv("JUDGESMITH_API_KEY", f"another-key-of-many-characters,{KEY}")
     at = running()
     assert at.score("r001").status_code == 401
     assert at.http.get("/metrics").status_code == 401
     for key, status in ((KEY, 200), (KEY + "x", 401)):
         headers = {"Authorization": f"Bearer {key}"}
-        answer = at.http.post("/v1/score", json={"source": "s", "output": "r001"}, headers=headers)
+        answer = at.http.post(
+            "/v1/score", json={"source": "s", "output": "r001"}, headers=headers
+        )
         assert answer.status_code == status
     monkeypatch.setenv("JUDGESMITH_API_KEY", "short")
     cli("serve", "judge.json", "--port", 0).refused("take at least 16")
@@ -109,7 +154,9 @@ def test_too_many_rows_are_told_when_to_come_again_and_a_stop_finishes_what_was_
     assert at.process.wait(30) == 0
 
 
-def test_what_is_not_finished_in_time_is_handed_back(running: Any, server: Any, held: Any, until: Any) -> None:
+def test_what_is_not_finished_in_time_is_handed_back(
+    running: Any, server: Any, held: Any, until: Any
+) -> None:
     at = running("--grace", 0.2)
     go = held(0)
     with ThreadPoolExecutor(1) as pool:
@@ -150,30 +197,52 @@ def test_several_processes_share_a_port_and_their_limits_and_count_together(
     server_ = running("--workers", 2, "--queue", 8, "--concurrency", 4)
     answers = []
     for n in range(40):  # a connection each, so that both accept some
-        with httpx.Client(base_url=server_.http.base_url, headers=server_.key, timeout=60) as client:
-            answers.append(client.post("/v1/score", json={"source": "s", "output": f"r{n:03d}"}).json()["score"])
+        with httpx.Client(
+            base_url=server_.http.base_url, headers=server_.key, timeout=60
+        ) as client:
+            answers.append(
+                client.post(
+                    "/v1/score", json={"source": "s", "output": f"r{n:03d}"}
+                ).json()["score"]
+            )
     assert answers == [float(n) for n in range(40)]
 
     def counted(name: str) -> float:
         text = server_.http.get("/metrics").text
-        return sum(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(name))
+        return sum(
+            float(line.rpartition(" ")[2])
+            for line in text.splitlines()
+            if line.startswith(name)
+        )
 
     assert counted("judgesmith_rows_total{") == 40
     assert counted("judgesmith_queue_rows") == 0
     assert counted("judgesmith_ready{") == 1
-    many = server_.http.post("/v1/score/many", json={"rows": [{"output": f"r{n:03d}"} for n in range(5)]})
-    assert (many.status_code, many.json()["error"]["code"]) == (429, "busy")  # each has room for 8 / 2 rows
+    many = server_.http.post(
+        "/v1/score/many", json={"rows": [{"output": f"r{n:03d}"} for n in range(5)]}
+    )
+    assert (many.status_code, many.json()["error"]["code"]) == (
+        429,
+        "busy",
+    )  # each has room for 8 / 2 rows
 
     first, _ = workers_of(server_.process.pid)
     first.kill()
     until(lambda: first.pid not in [one.pid for one in workers_of(server_.process.pid)])
     until(lambda: len(workers_of(server_.process.pid)) == 2)
-    until(lambda: all(httpx.get(f"{server_.http.base_url}/readyz", timeout=60).status_code == 200 for _ in range(8)))
+    until(
+        lambda: all(
+            httpx.get(f"{server_.http.base_url}/readyz", timeout=60).status_code == 200
+            for _ in range(8)
+        )
+    )
     assert counted("judgesmith_rows_total{") == 40  # what the dead one counted stays
     server_.process.terminate()
     assert server_.process.wait(HANG) == 0
 
 
-def test_fewer_calls_at_once_than_processes_are_refused(cli: Any, judge_file: Path) -> None:
+def test_fewer_calls_at_once_than_processes_are_refused(
+    cli: Any, judge_file: Path
+) -> None:
     asked = ("serve", judge_file, "--port", 0, "--workers", 4, "--concurrency", 2)
     cli(*asked).refused("--concurrency 2 is fewer than the 4 processes that share it")

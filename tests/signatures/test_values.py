@@ -8,12 +8,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgesmith.errors import OptionError
-from judgesmith.signatures.values import Criterion, CriterionScore, ErrorSpan, Scale, Usage, Verdict
+from judgesmith.signatures.values import (
+    Criterion,
+    CriterionScore,
+    ErrorSpan,
+    Scale,
+    Usage,
+    Verdict,
+)
 
 
 @pytest.mark.parametrize(
     ("low", "high"),
-    [(5, 1), (1, 1), (math.nan, 5), (0, math.inf), (-math.inf, 0), (-1e308, 1e308), (0, 1e13), (-1e13, 0)],
+    [
+        (5, 1),
+        (1, 1),
+        (math.nan, 5),
+        (0, math.inf),
+        (-math.inf, 0),
+        (-1e308, 1e308),
+        (0, 1e13),
+        (-1e13, 0),
+    ],
 )
 def test_a_scale_without_an_extent_is_refused(low: float, high: float) -> None:
     with pytest.raises(OptionError, match="low < high"):
@@ -31,15 +47,21 @@ finite = st.floats(-1e6, 1e6)
 
 
 @given(finite, st.floats(1e-3, 1e6), st.floats(0, 100))
-def test_from_percent_and_back_is_the_same(low: float, extent: float, percent: float) -> None:
+def test_from_percent_and_back_is_the_same(
+    low: float, extent: float, percent: float
+) -> None:
     scale = Scale(low, low + extent)
     # Beside a large `low`, a small extent keeps few digits: the tolerance is that loss.
     tolerance = 1e-6 + abs(low) / extent * 1e-12
-    assert scale.to_percent(scale.from_percent(percent)) == pytest.approx(percent, abs=tolerance)
+    assert scale.to_percent(scale.from_percent(percent)) == pytest.approx(
+        percent, abs=tolerance
+    )
 
 
 @given(st.floats(), st.floats(), st.floats(0, 100))
-def test_a_score_on_any_scale_is_finite(low: float, high: float, percent: float) -> None:
+def test_a_score_on_any_scale_is_finite(
+    low: float, high: float, percent: float
+) -> None:
     try:
         scale = Scale(low, high)
     except OptionError:
@@ -60,7 +82,10 @@ def test_a_verdict_as_json_keeps_offsets_and_hides_the_raw_texts_unless_asked() 
         3.5,
         "fine",
         62.5,
-        {"Fluency": CriterionScore(75.0, "reads well"), "Style": CriterionScore(math.nan)},
+        {
+            "Fluency": CriterionScore(75.0, "reads well"),
+            "Style": CriterionScore(math.nan),
+        },
         (ErrorSpan("teh", "a typo", 2.0, 4, 7), ErrorSpan("", "no ending", math.nan)),
         raw=("Score: 4",),
     )
@@ -71,7 +96,12 @@ def test_a_verdict_as_json_keeps_offsets_and_hides_the_raw_texts_unless_asked() 
     }
     assert [(e["start"], e["end"]) for e in plain["errors"]] == [(4, 7), (None, None)]
     written = json.loads(verdict.model_dump_json())
-    assert written["errors"][1]["severity"] is written["criteria"]["Style"]["score"] is written["spread"] is None
+    assert (
+        written["errors"][1]["severity"]
+        is written["criteria"]["Style"]["score"]
+        is written["spread"]
+        is None
+    )
     for one in (verdict, Verdict.failed("no answer")):
         again = Verdict.model_validate_json(one.model_dump_json())
         assert again.to_dict(raw=True) == one.to_dict(raw=True)

@@ -15,8 +15,13 @@ from typing import Any
 import pytest
 from patience import HANG
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
+    None,
+)
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium here: apt-get install chromium"
+)
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars --remote-debugging-pipe"
@@ -67,7 +72,9 @@ class Browser:
     def call(self, method: str, session: str | None = None, **given: Any) -> Any:
         self._last += 1
         number = self._last
-        message = {"id": number, "method": method, "params": given} | ({"sessionId": session} if session else {})
+        message = {"id": number, "method": method, "params": given} | (
+            {"sessionId": session} if session else {}
+        )
         os.write(self._write, json.dumps(message).encode() + b"\0")
         while True:
             said = self._message()
@@ -88,17 +95,29 @@ class Browser:
 
     def _event(self, said: dict[str, Any]) -> None:
         told, method = said.get("params", {}), said.get("method")
-        levels = {"Log.entryAdded": told.get("entry", {}).get("level"), "Runtime.consoleAPICalled": told.get("type")}
-        if method in ("Runtime.exceptionThrown", "Page.javascriptDialogOpening") or levels.get(method) == "error":
-            self.errors.append(json.dumps(told)[:500])  # the log only where it is asked for
+        levels = {
+            "Log.entryAdded": told.get("entry", {}).get("level"),
+            "Runtime.consoleAPICalled": told.get("type"),
+        }
+        if (
+            method in ("Runtime.exceptionThrown", "Page.javascriptDialogOpening")
+            or levels.get(method) == "error"
+        ):
+            self.errors.append(
+                json.dumps(told)[:500]
+            )  # the log only where it is asked for
 
     def tab(self, address: str) -> "Tab":
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         tab = Tab(self, session)
         for domain in ("Page", "Runtime", "Accessibility"):
             tab.call(f"{domain}.enable")
-        tab.call("Emulation.setFocusEmulationEnabled", enabled=True)  # as if every tab had a window of its own
+        tab.call(
+            "Emulation.setFocusEmulationEnabled", enabled=True
+        )  # as if every tab had a window of its own
         tab.call("Page.navigate", url=address)
         return tab
 
@@ -120,7 +139,12 @@ class Tab:
 
     def js(self, expression: str) -> Any:
         """The value of an expression, awaited."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        found = self.call(
+            "Runtime.evaluate",
+            expression=expression,
+            returnByValue=True,
+            awaitPromise=True,
+        )
         assert "exceptionDetails" not in found, (expression, found["exceptionDetails"])
         return found["result"].get("value")
 
@@ -131,7 +155,11 @@ class Tab:
             with contextlib.suppress(AssertionError):
                 if self.js(expression):
                     return
-            assert time.monotonic() < end, (expression, self.text(), self.browser.errors)
+            assert time.monotonic() < end, (
+                expression,
+                self.text(),
+                self.browser.errors,
+            )
             time.sleep(0.03)
 
     def reload(self) -> None:
@@ -149,7 +177,12 @@ class Tab:
         for key in keys:
             code, text = NAMED.get(key, (ord(key[0].upper()), key))
             event = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 8 * shift}
-            self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **event)
+            self.call(
+                "Input.dispatchKeyEvent",
+                type="keyDown" if text else "rawKeyDown",
+                text=text,
+                **event,
+            )
             self.call("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def type(self, words: str) -> None:
@@ -157,9 +190,17 @@ class Tab:
 
     def look(self, *, dark: bool = False, width: int = 1200, height: int = 800) -> None:
         """How the page is looked at."""
-        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        features = [
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        ]
         self.call("Emulation.setEmulatedMedia", features=features)
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
     def names(self) -> list[tuple[str, str]]:
         """(role, name) of everything that a screen reader is told of."""

@@ -60,7 +60,9 @@ def scripted() -> Iterator[MakeScripted]:
 
 #: Lines of a log, and those that may follow a complaint.
 PROGRESS = re.compile(r"at most |\[")
-SEVERAL = re.compile(r"\S+, row \d+|\.\.\. and \d+ more problems$|\(rows are counted from 1")
+SEVERAL = re.compile(
+    r"\S+, row \d+|\.\.\. and \d+ more problems$|\(rows are counted from 1"
+)
 
 
 @dataclass(frozen=True)
@@ -96,13 +98,17 @@ class Done:
         """That it was refused, printed nothing else, and said all of this in one line; more of its kind may follow
         where a file has several problems."""
         assert (self.code, self.out) == (2, ""), self.err
-        line, *others = [text for text in self.err.splitlines() if not PROGRESS.match(text)]
+        line, *others = [
+            text for text in self.err.splitlines() if not PROGRESS.match(text)
+        ]
         assert all(map(SEVERAL.match, others)), others
         assert all(part in line for part in parts), line
 
 
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+def cli(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Done]:
     """cli("score", rows, …): the command in this process, through the program's own entry point."""
 
     def run(*arguments: object) -> Done:
@@ -124,7 +130,9 @@ def started() -> list[subprocess.Popen[str]]:
 
 
 @pytest.fixture
-def spawn(started: list[subprocess.Popen[str]]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def spawn(
+    started: list[subprocess.Popen[str]],
+) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """spawn("compile", …): the command in a process of its own, ended with the test."""
 
     def run(*arguments: object, code: str | None = None) -> subprocess.Popen[str]:
@@ -156,7 +164,9 @@ def until(started: list[subprocess.Popen[str]]) -> Callable[[Callable[[], bool]]
     def wait(condition: Callable[[], bool]) -> None:
         end = time.monotonic() + HANG
         while True:
-            over = time.monotonic() > end or (bool(started) and started[-1].poll() is not None)
+            over = time.monotonic() > end or (
+                bool(started) and started[-1].poll() is not None
+            )
             if condition():
                 return
             assert not over, "it did not come to pass"
@@ -170,11 +180,24 @@ def rows_file(tmp_path: Path) -> Callable[..., Path]:
     """rows_file(40): a .jsonl or .csv file of rows with ids r000…, four to a document, and a score each. With a
     prefix they are other rows, none of which nearly equals one without."""
 
-    def make(rows: int, name: str = "rows.jsonl", *, scored: bool = True, prefix: str = "") -> Path:
+    def make(
+        rows: int, name: str = "rows.jsonl", *, scored: bool = True, prefix: str = ""
+    ) -> Path:
         made = []
-        for n, row in enumerate(model.make_rows(-(-rows // 4), 4, lambda n: n * 37 % 101)[:rows]):
-            output = prefix + " ".join(reversed(row.output.split())) if prefix else row.output
-            record = {"id": row.id, "source": prefix + row.source, "output": output, "doc_id": prefix + row.doc_id}
+        for n, row in enumerate(
+            model.make_rows(-(-rows // 4), 4, lambda n: n * 37 % 101)[:rows]
+        ):
+            output = (
+                prefix + " ".join(reversed(row.output.split()))
+                if prefix
+                else row.output
+            )
+            record = {
+                "id": row.id,
+                "source": prefix + row.source,
+                "output": output,
+                "doc_id": prefix + row.doc_id,
+            }
             made.append(record | ({"score": n * 37 % 101} if scored else {}))
         path = tmp_path / name
         if path.suffix != ".csv":

@@ -19,7 +19,15 @@ from typing import Any, ClassVar
 
 import dspy
 import numpy as np
-from dspy.teleprompt import COPRO, SIMBA, BetterTogether, BootstrapFinetune, Ensemble, KNNFewShot, MIPROv2
+from dspy.teleprompt import (
+    COPRO,
+    SIMBA,
+    BetterTogether,
+    BootstrapFinetune,
+    Ensemble,
+    KNNFewShot,
+    MIPROv2,
+)
 from judges import JUDGES
 
 import judgesmith as js
@@ -28,7 +36,12 @@ from judgesmith.programs.active_critic.scoring import MultiCriteriaScorer, Overa
 from judgesmith.programs.active_critic.task import Labelled, TaskInference
 from judgesmith.programs.comparing.comparison import PairwiseComparer
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.openlgauge.annotation import AnnotationLayout, Annotator, Focus, Supervisor
+from judgesmith.programs.openlgauge.annotation import (
+    AnnotationLayout,
+    Annotator,
+    Focus,
+    Supervisor,
+)
 from judgesmith.programs.prompting.predict import Evaluator
 from judgesmith.signatures.values import Criterion, ErrorSpan
 from judgesmith.testing.judges import obliging
@@ -42,12 +55,19 @@ WORDS = ("closed", "open", "painted", "flooded", "for rent", "too small")
 
 def texts(number: int) -> dict[str, str]:
     word = WORDS[number % len(WORDS)]
-    return {"source": f"Notice {number}: the hall is {word}.", "output": f"The hall is {word}, text {number}."}
+    return {
+        "source": f"Notice {number}: the hall is {word}.",
+        "output": f"The hall is {word}, text {number}.",
+    }
 
 
-def rows(*, inputs: tuple[str, ...] = ("source", "output"), **more: Callable[[int], Any]) -> list[dspy.Example]:
+def rows(
+    *, inputs: tuple[str, ...] = ("source", "output"), **more: Callable[[int], Any]
+) -> list[dspy.Example]:
     """Six labelled rows, with the field names that people use."""
-    made = [texts(n) | {name: value(n) for name, value in more.items()} for n in range(6)]
+    made = [
+        texts(n) | {name: value(n) for name, value in more.items()} for n in range(6)
+    ]
     return [dspy.Example(**one).with_inputs(*inputs) for one in made]
 
 
@@ -85,11 +105,16 @@ class Parent(dspy.Module):  # type: ignore[misc]
 
     def forward(self, source: str, output: str) -> dspy.Prediction:
         first = self.scorer(source=source, output=output)
-        return dspy.Prediction(score=first.score + self.judge(source=source, output=output).percent)
+        return dspy.Prediction(
+            score=first.score + self.judge(source=source, output=output).percent
+        )
 
 
 def reported(number: int) -> dict[str, tuple[ErrorSpan, ...]]:
-    return {name: (ErrorSpan(f"text {number}", f"It is {name}.", 3.0),) for name in ("dull", "vague")}
+    return {
+        name: (ErrorSpan(f"text {number}", f"It is {name}.", 3.0),)
+        for name in ("dull", "vague")
+    }
 
 
 def labelled(number: int) -> list[Labelled]:
@@ -102,23 +127,41 @@ def better_or_worse(number: int) -> str:
 
 FOCUS = Focus("fluency", "It reads well.")
 EVALUATORS: dict[str, Subject] = {
-    "overall scorer": Subject(lambda: OverallScorer("before", "said"), rows(rating=rating)),
+    "overall scorer": Subject(
+        lambda: OverallScorer("before", "said"), rows(rating=rating)
+    ),
     "criteria scorer": Subject(
         lambda: MultiCriteriaScorer("before", "said"),
-        rows(rating=rating, criteria=lambda _: CRITERIA, inputs=("source", "output", "criteria")),
+        rows(
+            rating=rating,
+            criteria=lambda _: CRITERIA,
+            inputs=("source", "output", "criteria"),
+        ),
     ),
     "annotator": Subject(
         lambda: Annotator(AnnotationLayout()),
-        rows(rating=rating, focus=lambda _: FOCUS, inputs=("source", "output", "focus")),
+        rows(
+            rating=rating, focus=lambda _: FOCUS, inputs=("source", "output", "focus")
+        ),
     ),
     "comparer": Subject(
         PairwiseComparer,
-        rows(other=lambda n: f"Another hall, {n}.", winner=better_or_worse, inputs=("source", "output", "other")),
+        rows(
+            other=lambda n: f"Another hall, {n}.",
+            winner=better_or_worse,
+            inputs=("source", "output", "other"),
+        ),
     ),
-    "supervisor": Subject(Supervisor, rows(reported=reported, inputs=("output", "reported")), scale=False),
+    "supervisor": Subject(
+        Supervisor, rows(reported=reported, inputs=("output", "reported")), scale=False
+    ),
     "task inference": Subject(
         TaskInference,
-        rows(examples=labelled, description=lambda _: "Notices about halls are judged.", inputs=("examples",)),
+        rows(
+            examples=labelled,
+            description=lambda _: "Notices about halls are judged.",
+            inputs=("examples",),
+        ),
         scale=False,
     ),
     "a parent program": Subject(Parent, rows(rating=rating), scale=False),
@@ -131,7 +174,14 @@ class Seen:
 
     requests: ClassVar[list[Any]] = []
 
-    def __call__(self, gold: Any, prediction: Any, trace: Any = None, name: Any = None, steps: Any = None) -> float:
+    def __call__(
+        self,
+        gold: Any,
+        prediction: Any,
+        trace: Any = None,
+        name: Any = None,
+        steps: Any = None,
+    ) -> float:
         latest = shown_in(self.requests[-1]) if self.requests else 0
         return 0.5 + min(latest, 5) / 10
 
@@ -154,35 +204,63 @@ def mipro(subject: Subject, module: Any, lm: Any) -> Any:
         max_labeled_demos=2,
         num_threads=1,
     )
-    return search.compile(module, trainset=subject.rows, valset=subject.rows, num_trials=8, minibatch=False)
+    return search.compile(
+        module,
+        trainset=subject.rows,
+        valset=subject.rows,
+        num_trials=8,
+        minibatch=False,
+    )
 
 
 def gepa(subject: Subject, module: Any, lm: Any) -> Any:
-    search = dspy.GEPA(good, max_metric_calls=14, reflection_minibatch_size=2, reflection_lm=lm, num_threads=1)
+    search = dspy.GEPA(
+        good,
+        max_metric_calls=14,
+        reflection_minibatch_size=2,
+        reflection_lm=lm,
+        num_threads=1,
+    )
     return search.compile(module, trainset=subject.rows, valset=subject.rows)
 
 
 def simba(subject: Subject, module: Any, lm: Any) -> Any:
-    search = SIMBA(metric=good, bsize=3, num_candidates=2, max_steps=1, max_demos=1, prompt_model=lm, num_threads=1)
+    search = SIMBA(
+        metric=good,
+        bsize=3,
+        num_candidates=2,
+        max_steps=1,
+        max_demos=1,
+        prompt_model=lm,
+        num_threads=1,
+    )
     return search.compile(module, trainset=subject.rows, seed=0)
 
 
 def copro(subject: Subject, module: Any, lm: Any) -> Any:
     search = COPRO(prompt_model=lm, metric=good, breadth=2, depth=1)
-    return search.compile(module, trainset=subject.rows, eval_kwargs={"num_threads": 1, "display_progress": False})
+    return search.compile(
+        module,
+        trainset=subject.rows,
+        eval_kwargs={"num_threads": 1, "display_progress": False},
+    )
 
 
 def together(subject: Subject, module: Any, lm: Any) -> Any:
     module.set_lm(lm)
     with dspy.context(experimental=True):
         search = BetterTogether(good, p=dspy.BootstrapFewShot(good))
-        return search.compile(module, trainset=subject.rows, valset=subject.rows, strategy="p")
+        return search.compile(
+            module, trainset=subject.rows, valset=subject.rows, strategy="p"
+        )
 
 
 def finetune(subject: Subject, module: Any, lm: Any) -> Any:
     module.set_lm(lm)
     with dspy.context(experimental=True):
-        return BootstrapFinetune(good, num_threads=1).compile(module, trainset=subject.rows)
+        return BootstrapFinetune(good, num_threads=1).compile(
+            module, trainset=subject.rows
+        )
 
 
 def ensemble(subject: Subject, module: Any, lm: Any) -> Any:
@@ -192,23 +270,38 @@ def ensemble(subject: Subject, module: Any, lm: Any) -> Any:
 
 
 OPTIMIZERS: dict[str, Callable[[Subject, Any, Any], Any]] = {
-    "LabeledFewShot": lambda s, module, lm: dspy.LabeledFewShot().compile(module, trainset=s.rows),
-    "BootstrapFewShot": lambda s, module, lm: dspy.BootstrapFewShot(good).compile(module, trainset=s.rows),
-    "BootstrapFewShotWithRandomSearch": lambda s, module, lm: dspy.BootstrapFewShotWithRandomSearch(
-        good, num_candidate_programs=2, num_threads=1
-    ).compile(module, trainset=s.rows),
+    "LabeledFewShot": lambda s, module, lm: dspy.LabeledFewShot().compile(
+        module, trainset=s.rows
+    ),
+    "BootstrapFewShot": lambda s, module, lm: dspy.BootstrapFewShot(good).compile(
+        module, trainset=s.rows
+    ),
+    "BootstrapFewShotWithRandomSearch": lambda s, module, lm: (
+        dspy.BootstrapFewShotWithRandomSearch(
+            good, num_candidate_programs=2, num_threads=1
+        ).compile(module, trainset=s.rows)
+    ),
     "MIPROv2": mipro,
     "COPRO": copro,
     "SIMBA": simba,
     "GEPA": gepa,
-    "KNNFewShot": lambda s, module, lm: KNNFewShot(2, s.rows, dspy.Embedder(nearest), metric=good).compile(module),
+    "KNNFewShot": lambda s, module, lm: KNNFewShot(
+        2, s.rows, dspy.Embedder(nearest), metric=good
+    ).compile(module),
     "Ensemble": ensemble,
     "BetterTogether": together,
     "BootstrapFinetune": finetune,
 }
 #: Those that give demonstrations.
 SHOWING = (
-    *("LabeledFewShot", "BootstrapFewShot", "BootstrapFewShotWithRandomSearch", "MIPROv2", "KNNFewShot", "Ensemble"),
+    *(
+        "LabeledFewShot",
+        "BootstrapFewShot",
+        "BootstrapFewShotWithRandomSearch",
+        "MIPROv2",
+        "KNNFewShot",
+        "Ensemble",
+    ),
     "BetterTogether",
 )
 
@@ -235,7 +328,10 @@ def answer() -> Callable[[Any], str]:
         return re.sub(r"(Score: )\d+", rf"\g<1>{digit(request)}", oblige(request))
 
     def digit(request: Any) -> int:
-        return 1 + sum(sum(map(ord, message["content"])) for message in request.messages) % 5
+        return (
+            1
+            + sum(sum(map(ord, message["content"])) for message in request.messages) % 5
+        )
 
     return said
 
@@ -243,7 +339,9 @@ def answer() -> Callable[[Any], str]:
 def shown_in(request: Any) -> int:
     """Demonstrations in a prompt: turns before the last, and examples in the system message."""
     turns = sum(message["role"] == "assistant" for message in request.messages)
-    return turns + sum(message["content"].count("<example>") for message in request.messages)
+    return turns + sum(
+        message["content"].count("<example>") for message in request.messages
+    )
 
 
 @dataclass(frozen=True)
@@ -272,13 +370,22 @@ def quiet() -> Iterator[None]:
 
 def outputs_of(module: Any, subject: Subject) -> list[Any]:
     if getattr(module, "whole_documents", False):
-        return [{"score": str(verdict.score)} for verdict in module.score_many(subject.rows)]
-    return [{name: str(value) for name, value in module(**row.inputs()).items()} for row in subject.rows[:3]]
+        return [
+            {"score": str(verdict.score)} for verdict in module.score_many(subject.rows)
+        ]
+    return [
+        {name: str(value) for name, value in module(**row.inputs()).items()}
+        for row in subject.rows[:3]
+    ]
 
 
 def cell(subject: Subject, optimizer: str) -> Cell:
     """Compile, call, save, load, and call again. Raises AssertionError where the loaded module gives other outputs."""
-    with scripted_models() as scripted, tempfile.TemporaryDirectory() as folder, quiet():
+    with (
+        scripted_models() as scripted,
+        tempfile.TemporaryDirectory() as folder,
+        quiet(),
+    ):
         lm, transport = scripted(answer(), grammar=True)
         Seen.requests = transport.requests
         with dspy.context(lm=lm):
@@ -291,7 +398,9 @@ def cell(subject: Subject, optimizer: str) -> Cell:
             mine = outputs_of(made, subject)
             shown = max(map(shown_in, transport.requests), default=0)
             if "forward" in vars(made) and not isinstance(made, Evaluator | Judge):
-                return Cell(shown, saved=False)  # DSPy saves a user's own program without what KNNFewShot put in it
+                return Cell(
+                    shown, saved=False
+                )  # DSPy saves a user's own program without what KNNFewShot put in it
             path = Path(folder) / "module.json"
             try:
                 made.save(path)
@@ -313,7 +422,11 @@ def table(cells: dict[tuple[str, str], Cell]) -> str:
     head = ["", *OPTIMIZERS]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for subject in SUBJECTS:
-        lines.append(f"| {subject} | " + " | ".join(str(cells[subject, one]) for one in OPTIMIZERS) + " |")
+        lines.append(
+            f"| {subject} | "
+            + " | ".join(str(cells[subject, one]) for one in OPTIMIZERS)
+            + " |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -330,7 +443,11 @@ SUBJECTS = [*EVALUATORS, *sorted(JUDGES)]
 
 def with_table(text: str) -> str:
     """The page with its table."""
-    cells = {(subject, one): found(subject, one) for subject in SUBJECTS for one in OPTIMIZERS}
+    cells = {
+        (subject, one): found(subject, one)
+        for subject in SUBJECTS
+        for one in OPTIMIZERS
+    }
     return BLOCK.sub(lambda block: f"{block[1]}\n{table(cells)}\n{block[2]}", text)
 
 

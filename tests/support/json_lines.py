@@ -11,7 +11,9 @@ Rows = Callable[..., Path]
 
 def write(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:
     """The file, with a record a line."""
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
+    )
     return path
 
 

@@ -7,7 +7,13 @@ Place = tuple[str | int, ...]
 
 def places(data: Any) -> list[Place]:
     """Every place, the whole first."""
-    inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    inner = (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, list)
+        else ()
+    )
     return [(), *((key, *rest) for key, value in inner for rest in places(value))]
 
 

@@ -23,8 +23,12 @@ CLARITY = Criterion("Clarity", "It is easy to follow.")
 #: Judges that need other arguments than those of `default`, or that are tested in several variants.
 SPECIAL: dict[str, Make] = {
     "active-critic, vanilla": lambda **given: Judge(ActiveCritic("vanilla"), **given),
-    "active-critic, fine": lambda **given: Judge(ActiveCritic("fine", criteria=[CLARITY]), **given),
-    "pairwise-direct": lambda **given: Judge(PairwiseDirectScorer("fluency", levels=2, samples=1), **given),
+    "active-critic, fine": lambda **given: Judge(
+        ActiveCritic("fine", criteria=[CLARITY]), **given
+    ),
+    "pairwise-direct": lambda **given: Judge(
+        PairwiseDirectScorer("fluency", levels=2, samples=1), **given
+    ),
     "g-eval": lambda **given: Judge(GEval("fluency", samples=1), **given),
     "pairs": lambda **given: Judge(PairS("fluency", samples=1), **given),
 }
@@ -39,7 +43,11 @@ def default(part: type[Method]) -> Make:
 
 #: Every judge of this package; other packages test theirs with the same suite.
 JUDGES: dict[str, Make] = {
-    **{kind: default(part) for kind, part in methods.parts().items() if part.__module__.startswith("judgesmith.")},
+    **{
+        kind: default(part)
+        for kind, part in methods.parts().items()
+        if part.__module__.startswith("judgesmith.")
+    },
     **SPECIAL,
 }
 
@@ -48,14 +56,29 @@ def whole() -> Iterator[Judge]:
     """One of every kind, and with every field that a file can have, but for its model."""
     for kind in methods.parts().values():
         yield Judge(kind())
-    fine = Judge(ActiveCritic("fine", criteria=[CLARITY], task="Summaries."), scale=Scale(1, 5))
-    demo = {name: name for name in ("source", "output", "context", "reference", "group", "explanation")}
-    scored = {"score": 50.0, "gold": True, "criteria_scores": {"Clarity": CriterionScore(50.0, "e")}}
+    fine = Judge(
+        ActiveCritic("fine", criteria=[CLARITY], task="Summaries."), scale=Scale(1, 5)
+    )
+    demo = {
+        name: name
+        for name in ("source", "output", "context", "reference", "group", "explanation")
+    }
+    scored = {
+        "score": 50.0,
+        "gold": True,
+        "criteria_scores": {"Clarity": CriterionScore(50.0, "e")},
+    }
     for predictor in artifact.predictors(fine.method).values():
         predictor.demos = [demo | scored]
-    fine.outcome = replace(fine.outcome, calibration=Calibration((0.0, 50.0, 100.0), (1.0, 2.0, 5.0)))
+    fine.outcome = replace(
+        fine.outcome, calibration=Calibration((0.0, 50.0, 100.0), (1.0, 2.0, 5.0))
+    )
     fine.method.combine_by(Combination(criteria={"Clarity": 1.0}, overall=0.5))
-    fine.provenance = {"seen": ["a"], "candidates": [{"candidate": "zero-shot", "q": 1.0}], "labels": {"aspect": "x"}}
+    fine.provenance = {
+        "seen": ["a"],
+        "candidates": [{"candidate": "zero-shot", "q": 1.0}],
+        "labels": {"aspect": "x"},
+    }
     yield fine
     yield Judge(OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.7"]))
     yield Judge(PairwiseDirectScorer("summarization/coherence", writer="openai/writer"))

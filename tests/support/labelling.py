@@ -21,7 +21,9 @@ class Labelling:
             assert line, "".join(self.lines)
             self.lines.append(line)
             found = re.search(r"at ((http://\S+)/#(\S+))", line)
-        threading.Thread(target=lambda: self.lines.extend(process.stderr), daemon=True).start()
+        threading.Thread(
+            target=lambda: self.lines.extend(process.stderr), daemon=True
+        ).start()
         self.address, self.base, self.token = found.groups()
         headers = {"X-Token": self.token, "Origin": self.base}
         self.http = httpx.Client(base_url=self.base, headers=headers, timeout=60)
@@ -30,7 +32,10 @@ class Labelling:
         return self.http.get("/api/next", params={"rater": rater}).json()
 
     def send(self, rater: str, action: str, **more: Any) -> httpx.Response:
-        return self.http.post("/api/events", json={"action": action, "rater": rater, "request": uuid4().hex} | more)
+        return self.http.post(
+            "/api/events",
+            json={"action": action, "rater": rater, "request": uuid4().hex} | more,
+        )
 
     def answer(self, rater: str, answer: Any, unit: Any = None) -> httpx.Response:
         """The next row's answer."""

@@ -24,7 +24,9 @@ def writer(chance: random.Random) -> Callable[[int], str]:
     """Texts of so many characters, of made-up words, rare and frequent ones as in a language (Zipf)."""
     words = ["".join(chance.choices(SYLLABLES, k=1 + k % 4)) for k in range(5000)]
     weights = list(itertools.accumulate(1 / (k + 2) for k in range(5000)))
-    return lambda characters: " ".join(chance.choices(words, cum_weights=weights, k=characters // 3))[:characters]
+    return lambda characters: " ".join(
+        chance.choices(words, cum_weights=weights, k=characters // 3)
+    )[:characters]
 
 
 def records(rows: int) -> list[dict[str, Any]]:
@@ -37,13 +39,25 @@ def records(rows: int) -> list[dict[str, Any]]:
         start = chance.randrange(len(source) - 170)
         output = f"{source[start : start + 170]} {text(169)}"
         human = {name: chance.randint(1, 5) for name in ASPECTS}
-        reasons = [f"It is well, but “{output[k : k + 30]}”: {text(68)}" for k in range(9, 60, 9)]
+        reasons = [
+            f"It is well, but “{output[k : k + 30]}”: {text(68)}"
+            for k in range(9, 60, 9)
+        ]
         opinions: dict[str, Any] = {
             name: {
                 "percent": chance.randint(0, 100),
                 "explanation": reasons[i],
                 "failure": None,
-                "errors": [error(output, 20 * i, 20 * i + 15, 1 + i, explanation=text(40), annotators=[name])],
+                "errors": [
+                    error(
+                        output,
+                        20 * i,
+                        20 * i + 15,
+                        1 + i,
+                        explanation=text(40),
+                        annotators=[name],
+                    )
+                ],
             }
             for i, name in enumerate(JUDGES)
         }

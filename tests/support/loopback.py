@@ -51,14 +51,24 @@ class Server(Asked):
             answer = await answer
         if isinstance(answer, Fault):
             if answer.cut:
-                response = web.StreamResponse(headers={"Content-Length": "4000", "Content-Type": "application/json"})
+                response = web.StreamResponse(
+                    headers={
+                        "Content-Length": "4000",
+                        "Content-Type": "application/json",
+                    }
+                )
                 await response.prepare(request)
                 await response.write(b'{"choices": [{"message": {"content": "Score: 5')
                 assert request.transport is not None
                 request.transport.close()
                 return response
-            return web.Response(status=answer.status, text=answer.text, headers=answer.headers)
-        choice: dict[str, Any] = {"message": {"content": answer}, "finish_reason": "stop"}
+            return web.Response(
+                status=answer.status, text=answer.text, headers=answer.headers
+            )
+        choice: dict[str, Any] = {
+            "message": {"content": answer},
+            "finish_reason": "stop",
+        }
         if self.logprobs and ask.body.get("logprobs"):
             other = {"token": "x", "logprob": -3.0}
             tokens = [
@@ -66,7 +76,10 @@ class Server(Asked):
                 for t in re.findall(r"\d|\D+", answer)
             ]
             choice["logprobs"] = {"content": tokens}
-        usage = {"prompt_tokens": len(ask.text) // 4, "completion_tokens": len(answer) // 4}
+        usage = {
+            "prompt_tokens": len(ask.text) // 4,
+            "completion_tokens": len(answer) // 4,
+        }
         response = web.json_response({"choices": [choice], "usage": usage})
         await response.prepare(request)
         await response.write_eof()

@@ -12,7 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 COMPLETION: dict[str, Any] = {
-    "choices": [{"message": {"role": "assistant", "content": "Score: 4"}, "finish_reason": "stop"}],
+    "choices": [
+        {
+            "message": {"role": "assistant", "content": "Score: 4"},
+            "finish_reason": "stop",
+        }
+    ],
     "usage": {"prompt_tokens": 11, "completion_tokens": 3},
 }
 
@@ -60,12 +65,18 @@ class Server:
         self._server = asyncio.run_coroutine_threadsafe(start, self._loop).result(5)
         self.base = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 length = re.search(r"content-length: *(\d+)", head, re.IGNORECASE)
-                body = json.loads(await reader.readexactly(int(length[1]))) if length else {}
+                body = (
+                    json.loads(await reader.readexactly(int(length[1])))
+                    if length
+                    else {}
+                )
                 self.headers.append(head)
                 self.bodies.append(body)
                 self.times.append(time.monotonic())
@@ -82,7 +93,9 @@ class Server:
                 if say.reset:
                     # Closed without lingering, a connection ends in a reset.
                     connection = writer.get_extra_info("socket")
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    connection.setsockopt(
+                        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                    )
                     return
                 if say.raw is not None:
                     for piece in say.raw:
@@ -93,7 +106,9 @@ class Server:
                 lines = [f"HTTP/1.1 {say.status} X", "Content-Type: application/json"]
                 lines += [f"Content-Length: {len(say.body)}"]
                 lines += [f"{name}: {value}" for name, value in say.headers.items()]
-                writer.write("\r\n".join([*lines, "", ""]).encode() + say.body[: say.cut])
+                writer.write(
+                    "\r\n".join([*lines, "", ""]).encode() + say.body[: say.cut]
+                )
                 await writer.drain()
                 if say.cut is not None:
                     return

@@ -19,7 +19,14 @@ CHATS = [
     ("do you fly ? \n yes , often . \n\n", "planes have wings\n"),
     ("do you fly ? \n no , never . \n\n", "birds have feathers\n"),
 ]
-TALK = ("understandability", "naturalness", "coherence", "engagingness", "groundedness", "overall")
+TALK = (
+    "understandability",
+    "naturalness",
+    "coherence",
+    "engagingness",
+    "groundedness",
+    "overall",
+)
 STORY = ("relevance", "coherence", "empathy", "engagement", "surprise", "complexity")
 QAGS = [
     {
@@ -38,7 +45,11 @@ SENTENCES = [
         "source": act,
         "reference": f"Reference {n} .",
         "system_output": f"Said {n} .",
-        "scores": {"informativeness": 1 + n % 5, "naturalness": 6.0 - n % 2, "overall": 1.5 + n % 4},
+        "scores": {
+            "informativeness": 1 + n % 5,
+            "naturalness": 6.0 - n % 2,
+            "overall": 1.5 + n % 4,
+        },
     }
     for n, act in enumerate(ACTS)
 ]
@@ -58,7 +69,12 @@ NEWS = [
         "doc_id": document,
         "source": f"One of {document}.</p><p>&quot;Two&quot; &amp; three.",
         "system_output": f"It&#x27;s <UNK> {place}",
-        "scores": {"coherence": 1 + place % 5, "fluency": 4.0, "informativeness": 3.5, "relevance": 2},
+        "scores": {
+            "coherence": 1 + place % 5,
+            "fluency": 4.0,
+            "informativeness": 3.5,
+            "relevance": 2,
+        },
     }
     for document, places in (("71", 7), ("8", 2))
     for place in range(places)
@@ -74,8 +90,13 @@ STORIES = [
     for n in (0, 1, 2, 3, 95, 96, 97, 98, 99, 191)
 ]
 WIKI = "\r\n".join(
-    ["sent_id,sys_name,orig_sent,simp_sent,fluency,fluency_zscore,meaning,meaning_zscore,simplicity,simplicity_zscore"]
-    + [f'{n},Sys-{n % 2},"A ""long"", sentence {n}.","Short, {n}.",{n * 9}.5,0.{n}25,50,-1.5,{n},0' for n in range(10)]
+    [
+        "sent_id,sys_name,orig_sent,simp_sent,fluency,fluency_zscore,meaning,meaning_zscore,simplicity,simplicity_zscore"
+    ]
+    + [
+        f'{n},Sys-{n % 2},"A ""long"", sentence {n}.","Short, {n}.",{n * 9}.5,0.{n}25,50,-1.5,{n},0'
+        for n in range(10)
+    ]
 )
 SYNTHETIC = {
     "qags_cnndm": json.dumps(QAGS),
@@ -106,10 +127,14 @@ def origins(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         data = content.encode()
         origin = cards[name].origin
         assert origin is not None
-        origin = replace(origin, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+        origin = replace(
+            origin, bytes=len(data), sha256=hashlib.sha256(data).hexdigest()
+        )
         cards[name] = replace(cards[name], origin=origin)
         files[f"/v1/{origin.repository}/{origin.commit}/{origin.path}"] = data
-    server = Server(lambda number, _: Say(body=files[server.headers[number - 1].split()[1]]))
+    server = Server(
+        lambda number, _: Say(body=files[server.headers[number - 1].split()[1]])
+    )
     monkeypatch.setattr(catalog, "_cards", lambda: cards)
     monkeypatch.setattr(registry, "GITHUB", server.base)
     yield server

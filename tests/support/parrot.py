@@ -15,7 +15,12 @@ class Parrot:
 
 
 def parrot(name: str = "openai/parrot") -> LanguageModel:
-    return LanguageModel(name, Parrot(), identity="parrot", connection=Connection(cache=False, attempts=1))
+    return LanguageModel(
+        name,
+        Parrot(),
+        identity="parrot",
+        connection=Connection(cache=False, attempts=1),
+    )
 
 
 class Forward(dspy.BaseLM):  # type: ignore[misc]
@@ -29,7 +34,10 @@ class Forward(dspy.BaseLM):  # type: ignore[misc]
         from litellm import ModelResponse
 
         text = self.answer(messages or [{"role": "user", "content": prompt}])
-        choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        choice = {
+            "message": {"role": "assistant", "content": text},
+            "finish_reason": "stop",
+        }
         used = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
         return ModelResponse(choices=[choice], usage=used, model="scripted/model")
 
@@ -42,7 +50,9 @@ class Foreign(dspy.BaseLM):  # type: ignore[misc]
         self.output = output
         self.asked: list[dict[str, Any]] = []
 
-    async def acall(self, prompt: Any = None, messages: Any = None, **options: Any) -> list[Any]:
+    async def acall(
+        self, prompt: Any = None, messages: Any = None, **options: Any
+    ) -> list[Any]:
         self.asked.append({"messages": messages, **options})
         if isinstance(self.output, Exception):
             raise self.output

@@ -20,7 +20,11 @@ class Page(html.parser.HTMLParser):
 
     @property
     def attributes(self) -> list[tuple[str, str, str | None]]:
-        return [(tag, name, value) for tag, given in self.tags for name, value in given.items()]
+        return [
+            (tag, name, value)
+            for tag, given in self.tags
+            for name, value in given.items()
+        ]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
@@ -50,5 +54,7 @@ def check_that_nothing_runs(page: Page) -> None:
     assert "img" not in dict(page.tags)
     for _, name, value in page.attributes:
         assert not name.startswith("on")
-        assert name not in ("href", "src", "xlink:href") or re.match("#", value or "#"), value
+        assert name not in ("href", "src", "xlink:href") or re.match(
+            "#", value or "#"
+        ), value
     assert "\u202e" not in page.text and "\x1b" not in page.text

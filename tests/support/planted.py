@@ -34,16 +34,22 @@ class PlantedReader:
         self.reads += 1
         target = passage.pieces[passage.target].text
         words = target.split(" ")
-        logp = np.array([-6.0 if word.startswith("x") else -1.0 for word in words], dtype=np.float32)
+        logp = np.array(
+            [-6.0 if word.startswith("x") else -1.0 for word in words], dtype=np.float32
+        )
         ends = np.cumsum([len(word) + 1 for word in words])
         ends[-1] = len(target)
         digest = hashlib.sha256(target.encode()).digest()
         noise = np.random.default_rng(int.from_bytes(digest[:8], "big"))
         states = {layer: noise.normal(size=6).astype(np.float32) for layer in layers}
-        return TokenReading(logp, np.ones_like(logp), np.zeros_like(logp), tuple(ends.tolist()), states)
+        return TokenReading(
+            logp, np.ones_like(logp), np.zeros_like(logp), tuple(ends.tolist()), states
+        )
 
 
-def planted_labels(documents: int = 24, per_document: int = 3, *, seed: int = 0) -> Labels:
+def planted_labels(
+    documents: int = 24, per_document: int = 3, *, seed: int = 0
+) -> Labels:
     """Rows whose score is 90 less 10 for every unlikely word. No word comes twice and all outputs are equally long, so
     that what is counted without a model says nothing."""
     draw = random.Random(seed)

@@ -24,9 +24,20 @@ def rated(human: Sequence[float] | Any, per_group: int = 2) -> list[dspy.Example
     ]
 
 
-def table(documents: int, systems: int, seed: int = 0, noise: float = 1.0) -> tuple[Any, Any, Any, Any]:
+def table(
+    documents: int, systems: int, seed: int = 0, noise: float = 1.0
+) -> tuple[Any, Any, Any, Any]:
     """A judge and people, rounded so that there are ties, with documents and systems that differ."""
     rng = np.random.default_rng(seed)
     doc, sys = (codes.ravel() for codes in np.indices((documents, systems)))
-    human = rng.normal(size=documents)[doc] + 0.5 * rng.normal(size=systems)[sys] + rng.normal(size=len(doc))
-    return np.round(human + noise * rng.normal(size=len(doc)), 1), np.round(human), doc, sys
+    human = (
+        rng.normal(size=documents)[doc]
+        + 0.5 * rng.normal(size=systems)[sys]
+        + rng.normal(size=len(doc))
+    )
+    return (
+        np.round(human + noise * rng.normal(size=len(doc)), 1),
+        np.round(human),
+        doc,
+        sys,
+    )

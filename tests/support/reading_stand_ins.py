@@ -29,7 +29,10 @@ class Copyist:
         before = "".join(piece.text for piece in passage.pieces[: passage.target])
         self.asked.append(before)
         words = passage.pieces[passage.target].text.split()
-        logp = np.array([-1.0 if word in before.split() else -3.0 for word in words], dtype=np.float32)
+        logp = np.array(
+            [-1.0 if word in before.split() else -3.0 for word in words],
+            dtype=np.float32,
+        )
         return TokenReading(logp, logp, logp)
 
 
@@ -41,6 +44,12 @@ def echoing(number: int, body: dict[str, Any]) -> Say:
     marks = {
         "tokens": [*(word[0] for word in words), "4"],
         "text_offset": [*(word.start() for word in words), len(body["prompt"])],
-        "token_logprobs": [None, *(-len(word[0].strip()) / 10 for word in words[1:]), -9.0],
+        "token_logprobs": [
+            None,
+            *(-len(word[0].strip()) / 10 for word in words[1:]),
+            -9.0,
+        ],
     }
-    return Say(body=json.dumps({"choices": [{"text": "4", "logprobs": marks}]}).encode())
+    return Say(
+        body=json.dumps({"choices": [{"text": "4", "logprobs": marks}]}).encode()
+    )

@@ -45,7 +45,10 @@ def write_tiny_model(path: Path, texts: list[str], *, seed: int = 0) -> Path:
         getattr(writer, f"add_{name}")(value)
 
     def tensor(name: str, *shape: int, scale: float = 1.0) -> None:
-        writer.add_tensor(f"{name}.weight", rng.normal(0, scale * shape[-1] ** -0.5, shape).astype(np.float32))
+        writer.add_tensor(
+            f"{name}.weight",
+            rng.normal(0, scale * shape[-1] ** -0.5, shape).astype(np.float32),
+        )
 
     tensor("token_embd", len(tokens), WIDTH)
     tensor("output", len(tokens), WIDTH, scale=4.0)
@@ -78,13 +81,21 @@ def _tokenizer(texts: list[str]) -> tuple[list[str], list[str]]:
 
     made: Any = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
     )
     marks = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     made.train_from_iterator(
-        texts, trainers.BpeTrainer(vocab_size=600, special_tokens=marks, initial_alphabet=alphabet)
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=600, special_tokens=marks, initial_alphabet=alphabet
+        ),
     )
     said = json.loads(made.to_str())["model"]
-    tokens = [token for token, _ in sorted(said["vocab"].items(), key=lambda pair: pair[1])]
+    tokens = [
+        token for token, _ in sorted(said["vocab"].items(), key=lambda pair: pair[1])
+    ]
     return tokens, [m if isinstance(m, str) else " ".join(m) for m in said["merges"]]

@@ -10,7 +10,10 @@ def without_nan(value: Any) -> Any:
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: without_nan(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = {
+            field.name: without_nan(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+        }
         return type(value).__name__, fields
     if isinstance(value, dict):
         return {key: without_nan(one) for key, one in value.items()}

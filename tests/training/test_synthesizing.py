@@ -78,9 +78,19 @@ def judge_of(scripted: Any, aspect: str = "fluency", answer: Any = grade) -> Jud
     return Judge(DirectScorer(aspect, reading="said"), lm=lm)
 
 
-def synthesis(rows: Path, *judges: Judge, options: dict[str, Any] | None = None, **given: Any) -> Synthesis:
-    chosen = SynthesisOptions(**{"perturbed": 1, "perturbations": ("character",)} | (options or {}))
-    return Synthesis(rows=rows, judges=judges, output=rows.with_name("synthetic.jsonl"), options=chosen, **given)
+def synthesis(
+    rows: Path, *judges: Judge, options: dict[str, Any] | None = None, **given: Any
+) -> Synthesis:
+    chosen = SynthesisOptions(
+        **{"perturbed": 1, "perturbations": ("character",)} | (options or {})
+    )
+    return Synthesis(
+        rows=rows,
+        judges=judges,
+        output=rows.with_name("synthetic.jsonl"),
+        options=chosen,
+        **given,
+    )
 
 
 def run(one: Synthesis) -> Any:
@@ -88,11 +98,20 @@ def run(one: Synthesis) -> Any:
         return one.run(watch)
 
 
-def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(scripted: Any, rows: Path) -> None:
+def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(
+    scripted: Any, rows: Path
+) -> None:
     made = run(
-        synthesis(rows, judge_of(scripted), judge_of(scripted, "coherence"), options={"step": 5, "answer": "percent"})
+        synthesis(
+            rows,
+            judge_of(scripted),
+            judge_of(scripted, "coherence"),
+            options={"step": 5, "answer": "percent"},
+        )
     )
-    found = [example for example, _ in read_synthetic(rows.with_name("synthetic.jsonl"))]
+    found = [
+        example for example, _ in read_synthetic(rows.with_name("synthetic.jsonl"))
+    ]
     assert len(found) == made.kept
     assert {e.aspect for e in found} == {"fluency", "coherence"}
     perturbed = [e for e in found if e.made.startswith("perturbed by")]
@@ -100,7 +119,10 @@ def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(scripted: An
     for e in found:
         assert e.percent % 5 == 0
         assert [m.role for m in e.messages] == ["system", "user", "assistant"]
-        assert e.messages[-1].content == f"Score: {e.percent:.0f}" and e.output in e.messages[1].content
+        assert (
+            e.messages[-1].content == f"Score: {e.percent:.0f}"
+            and e.output in e.messages[1].content
+        )
 
 
 def test_rows_held_apart_are_never_sent_to_a_judge(scripted: Any, rows: Path) -> None:
@@ -109,9 +131,13 @@ def test_rows_held_apart_are_never_sent_to_a_judge(scripted: Any, rows: Path) ->
     everything = synthesis(rows, judge).inputs[0]
     apart = everything["d3"] + everything["d7"]
     made = run(synthesis(rows, judge, apart=apart))
-    sent = "\n".join(m["content"] for request in transport.requests for m in request.messages)
+    sent = "\n".join(
+        m["content"] for request in transport.requests for m in request.messages
+    )
     assert "Story 4:" in sent and "Story 3:" not in sent and "Story 7:" not in sent
-    assert {row.doc_id for _, row in read_synthetic(rows.with_name("synthetic.jsonl"))}.isdisjoint({"d3", "d7"})
+    assert {
+        row.doc_id for _, row in read_synthetic(rows.with_name("synthetic.jsonl"))
+    }.isdisjoint({"d3", "d7"})
     assert "4 rows share documents or texts" in made.notes[0]
 
 
@@ -129,17 +155,26 @@ def test_a_run_resumes_where_its_budget_ended(scripted: Any, rows: Path) -> None
     assert file.read_bytes() == written and len(transport.requests) == asked
 
 
-def test_the_mean_of_the_annotators_counts_and_what_none_can_score_is_left_out(scripted: Any, rows: Path) -> None:
-    other = judge_of(scripted, answer=lambda r: "?" if "story 2 by" in str(r.messages) else "Score: 100")
+def test_the_mean_of_the_annotators_counts_and_what_none_can_score_is_left_out(
+    scripted: Any, rows: Path
+) -> None:
+    other = judge_of(
+        scripted,
+        answer=lambda r: "?" if "story 2 by" in str(r.messages) else "Score: 100",
+    )
     other.method.knowledge.description = "Another annotator."
     run(synthesis(rows, judge_of(scripted), other, options={"perturbed": 0}))
     for example, _ in read_synthetic(rows.with_name("synthetic.jsonl")):
         own = 20 * int(re.search(r"grade (\d)", example.output)[1]) - 10  # type: ignore[index]
-        assert example.percent == (own if "story 2 by" in example.output else (own + 100) / 2)
+        assert example.percent == (
+            own if "story 2 by" in example.output else (own + 100) / 2
+        )
     assert run(synthesis(rows, other, options={"perturbed": 0})).left == {"no score": 2}
 
 
-def test_a_plan_asks_nobody_and_another_file_is_not_overwritten(scripted: Any, rows: Path) -> None:
+def test_a_plan_asks_nobody_and_another_file_is_not_overwritten(
+    scripted: Any, rows: Path
+) -> None:
     one = synthesis(rows, judge_of(scripted, answer=lambda _: None))
     assert one.plan()["examples at most"] == 36
     one.output.write_text("my own notes\n")

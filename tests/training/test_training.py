@@ -35,8 +35,30 @@ from judgesmith.training.synthetic import SyntheticError, SyntheticRow  # noqa: 
 
 SUPPORT = Path(__file__).parents[1] / "support"
 LEVELS = ("dreadful", "poor", "fair", "good", "superb")
-FILLERS = ("the", "cat", "sat", "on", "a", "mat", "near", "some", "old", "tree", "while", "rain", "fell", "and", "sang")
-SMALL: dict[str, Any] = {"rank": 8, "alpha": 16, "learning_rate": 1e-2, "batch": 8, "tokens_at_once": 8192}
+FILLERS = (
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "a",
+    "mat",
+    "near",
+    "some",
+    "old",
+    "tree",
+    "while",
+    "rain",
+    "fell",
+    "and",
+    "sang",
+)
+SMALL: dict[str, Any] = {
+    "rank": 8,
+    "alpha": 16,
+    "learning_rate": 1e-2,
+    "batch": 8,
+    "tokens_at_once": 8192,
+}
 
 
 def rows(count: int, seed: int) -> list[dict[str, Any]]:
@@ -49,7 +71,13 @@ def rows(count: int, seed: int) -> list[dict[str, Any]]:
         rng.shuffle(words)
         name = f"{seed}-{number}"
         found.append(
-            {"id": name, "doc_id": name, "source": f"Source {name}.", "output": " ".join(words), "score": 1 + level}
+            {
+                "id": name,
+                "doc_id": name,
+                "source": f"Source {name}.",
+                "output": " ".join(words),
+                "score": 1 + level,
+            }
         )
     return found
 
@@ -80,14 +108,23 @@ def labels() -> js.Labels:
 @pytest.fixture(scope="module")
 def base(home: Path, labels: js.Labels) -> Path:
     judge = Distilled("fluency")
-    texts = [m["content"] for row in labels.rows for m in judge.messages(Item(row.output, row.source))]
-    return write_tiny_model(home / "tiny.gguf", [*texts, "Score: 1 2 3 4 5", "system", "user", "assistant"])
+    texts = [
+        m["content"]
+        for row in labels.rows
+        for m in judge.messages(Item(row.output, row.source))
+    ]
+    return write_tiny_model(
+        home / "tiny.gguf", [*texts, "Score: 1 2 3 4 5", "system", "user", "assistant"]
+    )
 
 
 @pytest.fixture(scope="module")
 def trained(home: Path, labels: js.Labels, base: Path) -> Trained:
     """A student of the rule. Every prompt that reaches a step is kept."""
-    split, lm = holdout_split(labels, share=0.25, seed=0), language_model(f"gguf:{base}")
+    split, lm = (
+        holdout_split(labels, share=0.25, seed=0),
+        language_model(f"gguf:{base}"),
+    )
     seen: list[tuple[int, ...]] = []
 
     def spied(self: Training, batch: Any, own: Any = Training._step) -> float:
@@ -97,7 +134,11 @@ def trained(home: Path, labels: js.Labels, base: Path) -> Trained:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Training, "_step", spied)
         made, _ = Distillation(
-            Distilled("fluency"), split, lm, home / "judge.student", TrainOptions(**SMALL, epochs=12, patience=12)
+            Distilled("fluency"),
+            split,
+            lm,
+            home / "judge.student",
+            TrainOptions(**SMALL, epochs=12, patience=12),
         ).run()
     made.save(home / "judge.json")
     return Trained(made, split, lm, home / "judge.student", tuple(seen))
@@ -115,14 +156,23 @@ def test_it_learns_a_rule_and_the_loss_falls(trained: Trained) -> None:
     assert plain.name == "zero-shot student" and plain.agreement.q < student.agreement.q
 
 
-def test_no_held_out_row_nor_one_that_training_stops_by_reaches_a_batch(trained: Trained, labels: js.Labels) -> None:
-    run = Distillation(trained.judge, trained.split, trained.lm, trained.folder, TrainOptions(**SMALL))
+def test_no_held_out_row_nor_one_that_training_stops_by_reaches_a_batch(
+    trained: Trained, labels: js.Labels
+) -> None:
+    run = Distillation(
+        trained.judge, trained.split, trained.lm, trained.folder, TrainOptions(**SMALL)
+    )
     learnt, stopping, _ = run.rows()
     assert stopping is not None
     student = Student(trained.lm.weights, Shape(8, 16), threads=1)  # type: ignore[arg-type]
 
     def prompts(several: Any) -> set[tuple[int, ...]]:
-        return {tuple(student.tokens(trained.judge.method.messages(Item(r.output, r.source)))) for r in several}
+        return {
+            tuple(
+                student.tokens(trained.judge.method.messages(Item(r.output, r.source)))
+            )
+            for r in several
+        }
 
     batched = set(trained.prompts)
     assert batched == prompts(one.row for one in learnt)
@@ -130,14 +180,22 @@ def test_no_held_out_row_nor_one_that_training_stops_by_reaches_a_batch(trained:
         assert apart and batched.isdisjoint(prompts(apart))
 
 
-def test_a_student_that_learnt_nothing_is_said_not_to_be_worth_it(trained: Trained, tmp_path: Path) -> None:
+def test_a_student_that_learnt_nothing_is_said_not_to_be_worth_it(
+    trained: Trained, tmp_path: Path
+) -> None:
     options = TrainOptions(**SMALL | {"learning_rate": 1e-9}, epochs=1, stop_share=0)
     judge = Distilled("fluency")
-    _, report = Distillation(judge, trained.split, trained.lm, tmp_path / "x.student", options).run()
+    _, report = Distillation(
+        judge, trained.split, trained.lm, tmp_path / "x.student", options
+    ).run()
     assert any(
-        "zero-shot student (Q" in note and ("not worth it" in note or "not sure" in note) for note in report.notes
+        "zero-shot student (Q" in note
+        and ("not worth it" in note or "not sure" in note)
+        for note in report.notes
     )
-    assert not any("zero-shot student (Q" in note for note in trained.judge.report.notes)
+    assert not any(
+        "zero-shot student (Q" in note for note in trained.judge.report.notes
+    )
     assert report.trained.best == 1 and report.rows["human"] == len(trained.split.train)
 
 
@@ -145,7 +203,14 @@ def test_synthetic_rows_of_held_out_documents_are_left_out(trained: Trained) -> 
     held = trained.split.heldout.rows[0]
     fresh = js.read_labels(rows(8, 5), scale=(1, 5)).rows
     extra = [(synthetic(row), row) for row in (held, *fresh)]
-    run = Distillation(trained.judge, trained.split, trained.lm, trained.folder, TrainOptions(**SMALL), extra)
+    run = Distillation(
+        trained.judge,
+        trained.split,
+        trained.lm,
+        trained.folder,
+        TrainOptions(**SMALL),
+        extra,
+    )
     learnt, _, notes = run.rows()
     assert {one.row.id for one in learnt if one.made} <= {row.id for row in fresh}
     assert "share a document or a text" in notes[-1]
@@ -166,12 +231,16 @@ def synthetic(row: Any, errors: Any = ()) -> SyntheticRow:
     )
 
 
-def test_it_marks_errors_which_llama_and_torch_write_alike(trained: Trained, labels: js.Labels, tmp_path: Path) -> None:
+def test_it_marks_errors_which_llama_and_torch_write_alike(
+    trained: Trained, labels: js.Labels, tmp_path: Path
+) -> None:
     bad = {"dreadful": 5.0, "poor": 3.0}
 
     def errors(text: str) -> list[SyntheticError]:
         return [
-            SyntheticError(text=word, explanation="It is bad.", severity=severity, how="exact")
+            SyntheticError(
+                text=word, explanation="It is bad.", severity=severity, how="exact"
+            )
             for word, severity in bad.items()
             if word in text
         ]
@@ -192,26 +261,54 @@ def test_it_marks_errors_which_llama_and_torch_write_alike(trained: Trained, lab
     new = rows(12, 9)
     by_llama = list(made.score_many(new))
     assert trained.lm.weights is not None
-    student = Student(trained.lm.weights, Shape(8, 16), adapter=tmp_path / "m.student" / ADAPTER, threads=1)
+    student = Student(
+        trained.lm.weights,
+        Shape(8, 16),
+        adapter=tmp_path / "m.student" / ADAPTER,
+        threads=1,
+    )
     for row, verdict in zip(new, by_llama, strict=True):
-        said, percent = student.write(made.method.messages(Item(row["output"], row["source"])), MOST_TOKENS)
-        assert verdict.failure is None and verdict.percent == pytest.approx(percent, abs=1.0)
-        assert {e.text for e in verdict.errors} == {word for word in bad if word in row["output"]}
-        assert all(row["output"][e.start : e.end] == e.text and e.severity == bad[e.text] for e in verdict.errors)
+        said, percent = student.write(
+            made.method.messages(Item(row["output"], row["source"])), MOST_TOKENS
+        )
+        assert verdict.failure is None and verdict.percent == pytest.approx(
+            percent, abs=1.0
+        )
+        assert {e.text for e in verdict.errors} == {
+            word for word in bad if word in row["output"]
+        }
+        assert all(
+            row["output"][e.start : e.end] == e.text and e.severity == bad[e.text]
+            for e in verdict.errors
+        )
         assert all(f"Location: {e.text}" in said for e in verdict.errors)
-    assert np.corrcoef([v.percent for v in by_llama], [row["score"] for row in new])[0, 1] > 0.9
+    assert (
+        np.corrcoef([v.percent for v in by_llama], [row["score"] for row in new])[0, 1]
+        > 0.9
+    )
 
 
 def test_the_weights_survive_gguf(trained: Trained) -> None:
     new = rows(12, 2)
     assert trained.lm.weights is not None
-    student = Student(trained.lm.weights, Shape(8, 16), adapter=trained.folder / ADAPTER, threads=1)
-    prompts = [student.tokens(trained.judge.method.messages(Item(row["output"], row["source"]))) for row in new]
+    student = Student(
+        trained.lm.weights, Shape(8, 16), adapter=trained.folder / ADAPTER, threads=1
+    )
+    prompts = [
+        student.tokens(
+            trained.judge.method.messages(Item(row["output"], row["source"]))
+        )
+        for row in new
+    ]
     by_torch = student.percents(prompts, 8192)
-    assert [v.percent for v in trained.judge.score_many(new)] == pytest.approx(by_torch, abs=1.0)
+    assert [v.percent for v in trained.judge.score_many(new)] == pytest.approx(
+        by_torch, abs=1.0
+    )
 
 
-def test_a_saved_judge_finds_its_weights_by_their_hash(trained: Trained, home: Path, tmp_path: Path) -> None:
+def test_a_saved_judge_finds_its_weights_by_their_hash(
+    trained: Trained, home: Path, tmp_path: Path
+) -> None:
     loaded = js.load(home / "judge.json", lm=f"gguf:{trained.lm.weights}")
     row = rows(1, 3)[0]
     assert loaded.score(row["source"], row["output"]).percent == pytest.approx(
@@ -222,14 +319,22 @@ def test_a_saved_judge_finds_its_weights_by_their_hash(trained: Trained, home: P
     assert str(home) not in (trained.folder / "adapter_config.json").read_text()
     (tmp_path / "judge.json").write_text(json.dumps(saved))
     with pytest.raises(ModelError, match=r"weights are not there: no adapter\.gguf"):
-        list(js.load(tmp_path / "judge.json", lm=f"gguf:{trained.lm.weights}").score_many([row]))
+        list(
+            js.load(
+                tmp_path / "judge.json", lm=f"gguf:{trained.lm.weights}"
+            ).score_many([row])
+        )
 
 
-def test_another_base_and_another_served_name_are_refused(trained: Trained, home: Path, base: Path) -> None:
+def test_another_base_and_another_served_name_are_refused(
+    trained: Trained, home: Path, base: Path
+) -> None:
     other = write_tiny_model(home / "other.gguf", ["other words"] * 3, seed=7)
     with pytest.raises(ModelError, match="trained on another base model"):
         list(js.load(home / "judge.json", lm=f"gguf:{other}").score_many(rows(1, 3)))
-    served = js.load(home / "judge.json", lm="openai/gpt-4o-mini", api_base="http://127.0.0.1:9/v1")
+    served = js.load(
+        home / "judge.json", lm="openai/gpt-4o-mini", api_base="http://127.0.0.1:9/v1"
+    )
     with pytest.raises(ModelError, match="a server has to offer it as judge-"):
         list(served.score_many(rows(1, 3)))
 
@@ -252,21 +357,40 @@ checkpointed(*sys.argv[1:3])
 
 def checkpointed(base: str, checkpoint: str, **changed: Any) -> dict[str, Any]:
     """The weights after two short epochs."""
-    options = {"rank": 4, "alpha": 8, "dropout": 0.1, "batch": 4, "epochs": 2, "checkpoint_every": 2} | changed
+    options = {
+        "rank": 4,
+        "alpha": 8,
+        "dropout": 0.1,
+        "batch": 4,
+        "epochs": 2,
+        "checkpoint_every": 2,
+    } | changed
     student = Student(Path(base), Shape(4, 8, options["dropout"]), threads=1, seed=3)
     judge = Distilled("fluency")
     examples = [
-        Example(tuple(student.tokens(judge.messages(Item(r["output"], r["source"])))), 25.0 * (r["score"] - 1), r["id"])
+        Example(
+            tuple(student.tokens(judge.messages(Item(r["output"], r["source"])))),
+            25.0 * (r["score"] - 1),
+            r["id"],
+        )
         for r in rows(16, 4)
     ]
     Training(
-        student, examples, TrainOptions(**options), seed=3, checkpoint=Path(checkpoint), judged=None, progress=Silent()
+        student,
+        examples,
+        TrainOptions(**options),
+        seed=3,
+        checkpoint=Path(checkpoint),
+        judged=None,
+        progress=Silent(),
     ).run()
     return student.weights()
 
 
 @pytest.mark.parametrize("after", [2, 6])  # in the first epoch, and in the second
-def test_after_a_kill_it_ends_with_the_weights_of_an_uninterrupted_run(after: int, base: Path, tmp_path: Path) -> None:
+def test_after_a_kill_it_ends_with_the_weights_of_an_uninterrupted_run(
+    after: int, base: Path, tmp_path: Path
+) -> None:
     whole = checkpointed(str(base), str(tmp_path / "whole.safetensors"))
     broken = str(tmp_path / "broken.safetensors")
     killed = subprocess.run(
@@ -275,7 +399,9 @@ def test_after_a_kill_it_ends_with_the_weights_of_an_uninterrupted_run(after: in
     )
     assert killed.returncode == -signal.SIGKILL
     again = checkpointed(str(base), broken)
-    assert whole.keys() == again.keys() and all(torch.equal(whole[name], again[name]) for name in whole)
+    assert whole.keys() == again.keys() and all(
+        torch.equal(whole[name], again[name]) for name in whole
+    )
 
 
 def test_a_checkpoint_of_another_run_is_refused(base: Path, tmp_path: Path) -> None:
@@ -290,12 +416,20 @@ def test_a_checkpoint_of_another_run_is_refused(base: Path, tmp_path: Path) -> N
 # Losses --------------------------------------------------------------------------------------------------------------
 
 
-def losses(base: Path, tmp_path: Path, **options: Any) -> tuple[Training, list[Example]]:
+def losses(
+    base: Path, tmp_path: Path, **options: Any
+) -> tuple[Training, list[Example]]:
     student = Student(base, Shape(4, 8), threads=1, seed=3)
     judge = Distilled("fluency")
     examples = [
-        Example(tuple(student.tokens(judge.messages(Item(r["output"], r["source"])))), percent, document)
-        for r, percent, document in zip(rows(4, 6), (0.0, 100.0, 40.0, 40.0), "aabb", strict=True)
+        Example(
+            tuple(student.tokens(judge.messages(Item(r["output"], r["source"])))),
+            percent,
+            document,
+        )
+        for r, percent, document in zip(
+            rows(4, 6), (0.0, 100.0, 40.0, 40.0), "aabb", strict=True
+        )
     ]
     return Training(
         student,
@@ -308,7 +442,9 @@ def losses(base: Path, tmp_path: Path, **options: Any) -> tuple[Training, list[E
     ), examples
 
 
-def test_the_regression_loss_is_the_squared_error_of_the_expected_digit(base: Path, tmp_path: Path) -> None:
+def test_the_regression_loss_is_the_squared_error_of_the_expected_digit(
+    base: Path, tmp_path: Path
+) -> None:
     both, examples = losses(base, tmp_path)
     plain, _ = losses(base, tmp_path, loss="cross-entropy")
     row = examples[2:3]  # 40 percent is 2.6 of 1 to 5
@@ -316,39 +452,66 @@ def test_the_regression_loss_is_the_squared_error_of_the_expected_digit(base: Pa
         digits, opening, _ = both.student.log_answers([row[0].prompt])
         expected = float(both.student.expected(digits)[0])
         gap = float(both._loss(row, [0.0])) - float(plain._loss(row, [0.0]))
-        entropy = -(0.4 * float(digits[0, 1]) + 0.6 * float(digits[0, 2])) - float(opening[0])
+        entropy = -(0.4 * float(digits[0, 1]) + 0.6 * float(digits[0, 2])) - float(
+            opening[0]
+        )
     assert gap == pytest.approx((expected - 2.6) ** 2, abs=1e-4)
     assert float(plain._loss(row, [0.0])) == pytest.approx(entropy, abs=1e-4)
 
 
-def test_the_ranking_loss_pulls_the_rows_of_a_document_apart(base: Path, tmp_path: Path) -> None:
+def test_the_ranking_loss_pulls_the_rows_of_a_document_apart(
+    base: Path, tmp_path: Path
+) -> None:
     pairs, examples = losses(base, tmp_path, ranking_weight=1.0)
     worse, better, *level = pairs._ranking(examples)
-    assert worse > 0 > better and worse == pytest.approx(-better) and level == [0.0, 0.0]
+    assert (
+        worse > 0 > better and worse == pytest.approx(-better) and level == [0.0, 0.0]
+    )
     assert losses(base, tmp_path)[0]._ranking(examples) == [0.0] * 4
 
 
-def test_an_annotation_adds_its_mean_log_probability_a_token(base: Path, tmp_path: Path) -> None:
+def test_an_annotation_adds_its_mean_log_probability_a_token(
+    base: Path, tmp_path: Path
+) -> None:
     training, (first, second, *_) = losses(base, tmp_path)
     student = training.student
     said = student.said("No Error")
-    longer = replace(first, prompt=(*first.prompt[: -len(student._opening)], *said, *student._opening), said=len(said))
+    longer = replace(
+        first,
+        prompt=(*first.prompt[: -len(student._opening)], *said, *student._opening),
+        said=len(said),
+    )
     with torch.inference_mode():
-        _, opening, mean = student.log_answers([longer.prompt, second.prompt], [longer.said, 0])
-        alone = torch.log_softmax(student._plain(torch.tensor([longer.prompt])).logits[0].float(), -1)
+        _, opening, mean = student.log_answers(
+            [longer.prompt, second.prompt], [longer.said, 0]
+        )
+        alone = torch.log_softmax(
+            student._plain(torch.tensor([longer.prompt])).logits[0].float(), -1
+        )
     start = len(longer.prompt) - len(student._opening) - len(said)
     by_hand = [float(alone[start + i - 1, token]) for i, token in enumerate(said)]
-    assert float(mean[0]) == pytest.approx(sum(by_hand) / len(by_hand), abs=1e-4) and float(mean[1]) == 0.0
+    assert (
+        float(mean[0]) == pytest.approx(sum(by_hand) / len(by_hand), abs=1e-4)
+        and float(mean[1]) == 0.0
+    )
     assert float(opening[0]) == pytest.approx(
-        sum(float(alone[start + len(said) + i - 1, t]) for i, t in enumerate(student._opening)), abs=1e-4
+        sum(
+            float(alone[start + len(said) + i - 1, t])
+            for i, t in enumerate(student._opening)
+        ),
+        abs=1e-4,
     )
 
 
-def test_prompts_that_share_a_beginning_read_as_they_do_alone(base: Path, tmp_path: Path) -> None:
+def test_prompts_that_share_a_beginning_read_as_they_do_alone(
+    base: Path, tmp_path: Path
+) -> None:
     training, examples = losses(base, tmp_path)
     prompts = [e.prompt for e in examples]
     together = training.student.percents(prompts, 100_000)
-    assert together == pytest.approx([training.student.percents([p], 1)[0] for p in prompts], abs=1e-3)
+    assert together == pytest.approx(
+        [training.student.percents([p], 1)[0] for p in prompts], abs=1e-3
+    )
 
 
 def test_weights_of_another_rank_are_refused(trained: Trained, base: Path) -> None:

@@ -31,9 +31,13 @@ def folder(tmp_path: Path) -> Path:
     made = tmp_path / "runs"
     made.mkdir()
     (made / "labels.csv").write_text(
-        "id,output,score\n" + "".join(f"l{k},{text},{k % 5 + 1}\n" for k, text in enumerate(TEXTS))
+        "id,output,score\n"
+        + "".join(f"l{k},{text},{k % 5 + 1}\n" for k, text in enumerate(TEXTS))
     )
-    learnt = [Row(id=str(k), output=text, source="", doc_id=str(k)) for k, text in enumerate(TEXTS[:4])]
+    learnt = [
+        Row(id=str(k), output=text, source="", doc_id=str(k))
+        for k, text in enumerate(TEXTS[:4])
+    ]
     for number, name in enumerate("ab"):
         judge = Judge(DirectScorer(task="Task. " * number), scale=Scale(1, 5))
         judge.provenance = {
@@ -52,7 +56,9 @@ def folder(tmp_path: Path) -> Path:
                     "output": HOSTILE if k == 3 else text,
                     "score": k % 5 + 1,
                     "judge": one.mark,
-                    "verdict": {"failure": "down"} if k == 2 else {"score": 1 + (k * (number + 1)) % 5},
+                    "verdict": {"failure": "down"}
+                    if k == 2
+                    else {"score": 1 + (k * (number + 1)) % 5},
                 }
                 for k, text in enumerate(TEXTS)
             ],
@@ -64,27 +70,55 @@ def folder(tmp_path: Path) -> Path:
 
 def test_numbers_lead_to_their_rows(folder: Path) -> None:
     page = live.Live(folder).page({})
-    assert "?at=rows&amp;file=a.scored.jsonl&amp;only=failed" in page and "?at=judges&amp;a=a.json&amp;b=b.json" in page
-    rows = live.Live(folder).page({"at": "rows", "file": "a.scored.jsonl", "only": "failed"})
-    assert rows.count("<article") == 1 and "No score: down" in rows and "without score (1)" in rows
-    ordered = live.Live(folder).page({"at": "rows", "file": "a.scored.jsonl", "order": "high"})
-    assert ordered.index("Output 4") < ordered.index("Output 1") and "<script" not in ordered and "<img" not in ordered
-    labels = live.Live(folder).page({"at": "labels", "file": "labels.csv", "judge": "b.json"})
+    assert (
+        "?at=rows&amp;file=a.scored.jsonl&amp;only=failed" in page
+        and "?at=judges&amp;a=a.json&amp;b=b.json" in page
+    )
+    rows = live.Live(folder).page(
+        {"at": "rows", "file": "a.scored.jsonl", "only": "failed"}
+    )
+    assert (
+        rows.count("<article") == 1
+        and "No score: down" in rows
+        and "without score (1)" in rows
+    )
+    ordered = live.Live(folder).page(
+        {"at": "rows", "file": "a.scored.jsonl", "order": "high"}
+    )
+    assert (
+        ordered.index("Output 4") < ordered.index("Output 1")
+        and "<script" not in ordered
+        and "<img" not in ordered
+    )
+    labels = live.Live(folder).page(
+        {"at": "labels", "file": "labels.csv", "judge": "b.json"}
+    )
     assert (labels.count("learnt from"), labels.count("held out")) == (4, 2)
 
 
-def test_an_answer_of_a_store_is_shown_with_its_reason(spawn: Any, tmp_path: Path) -> None:
+def test_an_answer_of_a_store_is_shown_with_its_reason(
+    spawn: Any, tmp_path: Path
+) -> None:
     rows = write(tmp_path / "rows.jsonl", [{"id": "r0", "output": TEXTS[0]}])
-    label = Labelling(spawn("label", rows, "--store", tmp_path / "l.sqlite", "--no-browser"))
-    assert label.answer("Ada", {"score": 4, "why": {"score": "too vague"}}).status_code == 200
+    label = Labelling(
+        spawn("label", rows, "--store", tmp_path / "l.sqlite", "--no-browser")
+    )
+    assert (
+        label.answer("Ada", {"score": 4, "why": {"score": "too vague"}}).status_code
+        == 200
+    )
     (store,) = browse(tmp_path).labels
     assert [said for *_, said in store.rows] == [{"Ada": "4.0, why: too vague"}]
 
 
 def test_two_judges_stand_side_by_side_with_the_rows_of_both(folder: Path) -> None:
     page = live.Live(folder).page({"at": "judges", "a": "a.json", "b": "b.json"})
-    assert page.count("[0.10, 0.90]") == 2 and "Task." in page and "6 rows by both" in page
-    assert page.index(">r3<") < page.index(">r1<") < page.index(">r0<")  # 4 and 2; 2 and 3; 1 and 1
+    assert (
+        page.count("[0.10, 0.90]") == 2 and "Task." in page and "6 rows by both" in page
+    )
+    assert (
+        page.index(">r3<") < page.index(">r1<") < page.index(">r0<")
+    )  # 4 and 2; 2 and 3; 1 and 1
     same = live.Live(folder).page({"at": "judges", "a": "a.json", "b": "a.json"})
     assert "Both give the same verdicts." in same and "rows by both" not in same
 
@@ -99,19 +133,33 @@ def test_two_judges_stand_side_by_side_with_the_rows_of_both(folder: Path) -> No
         {"at": "judges", "a": "a.json"},
     ],
 )
-def test_only_what_was_found_is_shown_and_only_to_the_page(folder: Path, asked: dict[str, str]) -> None:
+def test_only_what_was_found_is_shown_and_only_to_the_page(
+    folder: Path, asked: dict[str, str]
+) -> None:
     testing = pytest.importorskip("starlette.testclient")
-    write(folder.parent / "secret.jsonl", [{"id": "s", "output": "secret", "verdict": {"score": 1}}])
+    write(
+        folder.parent / "secret.jsonl",
+        [{"id": "s", "output": "secret", "verdict": {"score": 1}}],
+    )
     app = live.application(live.Live(folder), "token", 5000)
     page = testing.TestClient(app, base_url="http://127.0.0.1:5000")
     assert page.get("/view").status_code == 401 and page.get("/").status_code == 200
     token = {"X-Token": "token"}
-    assert page.get("/view", headers=token | {"Host": "evil.example:5000"}).status_code == 421
-    assert page.get("/view", headers=token | {"Origin": "http://evil.example"}).status_code == 403
+    assert (
+        page.get("/view", headers=token | {"Host": "evil.example:5000"}).status_code
+        == 421
+    )
+    assert (
+        page.get("/view", headers=token | {"Origin": "http://evil.example"}).status_code
+        == 403
+    )
     refused = page.get("/view", params=asked, headers=token)
     assert refused.status_code == 404 and "go back" in refused.json()["error"]
     first = page.get("/view", headers=token)
-    assert first.status_code == 200 and "script-src 'self';" in first.headers["content-security-policy"]
+    assert (
+        first.status_code == 200
+        and "script-src 'self';" in first.headers["content-security-policy"]
+    )
     known = token | {"If-None-Match": first.headers["etag"]}
     assert page.get("/view", headers=known).status_code == 304
     (folder / "b.scored.jsonl").unlink()
@@ -127,14 +175,27 @@ def test_options_that_would_do_nothing_are_refused(cli: Any, folder: Path) -> No
 def test_the_page_follows_the_files_and_leads_to_rows(
     folder: Path, browser: Browser, spawn: Any, tmp_path: Path
 ) -> None:
-    write(tmp_path / "rows.jsonl", [{"id": f"r{k}", "output": text} for k, text in enumerate(TEXTS)])
-    label = Labelling(spawn("label", tmp_path / "rows.jsonl", "--store", folder / "l.sqlite", "--no-browser"))
+    write(
+        tmp_path / "rows.jsonl",
+        [{"id": f"r{k}", "output": text} for k, text in enumerate(TEXTS)],
+    )
+    label = Labelling(
+        spawn(
+            "label",
+            tmp_path / "rows.jsonl",
+            "--store",
+            folder / "l.sqlite",
+            "--no-browser",
+        )
+    )
     label.answer("Ada", {"score": 4})
     at = Labelling(spawn("browse", folder, "--watch", "--no-browser"))
     tab = browser.tab(at.address)
     tab.until("document.body.innerText.includes('Ada: 1')")
     label.answer("Ada", {"score": 2})
-    tab.until("document.body.innerText.includes('Ada: 2') && document.body.innerText.includes('Files changed')")
+    tab.until(
+        "document.body.innerText.includes('Ada: 2') && document.body.innerText.includes('Files changed')"
+    )
     tab.js("document.querySelector('a[href*=\"a.scored\"][href*=failed]').click()")
     tab.until("document.body.innerText.includes('No score: down')")
     kept = json.loads((folder / "a.scored.jsonl").read_text().splitlines()[0])

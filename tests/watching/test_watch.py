@@ -18,7 +18,9 @@ from judgesmith.watching.drift import rank_p, same_rows, threshold
 
 
 @pytest.fixture
-def watch(cli: Any, judge_file: Path, server: Any, rows_file: Rows, tmp_path: Path) -> Callable[..., Any]:
+def watch(
+    cli: Any, judge_file: Path, server: Any, rows_file: Rows, tmp_path: Path
+) -> Callable[..., Any]:
     rows = rows_file(24)
 
     def run(*arguments: object) -> Any:
@@ -32,12 +34,18 @@ def names(run: Any) -> list[str]:
     return [test["name"] for test in run.json["found"] if test["alarm"]]
 
 
-def test_a_changed_model_is_found_an_unchanged_one_is_not(watch: Any, server: Any, fake: Any, tmp_path: Path) -> None:
+def test_a_changed_model_is_found_an_unchanged_one_is_not(
+    watch: Any, server: Any, fake: Any, tmp_path: Path
+) -> None:
     first = watch()
     assert (first.code, first.json["baseline"], first.json["runs"]) == (0, True, 3)
     assert len(server.judged) == 3 * 24  # never from the disk
     quiet = watch("-o", tmp_path / "quiet.html")
-    assert (quiet.code, quiet.json["alarms"], quiet.json["runs_since_baseline"]) == (0, [], 1)
+    assert (quiet.code, quiet.json["alarms"], quiet.json["runs_since_baseline"]) == (
+        0,
+        [],
+        1,
+    )
     assert quiet.json["agreement"]["n"] == 24
     server.answer = fake.judging(lambda ask: 7 + len(ask.judged) % 9)
     loud = watch("-o", tmp_path / "loud.html")
@@ -50,21 +58,39 @@ def test_a_changed_model_is_found_an_unchanged_one_is_not(watch: Any, server: An
     accepted = watch("--rebase")
     assert (accepted.code, accepted.json["baseline"]) == (0, True)
     assert watch().code == 0
-    server.answer = lambda ask: fake.Fault(400, "no") if ask.step == "score" else fake.sensible(ask)
+    server.answer = lambda ask: (
+        fake.Fault(400, "no") if ask.step == "score" else fake.sensible(ask)
+    )
     failing = watch()
-    assert (failing.code, failing.json["failed"], names(failing)) == (1, 24, ["sentinels: rows without a score"])
+    assert (failing.code, failing.json["failed"], names(failing)) == (
+        1,
+        24,
+        ["sentinels: rows without a score"],
+    )
 
 
-def test_how_often_a_judge_contradicts_itself(watch: Any, server: Any, fake: Any) -> None:
+def test_how_often_a_judge_contradicts_itself(
+    watch: Any, server: Any, fake: Any
+) -> None:
     calls = itertools.count()
-    server.answer = fake.judging(lambda ask: 20 + 30 * (next(calls) % 3) if ask.mark == "r004" else 50)
+    server.answer = fake.judging(
+        lambda ask: 20 + 30 * (next(calls) % 3) if ask.mark == "r004" else 50
+    )
     told = watch().json["repeats"]
-    assert (told["runs"], told["rows"], told["differ"]) == (3, 24, pytest.approx(1 / 24, abs=1e-6))
+    assert (told["runs"], told["rows"], told["differ"]) == (
+        3,
+        24,
+        pytest.approx(1 / 24, abs=1e-6),
+    )
     assert told["worst"] == [{"id": "r004", "low": 20, "high": 80}]
-    assert told["sd"] == pytest.approx((900 / 24) ** 0.5, abs=1e-4)  # 20, 50 and 80 have the variance 900
+    assert told["sd"] == pytest.approx(
+        (900 / 24) ** 0.5, abs=1e-4
+    )  # 20, 50 and 80 have the variance 900
 
 
-def test_too_few_rows_are_said(cli: Any, judge_file: Path, server: Any, rows_file: Rows) -> None:
+def test_too_few_rows_are_said(
+    cli: Any, judge_file: Path, server: Any, rows_file: Rows
+) -> None:
     rows = rows_file(4)
     found = cli("watch", rows, "--judge", judge_file, "--api-base", server.base)
     # (1 / 4)^8 = 1.5e-5 < 0.05 / 365 / 6 = 2.3e-5 < (1 / 4)^7
@@ -83,14 +109,18 @@ def test_another_judge_or_other_rows_begin_a_new_baseline(
     assert "another judge" in found.json["notes"][0]
 
 
-def test_a_history_survives_a_kill_and_says_what_is_none(watch: Any, tmp_path: Path) -> None:
+def test_a_history_survives_a_kill_and_says_what_is_none(
+    watch: Any, tmp_path: Path
+) -> None:
     watch()
     path = tmp_path / "h.jsonl"
     with path.open("a") as file:
         file.write('{"format": "judgesmith.wat')
     assert watch().json["runs"] == 4
     assert len(history.read(path)) == 4
-    path.write_text(path.read_text().replace('"agreement"', '"traffic": {"rows": 50}, "agreement"'))
+    path.write_text(
+        path.read_text().replace('"agreement"', '"traffic": {"rows": 50}, "agreement"')
+    )
     assert watch().json["runs"] == 5  # new rows were watched, too, before
     path.write_text('{"format": "else"}\n')
     watch().refused("h.jsonl, line 1: format")
@@ -106,7 +136,9 @@ def test_the_exact_distribution_of_ranks() -> None:
     assert rank_p(runs, "two-sided") == pytest.approx(2 / 9)
     assert rank_p(runs[[2, 1, 0]], "greater") == pytest.approx(1)
     # A row whose runs are all equal says nothing.
-    assert rank_p(np.column_stack([runs, [5.0, 5.0, 5.0]]), "greater") == pytest.approx(1 / 9)
+    assert rank_p(np.column_stack([runs, [5.0, 5.0, 5.0]]), "greater") == pytest.approx(
+        1 / 9
+    )
     assert np.isnan(rank_p(runs[:1], "greater"))
 
 
@@ -114,11 +146,16 @@ def test_the_exact_distribution_of_ranks() -> None:
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 4))
 def test_p_is_that_of_counting_all_orders(seed: int, count: int, rows: int) -> None:
     rng = np.random.default_rng(seed)
-    runs, newest = rng.integers(0, 3, (count, rows)).astype(float), int(rng.integers(1, count))
+    runs, newest = (
+        rng.integers(0, 3, (count, rows)).astype(float),
+        int(rng.integers(1, count)),
+    )
     ranks = scipy.stats.rankdata(runs, axis=0)
     sums = np.zeros(1)
     for row in ranks.T:
-        sums = np.add.outer(sums, [sum(some) for some in itertools.combinations(row, newest)]).ravel()
+        sums = np.add.outer(
+            sums, [sum(some) for some in itertools.combinations(row, newest)]
+        ).ravel()
     found = rank_p(runs, "greater", newest)
     assert found == pytest.approx(np.mean(sums >= ranks[count - newest :].sum() - 1e-9))
     assert rank_p(runs * 7 - 2, "greater", newest) == found
@@ -141,5 +178,9 @@ def test_rows_without_a_score_in_any_run_are_left_out() -> None:
 
 
 def test_what_a_single_test_may_spend() -> None:
-    tests = [drift.Finding("a", 0.5, 1, 0, 0), drift.Finding("b", 0.5, 1, 0, 0), drift.Finding("c", np.nan, 0, 0, 0)]
+    tests = [
+        drift.Finding("a", 0.5, 1, 0, 0),
+        drift.Finding("b", 0.5, 1, 0, 0),
+        drift.Finding("c", np.nan, 0, 0, 0),
+    ]
     assert threshold(tests, 0.05, 10) == pytest.approx(0.05 / 10 / 2)

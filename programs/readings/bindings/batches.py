@@ -46,12 +46,16 @@ def batches(rows: Sequence[Row], most: int) -> Iterator[Batch]:
         else:
             alone += family
     for some in [alone, *families] if alone else families:
-        shared = everywhere if some is alone else _shared([rows[place] for place in some])
+        shared = (
+            everywhere if some is alone else _shared([rows[place] for place in some])
+        )
         shared = shared if shared >= WORTH else 0
         yield from _alike(rows, some, shared, most)
 
 
-def _families(rows: Sequence[Row], order: Sequence[int], least: int) -> Iterator[list[int]]:
+def _families(
+    rows: Sequence[Row], order: Sequence[int], least: int
+) -> Iterator[list[int]]:
     """Rows in their order, divided where two share fewer tokens."""
     family = list[int]()
     for place in order:
@@ -67,14 +71,25 @@ def _shared(ordered: Sequence[Row]) -> int:
     """Tokens before all targets that all rows begin with; of ordered rows the first and the last differ most."""
     if not ordered:
         return 0
-    return min(common_length(ordered[0].tokens, ordered[-1].tokens), *(row.start for row in ordered), ordered[0].start)
+    return min(
+        common_length(ordered[0].tokens, ordered[-1].tokens),
+        *(row.start for row in ordered),
+        ordered[0].start,
+    )
 
 
-def _alike(rows: Sequence[Row], some: Sequence[int], shared: int, most: int) -> Iterator[Batch]:
-    batch, left = list[int](), {place: len(rows[place].tokens) - shared for place in some}
+def _alike(
+    rows: Sequence[Row], some: Sequence[int], shared: int, most: int
+) -> Iterator[Batch]:
+    batch, left = (
+        list[int](),
+        {place: len(rows[place].tokens) - shared for place in some},
+    )
     for place in sorted(some, key=lambda place: -left[place]):
         longest = left[batch[0]] if batch else 0
-        if batch and (longest * (len(batch) + 1) > most or left[place] < ALIKE * longest):
+        if batch and (
+            longest * (len(batch) + 1) > most or left[place] < ALIKE * longest
+        ):
             yield Batch(tuple(batch), shared)
             batch = []
         batch.append(place)

@@ -45,7 +45,9 @@ class Column:
         if found is not None:
             worst, best = float(found["worst"]), float(found["best"])
         elif equals and _STEP in ends:
-            steps = tuple(tuple(map(folded, step.split(_SAME))) for step in ends.split(_STEP))
+            steps = tuple(
+                tuple(map(folded, step.split(_SAME))) for step in ends.split(_STEP)
+            )
             worst, best = 1.0, float(len(steps))
         else:
             name, worst, best = text, math.nan, math.nan
@@ -56,18 +58,28 @@ class Column:
             )
         words = [word for step in steps for word in step]
         if not all(words) or len(set(words)) < len(words):
-            raise OptionError(f"signal {text!r}: give different words, worst first, for example gpt4=fail,pass")
+            raise OptionError(
+                f"signal {text!r}: give different words, worst first, for example gpt4=fail,pass"
+            )
         return cls(name.strip(), worst, best, steps)
 
     def __str__(self) -> str:
         if self.steps:
             return f"{self.name}={_STEP.join(_SAME.join(step) for step in self.steps)}"
-        return self.name if math.isnan(self.worst) else f"{self.name}={self.worst:g}..{self.best:g}"
+        return (
+            self.name
+            if math.isnan(self.worst)
+            else f"{self.name}={self.worst:g}..{self.best:g}"
+        )
 
     @property
     def turned(self) -> Column:
         """The same column, its best end the worst."""
-        return replace(self, steps=self.steps[::-1]) if self.steps else replace(self, worst=self.best, best=self.worst)
+        return (
+            replace(self, steps=self.steps[::-1])
+            if self.steps
+            else replace(self, worst=self.best, best=self.worst)
+        )
 
     def known(self, values: Iterable[float]) -> Column:
         """With ends that these values have room in, where it has none; higher is better then. Raises OptionError where
@@ -85,11 +97,15 @@ class Column:
             if worst <= low and high <= best and 2 * (high - low) >= best - worst:
                 return replace(self, worst=worst, best=best)
         room = BEYOND * (high - low)
-        return replace(self, worst=float(f"{low - room:.6g}"), best=float(f"{high + room:.6g}"))
+        return replace(
+            self, worst=float(f"{low - room:.6g}"), best=float(f"{high + room:.6g}")
+        )
 
     def in_words(self, steps: Sequence[Sequence[str]]) -> Column:
         """A column of words, which stand for these steps, worst first."""
-        return replace(self, worst=1.0, best=float(len(steps)), steps=tuple(map(tuple, steps)))
+        return replace(
+            self, worst=1.0, best=float(len(steps)), steps=tuple(map(tuple, steps))
+        )
 
     def cell(self, record: Mapping[str, Any]) -> Any:
         """What a record has in it: under its name, or as `NAME.KEY` in an object that a column holds. Raises
@@ -119,7 +135,11 @@ class Column:
     def kept(self, record: Mapping[str, Any]) -> float | str:
         """`value`, of a column of words its word: what stands for the record's cell. Raises OptionError."""
         value = self.value(record)
-        return value if not self.steps or math.isnan(value) else self.steps[int(value) - 1][0]
+        return (
+            value
+            if not self.steps or math.isnan(value)
+            else self.steps[int(value) - 1][0]
+        )
 
     def _step(self, cell: Any) -> float:
         word = folded(cell)
@@ -133,7 +153,9 @@ class Column:
 
     def percent(self, value: float) -> float:
         """0 at the worst end, 100 at the best."""
-        return float(np.clip((value - self.worst) * 100.0 / (self.best - self.worst), 0.0, 100.0))
+        return float(
+            np.clip((value - self.worst) * 100.0 / (self.best - self.worst), 0.0, 100.0)
+        )
 
 
 def _cell(record: Mapping[str, Any], name: str) -> Any:
@@ -145,4 +167,6 @@ def _cell(record: Mapping[str, Any], name: str) -> Any:
         deeper = isinstance(inner.get(rest.partition(".")[0]), Mapping)
         return _cell(inner, rest) if deeper and rest not in inner else inner.get(rest)
     listed = ", ".join(str(column)[:40] for column in list(record)[:20]) or "none"
-    raise OptionError(f"there is no column {name!r}, which this judge weighs; the columns are: {listed}")
+    raise OptionError(
+        f"there is no column {name!r}, which this judge weighs; the columns are: {listed}"
+    )

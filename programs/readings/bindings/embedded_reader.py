@@ -16,7 +16,9 @@ from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece
 from ..reader import Ability, Floats, TokenReading, common_length, token_numbers
 from .llama import Batch, library
 
-_SEQUENCES = 3  # beginnings kept at the same time; each takes memory for a whole context
+_SEQUENCES = (
+    3  # beginnings kept at the same time; each takes memory for a whole context
+)
 _AT_ONCE = 64  # positions whose logits are copied at the same time: 64 of 150,000 tokens are 40 MB
 
 
@@ -36,7 +38,13 @@ class EmbeddedReader:
     """
 
     def __init__(
-        self, path: Path, *, context: int = 4096, threads: int = 1, name: str = "", adapter: Path | None = None
+        self,
+        path: Path,
+        *,
+        context: int = 4096,
+        threads: int = 1,
+        name: str = "",
+        adapter: Path | None = None,
     ) -> None:
         self.name = name or path.name
         self._process = os.getpid()
@@ -44,12 +52,20 @@ class EmbeddedReader:
         self._llama = library()
         self._model = self._llama.model(path)
         if self._llama.llama_model_has_encoder(self._model):
-            raise ModelError(f"{path}: a model with an encoder cannot be read; take one that continues texts")
-        self.context = min(context, self._llama.llama_model_n_ctx_train(self._model) or context)
+            raise ModelError(
+                f"{path}: a model with an encoder cannot be read; take one that continues texts"
+            )
+        self.context = min(
+            context, self._llama.llama_model_n_ctx_train(self._model) or context
+        )
         self._layers_wanted: frozenset[str] = frozenset()
         self._seen: dict[str, list[Floats]] = {}
         self._ctx = self._llama.context(
-            self._model, tokens=self.context, sequences=_SEQUENCES, threads=threads, each=self._each
+            self._model,
+            tokens=self.context,
+            sequences=_SEQUENCES,
+            threads=threads,
+            each=self._each,
         )
         if adapter is not None:
             self._llama.adapt(self._model, self._ctx, adapter)
@@ -57,7 +73,9 @@ class EmbeddedReader:
         self._vocab = self._llama.llama_model_get_vocab(self._model)
         self._width = self._llama.llama_model_n_embd(self._model)
         self._words = self._llama.llama_vocab_n_tokens(self._vocab)
-        self.ability = Ability(layers=self._llama.llama_model_n_layer(self._model), context=self.context)
+        self.ability = Ability(
+            layers=self._llama.llama_model_n_layer(self._model), context=self.context
+        )
         self.chat: Chat = self._template()
         self._kept: list[list[int]] = [[] for _ in range(_SEQUENCES)]
         self._used = [0] * _SEQUENCES
@@ -73,18 +91,29 @@ class EmbeddedReader:
         """See `Reader`. Raises: OptionError for an empty target, more tokens than the context, or an unknown layer."""
         wrong = [layer for layer in layers if not 1 <= layer <= self.ability.layers]
         if wrong:
-            raise OptionError(f"layer {wrong[0]}: {self.name} has 1 to {self.ability.layers}")
+            raise OptionError(
+                f"layer {wrong[0]}: {self.name} has 1 to {self.ability.layers}"
+            )
         before = self._before(passage.pieces[: passage.target])
         target = self.tokens(passage.pieces[passage.target])
         if not before or not target:
-            raise OptionError("a passage needs at least one token before its target, and one in it")
+            raise OptionError(
+                "a passage needs at least one token before its target, and one in it"
+            )
         with self._lock:
             names = {layer: self._tensor(layer) for layer in layers}
-            logp, entropy, top = self._computed(before + target, len(before) - 1, frozenset(names.values()))
+            logp, entropy, top = self._computed(
+                before + target, len(before) - 1, frozenset(names.values())
+            )
             unnamed = set(names.values()) - set(self._seen)
             if unnamed:
-                raise ModelError(f"{self.name}: llama.cpp has no states {min(unnamed)!r} for a model of this kind")
-            states = {layer: np.concatenate(self._seen[name])[-len(target) :] for layer, name in names.items()}
+                raise ModelError(
+                    f"{self.name}: llama.cpp has no states {min(unnamed)!r} for a model of this kind"
+                )
+            states = {
+                layer: np.concatenate(self._seen[name])[-len(target) :]
+                for layer, name in names.items()
+            }
         return TokenReading(
             logp=logp,
             entropy=entropy,
@@ -99,16 +128,22 @@ class EmbeddedReader:
 
     def _before(self, pieces: Sequence[Piece]) -> list[int]:
         """The tokens of pieces that a text begins with."""
-        return self._begun(list(itertools.chain.from_iterable(map(self.tokens, pieces))))
+        return self._begun(
+            list(itertools.chain.from_iterable(map(self.tokens, pieces)))
+        )
 
     def states(self, tokens: Sequence[int], layer: int, *, start: int = 0) -> Floats:
         """A layer's states at the tokens from `start` on, after the mark that begins a text, which some models do not
         set by themselves: tokens x width. Raises as `read`."""
         begun = [self._llama.llama_vocab_bos(self._vocab), *tokens]
-        first = start and start + 1  # the mark's own state is computed with the others where nothing is left out
+        first = (
+            start and start + 1
+        )  # the mark's own state is computed with the others where nothing is left out
         with self._lock:
             self._computed(begun, first, frozenset({self._tensor(layer)}), logits=False)
-            return np.concatenate(self._seen[self._tensor(layer)])[-len(tokens) + start :]
+            return np.concatenate(self._seen[self._tensor(layer)])[
+                -len(tokens) + start :
+            ]
 
     def tokens(self, piece: Piece) -> list[int]:
         """A piece's tokens; a control token can come from a mark only."""
@@ -116,39 +151,64 @@ class EmbeddedReader:
         text = piece.text.encode()
         room = len(text) + 8
         result = (ctypes.c_int32 * room)()
-        count = self._llama.llama_tokenize(self._vocab, text, len(text), result, room, False, piece.mark)
+        count = self._llama.llama_tokenize(
+            self._vocab, text, len(text), result, room, False, piece.mark
+        )
         if count < 0:
-            raise ModelError(f"{self.name}: llama.cpp cannot tokenise a text of {len(text)} bytes")
+            raise ModelError(
+                f"{self.name}: llama.cpp cannot tokenise a text of {len(text)} bytes"
+            )
         return result[:count]
 
     def _open(self) -> None:
         # llama.cpp would read freed memory, or wait for threads that only the parent has.
         if self._process != os.getpid() or not self._model:
-            raise ModelError(f"{self.name}: this model is closed, or belongs to the process that this one comes from")
+            raise ModelError(
+                f"{self.name}: this model is closed, or belongs to the process that this one comes from"
+            )
 
     # The model's own ways ------------------------------------------------------------------------------------------
 
     def _template(self) -> JinjaChat:
         template = self._llama.llama_model_chat_template(self._model, None)
-        bos, eos = (self._written(getattr(self._llama, f"llama_vocab_{mark}")(self._vocab)) for mark in ("bos", "eos"))
-        return JinjaChat(template.decode(errors="replace") if template else PLAIN_TURNS, bos=bos, eos=eos)
+        bos, eos = (
+            self._written(getattr(self._llama, f"llama_vocab_{mark}")(self._vocab))
+            for mark in ("bos", "eos")
+        )
+        return JinjaChat(
+            template.decode(errors="replace") if template else PLAIN_TURNS,
+            bos=bos,
+            eos=eos,
+        )
 
     def _written(self, token: int) -> str:
-        text = self._llama.llama_vocab_get_text(self._vocab, token) if token >= 0 else None
+        text = (
+            self._llama.llama_vocab_get_text(self._vocab, token) if token >= 0 else None
+        )
         return text.decode(errors="replace") if text else ""
 
     def _begun(self, tokens: list[int]) -> list[int]:
         """With the mark that begins every text, for models that were trained with one."""
         bos = self._llama.llama_vocab_bos(self._vocab)
-        if self._llama.llama_vocab_get_add_bos(self._vocab) and bos >= 0 and tokens[:1] != [bos]:
+        if (
+            self._llama.llama_vocab_get_add_bos(self._vocab)
+            and bos >= 0
+            and tokens[:1] != [bos]
+        ):
             return [bos, *tokens]
         return tokens
 
     def _ends(self, text: str, tokens: Sequence[int]) -> tuple[int, ...]:
         room = ctypes.create_string_buffer(512)
-        lengths = [max(0, self._llama.llama_token_to_piece(self._vocab, t, room, 512, 0, True)) for t in tokens]
+        lengths = [
+            max(0, self._llama.llama_token_to_piece(self._vocab, t, room, 512, 0, True))
+            for t in tokens
+        ]
         raw = text.encode()
-        return tuple(len(raw[:end].decode(errors="ignore")) for end in np.cumsum(lengths).tolist())
+        return tuple(
+            len(raw[:end].decode(errors="ignore"))
+            for end in np.cumsum(lengths).tolist()
+        )
 
     # Computing -----------------------------------------------------------------------------------------------------
 
@@ -166,21 +226,34 @@ class EmbeddedReader:
         return True
 
     def _computed(
-        self, tokens: list[int], start: int, wanted: frozenset[str], *, logits: bool = True
+        self,
+        tokens: list[int],
+        start: int,
+        wanted: frozenset[str],
+        *,
+        logits: bool = True,
     ) -> tuple[Floats, ...]:
         """How the model takes the tokens behind position `start` (`token_numbers`), or nothing where only the wanted
         states are asked for, computing only what no sequence holds. Needs the lock."""
         self._open()
         if len(tokens) > self.context:
-            raise OptionError(f"{len(tokens)} tokens are more than the {self.context} that {self.name} reads at once")
+            raise OptionError(
+                f"{len(tokens)} tokens are more than the {self.context} that {self.name} reads at once"
+            )
         sequence, done = self._sequence(tokens, start)
         self._seen = {}
         self._layers_wanted = wanted
         numbers: list[tuple[Floats, ...]] = []
         size = self._llama.llama_n_batch(self._ctx)
-        self._kept[sequence] = []  # if a step fails, what the sequence holds is not known
+        self._kept[
+            sequence
+        ] = []  # if a step fails, what the sequence holds is not known
         # What stands before `start` goes first, so that in the rest every token is wanted, and states and logits agree.
-        cuts = [*range(done, start, size), *range(max(done, start), len(tokens), size), len(tokens)]
+        cuts = [
+            *range(done, start, size),
+            *range(max(done, start), len(tokens), size),
+            len(tokens),
+        ]
         for first, end in itertools.pairwise(cuts):
             self._layers_wanted = wanted if first >= start else frozenset()
             output = logits and first >= start
@@ -196,10 +269,18 @@ class EmbeddedReader:
         text would be gigabytes."""
         for first in range(0, len(following), _AT_ONCE):
             some = following[first : first + _AT_ONCE]
-            rows = [self._llama.llama_get_logits_ith(self._ctx, first + i) for i in range(len(some))]
-            yield token_numbers(np.stack([np.ctypeslib.as_array(row, (self._words,)) for row in rows]), some)
+            rows = [
+                self._llama.llama_get_logits_ith(self._ctx, first + i)
+                for i in range(len(some))
+            ]
+            yield token_numbers(
+                np.stack([np.ctypeslib.as_array(row, (self._words,)) for row in rows]),
+                some,
+            )
 
-    def _decode(self, tokens: list[int], first: int, sequence: int, *, output: bool) -> None:
+    def _decode(
+        self, tokens: list[int], first: int, sequence: int, *, output: bool
+    ) -> None:
         count = len(tokens)
         ints = ctypes.c_int32 * count
         pointer = ctypes.POINTER(ctypes.c_int32)
@@ -214,7 +295,9 @@ class EmbeddedReader:
         )
         code = self._llama.llama_decode(self._ctx, batch)
         if code:
-            raise ModelError(f"{self.name}: llama.cpp cannot read {count} tokens (code {code})")
+            raise ModelError(
+                f"{self.name}: llama.cpp cannot read {count} tokens (code {code})"
+            )
 
     def _sequence(self, tokens: list[int], most: int) -> tuple[int, int]:
         """The sequence with the longest common beginning, cut back to it; an idle one where little is shared."""

@@ -18,7 +18,12 @@ from ..reader import Floats
 from .weights import Weights
 
 #: Settings whose models compute otherwise; a file that has one is not read here.
-_OTHERWISE = ("expert_count", "attention.sliding_window", "rope.scaling.type", "attention.key_length_mla")
+_OTHERWISE = (
+    "expert_count",
+    "attention.sliding_window",
+    "rope.scaling.type",
+    "attention.key_length_mla",
+)
 
 
 #: Keys of a block: no processor adds up more at a time.
@@ -49,7 +54,10 @@ class Shape:
             if weights.setting(name) not in (None, 0, "none"):
                 raise ModelError(f"a model with {name} is not known here")
         try:
-            width, heads = weights.setting("embedding_length"), weights.setting("attention.head_count")
+            width, heads = (
+                weights.setting("embedding_length"),
+                weights.setting("attention.head_count"),
+            )
             head = weights.setting("attention.key_length", width // heads)
             found = cls(
                 layers=weights.setting("block_count"),
@@ -67,7 +75,9 @@ class Shape:
             weights.setting("rope.dimension_count", head) != head
             or weights.setting("attention.value_length", head) != head
         ):
-            raise ModelError("a model that rotates a part of its heads is not known here")
+            raise ModelError(
+                "a model that rotates a part of its heads is not known here"
+            )
         return found
 
 
@@ -100,8 +110,20 @@ class Body:
         until: the layer that is computed last.
     """
 
-    def __init__(self, weights: Weights, shape: Shape, until: int, threads: int, adapter: Adapter | None) -> None:
-        self._weights, self._shape, self._threads, self._adapter = weights, shape, threads, adapter
+    def __init__(
+        self,
+        weights: Weights,
+        shape: Shape,
+        until: int,
+        threads: int,
+        adapter: Adapter | None,
+    ) -> None:
+        self._weights, self._shape, self._threads, self._adapter = (
+            weights,
+            shape,
+            threads,
+            adapter,
+        )
         self._op, self._ov = openvino().opset13, openvino()
         self._inputs, self._outputs = list[Any](), list[Any]()
         self.model = self._built(until)
@@ -109,13 +131,18 @@ class Body:
     def _built(self, until: int) -> Any:
         shape, op = self._shape, self._op
         states = self._input("rows", [-1, -1, shape.width])
-        turn = self._input("cos", [-1, shape.head]), self._input("sin", [-1, shape.head])
+        turn = (
+            self._input("cos", [-1, shape.head]),
+            self._input("sin", [-1, shape.head]),
+        )
         hidden = self._input("hidden", [1, 1, -1, -1])
         self._nothing = self._input("nothing", [-1, shape.shared, -1, shape.head])
         counted = op.unsqueeze(self._input("counted", [-1, -1]), _whole(op, 2))
         for layer in range(until):
             block = f"blk.{layer}"
-            seen = self._attention(self._normed(states, f"{block}.attn_norm"), layer, turn, hidden)
+            seen = self._attention(
+                self._normed(states, f"{block}.attn_norm"), layer, turn, hidden
+            )
             states = op.add(states, self._product(seen, f"{block}.attn_output"))
             inner = self._normed(states, f"{block}.ffn_norm")
             gate = op.swish(self._product(inner, f"{block}.ffn_gate"))
@@ -123,21 +150,40 @@ class Body:
             states = op.add(states, self._product(inner, f"{block}.ffn_down"))
             if layer + 1 == shape.layers:
                 states = self._normed(states, "output_norm")
-            self._output(f"sum{layer + 1}", op.reduce_sum(op.multiply(states, counted), _whole(op, 1), False))
+            self._output(
+                f"sum{layer + 1}",
+                op.reduce_sum(op.multiply(states, counted), _whole(op, 1), False),
+            )
         self._output("last", states)
         return self._ov.Model(self._outputs, self._inputs, "body")
 
-    def _attention(self, inner: Any, layer: int, turn: tuple[Any, Any], hidden: Any) -> Any:
+    def _attention(
+        self, inner: Any, layer: int, turn: tuple[Any, Any], hidden: Any
+    ) -> Any:
         shape, op, block = self._shape, self._op, f"blk.{layer}"
-        asked = self._turned(self._heads(self._product(inner, f"{block}.attn_q", shape.heads), shape.heads), turn)
-        key = self._turned(self._heads(self._product(inner, f"{block}.attn_k", shape.shared), shape.shared), turn)
+        asked = self._turned(
+            self._heads(
+                self._product(inner, f"{block}.attn_q", shape.heads), shape.heads
+            ),
+            turn,
+        )
+        key = self._turned(
+            self._heads(
+                self._product(inner, f"{block}.attn_k", shape.shared), shape.shared
+            ),
+            turn,
+        )
         value = self._heads(self._product(inner, f"{block}.attn_v"), shape.shared)
         both = [("key", key), ("value", value)]
         for name, new in both:
             self._output(f"new_{name}{layer}", new)
-        kept = [self._input(f"{name}{layer}", [-1, shape.shared, -1, shape.head]) for name, _ in both]
+        kept = [
+            self._input(f"{name}{layer}", [-1, shape.shared, -1, shape.head])
+            for name, _ in both
+        ]
         keys, values = (
-            self._each_head(op.concat([old, new, self._nothing], 2)) for old, (_, new) in zip(kept, both, strict=True)
+            self._each_head(op.concat([old, new, self._nothing], 2))
+            for old, (_, new) in zip(kept, both, strict=True)
         )
         seen = op.scaled_dot_product_attention(asked, keys, values, hidden)
         seen = op.transpose(seen, _whole(op, 0, 2, 1, 3))
@@ -145,7 +191,10 @@ class Body:
 
     def _heads(self, states: Any, count: int) -> Any:
         op = self._op
-        return op.transpose(op.reshape(states, _whole(op, 0, 0, count, self._shape.head), True), _whole(op, 0, 2, 1, 3))
+        return op.transpose(
+            op.reshape(states, _whole(op, 0, 0, count, self._shape.head), True),
+            _whole(op, 0, 2, 1, 3),
+        )
 
     def _each_head(self, shared: Any) -> Any:
         """Keys or values for each head, of those that heads share."""
@@ -154,7 +203,9 @@ class Body:
         if times == 1:
             return shared
         copies = op.broadcast(
-            op.unsqueeze(shared, _whole(op, 2)), _whole(op, 1, 1, times, 1, 1), broadcast_spec="BIDIRECTIONAL"
+            op.unsqueeze(shared, _whole(op, 2)),
+            _whole(op, 1, 1, times, 1, 1),
+            broadcast_spec="BIDIRECTIONAL",
         )
         return op.reshape(copies, _whole(op, 0, shape.heads, -1, shape.head), True)
 
@@ -168,26 +219,44 @@ class Body:
     def _normed(self, states: Any, name: str) -> Any:
         op, shape = self._op, self._shape
         size = op.reduce_mean(op.multiply(states, states), _whole(op, -1), True)
-        scale = op.divide(op.constant(np.float32(1)), op.sqrt(op.add(size, op.constant(np.float32(shape.epsilon)))))
-        return op.multiply(op.multiply(states, scale), op.constant(self._weights.floats(f"{name}.weight")[None, None]))
+        scale = op.divide(
+            op.constant(np.float32(1)),
+            op.sqrt(op.add(size, op.constant(np.float32(shape.epsilon)))),
+        )
+        return op.multiply(
+            op.multiply(states, scale),
+            op.constant(self._weights.floats(f"{name}.weight")[None, None]),
+        )
 
     def _product(self, states: Any, name: str, turned: int = 0) -> Any:
         """States times a matrix, with its bias where there is one. turned: heads whose columns the rotation takes."""
         op, weights = self._op, self._weights
         order = self._order(turned)
         added = self._adapter.of(f"{name}.weight") if self._adapter else None
-        result = op.matmul(states, matrix(weights, f"{name}.weight", self._threads, order, added), False, True)
+        result = op.matmul(
+            states,
+            matrix(weights, f"{name}.weight", self._threads, order, added),
+            False,
+            True,
+        )
         if f"{name}.bias" not in weights.tensors:
             return result
         bias = weights.floats(f"{name}.bias")
-        return op.add(result, op.constant((bias if order is None else bias[order])[None, None]))
+        return op.add(
+            result, op.constant((bias if order is None else bias[order])[None, None])
+        )
 
     def _order(self, heads: int) -> Any:
         """The rows of a matrix whose heads are rotated, in halves."""
         if not heads or not self._shape.turned:
             return None
         size = self._shape.head
-        return np.arange(heads * size).reshape(heads, size // 2, 2).swapaxes(1, 2).reshape(-1)
+        return (
+            np.arange(heads * size)
+            .reshape(heads, size // 2, 2)
+            .swapaxes(1, 2)
+            .reshape(-1)
+        )
 
     def _input(self, name: str, shape: list[int]) -> Any:
         found = self._op.parameter(shape, self._ov.Type.f32, name=name)
@@ -203,7 +272,9 @@ def head(weights: Weights, threads: int) -> Any:
     """The graph of what follows the last state: of `states` (tokens x width) and the tokens that come `next` (tokens x
     1), `logp`, `entropy` and `top`, as `token_numbers` gives them."""
     op, types = openvino().opset13, openvino().Type
-    name = "output.weight" if "output.weight" in weights.tensors else "token_embd.weight"
+    name = (
+        "output.weight" if "output.weight" in weights.tensors else "token_embd.weight"
+    )
     width = weights.tensors[name].shape[1]
     states, following = (
         op.parameter([-1, width], types.f32, name="states"),
@@ -211,23 +282,42 @@ def head(weights: Weights, threads: int) -> Any:
     )
     for one in (states, following):
         one.output(0).get_tensor().set_names({one.get_friendly_name()})
-    logp = op.log_softmax(op.matmul(states, matrix(weights, name, threads), False, True), 1)
+    logp = op.log_softmax(
+        op.matmul(states, matrix(weights, name, threads), False, True), 1
+    )
     outputs = [
         _named(op, "logp", op.gather_elements(logp, following, 1)),
-        _named(op, "entropy", op.negative(op.reduce_sum(op.multiply(op.exp(logp), logp), _whole(op, 1), False))),
+        _named(
+            op,
+            "entropy",
+            op.negative(
+                op.reduce_sum(op.multiply(op.exp(logp), logp), _whole(op, 1), False)
+            ),
+        ),
         _named(op, "top", op.reduce_max(logp, _whole(op, 1), False)),
     ]
     return openvino().Model(outputs, [states, following], "head")
 
 
-def matrix(weights: Weights, name: str, threads: int, order: Any = None, added: Floats | None = None) -> Any:
+def matrix(
+    weights: Weights,
+    name: str,
+    threads: int,
+    order: Any = None,
+    added: Floats | None = None,
+) -> Any:
     """A matrix as a constant in groups, in another order of rows where one is given."""
     op, types = openvino().opset13, openvino().Type
-    groups, (rows, width) = weights.groups(name, threads=threads, added=added), weights.tensors[name].shape
+    groups, (rows, width) = (
+        weights.groups(name, threads=threads, added=added),
+        weights.tensors[name].shape,
+    )
     numbers, scales = groups.numbers, groups.scales
     if order is not None:
         numbers, scales = numbers[order], scales[order]
-    scaled = op.multiply(op.convert(op.constant(numbers), types.f16), op.constant(scales))
+    scaled = op.multiply(
+        op.convert(op.constant(numbers), types.f16), op.constant(scales)
+    )
     return op.convert(op.reshape(scaled, _whole(op, rows, width), False), types.f32)
 
 
@@ -243,12 +333,19 @@ class Turns:
         """Of some places: places x columns of a head."""
         if not self._found:
             size = self.shape.head
-            speeds = self.weights.setting("rope.freq_base", 10000.0) ** -(np.arange(0, size, 2) / size)
+            speeds = self.weights.setting("rope.freq_base", 10000.0) ** -(
+                np.arange(0, size, 2) / size
+            )
             if "rope_freqs.weight" in self.weights.tensors:
                 speeds = speeds / self.weights.floats("rope_freqs.weight")
             angles = np.tile(np.arange(self.shape.context)[:, None] * speeds[None], 2)
-            self._found = {"cos": np.cos(angles).astype(np.float32), "sin": np.sin(angles).astype(np.float32)}
-        return {name: table[first : first + count] for name, table in self._found.items()}
+            self._found = {
+                "cos": np.cos(angles).astype(np.float32),
+                "sin": np.sin(angles).astype(np.float32),
+            }
+        return {
+            name: table[first : first + count] for name, table in self._found.items()
+        }
 
 
 def hidden(before: int, count: int) -> Floats:
@@ -258,7 +355,9 @@ def hidden(before: int, count: int) -> Floats:
     does not depend on how many there are behind it.
     """
     keys = -(-(before + count) // BLOCK) * BLOCK
-    return np.triu(np.full((count, keys), -math.inf, np.float32), before + 1)[None, None]
+    return np.triu(np.full((count, keys), -math.inf, np.float32), before + 1)[
+        None, None
+    ]
 
 
 def _named(op: Any, name: str, node: Any) -> Any:
@@ -277,7 +376,9 @@ def openvino() -> Any:
         import openvino
         from openvino import opset13  # noqa: F401
     except ImportError as error:
-        raise MissingExtraError("fast reading needs OpenVINO: pip install 'judgesmith[local]'") from error
+        raise MissingExtraError(
+            "fast reading needs OpenVINO: pip install 'judgesmith[local]'"
+        ) from error
     return openvino
 
 

@@ -64,12 +64,22 @@ class KeptReader:
         """See `Reader`. Layers that were not kept with the passage make it be read again."""
         return self.read_many([passage], layers=layers)[0]
 
-    def read_many(self, passages: Sequence[Passage], *, layers: Sequence[int] = ()) -> list[TokenReading]:
+    def read_many(
+        self, passages: Sequence[Passage], *, layers: Sequence[int] = ()
+    ) -> list[TokenReading]:
         """See `BatchReader`. What is not kept is read at once, where the reader can."""
         keys = [self._key(passage, layers) for passage in passages]
         found = {key: self._kept(key) for key in dict.fromkeys(keys)}
-        missing = {key: passage for key, passage in zip(keys, passages, strict=True) if found[key] is None}
-        for key, reading in zip(missing, read_all(self._reader, list(missing.values()), layers=layers), strict=True):
+        missing = {
+            key: passage
+            for key, passage in zip(keys, passages, strict=True)
+            if found[key] is None
+        }
+        for key, reading in zip(
+            missing,
+            read_all(self._reader, list(missing.values()), layers=layers),
+            strict=True,
+        ):
             kept = {name: np.asarray(getattr(reading, name)) for name in _VECTORS}
             for layer in layers:
                 kept[f"mean{layer}"] = reading.means[layer].astype(np.float16)

@@ -22,7 +22,9 @@ import numpy as np
 from ....errors import MissingExtraError, ModelError
 
 _BLOCK = 1024  # bytes; more than any of the structures, whose true size only the library knows
-_EVALUATE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_bool, ctypes.c_void_p)
+_EVALUATE = ctypes.CFUNCTYPE(
+    ctypes.c_bool, ctypes.c_void_p, ctypes.c_bool, ctypes.c_void_p
+)
 _LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 _F16 = 1  # ggml's number of the type in which keys and values are kept by default
 
@@ -48,7 +50,13 @@ class Batch(ctypes.Structure):
     ]
 
 
-_INT, _POINTER, _BOOL, _TEXT, _SIZE = ctypes.c_int32, ctypes.c_void_p, ctypes.c_bool, ctypes.c_char_p, ctypes.c_size_t
+_INT, _POINTER, _BOOL, _TEXT, _SIZE = (
+    ctypes.c_int32,
+    ctypes.c_void_p,
+    ctypes.c_bool,
+    ctypes.c_char_p,
+    ctypes.c_size_t,
+)
 _INTS = ctypes.POINTER(ctypes.c_int32)
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {  # name: what it returns, what it takes
     "llama_backend_init": (None, []),
@@ -77,7 +85,10 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {  # name: what it returns, what 
     "llama_get_memory": (_POINTER, [_POINTER]),
     "llama_memory_seq_rm": (_BOOL, [_POINTER, _INT, _INT, _INT]),
     "llama_tokenize": (_INT, [_POINTER, _TEXT, _INT, _INTS, _INT, _BOOL, _BOOL]),
-    "llama_token_to_piece": (_INT, [_POINTER, _INT, ctypes.c_char_p, _INT, _INT, _BOOL]),
+    "llama_token_to_piece": (
+        _INT,
+        [_POINTER, _INT, ctypes.c_char_p, _INT, _INT, _BOOL],
+    ),
     "llama_decode": (_INT, [_POINTER, Batch]),
     "llama_get_logits_ith": (ctypes.POINTER(ctypes.c_float), [_POINTER, _INT]),
     "ggml_get_name": (_TEXT, [_POINTER]),
@@ -106,16 +117,24 @@ class Library:
             function.restype, function.argtypes = returns, takes
             setattr(self, name, function)
         self._quiet = _LOG(lambda level, text, data: None)
-        self.llama_log_set(self._quiet, None)  # else it writes hundreds of lines to the standard error stream
+        self.llama_log_set(
+            self._quiet, None
+        )  # else it writes hundreds of lines to the standard error stream
         self.llama_backend_init()
-        self._callback_at = _callback_place(bytes(self.llama_context_default_params()), self._said)
+        self._callback_at = _callback_place(
+            bytes(self.llama_context_default_params()), self._said
+        )
 
-    def __getattr__(self, name: str) -> Any:  # only for the type checker: the functions are attributes of their own
+    def __getattr__(
+        self, name: str
+    ) -> Any:  # only for the type checker: the functions are attributes of their own
         raise AttributeError(name)
 
     def model(self, path: Path) -> int:
         """A model, loaded with the library's defaults. Raises: ModelError."""
-        model: int | None = self.llama_model_load_from_file(str(path).encode(), self.llama_model_default_params())
+        model: int | None = self.llama_model_load_from_file(
+            str(path).encode(), self.llama_model_default_params()
+        )
         if not model:
             raise ModelError(
                 f"{path}: llama.cpp cannot load this model; the file may be cut off, or of a kind that {self._said} "
@@ -124,7 +143,13 @@ class Library:
         return model
 
     def context(
-        self, model: int, *, tokens: int, sequences: int, threads: int, each: Callable[[int, bool], bool]
+        self,
+        model: int,
+        *,
+        tokens: int,
+        sequences: int,
+        threads: int,
+        each: Callable[[int, bool], bool],
     ) -> int:
         """A context of `sequences` sequences with `tokens` tokens each.
 
@@ -138,13 +163,24 @@ class Library:
         block.words[0:4] = [tokens * sequences, batch, batch, sequences]
         callback = _EVALUATE(lambda tensor, ask, data: each(tensor, ask))
         address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-        ctypes.memmove(ctypes.addressof(block) + self._callback_at, ctypes.byref(ctypes.c_void_p(address)), 8)
+        ctypes.memmove(
+            ctypes.addressof(block) + self._callback_at,
+            ctypes.byref(ctypes.c_void_p(address)),
+            8,
+        )
         context: int | None = self.llama_init_from_model(model, block)
         if not context:
-            raise ModelError(f"{self._said} cannot make room for {sequences} x {tokens} tokens; free some memory")
-        if self.llama_n_seq_max(context) != sequences or self.llama_n_batch(context) != batch:
+            raise ModelError(
+                f"{self._said} cannot make room for {sequences} x {tokens} tokens; free some memory"
+            )
+        if (
+            self.llama_n_seq_max(context) != sequences
+            or self.llama_n_batch(context) != batch
+        ):
             self.llama_free(context)
-            raise ModelError(f"{self._said} has parameters that are not known here; install judgesmith[torch] instead")
+            raise ModelError(
+                f"{self._said} has parameters that are not known here; install judgesmith[torch] instead"
+            )
         self.llama_set_n_threads(context, threads, threads)
         _kept_alive[context] = callback
         return context
@@ -153,14 +189,26 @@ class Library:
         """Put the low-rank weights of a file over the model's own, in this context; they are freed with the model.
         Raises: ModelError."""
         try:
-            load, put = self._opened.llama_adapter_lora_init, self._opened.llama_set_adapters_lora
+            load, put = (
+                self._opened.llama_adapter_lora_init,
+                self._opened.llama_set_adapters_lora,
+            )
         except AttributeError:
-            raise ModelError(f"{self._said} cannot put weights over a model's own; install another version") from None
+            raise ModelError(
+                f"{self._said} cannot put weights over a model's own; install another version"
+            ) from None
         load.restype, load.argtypes = _POINTER, [_POINTER, _TEXT]
-        put.restype, put.argtypes = _INT, [_POINTER, ctypes.POINTER(_POINTER), _SIZE, ctypes.POINTER(ctypes.c_float)]
+        put.restype, put.argtypes = (
+            _INT,
+            [_POINTER, ctypes.POINTER(_POINTER), _SIZE, ctypes.POINTER(ctypes.c_float)],
+        )
         weights = load(model, str(adapter).encode())
-        if not weights or put(context, (_POINTER * 1)(weights), 1, (ctypes.c_float * 1)(1.0)):
-            raise ModelError(f"{adapter.name}: {self._said} cannot use these weights with the model")
+        if not weights or put(
+            context, (_POINTER * 1)(weights), 1, (ctypes.c_float * 1)(1.0)
+        ):
+            raise ModelError(
+                f"{adapter.name}: {self._said} cannot use these weights with the model"
+            )
 
     def free(self, model: int, context: int) -> None:
         """Give back what `model` and `context` took."""
@@ -168,7 +216,9 @@ class Library:
         self.llama_model_free(model)
         _kept_alive.pop(context, None)
 
-    def values(self, tensor: int, width: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    def values(
+        self, tensor: int, width: int
+    ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
         """A tensor's values, one row a token."""
         size = self.ggml_nbytes(tensor)
         rows = np.empty((size // (4 * width), width), dtype=np.float32)
@@ -176,7 +226,9 @@ class Library:
         return rows
 
 
-_kept_alive: dict[int, Any] = {}  # context -> its callback, which the library calls but does not own
+_kept_alive: dict[
+    int, Any
+] = {}  # context -> its callback, which the library calls but does not own
 
 
 def _callback_place(defaults: bytes, said: str) -> int:
@@ -185,9 +237,13 @@ def _callback_place(defaults: bytes, said: str) -> int:
     Raises: ModelError if there is no such place, or more than one.
     """
     pattern = bytes(16) + _F16.to_bytes(4, "little") * 2
-    places = [at for at in range(0, 256, 8) if defaults[at : at + len(pattern)] == pattern]
+    places = [
+        at for at in range(0, 256, 8) if defaults[at : at + len(pattern)] == pattern
+    ]
     if len(places) != 1:
-        raise ModelError(f"{said} has context parameters that are not known here; install judgesmith[torch] instead")
+        raise ModelError(
+            f"{said} has context parameters that are not known here; install judgesmith[torch] instead"
+        )
     return places[0]
 
 

@@ -45,7 +45,9 @@ class Opened:
     @cached_property
     def kept(self) -> KeptReader:
         """The same reader with a memory on disk."""
-        return KeptReader(self.reader, default_store_path(), model=f"{self.model} {self.way}".strip())
+        return KeptReader(
+            self.reader, default_store_path(), model=f"{self.model} {self.way}".strip()
+        )
 
 
 class StatesReader(Protocol):
@@ -53,7 +55,9 @@ class StatesReader(Protocol):
 
     def tokens(self, piece: Piece) -> list[int]: ...
 
-    def states(self, tokens: Sequence[int], layer: int, *, start: int = 0) -> Floats: ...
+    def states(
+        self, tokens: Sequence[int], layer: int, *, start: int = 0
+    ) -> Floats: ...
 
 
 _opened: dict[str, Opened] = {}
@@ -63,7 +67,9 @@ _lock = threading.Lock()
 def offer(model: str) -> str | None:
     """A line that offers the readings of a model which is asked through Ollama; None where its weights are not on this
     machine, or llama.cpp is not."""
-    weights = ollama_weights(model) if is_ollama(model) and find_spec("xllamacpp") else None
+    weights = (
+        ollama_weights(model) if is_ollama(model) and find_spec("xllamacpp") else None
+    )
     if weights is None:
         return None
     return (
@@ -83,11 +89,15 @@ def open_reader(name: str, lm: LanguageModel) -> Opened:
             f"reader={name!r}: rows are read by a model inside this process: local/NAME, gguf:PATH, or ollama/NAME for "
             "the weights in Ollama's store"
         )
-    key = name or (str(lm.weights) if lm.weights else f"{lm.name} at {lm.connection.api_base}")
+    key = name or (
+        str(lm.weights) if lm.weights else f"{lm.name} at {lm.connection.api_base}"
+    )
     with _lock:
         if key not in _opened:
             weights = _weights(name, lm)
-            _opened[key] = _served(lm) if weights is None else _embedded(weights, name or lm.name)
+            _opened[key] = (
+                _served(lm) if weights is None else _embedded(weights, name or lm.name)
+            )
         return _opened[key]
 
 
@@ -101,10 +111,19 @@ def open_adapted(base: str, adapter: Path, layer: int) -> StatesReader:
             if _wished() != LLAMA_CPP:
                 with contextlib.suppress(ModelError, MissingExtraError):
                     reader = OpenVinoReader(
-                        weights, context=1024, threads=threads, name=name, adapter=adapter, until=layer
+                        weights,
+                        context=1024,
+                        threads=threads,
+                        name=name,
+                        adapter=adapter,
+                        until=layer,
                     )
             slow = (
-                None if reader else EmbeddedReader(weights, context=1024, threads=threads, name=name, adapter=adapter)
+                None
+                if reader
+                else EmbeddedReader(
+                    weights, context=1024, threads=threads, name=name, adapter=adapter
+                )
             )
             _opened[key] = Opened(cast(Reader, reader or slow), file_sha256(weights))
         return cast(StatesReader, _opened[key].reader)
@@ -140,7 +159,9 @@ def _wished() -> str:
     """The reader that the environment chooses, or none. Raises: OptionError for another."""
     wish = os.environ.get(READER_VARIABLE, "").strip()
     if wish not in ("", OPENVINO, LLAMA_CPP):
-        raise OptionError(f"{READER_VARIABLE}={wish!r}: write {OPENVINO} or {LLAMA_CPP}, or unset it")
+        raise OptionError(
+            f"{READER_VARIABLE}={wish!r}: write {OPENVINO} or {LLAMA_CPP}, or unset it"
+        )
     return wish
 
 
@@ -167,9 +188,15 @@ def _embedded(path: Path, name: str) -> Opened:
 def _served(lm: LanguageModel) -> Opened:
     model = lm.name.partition("/")[2]
     # An address from the environment is only in its identity.
-    base = lm.connection.api_base or next(iter(re.findall(r"^https?://.+", lm.identity or "")), "")
+    base = lm.connection.api_base or next(
+        iter(re.findall(r"^https?://.+", lm.identity or "")), ""
+    )
     if not base or is_ollama(lm.name):
-        own = f", or Ollama's own file of it: --reader ollama/{model}" if is_ollama(lm.name) else ""
+        own = (
+            f", or Ollama's own file of it: --reader ollama/{model}"
+            if is_ollama(lm.name)
+            else ""
+        )
         raise ModelError(
             f"{lm.name} does not say how likely a text is; let a small local model read the rows beside it: "
             f"--reader local/qwen2.5-0.5b{own}, or none: --reader none"
@@ -179,7 +206,9 @@ def _served(lm: LanguageModel) -> Opened:
         reader.read(Passage((Piece("Two and two are"), Piece(" four.")), 1))
         reader.look()
     except (ModelError, CallError) as error:
-        raise ModelError(f"{error}; or let a small local model read the rows: --reader local/qwen2.5-0.5b") from None
+        raise ModelError(
+            f"{error}; or let a small local model read the rows: --reader local/qwen2.5-0.5b"
+        ) from None
     return Opened(reader, f"{lm.name} at {lm.identity}")
 
 

@@ -38,13 +38,19 @@ class _Past:
     def cut(self, count: int) -> _Past:
         if count == len(self.tokens):
             return self
-        return _Past(self.tokens[:count], {name: of[:, :, :count] for name, of in self.values.items()})
+        return _Past(
+            self.tokens[:count],
+            {name: of[:, :, :count] for name, of in self.values.items()},
+        )
 
     def and_then(self, tokens: list[int], values: Mapping[str, Floats]) -> _Past:
         """With what came next of one row."""
         if not self.tokens:
             return _Past(tokens, {name: of.copy() for name, of in values.items()})
-        joined = {name: np.concatenate([self.values[name], of], axis=2) for name, of in values.items()}
+        joined = {
+            name: np.concatenate([self.values[name], of], axis=2)
+            for name, of in values.items()
+        }
         return _Past(self.tokens + tokens, joined)
 
 
@@ -96,12 +102,20 @@ class OpenVinoReader:
         self.ability = Ability(layers=shape.layers, context=self.context)
         self._until = until or shape.layers
         self._each = range(1, self._until + 1)
-        self._kinds = [f"{kind}{layer}" for kind in ("key", "value") for layer in range(self._until)]
+        self._kinds = [
+            f"{kind}{layer}"
+            for kind in ("key", "value")
+            for layer in range(self._until)
+        ]
         added = None if adapter is None else Adapter(Weights(adapter))
         body = Body(weights, shape, self._until, threads, added)
         self._layers: Any = compiled(body.model, threads).create_infer_request()
         del body  # its constants, which the processor has in a form of its own now
-        self._head: Any = None if until else compiled(head(weights, threads), threads).create_infer_request()
+        self._head: Any = (
+            None
+            if until
+            else compiled(head(weights, threads), threads).create_infer_request()
+        )
         self.way = f"openvino {precision()}"  # what else tells its results from another reader's
         self._kept = list[_Past]()  # the one used last at the end
         self.computed = 0  # tokens that went through the model, for reports of cost
@@ -124,7 +138,9 @@ class OpenVinoReader:
         """See `Reader`. Raises: OptionError for an empty target, more tokens than the context, or an unknown layer."""
         return self.read_many([passage], layers=layers)[0]
 
-    def read_many(self, passages: Sequence[Passage], *, layers: Sequence[int] = ()) -> list[TokenReading]:
+    def read_many(
+        self, passages: Sequence[Passage], *, layers: Sequence[int] = ()
+    ) -> list[TokenReading]:
         """`read` of each, several at once. Raises as `read`, for any of them."""
         wrong = [layer for layer in layers if not 1 <= layer <= self._until]
         if wrong:
@@ -133,12 +149,18 @@ class OpenVinoReader:
         result: list[TokenReading | None] = [None] * len(rows)
         with self._lock:
             for batch in batches(rows, STEP):
-                found = self._read([rows[place] for place in batch.places], batch.shared)
+                found = self._read(
+                    [rows[place] for place in batch.places], batch.shared
+                )
                 for place, one in zip(batch.places, found, strict=True):
-                    result[place] = self._reading(passages[place], rows[place], one, layers)
+                    result[place] = self._reading(
+                        passages[place], rows[place], one, layers
+                    )
         return [one for one in result if one is not None]
 
-    def _reading(self, passage: Passage, row: Row, found: _Found, layers: Sequence[int]) -> TokenReading:
+    def _reading(
+        self, passage: Passage, row: Row, found: _Found, layers: Sequence[int]
+    ) -> TokenReading:
         target = row.tokens[row.start + 1 :]
         logp, entropy, top = self._numbers(found.last[-len(target) - 1 : -1], target)
         ends = self._words.ends(passage.pieces[passage.target].text, target)
@@ -149,7 +171,9 @@ class OpenVinoReader:
         """The last computed layer's states at the tokens from `start` on, after the mark that begins a text, which some
         models do not set by themselves: tokens x width. Raises as `read`."""
         if layer != self._until:
-            raise OptionError(f"layer {layer}: {self.name} gives the states of {self._until}")
+            raise OptionError(
+                f"layer {layer}: {self.name} gives the states of {self._until}"
+            )
         begun = [self._words.bos or 0, *tokens]
         with self._lock:
             found = self._through(self._checked(begun), start and start + 1, len(begun))
@@ -160,18 +184,28 @@ class OpenVinoReader:
 
     def _begun(self, pieces: Sequence[Piece]) -> list[int]:
         """The tokens of pieces that a text begins with."""
-        tokens, begin = list(itertools.chain.from_iterable(map(self.tokens, pieces))), self._words.begin
+        tokens, begin = (
+            list(itertools.chain.from_iterable(map(self.tokens, pieces))),
+            self._words.begin,
+        )
         return tokens if tokens[: len(begin)] == begin else [*begin, *tokens]
 
     def _row(self, passage: Passage) -> Row:
-        before, target = self._begun(passage.pieces[: passage.target]), self.tokens(passage.pieces[passage.target])
+        before, target = (
+            self._begun(passage.pieces[: passage.target]),
+            self.tokens(passage.pieces[passage.target]),
+        )
         if not before or not target:
-            raise OptionError("a passage needs at least one token before its target, and one in it")
+            raise OptionError(
+                "a passage needs at least one token before its target, and one in it"
+            )
         return Row(self._checked(before + target), len(before) - 1)
 
     def _checked(self, tokens: list[int]) -> list[int]:
         if len(tokens) > self.context:
-            raise OptionError(f"{len(tokens)} tokens are more than the {self.context} that {self.name} reads at once")
+            raise OptionError(
+                f"{len(tokens)} tokens are more than the {self.context} that {self.name} reads at once"
+            )
         return tokens
 
     # Computing -----------------------------------------------------------------------------------------------------
@@ -183,8 +217,14 @@ class OpenVinoReader:
         past = self._through(rows[0].tokens[:shared], shared, shared).past
         parts = [row.tokens[shared:] for row in rows]
         values = self._pass(parts, past, [row.start + 1 - shared for row in rows])
-        lasts = [values["last"][place, : len(part)].copy() for place, part in enumerate(parts)]
-        sums = [{layer: values[f"sum{layer}"][place].copy() for layer in self._each} for place in range(len(rows))]
+        lasts = [
+            values["last"][place, : len(part)].copy()
+            for place, part in enumerate(parts)
+        ]
+        sums = [
+            {layer: values[f"sum{layer}"][place].copy() for layer in self._each}
+            for place in range(len(rows))
+        ]
         return [_Found(past, last, of) for last, of in zip(lasts, sums, strict=True)]
 
     def _through(self, tokens: list[int], most: int, counted: int) -> _Found:
@@ -202,30 +242,52 @@ class OpenVinoReader:
         self._keep(past)
         return _Found(past, np.concatenate(lasts), sums)
 
-    def _pass(self, parts: Sequence[list[int]], past: _Past, counted: Sequence[int]) -> Mapping[str, Floats]:
+    def _pass(
+        self, parts: Sequence[list[int]], past: _Past, counted: Sequence[int]
+    ) -> Mapping[str, Floats]:
         """One pass through the layers: the shorter parts are filled up behind their end, which nothing before it sees.
         The result is valid until the next pass."""
         if self._layers is None or self._process != os.getpid():
-            raise ModelError(f"{self.name}: this model is closed, or belongs to the process that this one comes from")
+            raise ModelError(
+                f"{self.name}: this model is closed, or belongs to the process that this one comes from"
+            )
         before, count, shape = len(past.tokens), max(map(len, parts)), self._shape
-        ids, wanted = np.zeros((len(parts), count), np.int64), np.zeros((len(parts), count), np.float32)
+        ids, wanted = (
+            np.zeros((len(parts), count), np.int64),
+            np.zeros((len(parts), count), np.float32),
+        )
         for place, (part, first) in enumerate(zip(parts, counted, strict=True)):
             ids[place, : len(part)] = part
             wanted[place, max(0, first) : len(part)] = 1
-        inputs = {"rows": self._weights.rows("token_embd.weight", ids), "counted": wanted}
-        inputs |= {**self._turns(before, count), "hidden": (unseen := hidden(before, count))}
+        inputs = {
+            "rows": self._weights.rows("token_embd.weight", ids),
+            "counted": wanted,
+        }
+        inputs |= {
+            **self._turns(before, count),
+            "hidden": (unseen := hidden(before, count)),
+        }
         inputs["nothing"] = np.zeros(
-            (len(parts), shape.shared, unseen.shape[-1] - before - count, shape.head), np.float32
+            (len(parts), shape.shared, unseen.shape[-1] - before - count, shape.head),
+            np.float32,
         )
         empty = np.zeros((1, shape.shared, 0, shape.head), np.float32)
         for name in self._kinds:
             kept = past.values.get(name, empty)
             inputs[name] = np.broadcast_to(kept, (len(parts), *kept.shape[1:]))
         request = self._layers
-        request.infer({name: np.ascontiguousarray(of) for name, of in inputs.items()}, share_inputs=True)
+        request.infer(
+            {name: np.ascontiguousarray(of) for name, of in inputs.items()},
+            share_inputs=True,
+        )
         self.computed += sum(map(len, parts))
         names = ("last", *self._kinds, *(f"sum{layer}" for layer in self._each))
-        return {name: request.get_tensor(f"new_{name}" if name in self._kinds else name).data for name in names}
+        return {
+            name: request.get_tensor(
+                f"new_{name}" if name in self._kinds else name
+            ).data
+            for name in names
+        }
 
     def _numbers(self, states: Floats, following: Sequence[int]) -> list[Floats]:
         """Of states and the tokens that follow them log p, entropy and the top log-probability (`token_numbers`)."""
@@ -233,7 +295,12 @@ class OpenVinoReader:
         for first in range(0, len(following), AT_ONCE):
             some = np.array(following[first : first + AT_ONCE])[:, None]
             self._head.infer({"states": states[first : first + AT_ONCE], "next": some})
-            found.append([self._head.get_tensor(name).data.reshape(-1).copy() for name in ("logp", "entropy", "top")])
+            found.append(
+                [
+                    self._head.get_tensor(name).data.reshape(-1).copy()
+                    for name in ("logp", "entropy", "top")
+                ]
+            )
         return [np.concatenate(each) for each in zip(*found, strict=True)]
 
     # Beginnings ----------------------------------------------------------------------------------------------------
@@ -242,11 +309,17 @@ class OpenVinoReader:
         """The longest beginning that is kept."""
         shared = [min(common_length(past.tokens, tokens), most) for past in self._kept]
         best = max(range(len(shared)), key=shared.__getitem__, default=-1)
-        return self._kept[best].cut(shared[best]) if best >= 0 and shared[best] >= WORTH else _Past()
+        return (
+            self._kept[best].cut(shared[best])
+            if best >= 0 and shared[best] >= WORTH
+            else _Past()
+        )
 
     def _keep(self, past: _Past) -> None:
         """Keep a row for others with its beginning, instead of those that it begins with and of those used long ago."""
-        others = [one for one in self._kept if past.tokens[: len(one.tokens)] != one.tokens]
+        others = [
+            one for one in self._kept if past.tokens[: len(one.tokens)] != one.tokens
+        ]
         room = KEPT - len(past.tokens)
         self._kept = [past]
         for one in reversed(others):

@@ -22,7 +22,10 @@ class Nobody:
     def __init__(self, name: str) -> None: ...
 
     async def send(self, request: Request) -> Reply:
-        raise Unanswered("this judge was compiled without a model, and something asks one", again=False)
+        raise Unanswered(
+            "this judge was compiled without a model, and something asks one",
+            again=False,
+        )
 
 
 class Recorded:
@@ -36,7 +39,10 @@ class Recorded:
 
     def __init__(self, name: str) -> None:
         file, _, column = name.removeprefix(RECORDED).partition("#")
-        wanted, scores = Column.of(column or "verdict.score"), dict[tuple[str, str], float]()
+        wanted, scores = (
+            Column.of(column or "verdict.score"),
+            dict[tuple[str, str], float](),
+        )
         try:
             lines = Path(file).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
@@ -55,7 +61,9 @@ class Recorded:
     async def send(self, request: Request) -> Reply:
         item = row_context.current()
         if item is None:
-            raise ModelError("a recorded model answers nothing but rows under judgement")
+            raise ModelError(
+                "a recorded model answers nothing but rows under judgement"
+            )
         score = self._scores.get(_key(item), math.nan)
         if math.isnan(score):
             raise Unanswered("nothing was recorded of this row", again=False)

@@ -26,7 +26,10 @@ _MARKS = re.compile(r"<(?=[|/]?\w+\|?>|\|)|\[(?=/?(?:INST|SYSTEM_PROMPT)\])")
 #: What servers call the tokens that a model holds, in their list of models: vLLM's name, and others'.
 _CONTEXT = ("max_model_len", "context_length", "max_context_length")
 #: How servers say that a prompt is too long.
-TOO_LONG = re.compile(r"context[ _](?:length|size|window)|maximum context|too (?:long|many tokens)", re.IGNORECASE)
+TOO_LONG = re.compile(
+    r"context[ _](?:length|size|window)|maximum context|too (?:long|many tokens)",
+    re.IGNORECASE,
+)
 
 
 class ServedReader:
@@ -50,10 +53,18 @@ class ServedReader:
     def look(self) -> None:
         """Ask how many tokens the model holds, as vLLM and others tell: longer rows are then read in windows. Of a
         server that does not tell, the whole row is sent."""
-        with contextlib.suppress(httpx.HTTPError, ValueError, TypeError, AttributeError, KeyError):
-            listed = self._client.get(f"{self._url}/models", headers=self._headers).json()["data"]
-            about: dict[str, Any] = next((one for one in listed if one.get("id") == self.name), {})
-            told = next((about[key] for key in _CONTEXT if type(about.get(key)) is int), 0)
+        with contextlib.suppress(
+            httpx.HTTPError, ValueError, TypeError, AttributeError, KeyError
+        ):
+            listed = self._client.get(
+                f"{self._url}/models", headers=self._headers
+            ).json()["data"]
+            about: dict[str, Any] = next(
+                (one for one in listed if one.get("id") == self.name), {}
+            )
+            told = next(
+                (about[key] for key in _CONTEXT if type(about.get(key)) is int), 0
+            )
             self.ability = Ability(context=max(0, told - 1))  # one token is generated
 
     def size(self, pieces: Sequence[Piece]) -> int:
@@ -77,24 +88,37 @@ class ServedReader:
             raise OptionError("a passage needs a text before its target")
         logp, ends = self._echoed(before, target)
         if not logp:
-            raise ModelError(f"{self.name}: the server gave no token of the text that was to be read")
+            raise ModelError(
+                f"{self.name}: the server gave no token of the text that was to be read"
+            )
         unknown = np.full(len(logp), np.nan, dtype=np.float32)
-        return TokenReading(np.array(logp, dtype=np.float32), unknown, unknown, tuple(ends))
+        return TokenReading(
+            np.array(logp, dtype=np.float32), unknown, unknown, tuple(ends)
+        )
 
     def _echoed(self, before: str, target: str) -> tuple[list[float], list[int]]:
         """Log p of the target's tokens, and where each ends in it."""
-        reply = self._completion({"prompt": before + target, "max_tokens": 1, "logprobs": 1, "echo": True})
+        reply = self._completion(
+            {"prompt": before + target, "max_tokens": 1, "logprobs": 1, "echo": True}
+        )
         try:
             numbers = reply["logprobs"]
-            starts, values, words = numbers["text_offset"], numbers["token_logprobs"], numbers["tokens"]
+            starts, values, words = (
+                numbers["text_offset"],
+                numbers["token_logprobs"],
+                numbers["tokens"],
+            )
             # A token across the border belongs to the text: most of its letters do, and it cannot be divided.
             at = [
                 i
                 for i, start in enumerate(starts)
-                if start + len(words[i]) > len(before) and start < len(before) + len(target)
+                if start + len(words[i]) > len(before)
+                and start < len(before) + len(target)
             ]
             logp = [float(values[i]) for i in at]
-            ends = [min(starts[i] + len(words[i]) - len(before), len(target)) for i in at]
+            ends = [
+                min(starts[i] + len(words[i]) - len(before), len(target)) for i in at
+            ]
         except (KeyError, TypeError, IndexError, ValueError) as error:
             raise ModelError(
                 f"{self.name}: the server does not echo the prompt's log-probabilities ({error!r}); few but vLLM do"
@@ -104,9 +128,13 @@ class ServedReader:
     def _completion(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         body = {"model": self.name, "temperature": 0, **asked}
         try:
-            answer = self._client.post(f"{self._url}/completions", json=body, headers=self._headers)
+            answer = self._client.post(
+                f"{self._url}/completions", json=body, headers=self._headers
+            )
         except httpx.HTTPError as error:
-            raise CallError(f"{self.name}: the server did not answer ({type(error).__name__})") from error
+            raise CallError(
+                f"{self.name}: the server did not answer ({type(error).__name__})"
+            ) from error
         if answer.status_code in (400, 413, 422) and TOO_LONG.search(answer.text):
             raise CallError(
                 f"{self.name}: the row is longer than the model's context (HTTP {answer.status_code}: "
@@ -117,13 +145,19 @@ class ServedReader:
                 f"{self.name}: the server refuses what readings need (HTTP {answer.status_code}: {answer.text[:200]!r})"
             )
         if answer.status_code != 200:
-            raise CallError(f"{self.name}: the server answered HTTP {answer.status_code}")
+            raise CallError(
+                f"{self.name}: the server answered HTTP {answer.status_code}"
+            )
         try:
             reply = answer.json()
         except ValueError as error:
             raise CallError(f"{self.name}: the server's answer is no JSON") from error
         choices = reply.get("choices") if isinstance(reply, dict) else None
-        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        if (
+            not isinstance(choices, list)
+            or not choices
+            or not isinstance(choices[0], dict)
+        ):
             raise CallError(f"{self.name}: the server's answer has no choices")
         return choices[0]
 

@@ -33,7 +33,9 @@ class Weights:
         # The tokenizer keeps whether control tokens are split; another thread would change that halfway.
         with self._lock:
             result: list[int] = self.tokenizer(
-                piece.text, add_special_tokens=False, split_special_tokens=not piece.mark
+                piece.text,
+                add_special_tokens=False,
+                split_special_tokens=not piece.mark,
             ).input_ids
         return result
 
@@ -42,12 +44,16 @@ def open_weights(path: Path, dtype: str = "float32") -> Weights:
     """The weights of a GGUF file, made full floats or halves, or of a folder that `transformers` reads. Nothing is
     fetched. Raises: MissingExtraError without torch and transformers."""
     torch, transformers = _torch()
-    folder, extra = (path, {}) if path.is_dir() else (path.parent, {"gguf_file": path.name})
+    folder, extra = (
+        (path, {}) if path.is_dir() else (path.parent, {"gguf_file": path.name})
+    )
     loaded = {"local_files_only": True, **extra}
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **loaded)
     marks = {"bos": tokenizer.bos_token or "", "eos": tokenizer.eos_token or ""}
     chat = JinjaChat(tokenizer.chat_template or PLAIN_TURNS, **marks)
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **loaded)
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, **loaded
+    )
     if extra:  # the weights are plain floats now; what says otherwise keeps transformers from writing them
         model.hf_quantizer = None
         model.config.__dict__.pop("quantization_config", None)
@@ -75,7 +81,14 @@ class TorchReader:
     Raises: MissingExtraError without torch and transformers.
     """
 
-    def __init__(self, path: Path, *, threads: int | None = None, name: str = "", dtype: str = "float32") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        threads: int | None = None,
+        name: str = "",
+        dtype: str = "float32",
+    ) -> None:
         torch, transformers = _torch()
         if threads is not None:
             torch.set_num_threads(threads)
@@ -87,7 +100,9 @@ class TorchReader:
         self._body = model.base_model
         self._new_cache = transformers.DynamicCache
         most = getattr(model.config, "max_position_embeddings", CONTEXT)
-        self.ability = Ability(layers=model.config.num_hidden_layers, context=min(CONTEXT, most))
+        self.ability = Ability(
+            layers=model.config.num_hidden_layers, context=min(CONTEXT, most)
+        )
         self._slots: list[_Slot] = []
         self._clock = 0
         self._lock = threading.Lock()
@@ -104,22 +119,30 @@ class TorchReader:
         with self._lock:
             return self._read(passage, layers)
 
-    def _passage_states(self, passage: Passage, layers: Sequence[int]) -> tuple[list[int], Any]:
+    def _passage_states(
+        self, passage: Passage, layers: Sequence[int]
+    ) -> tuple[list[int], Any]:
         """The target's tokens, and states from the token before it on."""
         parts = [self.tokens(piece) for piece in passage.pieces]
         before = list(itertools.chain.from_iterable(parts[: passage.target]))
         target = parts[passage.target]
         if not before or not target:
-            raise OptionError("a passage needs at least one token before its target, and one in it")
+            raise OptionError(
+                "a passage needs at least one token before its target, and one in it"
+            )
         wanted = [layer for layer in layers if not 1 <= layer <= self.ability.layers]
         if wanted:
-            raise OptionError(f"layer {wanted[0]}: {self.name} has 1 to {self.ability.layers}")
+            raise OptionError(
+                f"layer {wanted[0]}: {self.name} has 1 to {self.ability.layers}"
+            )
         return target, self._states(before + target, len(before) - 1, bool(layers))
 
     def _read(self, passage: Passage, layers: Sequence[int]) -> TokenReading:
         target, states = self._passage_states(passage, layers)
         numbers = self._numbers(states[-1][:-1], target)
-        logp, entropy, top = (np.concatenate(each) for each in zip(*numbers, strict=True))
+        logp, entropy, top = (
+            np.concatenate(each) for each in zip(*numbers, strict=True)
+        )
         offsets = self._tokenizer(
             passage.pieces[passage.target].text,
             add_special_tokens=False,
@@ -131,7 +154,9 @@ class TorchReader:
             entropy=entropy,
             top=top,
             ends=tuple(int(end) for _, end in offsets),
-            means={layer: states[layer][1:].float().mean(0).numpy() for layer in layers},
+            means={
+                layer: states[layer][1:].float().mean(0).numpy() for layer in layers
+            },
         )
 
     def _numbers(self, states: Any, target: list[int]) -> Any:
@@ -146,7 +171,12 @@ class TorchReader:
         slot, shared = self._slot(tokens, start)
         new = torch.tensor([tokens[shared:]])
         with torch.inference_mode():
-            done = self._body(new, past_key_values=slot.cache, use_cache=True, output_hidden_states=every)
+            done = self._body(
+                new,
+                past_key_values=slot.cache,
+                use_cache=True,
+                output_hidden_states=every,
+            )
         slot.tokens = tokens
         layers = done.hidden_states if every else (done.last_hidden_state,)
         return [layer[0, start - shared :] for layer in layers]
@@ -154,10 +184,15 @@ class TorchReader:
     def _slot(self, tokens: list[int], most: int) -> tuple[_Slot, int]:
         """The slot with the longest common beginning, cut back to it: at most `most` tokens."""
         self._clock += 1
-        lengths = [min(common_length(slot.tokens, tokens), most) for slot in self._slots]
+        lengths = [
+            min(common_length(slot.tokens, tokens), most) for slot in self._slots
+        ]
         best = max(range(len(lengths)), key=lengths.__getitem__, default=None)
         # A slot that shares little is worth more to the row it belongs to.
-        if best is None or (lengths[best] * 2 < len(self._slots[best].tokens) and len(self._slots) < _SLOTS):
+        if best is None or (
+            lengths[best] * 2 < len(self._slots[best].tokens)
+            and len(self._slots) < _SLOTS
+        ):
             self._slots.append(_Slot([], self._new_cache(), self._clock))
             return self._slots[-1], 0
         if lengths[best] * 4 < len(self._slots[best].tokens):
@@ -177,5 +212,7 @@ def _torch() -> tuple[Any, Any]:
         import torch  # type: ignore[import-not-found,unused-ignore]
         import transformers  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:
-        raise MissingExtraError("reading with torch needs: pip install 'judgesmith[torch]'") from error
+        raise MissingExtraError(
+            "reading with torch needs: pip install 'judgesmith[torch]'"
+        ) from error
     return torch, transformers

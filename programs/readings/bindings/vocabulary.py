@@ -26,7 +26,10 @@ _DIVISIONS = {
 }
 #: Divisions under which a piece that is a token as a whole is not merged from its letters.
 _WHOLE = ("llama-bpe",)
-_CONTROL, _ADDED = 3, 4  # kinds of tokens that no merge makes: the model's own marks, and others
+_CONTROL, _ADDED = (
+    3,
+    4,
+)  # kinds of tokens that no merge makes: the model's own marks, and others
 
 
 class Vocabulary:
@@ -39,25 +42,41 @@ class Vocabulary:
 
         kind, division = about("ggml.model"), about("ggml.pre")
         if kind != "gpt2" or division not in _DIVISIONS:
-            raise ModelError(f"tokens of the kind {kind}, {division} are not known here")
+            raise ModelError(
+                f"tokens of the kind {kind}, {division} are not known here"
+            )
         words: list[str] = about("ggml.tokens", [])
         kinds = about("ggml.token_type", [1] * len(words))
         self._merged = _merging(words, about("ggml.merges", []), division)
         self._bytes = _lengths(words, kinds)
-        self._added = {word: number for number, word in enumerate(words) if kinds[number] == _ADDED}
-        marks = {word: number for number, word in enumerate(words) if kinds[number] == _CONTROL}
+        self._added = {
+            word: number for number, word in enumerate(words) if kinds[number] == _ADDED
+        }
+        marks = {
+            word: number
+            for number, word in enumerate(words)
+            if kinds[number] == _CONTROL
+        }
         self._places = marks | self._added
         self._in_marks, self._in_texts = _any_of(self._places), _any_of(self._added)
         bos, eos = about("ggml.bos_token_id"), about("ggml.eos_token_id")
-        self.begin = [bos] if bos is not None and about("ggml.add_bos_token", False) else []
+        self.begin = (
+            [bos] if bos is not None and about("ggml.add_bos_token", False) else []
+        )
         self.bos: int | None = bos
-        bos_word, eos_word = ("" if place is None else words[place] for place in (bos, eos))
-        self.chat = JinjaChat(about("chat_template") or PLAIN_TURNS, bos=bos_word, eos=eos_word)
+        bos_word, eos_word = (
+            "" if place is None else words[place] for place in (bos, eos)
+        )
+        self.chat = JinjaChat(
+            about("chat_template") or PLAIN_TURNS, bos=bos_word, eos=eos_word
+        )
 
     def tokens(self, piece: Piece) -> list[int]:
         """A piece's tokens; a control token can come from a mark only."""
         result = list[int]()
-        for part in (self._in_marks if piece.mark else self._in_texts).split(_sound(piece.text)):
+        for part in (self._in_marks if piece.mark else self._in_texts).split(
+            _sound(piece.text)
+        ):
             if part in self._places:
                 result.append(self._places[part])
             elif part:
@@ -67,7 +86,9 @@ class Vocabulary:
     def ends(self, text: str, tokens: list[int]) -> tuple[int, ...]:
         """The character of a text after which each of its tokens ends."""
         sizes = np.array([len(letter.encode()) for letter in _sound(text)])
-        found = np.searchsorted(np.cumsum(sizes), np.cumsum(self._bytes[tokens]), "right")
+        found = np.searchsorted(
+            np.cumsum(sizes), np.cumsum(self._bytes[tokens]), "right"
+        )
         return tuple(found.tolist())
 
 
@@ -78,13 +99,20 @@ def _sound(text: str) -> str:
 
 def _any_of(words: Mapping[str, int]) -> re.Pattern[str]:
     longest_first = sorted(words, key=len, reverse=True)
-    return re.compile(f"({'|'.join(map(re.escape, longest_first))})" if words else r"(?!)")
+    return re.compile(
+        f"({'|'.join(map(re.escape, longest_first))})" if words else r"(?!)"
+    )
 
 
-def _lengths(words: list[str], kinds: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _lengths(
+    words: list[str], kinds: list[int]
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Bytes of each token: of one that is merged as many as it has letters, since a letter stands for a byte."""
     whole = (_CONTROL, _ADDED)
-    sizes = (len(word.encode() if kind in whole else word) for word, kind in zip(words, kinds, strict=True))
+    sizes = (
+        len(word.encode() if kind in whole else word)
+        for word, kind in zip(words, kinds, strict=True)
+    )
     return np.fromiter(sizes, np.int64, len(words))
 
 
@@ -92,14 +120,25 @@ def _merging(words: list[str], merges: list[str], division: str) -> Any:
     try:
         from tokenizers import Regex, Tokenizer, models, pre_tokenizers
     except ImportError as error:
-        raise MissingExtraError("a GGUF file's tokens need: pip install 'judgesmith[local]'") from error
+        raise MissingExtraError(
+            "a GGUF file's tokens need: pip install 'judgesmith[local]'"
+        ) from error
     try:
-        pairs = [(first, second) for first, _, second in (merge.partition(" ") for merge in merges)]
+        pairs = [
+            (first, second)
+            for first, _, second in (merge.partition(" ") for merge in merges)
+        ]
         vocabulary = {word: number for number, word in enumerate(words)}
-        merged = Tokenizer(models.BPE(vocabulary, pairs, ignore_merges=division in _WHOLE))
-    except Exception as error:  # of the package's own kinds, for a merge of what is no token
+        merged = Tokenizer(
+            models.BPE(vocabulary, pairs, ignore_merges=division in _WHOLE)
+        )
+    except (
+        Exception
+    ) as error:  # of the package's own kinds, for a merge of what is no token
         raise ModelError(f"the model's tokens cannot be used ({error})") from error
-    cuts = [pre_tokenizers.Split(Regex(form), "isolated") for form in _DIVISIONS[division]]
+    cuts = [
+        pre_tokenizers.Split(Regex(form), "isolated") for form in _DIVISIONS[division]
+    ]
     bytes_of = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     merged.pre_tokenizer = pre_tokenizers.Sequence([*cuts, bytes_of])
     return merged

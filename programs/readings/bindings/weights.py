@@ -27,7 +27,10 @@ _NUMBERS = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 #: Types whose blocks are groups already, and bytes of one block. No other types' layouts are known here.
 _Q5_0, _Q8_0 = 6, 8
-_MOST_NAMED, _MOST_LISTED = 1 << 16, 1 << 24  # settings or tensors of a file, entries of a list
+_MOST_NAMED, _MOST_LISTED = (
+    1 << 16,
+    1 << 24,
+)  # settings or tensors of a file, entries of a list
 
 Bytes = NDArray[np.int8]
 Halves = NDArray[np.float16]
@@ -61,11 +64,15 @@ class Weights:
             with path.open("rb") as file:
                 self.settings, self.tensors = _header(file)
         except (OSError, ValueError, struct.error, KeyError, OverflowError) as error:
-            raise ModelError(f"{path}: not a whole GGUF file ({error!r}); fetch it again") from error
+            raise ModelError(
+                f"{path}: not a whole GGUF file ({error!r}); fetch it again"
+            ) from error
 
     def setting(self, name: str, default: Any = None) -> Any:
         """A setting under the architecture's name, such as `block_count`."""
-        return self.settings.get(f"{self.settings.get('general.architecture')}.{name}", default)
+        return self.settings.get(
+            f"{self.settings.get('general.architecture')}.{name}", default
+        )
 
     def floats(self, name: str) -> Floats:
         """A whole tensor as floats. Raises: ModelError."""
@@ -78,20 +85,27 @@ class Weights:
         some, places = np.unique(wanted, return_inverse=True)
         if name not in self._mapped:
             row = self._row_size(tensor)
-            self._mapped[name] = np.memmap(self._path, np.uint8, "r", tensor.at, (tensor.shape[0], row))
+            self._mapped[name] = np.memmap(
+                self._path, np.uint8, "r", tensor.at, (tensor.shape[0], row)
+            )
         floats = self._plain(tensor, self._mapped[name][some]).reshape(len(some), -1)
         result: Floats = floats[places.reshape(wanted.shape)]
         return result
 
-    def groups(self, name: str, *, threads: int = 1, added: Floats | None = None) -> Groups:
+    def groups(
+        self, name: str, *, threads: int = 1, added: Floats | None = None
+    ) -> Groups:
         """A matrix in groups. added: floats that are added first. Raises: ModelError for a width that is no multiple of
         32."""
         tensor = self._tensor(name)
         rows, width = tensor.shape
         if width % GROUP:
-            raise ModelError(f"{self._path}: rows of {name} have {width} columns, which is no multiple of {GROUP}")
+            raise ModelError(
+                f"{self._path}: rows of {name} have {width} columns, which is no multiple of {GROUP}"
+            )
         result = Groups(
-            np.empty((rows, width // GROUP, GROUP), np.int8), np.empty((rows, width // GROUP, 1), np.float16)
+            np.empty((rows, width // GROUP, GROUP), np.int8),
+            np.empty((rows, width // GROUP, 1), np.float16),
         )
         step = max(1, _AT_ONCE // width)
 
@@ -101,7 +115,11 @@ class Weights:
                 numbers, scales = _SPLIT[tensor.kind](raw)
             else:
                 floats = self._plain(tensor, raw)
-                numbers, scales = _rounded(floats if added is None else floats + added[first : first + len(raw)])
+                numbers, scales = _rounded(
+                    floats
+                    if added is None
+                    else floats + added[first : first + len(raw)]
+                )
             part = slice(first, first + len(raw))
             result.numbers[part] = numbers.reshape(result.numbers[part].shape)
             result.scales[part] = scales.reshape(result.scales[part].shape)
@@ -121,7 +139,9 @@ class Weights:
         tensor = self._tensor(name)
         rows, row = int(np.prod(tensor.shape[:-1])), self._row_size(tensor)
         some = rows if count is None else count
-        raw = np.fromfile(self._path, np.uint8, row * some, offset=tensor.at + row * first)
+        raw = np.fromfile(
+            self._path, np.uint8, row * some, offset=tensor.at + row * first
+        )
         if len(raw) != row * some:
             raise ModelError(f"{self._path}: cut off in {name}; fetch it again")
         return raw.reshape(some, row)
@@ -129,9 +149,13 @@ class Weights:
     def _row_size(self, tensor: Tensor) -> int:
         """Bytes of a row."""
         try:
-            block, size = self._gguf.GGML_QUANT_SIZES[self._gguf.GGMLQuantizationType(tensor.kind)]
+            block, size = self._gguf.GGML_QUANT_SIZES[
+                self._gguf.GGMLQuantizationType(tensor.kind)
+            ]
         except (ValueError, KeyError):
-            raise ModelError(f"{self._path}: tensors of type {tensor.kind} are not known; update gguf") from None
+            raise ModelError(
+                f"{self._path}: tensors of type {tensor.kind} are not known; update gguf"
+            ) from None
         return int(tensor.shape[-1] // block * size)
 
     def _plain(self, tensor: Tensor, raw: NDArray[np.uint8]) -> Floats:
@@ -139,7 +163,9 @@ class Weights:
         try:
             result: Floats = self._gguf.dequantize(raw, kind)
         except NotImplementedError:
-            raise ModelError(f"{self._path}: tensors of type {kind.name} cannot be read; update gguf") from None
+            raise ModelError(
+                f"{self._path}: tensors of type {kind.name} cannot be read; update gguf"
+            ) from None
         return result
 
 
@@ -147,7 +173,9 @@ def _gguf() -> Any:
     try:
         import gguf  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:
-        raise MissingExtraError("reading a GGUF file's weights needs: pip install 'judgesmith[local]'") from error
+        raise MissingExtraError(
+            "reading a GGUF file's weights needs: pip install 'judgesmith[local]'"
+        ) from error
     return gguf
 
 
@@ -165,7 +193,9 @@ def _header(file: BinaryIO) -> tuple[dict[str, Any], dict[str, Tensor]]:
     found = [_described(file) for _ in range(count)]
     align = int(settings.get("general.alignment", 32))
     start = -(-file.tell() // align) * align
-    return settings, {name: Tensor(shape, kind, start + at) for name, shape, kind, at in found}
+    return settings, {
+        name: Tensor(shape, kind, start + at) for name, shape, kind, at in found
+    }
 
 
 def _described(file: BinaryIO) -> tuple[str, tuple[int, ...], int, int]:
@@ -188,7 +218,11 @@ def _value(file: BinaryIO, kind: int) -> Any:
     if inner in (_TEXT, _LIST):
         return [_value(file, inner) for _ in range(count)]
     letter = _NUMBERS[inner]
-    return list(struct.unpack(f"<{count}{letter}", _read(file, count * struct.calcsize(f"<{letter}"))))
+    return list(
+        struct.unpack(
+            f"<{count}{letter}", _read(file, count * struct.calcsize(f"<{letter}"))
+        )
+    )
 
 
 def _text(file: BinaryIO) -> str:
@@ -213,7 +247,9 @@ def _read(file: BinaryIO, size: int) -> bytes:
 
 def _rounded(floats: Floats) -> tuple[Bytes, Halves]:
     groups = floats.reshape(-1, GROUP)
-    scales = (np.maximum(groups.max(axis=1), -groups.min(axis=1)) / np.float32(127)).astype(np.float16)
+    scales = (
+        np.maximum(groups.max(axis=1), -groups.min(axis=1)) / np.float32(127)
+    ).astype(np.float16)
     divisors = scales.astype(np.float32)
     divisors[divisors == 0] = 1
     numbers = np.rint(groups / divisors[:, None])
@@ -223,7 +259,9 @@ def _rounded(floats: Floats) -> tuple[Bytes, Halves]:
 def _of_eight_bits(raw: NDArray[np.uint8]) -> tuple[Bytes, Halves]:
     """A scale, then 32 numbers."""
     blocks = raw.reshape(-1, 34)
-    return blocks[:, 2:].view(np.int8), np.ascontiguousarray(blocks[:, :2]).view(np.float16)
+    return blocks[:, 2:].view(np.int8), np.ascontiguousarray(blocks[:, :2]).view(
+        np.float16
+    )
 
 
 def _of_five_bits(raw: NDArray[np.uint8]) -> tuple[Bytes, Halves]:

@@ -47,7 +47,13 @@ class Bar:
         except ValueError:
             least = math.nan
         no_interval = statistic == "min" and dot
-        if not sign or statistic not in STATISTICS or (dot and end != "low") or no_interval or math.isnan(least):
+        if (
+            not sign
+            or statistic not in STATISTICS
+            or (dot and end != "low")
+            or no_interval
+            or math.isnan(least)
+        ):
             raise OptionError(
                 f"at_least={text!r} is not of the form mean>=NUMBER, passed>=SHARE or min>=NUMBER; mean.low and "
                 f"passed.low are the lower ends of {CONFIDENCE:.0%} intervals"
@@ -82,17 +88,30 @@ def assert_judged(
     from ..programs import artifact, loading
     from ..programs.judge import Judge
 
-    bars = [Bar.parse(bar) for bar in ([at_least] if isinstance(at_least, str) else at_least)]
-    made = judge if isinstance(judge, Judge) else loading.load(judge, lm=lm, connection=connection)
+    bars = [
+        Bar.parse(bar)
+        for bar in ([at_least] if isinstance(at_least, str) else at_least)
+    ]
+    made = (
+        judge
+        if isinstance(judge, Judge)
+        else loading.load(judge, lm=lm, connection=connection)
+    )
     items = list(_items(outputs, made))
     if not items or not bars:
         raise OptionError(
-            "there is nothing to judge: no outputs" if not items else "give at_least=…, such as mean>=3.5"
+            "there is nothing to judge: no outputs"
+            if not items
+            else "give at_least=…, such as mean>=3.5"
         )
     before = made.lm.meter.usage
     verdicts = list(made.score_many(items))
     spent = made.lm.meter.usage - before
-    present = [(item, verdict) for item, verdict in zip(items, verdicts, strict=True) if verdict.failure is None]
+    present = [
+        (item, verdict)
+        for item, verdict in zip(items, verdicts, strict=True)
+        if verdict.failure is None
+    ]
     result: dict[str, Any] = {
         "judge": artifact.fingerprint(made),
         "model": made.lm.name,
@@ -111,7 +130,9 @@ def assert_judged(
     ]
     reasons += [reason for bar in bars for reason in _below(bar, result)]
     if reasons:
-        raise AssertionError("\n".join(map(_line, [*reasons, *_lowest(items, verdicts)])))
+        raise AssertionError(
+            "\n".join(map(_line, [*reasons, *_lowest(items, verdicts)]))
+        )
     return result
 
 
@@ -141,7 +162,12 @@ def assert_agreement(
     from ..cli.main import app
 
     options = [("--judge", judge), ("--human", human), ("--fail-under", at_least)]
-    words = [word for name, value in options if value is not None for word in (name, str(value))]
+    words = [
+        word
+        for name, value in options
+        if value is not None
+        for word in (name, str(value))
+    ]
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
         app(["evaluate", str(rows), "--json", *words, *more], standalone_mode=False)
@@ -165,20 +191,34 @@ def _items(outputs: Any, judge: Judge) -> Iterator[Item]:
         rows: Any = Path(outputs)
     else:
         rows = outputs if is_table(outputs) else list(outputs)
-        names = next(table_records(rows), {}) if is_table(rows) or all(isinstance(r, Mapping) for r in rows) else {}
+        names = (
+            next(table_records(rows), {})
+            if is_table(rows) or all(isinstance(r, Mapping) for r in rows)
+            else {}
+        )
     roles = unusual(
-        {role: name for role, name in columns_of(judge.provenance).items() if name in names and role in ROLES}
+        {
+            role: name
+            for role, name in columns_of(judge.provenance).items()
+            if name in names and role in ROLES
+        }
     )
     if roles or isinstance(rows, Path):
         yield from (Item.of(row) for row, _ in iter_rows(rows, columns=roles))
     else:
-        yield from (Item(row) if isinstance(row, str) else Item.of(row) for row in rows_of(rows))
+        yield from (
+            Item(row) if isinstance(row, str) else Item.of(row) for row in rows_of(rows)
+        )
 
 
-def _statistic(name: str, judged: Sequence[tuple[Item, Verdict]], scale: Scale, seed: int) -> dict[str, float]:
+def _statistic(
+    name: str, judged: Sequence[tuple[Item, Verdict]], scale: Scale, seed: int
+) -> dict[str, float]:
     """value, low and high; NaN where there are none."""
     if name == "passed" and any(verdict.passed is None for _, verdict in judged):
-        raise OptionError("passed: this judge was not compiled from pass and fail; give mean>=… or min>=…")
+        raise OptionError(
+            "passed: this judge was not compiled from pass and fail; give mean>=… or min>=…"
+        )
     values = [float(v.passed or 0) if name == "passed" else v.score for _, v in judged]
     if not values:
         return {"value": math.nan, "low": math.nan, "high": math.nan}
@@ -189,7 +229,9 @@ def _statistic(name: str, judged: Sequence[tuple[Item, Verdict]], scale: Scale, 
     return {"value": math.fsum(values) / len(values), "low": low, "high": high}
 
 
-def _interval(values: Sequence[float], groups: Iterable[object], scale: Scale | None, seed: int) -> tuple[float, float]:
+def _interval(
+    values: Sequence[float], groups: Iterable[object], scale: Scale | None, seed: int
+) -> tuple[float, float]:
     """Of the mean on a scale, or of a share, by drawing whole groups again; NaN for a single group."""
     import numpy as np
 
@@ -203,7 +245,9 @@ def _interval(values: Sequence[float], groups: Iterable[object], scale: Scale | 
         return total[:, :1] / total[:, 1:]
 
     within = Range(scale.low, scale.high) if scale else Range(0.0, 1.0, (len(values),))
-    (estimate,) = estimates_of(mean, len(sums), [within], rounds=ROUNDS, confidence=CONFIDENCE, seed=seed)
+    (estimate,) = estimates_of(
+        mean, len(sums), [within], rounds=ROUNDS, confidence=CONFIDENCE, seed=seed
+    )
     return estimate.low, estimate.high
 
 
@@ -212,16 +256,25 @@ def _below(bar: Bar, statistics: Mapping[str, Any]) -> Iterator[str]:
     value = statistic["low" if bar.low else "value"]
     n = statistics["rows"] - statistics["failed"]
     shown = f"{bar.statistic} {statistic['value']:.3f}"
-    shown += "" if bar.statistic == "min" else f" [{statistic['low']:.3f}, {statistic['high']:.3f}]"
+    shown += (
+        ""
+        if bar.statistic == "min"
+        else f" [{statistic['low']:.3f}, {statistic['high']:.3f}]"
+    )
     if math.isnan(value):
-        yield f"{bar.text}: {shown} of {n} rows" + (": there is no interval over one document" if n else "")
+        yield f"{bar.text}: {shown} of {n} rows" + (
+            ": there is no interval over one document" if n else ""
+        )
     elif value < bar.least:
         yield f"{bar.text}: {shown} of {n} rows"
 
 
 def _lowest(items: Sequence[Item], verdicts: Sequence[Verdict]) -> Iterator[str]:
     """The rows to look at first: those without a score, then the lowest."""
-    order = sorted(range(len(items)), key=lambda n: -math.inf if verdicts[n].failure else verdicts[n].score)
+    order = sorted(
+        range(len(items)),
+        key=lambda n: -math.inf if verdicts[n].failure else verdicts[n].score,
+    )
     for n in itertools.islice(order, SHOWN):
         verdict = verdicts[n]
         reason = verdict.failure or verdict.explanation

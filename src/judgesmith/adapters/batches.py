@@ -28,7 +28,15 @@ from ..programs.judge import Judge
 from ..programs.models import engine, row_context
 from ..programs.models.lm import Connection
 from ..programs.models.masking import masked
-from ..programs.models.transport import OpenAIStyle, Reply, Request, Transport, Unanswered, read_reply, refuse
+from ..programs.models.transport import (
+    OpenAIStyle,
+    Reply,
+    Request,
+    Transport,
+    Unanswered,
+    read_reply,
+    refuse,
+)
 from ..running.console import Watch, duration
 from ..running.journal import Journal, read_journal
 
@@ -59,23 +67,31 @@ class Provider:
     largest: ClassVar[int]
     path: ClassVar[str]
 
-    def __init__(self, name: str, base: str, headers: Mapping[str, str], key: str | None) -> None:
+    def __init__(
+        self, name: str, base: str, headers: Mapping[str, str], key: str | None
+    ) -> None:
         self.name, self.base, self._key = name, base, key
         # A batch is up to 256 MB, and its answers as much again.
-        self._http = httpx.Client(headers=dict(headers), timeout=httpx.Timeout(600.0, connect=10.0))
+        self._http = httpx.Client(
+            headers=dict(headers), timeout=httpx.Timeout(600.0, connect=10.0)
+        )
 
     def close(self) -> None:
         """End its connections."""
         self._http.close()
 
-    def is_ours(self, listed: Mapping[str, Any], token: str, count: int, since: float) -> bool:
+    def is_ours(
+        self, listed: Mapping[str, Any], token: str, count: int, since: float
+    ) -> bool:
         """Whether a listed batch can be the one of this token, of `count` requests, that was sent after `since`."""
         raise NotImplementedError
 
     def look(self, batch: str) -> Look:
         raise NotImplementedError
 
-    def results(self, batch: str, data: Mapping[str, Any]) -> Iterator[tuple[Any, Any, Any]]:
+    def results(
+        self, batch: str, data: Mapping[str, Any]
+    ) -> Iterator[tuple[Any, Any, Any]]:
         """Of each request of a batch that has ended: `custom_id`, the completion or None, the error."""
         raise NotImplementedError
 
@@ -86,15 +102,23 @@ class Provider:
             try:
                 if completion is None:
                     raise Unanswered(_why(error, self._key), again=False)
-                answers[str(custom_id)] = replace(read_reply(completion), discount=DISCOUNT)
+                answers[str(custom_id)] = replace(
+                    read_reply(completion), discount=DISCOUNT
+                )
             except Unanswered as problem:
                 answers[str(custom_id)] = f"batch: {problem}"
         return answers
 
-    def find(self, token: str, count: int, since: float, others: Iterable[str]) -> str | None:
+    def find(
+        self, token: str, count: int, since: float, others: Iterable[str]
+    ) -> str | None:
         """A batch of which a killed run did not learn whether it was sent."""
         listed = self.call("GET", f"{self.path}?limit=100").json().get("data") or []
-        ours = (one for one in listed if one["id"] not in others and self.is_ours(one, token, count, since))
+        ours = (
+            one
+            for one in listed
+            if one["id"] not in others and self.is_ours(one, token, count, since)
+        )
         return next((_id(one) for one in ours), None)
 
     def call(self, method: str, path: str, **sent: Any) -> httpx.Response:
@@ -107,15 +131,26 @@ class Provider:
                 if response.is_success:
                     return response
                 what = " ".join(masked(response.text[:2000], self._key).split())[:300]
-                refuse(self.name, url, response.status_code, f"HTTP {response.status_code}: {what}", response.headers)
+                refuse(
+                    self.name,
+                    url,
+                    response.status_code,
+                    f"HTTP {response.status_code}: {what}",
+                    response.headers,
+                )
             except Unanswered as error:
                 problem, after = str(error), error.after
                 again = error.again and (method == "GET" or response.status_code == 429)
             except httpx.HTTPError as error:
-                problem, again = masked(str(error) or type(error).__name__, self._key)[:300], method == "GET"
+                problem, again = (
+                    masked(str(error) or type(error).__name__, self._key)[:300],
+                    method == "GET",
+                )
             if not again:
                 break
-            time.sleep(min(FIRST * 2**tried, LONGEST) if after is None else min(after, LONGEST))
+            time.sleep(
+                min(FIRST * 2**tried, LONGEST) if after is None else min(after, LONGEST)
+            )
         raise ModelError(f"{self.name}, {method} {path}: {problem}; {GO_ON}")
 
 
@@ -125,30 +160,72 @@ class OpenAI(Provider):
     most, largest, path = 50_000, 200_000_000, "/batches"
 
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
-        return orjson.dumps({"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": body})
+        return orjson.dumps(
+            {
+                "custom_id": custom_id,
+                "method": "POST",
+                "url": "/v1/chat/completions",
+                "body": body,
+            }
+        )
 
     def submit(self, lines: Sequence[bytes], token: str) -> str:
-        file = (f"judgesmith-{token}.jsonl", b"\n".join(lines) + b"\n", "application/jsonl")
-        uploaded = _id(self.call("POST", "/files", data={"purpose": "batch"}, files={"file": file}).json())
-        wanted = {"input_file_id": uploaded, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
-        return _id(self.call("POST", self.path, json=wanted | {"metadata": {"judgesmith": token}}).json())
+        file = (
+            f"judgesmith-{token}.jsonl",
+            b"\n".join(lines) + b"\n",
+            "application/jsonl",
+        )
+        uploaded = _id(
+            self.call(
+                "POST", "/files", data={"purpose": "batch"}, files={"file": file}
+            ).json()
+        )
+        wanted = {
+            "input_file_id": uploaded,
+            "endpoint": "/v1/chat/completions",
+            "completion_window": "24h",
+        }
+        return _id(
+            self.call(
+                "POST", self.path, json=wanted | {"metadata": {"judgesmith": token}}
+            ).json()
+        )
 
-    def is_ours(self, listed: Mapping[str, Any], token: str, count: int, since: float) -> bool:
+    def is_ours(
+        self, listed: Mapping[str, Any], token: str, count: int, since: float
+    ) -> bool:
         return (listed.get("metadata") or {}).get("judgesmith") == token
 
     def look(self, batch: str) -> Look:
         data = self.call("GET", f"{self.path}/{batch}").json()
         counts = data.get("request_counts") or {}
         ended = data.get("status") in ("completed", "failed", "expired", "cancelled")
-        return Look(ended, (counts.get("completed") or 0) + (counts.get("failed") or 0), data)
+        return Look(
+            ended, (counts.get("completed") or 0) + (counts.get("failed") or 0), data
+        )
 
-    def results(self, batch: str, data: Mapping[str, Any]) -> Iterator[tuple[Any, Any, Any]]:
-        for file in filter(None, (data.get("output_file_id"), data.get("error_file_id"))):
-            for record in _records(self.call("GET", f"/files/{_id({'id': file})}/content")):
+    def results(
+        self, batch: str, data: Mapping[str, Any]
+    ) -> Iterator[tuple[Any, Any, Any]]:
+        for file in filter(
+            None, (data.get("output_file_id"), data.get("error_file_id"))
+        ):
+            for record in _records(
+                self.call("GET", f"/files/{_id({'id': file})}/content")
+            ):
                 response = record.get("response") or {}
-                body, good = response.get("body") or {}, response.get("status_code") == 200
-                yield record.get("custom_id"), body if good else None, record.get("error") or body
-        for problem in ((data.get("errors") or {}).get("data") or [])[:1]:  # the batch as a whole was refused
+                body, good = (
+                    response.get("body") or {},
+                    response.get("status_code") == 200,
+                )
+                yield (
+                    record.get("custom_id"),
+                    body if good else None,
+                    record.get("error") or body,
+                )
+        for problem in ((data.get("errors") or {}).get("data") or [])[
+            :1
+        ]:  # the batch as a whole was refused
             yield "", None, problem
 
 
@@ -167,29 +244,50 @@ class Anthropic(Provider):
         body = b'{"requests":[' + b",".join(lines) + b"]}"
         return _id(self.call("POST", self.path, content=body, headers=headers).json())
 
-    def is_ours(self, listed: Mapping[str, Any], token: str, count: int, since: float) -> bool:
+    def is_ours(
+        self, listed: Mapping[str, Any], token: str, count: int, since: float
+    ) -> bool:
         # There is no place for a token. Whether it has our requests, its answers tell.
         made = datetime.fromisoformat(str(listed.get("created_at"))).timestamp()
-        return made > since - CLOCKS and sum((listed.get("request_counts") or {}).values()) == count
+        return (
+            made > since - CLOCKS
+            and sum((listed.get("request_counts") or {}).values()) == count
+        )
 
     def look(self, batch: str) -> Look:
         data = self.call("GET", f"{self.path}/{batch}").json()
         counts = data.get("request_counts") or {}
-        return Look(data.get("processing_status") == "ended", sum(counts.values()) - counts.get("processing", 0), data)
+        return Look(
+            data.get("processing_status") == "ended",
+            sum(counts.values()) - counts.get("processing", 0),
+            data,
+        )
 
-    def results(self, batch: str, data: Mapping[str, Any]) -> Iterator[tuple[Any, Any, Any]]:
+    def results(
+        self, batch: str, data: Mapping[str, Any]
+    ) -> Iterator[tuple[Any, Any, Any]]:
         # The documented place of `results_url`: a key goes to no address that an answer names.
         for record in _records(self.call("GET", f"{self.path}/{batch}/results")):
             result = record.get("result") or {}
-            message = _completion(result.get("message") or {}) if result.get("type") == "succeeded" else None
-            yield record.get("custom_id"), message, result.get("error") or result.get("type")
+            message = (
+                _completion(result.get("message") or {})
+                if result.get("type") == "succeeded"
+                else None
+            )
+            yield (
+                record.get("custom_id"),
+                message,
+                result.get("error") or result.get("type"),
+            )
 
 
 def _id(data: Mapping[str, Any]) -> str:
     """The id of what a provider made. Raises ModelError for one that could not stand in an address."""
     found = data.get("id")
     if not isinstance(found, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,200}", found):
-        raise ModelError(f"the provider gave no id of a batch or file but {str(found)[:80]!r}; {GO_ON}")
+        raise ModelError(
+            f"the provider gave no id of a batch or file but {str(found)[:80]!r}; {GO_ON}"
+        )
     return found
 
 
@@ -205,20 +303,41 @@ def _records(response: httpx.Response) -> Iterator[dict[str, Any]]:
 
 def _why(error: Any, key: str | None) -> str:
     """A provider's reason in one line."""
-    inner = error.get("error") if isinstance(error, dict) and isinstance(error.get("error"), dict) else error
-    words = (inner.get("code") or inner.get("type"), inner.get("message")) if isinstance(inner, dict) else (inner,)
-    return masked(" ".join(": ".join(str(word) for word in words if word).split()), key)[:300]
+    inner = (
+        error.get("error")
+        if isinstance(error, dict) and isinstance(error.get("error"), dict)
+        else error
+    )
+    words = (
+        (inner.get("code") or inner.get("type"), inner.get("message"))
+        if isinstance(inner, dict)
+        else (inner,)
+    )
+    return masked(
+        " ".join(": ".join(str(word) for word in words if word).split()), key
+    )[:300]
 
 
 def _completion(message: Mapping[str, Any]) -> dict[str, Any]:
     """An answer of Anthropic in OpenAI's form, in which every answer is read."""
     blocks, usage = message.get("content") or [], message.get("usage") or {}
-    texts = [b["text"] for b in blocks if b.get("type") == "text" and isinstance(b.get("text"), str)]
-    forms = [json.dumps(b.get("input")) for b in blocks if b.get("type") == "tool_use"]  # how LiteLLM asks for a form
-    kept, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
+    texts = [
+        b["text"]
+        for b in blocks
+        if b.get("type") == "text" and isinstance(b.get("text"), str)
+    ]
+    forms = [
+        json.dumps(b.get("input")) for b in blocks if b.get("type") == "tool_use"
+    ]  # how LiteLLM asks for a form
+    kept, written = (
+        usage.get("cache_read_input_tokens") or 0,
+        usage.get("cache_creation_input_tokens") or 0,
+    )
     stop = "length" if message.get("stop_reason") == "max_tokens" else "stop"
     return {
-        "choices": [{"message": {"content": "".join(forms or texts)}, "finish_reason": stop}],
+        "choices": [
+            {"message": {"content": "".join(forms or texts)}, "finish_reason": stop}
+        ],
         "usage": {
             "prompt_tokens": (usage.get("input_tokens") or 0) + kept + written,
             "completion_tokens": usage.get("output_tokens"),
@@ -231,21 +350,39 @@ def provider_of(name: str, where: Connection) -> OpenAI | Anthropic:
     """The batch interface of a model. Raises OptionError where it has none, or no key is set."""
     family, model = name.partition("/")[::2] if "/" in name else ("", name)
     if family == "openai" or (not family and re.match(r"gpt-|o\d", model)):
-        names, base, key_name = ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "https://api.openai.com/v1", "OPENAI_API_KEY"
+        names, base, key_name = (
+            ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+            "https://api.openai.com/v1",
+            "OPENAI_API_KEY",
+        )
     elif family == "anthropic" or (not family and model.startswith("claude-")):
-        names, key_name = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"), "ANTHROPIC_API_KEY"
+        names, key_name = (
+            ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
+            "ANTHROPIC_API_KEY",
+        )
         base = "https://api.anthropic.com"
     else:
-        raise OptionError(f"--batch is for openai/… and anthropic/…, which have batches, not for {name}; leave it out")
+        raise OptionError(
+            f"--batch is for openai/… and anthropic/…, which have batches, not for {name}; leave it out"
+        )
     given = where.api_base or next(filter(None, map(os.environ.get, names)), None)
     key = where.api_key or os.environ.get(key_name)
     if not key and not given:
-        raise OptionError(f"--batch needs a key for {name}; set {key_name} in the environment")
+        raise OptionError(
+            f"--batch needs a key for {name}; set {key_name} in the environment"
+        )
     base = (given or base).rstrip("/")
     if key_name == "OPENAI_API_KEY":
-        return OpenAI(name, base, {"Authorization": f"Bearer {key}"} if key else {}, key)
+        return OpenAI(
+            name, base, {"Authorization": f"Bearer {key}"} if key else {}, key
+        )
     base = re.sub(r"/v1(/messages)?$", "", base) + "/v1"
-    return Anthropic(name, base, {"anthropic-version": "2023-06-01"} | ({"x-api-key": key} if key else {}), key)
+    return Anthropic(
+        name,
+        base,
+        {"anthropic-version": "2023-06-01"} | ({"x-api-key": key} if key else {}),
+        key,
+    )
 
 
 def body_of(live: Transport, name: str, request: Request) -> dict[str, Any]:
@@ -260,13 +397,27 @@ def body_of(live: Transport, name: str, request: Request) -> dict[str, Any]:
     model, family, *_ = litellm.get_llm_provider(name)
     messages: list[Any] = [dict(message) for message in request.messages]
     options = get_optional_params(
-        model=model, custom_llm_provider=family, drop_params=True, messages=messages, **request.options()
+        model=model,
+        custom_llm_provider=family,
+        drop_params=True,
+        messages=messages,
+        **request.options(),
     )
-    form: Any = ProviderConfigManager.get_provider_chat_config(model, LlmProviders(family))
+    form: Any = ProviderConfigManager.get_provider_chat_config(
+        model, LlmProviders(family)
+    )
     body: dict[str, Any] = form.transform_request(
-        model=model, messages=messages, optional_params=options, litellm_params={}, headers={}
+        model=model,
+        messages=messages,
+        optional_params=options,
+        litellm_params={},
+        headers={},
     )
-    return {name: value for name, value in body.items() if name not in ("stream", "extra_body", "json_mode")}
+    return {
+        name: value
+        for name, value in body.items()
+        if name not in ("stream", "extra_body", "json_mode")
+    }
 
 
 class _Collecting:
@@ -278,8 +429,14 @@ class _Collecting:
     async def send(self, request: Request) -> Reply:
         custom_id, body = self.batches.identified(self.live, request)
         item = row_context.current()
-        row = self.batches.rows.get((item.source, item.output), "") if item is not None else ""
-        self.batches.asked.setdefault(custom_id, (row, self.batches.provider.line(custom_id, body)))
+        row = (
+            self.batches.rows.get((item.source, item.output), "")
+            if item is not None
+            else ""
+        )
+        self.batches.asked.setdefault(
+            custom_id, (row, self.batches.provider.line(custom_id, body))
+        )
         raise Unanswered("this is asked in a batch", again=False)
 
 
@@ -301,7 +458,15 @@ class Batches:
     Raises: OptionError for a judge or model that cannot be asked in batches.
     """
 
-    def __init__(self, judge: Judge, where: Connection, output: Path, *, again: bool, watch: Watch) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        where: Connection,
+        output: Path,
+        *,
+        again: bool,
+        watch: Watch,
+    ) -> None:
         self.judge, self.again, self.watch = judge, again, watch
         self.provider = provider_of(judge.lm.name, where)
         self.path = output.with_name(f"{output.name}.batches.jsonl")
@@ -313,18 +478,26 @@ class Batches:
     def _check(self) -> None:
         calls = self.judge.method.cost().calls_per_row
         if models_of(self.judge.method) or self.judge.whole_documents or calls != 1:
-            why = f"{calls} calls a row" if calls != 1 else "more than calls of one model"
+            why = (
+                f"{calls} calls a row" if calls != 1 else "more than calls of one model"
+            )
             raise OptionError(
                 f"--batch is for judges of one call a row; this one ({self.judge.method.kind}) needs {why}"
             )
 
-    def identified(self, live: Transport, request: Request) -> tuple[str, dict[str, Any]]:
+    def identified(
+        self, live: Transport, request: Request
+    ) -> tuple[str, dict[str, Any]]:
         """The `custom_id` of a request, by what it says and whom it goes to, and its body."""
         body = body_of(live, self.provider.name, request)
         try:
-            data = orjson.dumps([self.provider.base, body, request.sample], option=orjson.OPT_SORT_KEYS)
+            data = orjson.dumps(
+                [self.provider.base, body, request.sample], option=orjson.OPT_SORT_KEYS
+            )
         except orjson.JSONEncodeError as error:
-            raise Unanswered(f"a text of this row cannot be sent ({error})", again=False) from None
+            raise Unanswered(
+                f"a text of this row cannot be sent ({error})", again=False
+            ) from None
         return sha256(data).hexdigest()[:40], body
 
     def __call__(self, rows: Sequence[Any]) -> None:
@@ -340,23 +513,39 @@ class Batches:
         finally:
             self.judge.set_lm(lm.through(lambda live: _Replaying(live, self)))
         if self.asked:
-            with closing(self.provider), Journal(self.path, what="a list of batches", durable=True) as journal:
+            with (
+                closing(self.provider),
+                Journal(self.path, what="a list of batches", durable=True) as journal,
+            ):
                 try:
                     self._answered(journal)
                 except (AttributeError, KeyError, TypeError, ValueError) as error:
                     what = f"{self.provider.name}, what it says of a batch is not as documented"
-                    raise ModelError(f"{what}: {type(error).__name__}: {error}"[:300]) from None
+                    raise ModelError(
+                        f"{what}: {type(error).__name__}: {error}"[:300]
+                    ) from None
 
     def _answered(self, journal: Journal) -> None:
         sent = self._sent(journal)
         failed = self._failed(sent) if self.again else set[str]()
         while True:
             there = {custom_id for requests in sent.values() for custom_id in requests}
-            wanted = [custom_id for custom_id in self.asked if custom_id not in there or custom_id in failed]
+            wanted = [
+                custom_id
+                for custom_id in self.asked
+                if custom_id not in there or custom_id in failed
+            ]
             for part in self._parts(wanted):
-                token, requests = uuid.uuid4().hex, {custom_id: self.asked[custom_id][0] for custom_id in part}
-                journal.write({"sending": token, "at": time.time(), "requests": requests})
-                batch = self.provider.submit([self.asked[custom_id][1] for custom_id in part], token)
+                token, requests = (
+                    uuid.uuid4().hex,
+                    {custom_id: self.asked[custom_id][0] for custom_id in part},
+                )
+                journal.write(
+                    {"sending": token, "at": time.time(), "requests": requests}
+                )
+                batch = self.provider.submit(
+                    [self.asked[custom_id][1] for custom_id in part], token
+                )
                 journal.write({"sent": token, "batch": batch})
                 sent[token, batch] = requests
             failed = set()
@@ -382,19 +571,34 @@ class Batches:
         for token, record in list(noted.items()):
             if token not in found:  # a run ended while it was sent
                 known = {*found.values(), *strangers}
-                batch = self.provider.find(token, len(record["requests"]), record["at"], known)
-                journal.write({"sent": token, "batch": batch} if batch else {"dropped": token, "batch": ""})
+                batch = self.provider.find(
+                    token, len(record["requests"]), record["at"], known
+                )
+                journal.write(
+                    {"sent": token, "batch": batch}
+                    if batch
+                    else {"dropped": token, "batch": ""}
+                )
                 found |= {token: batch} if batch else {}
-        return {(token, found[token]): r["requests"] for token, r in noted.items() if token in found}
+        return {
+            (token, found[token]): r["requests"]
+            for token, r in noted.items()
+            if token in found
+        }
 
     def _failed(self, sent: Mapping[tuple[str, str], Mapping[str, str]]) -> set[str]:
         """What was answered with a failure, in batches that have ended, and is in no later one."""
         failed = set[str]()
         for (_, batch), requests in sent.items():
             failed -= requests.keys()
-            if self.asked.keys() & requests and (look := self.provider.look(batch)).ended:
+            if (
+                self.asked.keys() & requests
+                and (look := self.provider.look(batch)).ended
+            ):
                 answers = self.provider.answers(batch, look.data)
-                failed |= {one for one in requests if not isinstance(answers.get(one), Reply)}
+                failed |= {
+                    one for one in requests if not isinstance(answers.get(one), Reply)
+                }
         return failed
 
     def _parts(self, wanted: Sequence[str]) -> Iterator[list[str]]:
@@ -402,7 +606,9 @@ class Batches:
         part, size = list[str](), 100
         for custom_id in wanted:
             length = len(self.asked[custom_id][1]) + 1
-            if part and (len(part) == self.provider.most or size + length > self.provider.largest):
+            if part and (
+                len(part) == self.provider.most or size + length > self.provider.largest
+            ):
                 yield part
                 part, size = [], 100
             part.append(custom_id)
@@ -410,30 +616,58 @@ class Batches:
         if part:
             yield part
 
-    def _collect(self, sent: Mapping[tuple[str, str], Mapping[str, str]]) -> list[tuple[str, str]]:
+    def _collect(
+        self, sent: Mapping[tuple[str, str], Mapping[str, str]]
+    ) -> list[tuple[str, str]]:
         """Waits for all batches with requests of this run and takes their answers; those that are not ours after
         all."""
-        ours = {key: requests for key, requests in sent.items() if self.asked.keys() & requests}
+        ours = {
+            key: requests
+            for key, requests in sent.items()
+            if self.asked.keys() & requests
+        }
         strangers = []
-        for (key, requests), data in zip(ours.items(), self._waited([batch for _, batch in ours], ours), strict=True):
+        for (key, requests), data in zip(
+            ours.items(), self._waited([batch for _, batch in ours], ours), strict=True
+        ):
             answers = self.provider.answers(key[1], data)
             if answers and not answers.keys() & {"", *requests}:
                 strangers.append(key)
                 continue
-            lost = answers.get("", f"batch: no answer came back ({data.get('status') or 'ended'})")
-            self.answers |= {one: answers.get(one, lost) for one in requests if one in self.asked}
+            lost = answers.get(
+                "", f"batch: no answer came back ({data.get('status') or 'ended'})"
+            )
+            self.answers |= {
+                one: answers.get(one, lost) for one in requests if one in self.asked
+            }
         return strangers
 
-    def _waited(self, batches: Sequence[str], of: Mapping[Any, Mapping[str, str]]) -> list[Mapping[str, Any]]:
+    def _waited(
+        self, batches: Sequence[str], of: Mapping[Any, Mapping[str, str]]
+    ) -> list[Mapping[str, Any]]:
         """What the provider says of these batches when all have ended, looked at less and less often."""
         looks: dict[str, Look] = {}
-        total, started, pause, told = sum(map(len, of.values())), time.monotonic(), FIRST, ""
+        total, started, pause, told = (
+            sum(map(len, of.values())),
+            time.monotonic(),
+            FIRST,
+            "",
+        )
         at_first: int | None = None
         while True:
-            looks |= {one: self.provider.look(one) for one in batches if one not in looks or not looks[one].ended}
-            done, passed = sum(look.done for look in looks.values()), time.monotonic() - started
+            looks |= {
+                one: self.provider.look(one)
+                for one in batches
+                if one not in looks or not looks[one].ended
+            }
+            done, passed = (
+                sum(look.done for look in looks.values()),
+                time.monotonic() - started,
+            )
             at_first = done if at_first is None else at_first
-            text = f"{done:,} of {total:,} requests in {len(batches)} batches are answered"
+            text = (
+                f"{done:,} of {total:,} requests in {len(batches)} batches are answered"
+            )
             if done > at_first:
                 text += f", about {duration(passed / (done - at_first) * max(0, total - done))} left"
             if text != told:

@@ -27,17 +27,25 @@ def inspect_scorer(judge: str | Path | Judge, *, name: str = "judgesmith") -> An
     def made() -> Any:
         async def score(state: Any, target: Any) -> Any:
             verdict = _checked(
-                await opened.ascore(state.input_text, state.output.completion, reference=target.text or None)
+                await opened.ascore(
+                    state.input_text,
+                    state.output.completion,
+                    reference=target.text or None,
+                )
             )
             about = {"passed": verdict.passed, "category": verdict.category}
-            return scoring.Score(value=verdict.score, explanation=verdict.explanation, metadata=about)
+            return scoring.Score(
+                value=verdict.score, explanation=verdict.explanation, metadata=about
+            )
 
         return score
 
     return scoring.scorer(name=name, metrics=[scoring.mean(), scoring.stderr()])(made)()
 
 
-def deepeval_metric(judge: str | Path | Judge, *, threshold: float = 0.5, name: str = "judgesmith") -> Any:
+def deepeval_metric(
+    judge: str | Path | Judge, *, threshold: float = 0.5, name: str = "judgesmith"
+) -> Any:
     """A metric for `deepeval.evaluate` and `assert_test`, its score in [0, 1] from the worst to the best end of the
     judge's scale. Raises MissingExtraError where DeepEval is not installed."""
     base = _needed("deepeval.metrics", "deepeval").BaseMetric
@@ -55,12 +63,19 @@ def deepeval_metric(judge: str | Path | Judge, *, threshold: float = 0.5, name: 
             return asyncio.run(self.a_measure(test_case))
 
         async def a_measure(self, test_case: Any, *args: Any, **kwargs: Any) -> float:
-            context = "\n".join(test_case.retrieval_context or test_case.context or ()) or None
+            context = (
+                "\n".join(test_case.retrieval_context or test_case.context or ())
+                or None
+            )
             texts = {"context": context, "reference": test_case.expected_output}
-            verdict = _checked(await opened.ascore(test_case.input, test_case.actual_output, **texts))
+            verdict = _checked(
+                await opened.ascore(test_case.input, test_case.actual_output, **texts)
+            )
             share = _share(opened, verdict)
             self.score, self.reason = share, verdict.explanation
-            self.success = share >= threshold if verdict.passed is None else verdict.passed
+            self.success = (
+                share >= threshold if verdict.passed is None else verdict.passed
+            )
             return share
 
         def is_successful(self) -> bool:
@@ -85,51 +100,86 @@ def ragas_metric(judge: str | Path | Judge, *, name: str = "judgesmith") -> Any:
         async def _single_turn_ascore(self, sample: Any, callbacks: Any) -> float:
             context = "\n".join(sample.retrieved_contexts or ()) or None
             texts = {"context": context, "reference": sample.reference}
-            return _checked(await opened.ascore(sample.user_input, sample.response, **texts)).score
+            return _checked(
+                await opened.ascore(sample.user_input, sample.response, **texts)
+            ).score
 
-    made = Metric(_required_columns={parts.MetricType.SINGLE_TURN: {"user_input", "response"}})
+    made = Metric(
+        _required_columns={parts.MetricType.SINGLE_TURN: {"user_input", "response"}}
+    )
     made.name = name
     return made
 
 
-def promptfoo_assert(output: str, context: Mapping[str, Any], *, judge: str | Path | Judge = "") -> dict[str, Any]:
+def promptfoo_assert(
+    output: str, context: Mapping[str, Any], *, judge: str | Path | Judge = ""
+) -> dict[str, Any]:
     """What `get_assert` of a Python assertion of promptfoo's returns; the judge's file is `config.judge` there, the
     source the variable `source`, or the prompt. The score lies in [0, 1]."""
     config, given = context.get("config") or {}, context.get("vars") or {}
     opened = _opened(judge or config["judge"])
     texts = {name: given[name] for name in ("context", "reference") if given.get(name)}
-    verdict = _checked(opened.score(given.get("source") or context.get("prompt") or "", output, **texts))
+    verdict = _checked(
+        opened.score(
+            given.get("source") or context.get("prompt") or "", output, **texts
+        )
+    )
     share = _share(opened, verdict)
-    passed = share >= float(config.get("threshold", 0.5)) if verdict.passed is None else verdict.passed
+    passed = (
+        share >= float(config.get("threshold", 0.5))
+        if verdict.passed is None
+        else verdict.passed
+    )
     return {"pass": passed, "score": share, "reason": verdict.explanation}
 
 
 def langsmith_evaluator(
-    judge: str | Path | Judge, *, source: str = "input", output: str = "output", name: str = "judgesmith"
+    judge: str | Path | Judge,
+    *,
+    source: str = "input",
+    output: str = "output",
+    name: str = "judgesmith",
 ) -> Callable[..., dict[str, Any]]:
     """An evaluator for `Client().evaluate(…, evaluators=[…])`. source, output: keys of the inputs and outputs; a single
     one is taken whatever its key."""
     opened = _opened(judge)
 
     def judged(
-        inputs: dict[str, Any], outputs: dict[str, Any], reference_outputs: dict[str, Any] | None
+        inputs: dict[str, Any],
+        outputs: dict[str, Any],
+        reference_outputs: dict[str, Any] | None,
     ) -> dict[str, Any]:
         reference = _only(reference_outputs or {}, output, needed=False)
-        verdict = _checked(opened.score(_only(inputs, source), _only(outputs, output), reference=reference))
-        return {"key": name, "score": verdict.score, "comment": verdict.explanation, "value": verdict.category}
+        verdict = _checked(
+            opened.score(
+                _only(inputs, source), _only(outputs, output), reference=reference
+            )
+        )
+        return {
+            "key": name,
+            "score": verdict.score,
+            "comment": verdict.explanation,
+            "value": verdict.category,
+        }
 
     judged.__name__ = name
     return judged
 
 
-def langfuse_evaluator(judge: str | Path | Judge, *, name: str = "judgesmith") -> Callable[..., Any]:
+def langfuse_evaluator(
+    judge: str | Path | Judge, *, name: str = "judgesmith"
+) -> Callable[..., Any]:
     """An evaluator for Langfuse's `run_experiment(…, evaluators=[…])`: the item's input is the source, its expected
     output the reference. Raises MissingExtraError where Langfuse is not installed."""
     evaluation = _needed("langfuse", "langfuse").Evaluation
     opened = _opened(judge)
 
-    async def judged(*, input: Any, output: Any, expected_output: Any = None, **more: Any) -> Any:
-        verdict = _checked(await opened.ascore(input, output, reference=expected_output))
+    async def judged(
+        *, input: Any, output: Any, expected_output: Any = None, **more: Any
+    ) -> Any:
+        verdict = _checked(
+            await opened.ascore(input, output, reference=expected_output)
+        )
         return evaluation(name=name, value=verdict.score, comment=verdict.explanation)
 
     return judged
@@ -170,4 +220,6 @@ def _needed(module: str, package: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise MissingExtraError(f"{package} is not installed: pip install {package}") from None
+        raise MissingExtraError(
+            f"{package} is not installed: pip install {package}"
+        ) from None

@@ -13,7 +13,9 @@ import pytest
 
 
 @pytest.fixture
-def assert_judged(record_property: Callable[[str, object], None]) -> Callable[..., dict[str, Any]]:
+def assert_judged(
+    record_property: Callable[[str, object], None],
+) -> Callable[..., dict[str, Any]]:
     """assert_judged(outputs, judge="judge.json", at_least="mean>=3.5"): see `judgesmith.assert_judged`."""
     from .asserting import assert_judged
 
@@ -21,7 +23,9 @@ def assert_judged(record_property: Callable[[str, object], None]) -> Callable[..
 
 
 @pytest.fixture
-def assert_agreement(record_property: Callable[[str, object], None]) -> Callable[..., dict[str, Any]]:
+def assert_agreement(
+    record_property: Callable[[str, object], None],
+) -> Callable[..., dict[str, Any]]:
     """assert_agreement("labels.csv", judge="judge.json", at_least="spearman>=0.4"): see
     `judgesmith.assert_agreement`."""
     from .asserting import assert_agreement

@@ -29,9 +29,15 @@ class Events:
         try:
             self._logs = import_module("opentelemetry._logs")
         except ImportError:
-            raise MissingExtraError(f"--otel: pip install opentelemetry-distro, and start it as `{START}`") from None
-        if not hasattr(self._logs.get_logger_provider(), "force_flush"):  # the one that stands for none
-            raise OptionError(f"--otel: no exporter of OpenTelemetry is set up; start it as `{START}`")
+            raise MissingExtraError(
+                f"--otel: pip install opentelemetry-distro, and start it as `{START}`"
+            ) from None
+        if not hasattr(
+            self._logs.get_logger_provider(), "force_flush"
+        ):  # the one that stands for none
+            raise OptionError(
+                f"--otel: no exporter of OpenTelemetry is set up; start it as `{START}`"
+            )
         self._logger, self._about = self._logs.get_logger("judgesmith"), about(judge)
 
     def __call__(self, record: Mapping[str, Any]) -> None:
@@ -70,6 +76,9 @@ def attributes(about: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str
         "gen_ai.evaluation.score.label": verdict.get("category") or decided,
         "gen_ai.evaluation.explanation": verdict.get("explanation") or None,
         "error.type": "no_score" if verdict["failure"] else None,
-        **{f"judgesmith.interval.{end}": sure.get(end) for end in ("low", "high", "coverage")},
+        **{
+            f"judgesmith.interval.{end}": sure.get(end)
+            for end in ("low", "high", "coverage")
+        },
     }
     return {name: value for name, value in made.items() if value is not None}

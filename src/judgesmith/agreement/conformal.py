@@ -26,7 +26,12 @@ from ..errors import OptionError
 from .correlation import Codes, Vector, id_codes, vector
 
 
-def conformal_quantile(errors: npt.ArrayLike, coverage: float, *, documents: Iterable[Hashable] | None = None) -> float:
+def conformal_quantile(
+    errors: npt.ArrayLike,
+    coverage: float,
+    *,
+    documents: Iterable[Hashable] | None = None,
+) -> float:
     """The size that the error of a new document's row stays within with probability `coverage` or more.
 
     errors: of rows that nothing was learnt from, 0 or more. documents: of the rows; None: each is one. Infinite where
@@ -40,12 +45,20 @@ def conformal_quantile(errors: npt.ArrayLike, coverage: float, *, documents: Ite
     sizes = vector(errors, "errors")
     if not len(sizes):
         return math.inf
-    codes = np.arange(len(sizes)) if documents is None else id_codes(documents, len(sizes), "documents")
+    codes = (
+        np.arange(len(sizes))
+        if documents is None
+        else id_codes(documents, len(sizes), "documents")
+    )
     order = np.argsort(sizes, kind="stable")
     share = 1.0 / (np.bincount(codes)[codes] * len(np.unique(codes)))
     wanted = coverage * (1 + 1 / independent_rows(sizes, codes))
     place = int(np.searchsorted(np.cumsum(share[order]), wanted - 1e-9))
-    return float(sizes[order][place]) if place < len(sizes) and wanted <= 1 + 1e-9 else math.inf
+    return (
+        float(sizes[order][place])
+        if place < len(sizes) and wanted <= 1 + 1e-9
+        else math.inf
+    )
 
 
 def independent_rows(errors: Vector, documents: Codes) -> float:
@@ -59,7 +72,9 @@ def independent_rows(errors: Vector, documents: Codes) -> float:
     means = np.bincount(documents, ranks) / rows
     between = float(rows @ (means - ranks.mean()) ** 2) / (count - 1)
     within = float(((ranks - means[documents]) ** 2).sum()) / (total - count)
-    usual = (total - float((rows**2).sum()) / total) / (count - 1)  # rows a document, where they differ
+    usual = (total - float((rows**2).sum()) / total) / (
+        count - 1
+    )  # rows a document, where they differ
     spread = between + (usual - 1) * within
     alike = min(1.0, max(0.0, (between - within) / spread)) if spread > 0 else 1.0
     return float(count**2 / (alike + (1 - alike) / rows).sum())
@@ -69,9 +84,13 @@ def deferred(errors: npt.ArrayLike, share: float) -> npt.NDArray[np.bool_]:
     """Which rows to leave to a person: the share (in 0..1, rounded up) whose expected errors are largest; of equal ones
     those that come first. NaN: a row without a score, which goes to a person before all others."""
     if not 0 <= share <= 1:
-        raise OptionError(f"the share of rows to leave to a person is {share}; it lies between 0 and 1")
+        raise OptionError(
+            f"the share of rows to leave to a person is {share}; it lies between 0 and 1"
+        )
     sizes: Vector = vector(errors, "errors", missing=True)
     sizes = np.where(np.isnan(sizes), np.inf, sizes)
     chosen = np.zeros(len(sizes), dtype=np.bool_)
-    chosen[np.argsort(-sizes, kind="stable")[: math.ceil(share * len(sizes) - 1e-9)]] = True
+    chosen[
+        np.argsort(-sizes, kind="stable")[: math.ceil(share * len(sizes) - 1e-9)]
+    ] = True
     return chosen

@@ -19,7 +19,11 @@ Level = Literal["pooled", "sample", "system", "within"]
 Vector = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 
-PARTS = ("pearson", "spearman", "kendall")  # of the sum, in the order of the objective's formula
+PARTS = (
+    "pearson",
+    "spearman",
+    "kendall",
+)  # of the sum, in the order of the objective's formula
 FLAT = 1e-13  # a spread below this share of the largest value is rounding noise, so the scores count as constant
 LARGEST = 1e100  # scores beyond are a mistake, and their squares overflow
 _CUBE = 64  # rows up to which all pairs at once are faster than one O(n log n) call per vector
@@ -35,16 +39,26 @@ def vector(values: npt.ArrayLike, name: str, *, missing: bool = False) -> Vector
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise OptionError(f"{name}: expected a list of numbers, got {type(values).__name__} ({error})") from None
+        raise OptionError(
+            f"{name}: expected a list of numbers, got {type(values).__name__} ({error})"
+        ) from None
     if array.ndim != 1:
-        raise OptionError(f"{name}: expected one score per row, got an array of shape {array.shape}")
+        raise OptionError(
+            f"{name}: expected one score per row, got an array of shape {array.shape}"
+        )
     wrong = ~(np.abs(array) <= LARGEST)
     if missing:
         wrong &= ~np.isnan(array)
     if wrong.any():
         row = int(wrong.argmax())
-        hint = "a failed row is NaN or None" if missing else "leave out the rows without a human score"
-        raise OptionError(f"{name}: row {row} is {array[row]}, which is not a score; {hint}")
+        hint = (
+            "a failed row is NaN or None"
+            if missing
+            else "leave out the rows without a human score"
+        )
+        raise OptionError(
+            f"{name}: row {row} is {array[row]}, which is not a score; {hint}"
+        )
     return array
 
 
@@ -52,7 +66,9 @@ def pair(predicted: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector
     """Both as float vectors of one length; only `predicted` may hold NaN. Raises OptionError."""
     x, y = vector(predicted, "predicted", missing=True), vector(human, "human")
     if len(x) != len(y):
-        raise OptionError(f"predicted has {len(x)} rows and human {len(y)}; give one score per row in the same order")
+        raise OptionError(
+            f"predicted has {len(x)} rows and human {len(y)}; give one score per row in the same order"
+        )
     return x, y
 
 
@@ -64,7 +80,9 @@ def id_codes(ids: Iterable[Hashable], rows: int, name: str) -> Codes:
     except TypeError as error:
         raise OptionError(f"{name}: expected one id per row ({error})") from None
     if len(codes) != rows:
-        raise OptionError(f"{name} has {len(codes)} ids for {rows} rows; give one per row")
+        raise OptionError(
+            f"{name} has {len(codes)} ids for {rows} rows; give one per row"
+        )
     for i, code in seen.items():
         if i is None or (isinstance(i, float) and np.isnan(i)):
             raise OptionError(f"{name}: row {int((codes == code).argmax())} has no id")
@@ -72,7 +90,10 @@ def id_codes(ids: Iterable[Hashable], rows: int, name: str) -> Codes:
 
 
 def level_codes(
-    level: str, documents: Iterable[Hashable] | None, systems: Iterable[Hashable] | None, rows: int
+    level: str,
+    documents: Iterable[Hashable] | None,
+    systems: Iterable[Hashable] | None,
+    rows: int,
 ) -> tuple[Codes | None, Codes | None]:
     """Codes of the documents and systems that were given. Raises OptionError if `level` needs one that was not."""
     if level not in get_args(Level):
@@ -83,7 +104,11 @@ def level_codes(
             'or level="pooled" for one correlation over all rows'
         )
     if level in ("system", "within") and systems is None:
-        what = "correlates the systems' means" if level == "system" else "compares the rows of one system"
+        what = (
+            "correlates the systems' means"
+            if level == "system"
+            else "compares the rows of one system"
+        )
         raise OptionError(
             f'level "{level}" {what}: pass systems=… (one name per row), or level="pooled" for one correlation over '
             "all rows"
@@ -97,7 +122,9 @@ def level_codes(
 def parts_of(coefficient: str) -> tuple[str, ...]:
     """The coefficients that `coefficient` adds up. Raises OptionError for an unknown name."""
     if coefficient not in get_args(Coefficient):
-        raise OptionError(f"coefficient {coefficient!r} is not one of {', '.join(get_args(Coefficient))}")
+        raise OptionError(
+            f"coefficient {coefficient!r} is not one of {', '.join(get_args(Coefficient))}"
+        )
     return PARTS if coefficient == "sum" else (coefficient,)
 
 
@@ -116,7 +143,9 @@ def rowwise(x: Vector, y: Vector, name: str) -> Vector:
     if x.shape[1] < 2:
         return np.full(len(x), np.nan)
     undefined = flat(x) | flat(y)
-    with np.errstate(all="ignore"):  # only undefined rows divide by zero, and they are set to NaN below
+    with np.errstate(
+        all="ignore"
+    ):  # only undefined rows divide by zero, and they are set to NaN below
         if name == "pearson":
             value = _cosine(_once(_centred, x), _once(_centred, y))
         elif name == "spearman":
@@ -148,19 +177,25 @@ def _centred_ranks(x: Vector) -> Vector:
 
 def _cosine(x: Vector, y: Vector) -> Vector:
     squares = np.einsum("ij,ij->i", x, x) * np.einsum("ij,ij->i", y, y)
-    return np.asarray(np.einsum("ij,ij->i", x, y) / np.sqrt(squares))  # one root: 1.0 where the scores are equal
+    return np.asarray(
+        np.einsum("ij,ij->i", x, y) / np.sqrt(squares)
+    )  # one root: 1.0 where the scores are equal
 
 
 def _kendall_rows(x: Vector, y: Vector) -> Vector:
     k, n = x.shape
     if n > _CUBE:
-        return np.array([scipy.stats.kendalltau(a, b).statistic for a, b in zip(x, y, strict=True)])
+        return np.array(
+            [scipy.stats.kendalltau(a, b).statistic for a, b in zip(x, y, strict=True)]
+        )
     value = np.empty(k)
     step = max(1, _CELLS // (n * n))
     for start in range(0, k, step):
         a, b = x[start : start + step], y[start : start + step]
         sa, sb = _signs(a), _signs(b)
-        surplus = np.einsum("kij,kij->k", sa, sb, dtype=np.float64)  # 2 (concordant - discordant)
+        surplus = np.einsum(
+            "kij,kij->k", sa, sb, dtype=np.float64
+        )  # 2 (concordant - discordant)
         untied = np.count_nonzero(sa, axis=(1, 2)) * np.count_nonzero(sb, axis=(1, 2))
         value[start : start + step] = surplus / np.sqrt(untied)
     return value
@@ -168,7 +203,9 @@ def _kendall_rows(x: Vector, y: Vector) -> Vector:
 
 def _signs(x: Vector) -> npt.NDArray[np.int8]:
     a, b = x[:, :, None], x[:, None, :]
-    return (a > b).astype(np.int8) - (a < b).astype(np.int8)  # an eighth of the memory of sign(a - b)
+    return (a > b).astype(np.int8) - (a < b).astype(
+        np.int8
+    )  # an eighth of the memory of sign(a - b)
 
 
 # Levels --------------------------------------------------------------------------------------------------------------
@@ -241,12 +278,24 @@ def _at_level(
     if level == "sample":
         assert doc is not None
         count = int(doc.max(initial=-1)) + 1
-        table = within_documents(x[usable], y[usable], doc[usable], count, names, objective=objective)
-        table = table[~np.isnan(table[:, 0])]  # all coefficients are undefined on the same documents
-        return [float(column.mean()) if len(table) else np.nan for column in table.T], len(table), count
+        table = within_documents(
+            x[usable], y[usable], doc[usable], count, names, objective=objective
+        )
+        table = table[
+            ~np.isnan(table[:, 0])
+        ]  # all coefficients are undefined on the same documents
+        return (
+            [float(column.mean()) if len(table) else np.nan for column in table.T],
+            len(table),
+            count,
+        )
     if level == "within":
         assert sys is not None
-        return within_systems(x[usable], y[usable], sys[usable], names), int(usable.sum()), len(x)
+        return (
+            within_systems(x[usable], y[usable], sys[usable], names),
+            int(usable.sum()),
+            len(x),
+        )
     if level == "system":
         assert sys is not None
         count = int(sys.max(initial=-1)) + 1
@@ -259,7 +308,13 @@ def _at_level(
 
 
 def within_documents(
-    x: Vector, y: Vector, doc: Codes, count: int, names: Sequence[str], *, objective: bool = False
+    x: Vector,
+    y: Vector,
+    doc: Codes,
+    count: int,
+    names: Sequence[str],
+    *,
+    objective: bool = False,
 ) -> Vector:
     """Coefficients within each of `count` documents -> shape (count, len(names)), NaN where undefined.
 
@@ -276,11 +331,17 @@ def within_documents(
         rows = starts[which][:, None] + np.arange(size)
         for column, name in enumerate(names):
             value = rowwise(x[rows], y[rows], name)
-            table[which, column] = np.where(flat(x[rows]) & ~flat(y[rows]), 0.0, value) if objective else value
+            table[which, column] = (
+                np.where(flat(x[rows]) & ~flat(y[rows]), 0.0, value)
+                if objective
+                else value
+            )
     return table
 
 
-def within_systems(x: Vector, y: Vector, sys: Codes, names: Sequence[str]) -> list[float]:
+def within_systems(
+    x: Vector, y: Vector, sys: Codes, names: Sequence[str]
+) -> list[float]:
     """Coefficients of all rows together, less what tells systems apart; NaN where a side is constant in every system.
 
     r: of scores less the mean of their system. rho: Pearson of pooled ranks less the mean rank of their system. tau-b:
@@ -293,7 +354,10 @@ def within_systems(x: Vector, y: Vector, sys: Codes, names: Sequence[str]) -> li
     ties = [untied(side, sys) for side in (x, y)]
     if len(x) < 2 or not min(ties):
         return [np.nan] * len(names)
-    sides = {"pearson": (x, y), "spearman": (scipy.stats.rankdata(x), scipy.stats.rankdata(y))}
+    sides = {
+        "pearson": (x, y),
+        "spearman": (scipy.stats.rankdata(x), scipy.stats.rankdata(y)),
+    }
     values = []
     for name in names:
         if name == "kendall":
@@ -306,8 +370,13 @@ def within_systems(x: Vector, y: Vector, sys: Codes, names: Sequence[str]) -> li
 
 def untied(x: Vector, sys: Codes) -> float:
     """Twice the pairs of rows of one system that differ in x."""
-    _, cells = np.unique(np.stack([sys.astype(np.float64), x]), axis=1, return_counts=True)
-    return float((np.bincount(sys).astype(np.float64) ** 2).sum() - (cells.astype(np.float64) ** 2).sum())
+    _, cells = np.unique(
+        np.stack([sys.astype(np.float64), x]), axis=1, return_counts=True
+    )
+    return float(
+        (np.bincount(sys).astype(np.float64) ** 2).sum()
+        - (cells.astype(np.float64) ** 2).sum()
+    )
 
 
 def surplus(x: Vector, y: Vector, sys: Codes) -> float:
@@ -338,7 +407,9 @@ def system_means(x: Vector, y: Vector, sys: Codes, count: int) -> tuple[Vector, 
 
 def tidy(means: Vector) -> Vector:
     """Means rounded to 12 digits of the largest in their row: the order of summation must not break a tie."""
-    scale = np.nanmax(np.abs(means), axis=-1, keepdims=True, initial=np.finfo(np.float64).tiny)
+    scale = np.nanmax(
+        np.abs(means), axis=-1, keepdims=True, initial=np.finfo(np.float64).tiny
+    )
     return np.asarray(np.round(means / scale, 12) * scale)
 
 
@@ -353,11 +424,21 @@ def _why_undefined(x: Vector, y: Vector, level: str, n: int) -> str:
     if not len(x):
         return "no row has a prediction"
     if level == "sample":
-        return "in every document the scores are constant or fewer than 2 rows are usable"
+        return (
+            "in every document the scores are constant or fewer than 2 rows are usable"
+        )
     if n < 2:
         return f"{n} {'row' if level == 'pooled' else 'system'}, at least 2 are needed"
-    where = {"system": " across systems", "within": " inside every system"}.get(level, "")
-    side = "predictions" if flat(x[None])[0] else "human scores" if flat(y[None])[0] else "scores"
+    where = {"system": " across systems", "within": " inside every system"}.get(
+        level, ""
+    )
+    side = (
+        "predictions"
+        if flat(x[None])[0]
+        else "human scores"
+        if flat(y[None])[0]
+        else "scores"
+    )
     return f"the {side} are constant{where}"
 
 
@@ -407,10 +488,14 @@ class CorrelationSum:
             return Objective(0.0, np.nan, np.nan, np.nan, 0, failed, why, self.level)
         x = impute(x, {"sample": doc, "within": sys}.get(self.level))
         everything = np.ones(len(x), dtype=np.bool_)
-        values, n, _ = _at_level(x, y, everything, PARTS, self.level, doc, sys, objective=True)
+        values, n, _ = _at_level(
+            x, y, everything, PARTS, self.level, doc, sys, objective=True
+        )
         reason = _why_undefined(x, y, self.level, n) if np.isnan(values).any() else None
         r, rho, tau = values
-        return Objective(float(np.nansum(values)), r, rho, tau, n, failed, reason, self.level)
+        return Objective(
+            float(np.nansum(values)), r, rho, tau, n, failed, reason, self.level
+        )
 
 
 def impute(x: Vector, doc: Codes | None = None) -> Vector:

@@ -16,17 +16,24 @@ from .resampling import Bounded, Range, sums_by
 def nearest_places(scores: Vector, levels: Sequence[float]) -> Places:
     """The category of each score, from 0: the level next to it, the better one of two that are equally near."""
     apart = np.abs(scores[:, None] - np.array(levels)[None, :])
-    return np.asarray(len(levels) - 1 - np.argmin(apart[:, ::-1], axis=1), dtype=np.intp)
+    return np.asarray(
+        len(levels) - 1 - np.argmin(apart[:, ::-1], axis=1), dtype=np.intp
+    )
 
 
 def places_by_rank(scores: Vector, human: Places, categories: int) -> Places:
     """Categories by rank: as many rows in each as people put there. Equal scores fall into one category, that of their
     mean rank, so that a constant judge decides always the same."""
     below = np.cumsum(np.bincount(human, minlength=categories))[:-1]
-    return np.asarray(np.searchsorted(below, scipy.stats.rankdata(scores) - 0.5, side="right"), dtype=np.intp)
+    return np.asarray(
+        np.searchsorted(below, scipy.stats.rankdata(scores) - 0.5, side="right"),
+        dtype=np.intp,
+    )
 
 
-def ordered_pairs(scores: Vector, human: Vector, documents: Sequence[str]) -> tuple[list[str], Vector, Vector]:
+def ordered_pairs(
+    scores: Vector, human: Vector, documents: Sequence[str]
+) -> tuple[list[str], Vector, Vector]:
     """The documents in the order of their first row, and of each how many pairs the scores order as people did (equal
     scores count half) and how many people did not hold for equal."""
     names = list(dict.fromkeys(documents))
@@ -34,13 +41,19 @@ def ordered_pairs(scores: Vector, human: Vector, documents: Sequence[str]) -> tu
     document = np.array([place[name] for name in documents], dtype=np.intp)
     right, pairs = np.zeros(len(names)), np.zeros(len(names))
     order = np.argsort(document, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(document[order])) + 1) if len(order) else []:
+    for rows in (
+        np.split(order, np.flatnonzero(np.diff(document[order])) + 1)
+        if len(order)
+        else []
+    ):
         x, y = scores[rows], human[rows]
         first, second = np.triu_indices(len(x), 1)
         present = np.sign(y[first] - y[second])
         ours = np.sign(x[first] - x[second])
         apart = present != 0
-        right[document[rows[0]]] = float((ours == present)[apart].sum()) + float((ours == 0)[apart].sum()) / 2
+        right[document[rows[0]]] = (
+            float((ours == present)[apart].sum()) + float((ours == 0)[apart].sum()) / 2
+        )
         pairs[document[rows[0]]] = float(apart.sum())
     return names, right, pairs
 
@@ -63,7 +76,9 @@ def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
 
     def kappa(counts: Vector) -> Vector:
         n, sa, sb, saa, sbb, apart = (counts @ sums).T
-        chance = n * saa + n * sbb - 2 * sa * sb  # n² times the mean squared distance of rows drawn apart
+        chance = (
+            n * saa + n * sbb - 2 * sa * sb
+        )  # n² times the mean squared distance of rows drawn apart
         return _share(chance - n * apart, chance)
 
     return Bounded(kappa, Range())
@@ -73,12 +88,19 @@ def cohen_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """Cohen's kappa without weights: of what chance leaves open, the share decided as people did; NaN where both sides
     choose one and the same category throughout. Source: Cohen 1960."""
     categories = int(max(decided.max(initial=0), human.max(initial=0))) + 1
-    sides = [(side == place).astype(float) for side in (decided, human) for place in range(categories)]
+    sides = [
+        (side == place).astype(float)
+        for side in (decided, human)
+        for place in range(categories)
+    ]
     sums = sums_by(units, np.ones(len(human)), (decided == human).astype(float), *sides)
 
     def kappa(counts: Vector) -> Vector:
         n, alike, *both = (counts @ sums).T
-        chance = sum((a * b for a, b in zip(both[:categories], both[categories:], strict=True)), np.zeros(len(n)))
+        chance = sum(
+            (a * b for a, b in zip(both[:categories], both[categories:], strict=True)),
+            np.zeros(len(n)),
+        )
         return _share(n * alike - chance, n * n - chance)
 
     return Bounded(kappa, Range())
@@ -87,13 +109,18 @@ def cohen_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
 def accuracy_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """The share of rows decided as people did."""
     sums = sums_by(units, (decided == human).astype(float), np.ones(len(human)))
-    return Bounded(lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0, (len(human),)))
+    return Bounded(
+        lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0, (len(human),))
+    )
 
 
 def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """The mean of the shares of failed (0) and of passed (1) rows that are decided so; 0.5 is chance."""
     good, right = human > 0, decided == human
-    sums = sums_by(units, *(part.astype(float) for part in (good, ~good, good & right, ~good & right)))
+    sums = sums_by(
+        units,
+        *(part.astype(float) for part in (good, ~good, good & right, ~good & right)),
+    )
 
     def balanced(counts: Vector) -> Vector:
         n, m, passed, failed = (counts @ sums).T
@@ -106,14 +133,20 @@ def f1_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """F1 for fail (0): twice the rows that both fail, over all rows that one side fails, counted for each side."""
     ours, theirs = decided == 0, human == 0
     sums = sums_by(units, 2.0 * (ours & theirs), ours.astype(float) + theirs)
-    return Bounded(lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0, (int(theirs.sum()),)))
+    return Bounded(
+        lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0, (int(theirs.sum()),))
+    )
 
 
 def counted(name: str, decided: Places, human: Places) -> npt.NDArray[np.bool_]:
     """The rows that a measure of pass (1) and fail (0) rests on: of precision those that the judge fails, of recall
     those that people fail. Documents without such rows say nothing of it, and are not resampled."""
     sides = {"precision": decided, "recall": human}
-    return np.asarray(sides[name] == 0) if name in sides else np.ones(len(human), dtype=np.bool_)
+    return (
+        np.asarray(sides[name] == 0)
+        if name in sides
+        else np.ones(len(human), dtype=np.bool_)
+    )
 
 
 def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Bounded:
@@ -133,11 +166,16 @@ def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Bounded:
     return Bounded(area, Range(0.0, 1.0, (int((~good).sum()), int(good.sum()))))
 
 
-def pairwise_when_drawn(scores: Vector, human: Vector, documents: Sequence[str]) -> Bounded:
+def pairwise_when_drawn(
+    scores: Vector, human: Vector, documents: Sequence[str]
+) -> Bounded:
     """Of the pairs of outputs of one document that people did not hold for equal, the share that the scores order as
     they did, equal scores counting half. The documents are the units."""
     _, right, pairs = ordered_pairs(scores, human, documents)
-    return Bounded(lambda counts: _share(counts @ right, counts @ pairs), Range(0.0, 1.0, (int(pairs.sum()),)))
+    return Bounded(
+        lambda counts: _share(counts @ right, counts @ pairs),
+        Range(0.0, 1.0, (int(pairs.sum()),)),
+    )
 
 
 def mean_when_drawn(values: Vector, units: Places) -> Bounded:
@@ -148,5 +186,7 @@ def mean_when_drawn(values: Vector, units: Places) -> Bounded:
 
 def _share(part: Vector, whole: Vector) -> Vector:
     """part / whole, NaN where that is empty; shape (rounds, 1)."""
-    share: Vector = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)[:, None]
+    share: Vector = np.divide(
+        part, whole, out=np.full(len(part), np.nan), where=whole > 0
+    )[:, None]
     return share

@@ -20,7 +20,14 @@ import numpy.typing as npt
 import scipy
 
 from .correlation import Vector
-from .resampling import FEWEST_SYSTEMS, Agreement, Measure, check, too_few_systems, too_often
+from .resampling import (
+    FEWEST_SYSTEMS,
+    Agreement,
+    Measure,
+    check,
+    too_few_systems,
+    too_often,
+)
 
 DRAWS = 19_999  # of the largest |T| of several differences: with 20,000 in the denominator .05 is 1,000 of them
 _ROUNDING = 1e-12  # a spread below it is rounding
@@ -63,15 +70,23 @@ class OtherSystems:
     @classmethod
     def of(cls, predictions: Sequence[npt.ArrayLike], measure: Measure) -> OtherSystems:
         """Leave each system of a measure out in turn."""
-        systems = np.array([] if measure.systems is None else list(measure.systems), dtype=object)
+        systems = np.array(
+            [] if measure.systems is None else list(measure.systems), dtype=object
+        )
         names = list(dict.fromkeys(systems.tolist()))
         left_out = [
-            Agreement.of([np.asarray(x, float)[rest] for x in predictions], measure.only(rest)).values
+            Agreement.of(
+                [np.asarray(x, float)[rest] for x in predictions], measure.only(rest)
+            ).values
             for rest in (systems != name for name in names)
         ]
         pooled = measure.level == "pooled"
         rows = Agreement.of(predictions, measure.by_row()) if pooled else None
-        return cls(np.reshape(left_out, (len(names), len(predictions))), rows, measure.level == "within")
+        return cls(
+            np.reshape(left_out, (len(names), len(predictions))),
+            rows,
+            measure.level == "within",
+        )
 
 
 # What the user calls -------------------------------------------------------------------------------------------------
@@ -95,7 +110,9 @@ def paired_bootstrap(
     judges = [predicted_a, predicted_b]
     others = OtherSystems.of(judges, measure) if new_systems else None
     agreement = Agreement.of(judges, measure)
-    return difference_within(agreement, rounds=rounds, confidence=confidence, seed=seed, others=others)
+    return difference_within(
+        agreement, rounds=rounds, confidence=confidence, seed=seed, others=others
+    )
 
 
 def difference_within(
@@ -113,11 +130,19 @@ def difference_within(
 
 
 def difference_of(
-    value: float, drawn: Vector, units: int, undefined: int, confidence: float, width: float = math.inf
+    value: float,
+    drawn: Vector,
+    units: int,
+    undefined: int,
+    confidence: float,
+    width: float = math.inf,
 ) -> Difference:
     """Interval and p-value of a difference from its resamples (NaN: undefined); units: drawn each time; width: what no
     difference exceeds."""
-    spread, how = _Spread(drawn[:, None], units / (units - 1)), Procedure(len(drawn), confidence)
+    spread, how = (
+        _Spread(drawn[:, None], units / (units - 1)),
+        Procedure(len(drawn), confidence),
+    )
     if spread.too_few:
         return _undefined(value, units, too_often(spread.undefined, len(drawn)))
     error = np.sqrt(np.diag(spread.covariance()))
@@ -144,7 +169,10 @@ class Procedure:
 
 
 def differences_within(
-    agreement: Agreement, contrasts: Vector, how: Procedure, others: OtherSystems | None = None
+    agreement: Agreement,
+    contrasts: Vector,
+    how: Procedure,
+    others: OtherSystems | None = None,
 ) -> list[Difference]:
     """Differences between the judges of an agreement, tested together.
 
@@ -160,7 +188,10 @@ def differences_within(
         return [_undefined(value, documents, reason) for value in values.tolist()]
     spread, undefined = _drawn(agreement, contrasts, how)
     if spread.too_few:
-        return [_undefined(v, documents, too_often(spread.undefined, how.rounds)) for v in values.tolist()]
+        return [
+            _undefined(v, documents, too_often(spread.undefined, how.rounds))
+            for v in values.tolist()
+        ]
     together, freedom = spread.covariance(), documents - 1
     variance = np.diag(together)
     if others is not None:
@@ -169,11 +200,18 @@ def differences_within(
             reason = "the agreement is undefined without one of the systems"
             return [_undefined(value, documents, reason) for value in values.tolist()]
         over_systems = without.covariance()
-        both = np.zeros_like(variance) if others.larger else variance + np.diag(over_systems)
+        both = (
+            np.zeros_like(variance)
+            if others.larger
+            else variance + np.diag(over_systems)
+        )
         if others.rows is not None and others.rows.reason is None:
             both = both - np.diag(_drawn(others.rows, contrasts, how)[0].covariance())
         variance = np.maximum(both, np.maximum(variance, np.diag(over_systems)))
-        together, freedom = together + over_systems, min(freedom, len(others.left_out) - 1)
+        together, freedom = (
+            together + over_systems,
+            min(freedom, len(others.left_out) - 1),
+        )
     width = agreement.within.high - agreement.within.low
     found = _Found(values, np.sqrt(variance), together, freedom, width)
     return found.differences(how, undefined, documents)
@@ -200,11 +238,15 @@ class _Spread:
         return np.atleast_2d(self.factor * np.cov(known, rowvar=False, bias=True))
 
 
-def _drawn(agreement: Agreement, contrasts: Vector, how: Procedure) -> tuple[_Spread, int]:
+def _drawn(
+    agreement: Agreement, contrasts: Vector, how: Procedure
+) -> tuple[_Spread, int]:
     """Resampled differences, and how often something in them was undefined."""
     samples, undefined = agreement.resample(how.rounds, how.seed)
     units = agreement.documents
-    return _Spread(np.stack(samples, axis=1) @ contrasts.T, units / (units - 1)), undefined
+    return _Spread(
+        np.stack(samples, axis=1) @ contrasts.T, units / (units - 1)
+    ), undefined
 
 
 @dataclass(frozen=True)
@@ -218,23 +260,52 @@ class _Found:
     freedom: int
     width: float
 
-    def differences(self, how: Procedure, undefined: int, documents: int) -> list[Difference]:
+    def differences(
+        self, how: Procedure, undefined: int, documents: int
+    ) -> list[Difference]:
         varies = self.error >= _ROUNDING
         values = np.where(np.abs(self.values) < _ROUNDING, 0.0, self.values)
         ratio = np.abs(values[varies]) / self.error[varies]
         p, reach = np.where(values == 0, 1.0, math.nan), 0.0
         if varies.any():
-            p[varies], reach = largest_of_all(ratio, self.together[np.ix_(varies, varies)], self.freedom, how)
-        half = np.where(varies, reach * self.error, np.where(values == 0, 0.0, math.nan))
-        low, high = np.maximum(values - half, -self.width), np.minimum(values + half, self.width)
-        numbers = zip(values.tolist(), low.tolist(), high.tolist(), p.tolist(), self.error.tolist(), strict=True)
+            p[varies], reach = largest_of_all(
+                ratio, self.together[np.ix_(varies, varies)], self.freedom, how
+            )
+        half = np.where(
+            varies, reach * self.error, np.where(values == 0, 0.0, math.nan)
+        )
+        low, high = (
+            np.maximum(values - half, -self.width),
+            np.minimum(values + half, self.width),
+        )
+        numbers = zip(
+            values.tolist(),
+            low.tolist(),
+            high.tolist(),
+            p.tolist(),
+            self.error.tolist(),
+            strict=True,
+        )
         return [
-            Difference(v, a, b, q, how.rounds, undefined, documents, _SAME if math.isnan(q) else None, e, self.freedom)
+            Difference(
+                v,
+                a,
+                b,
+                q,
+                how.rounds,
+                undefined,
+                documents,
+                _SAME if math.isnan(q) else None,
+                e,
+                self.freedom,
+            )
             for v, a, b, q, e in numbers
         ]
 
 
-def largest_of_all(ratio: Vector, together: Vector, freedom: int, how: Procedure) -> tuple[Vector, float]:
+def largest_of_all(
+    ratio: Vector, together: Vector, freedom: int, how: Procedure
+) -> tuple[Vector, float]:
     """p-values of |d| / SE of several differences, adjusted for being many, and how many SE their intervals reach.
 
     together: their covariances on any scale; how the largest |T| is distributed follows from their correlations, with
@@ -248,8 +319,12 @@ def largest_of_all(ratio: Vector, together: Vector, freedom: int, how: Procedure
     scale = np.sqrt(np.diag(together))
     size, axes = np.linalg.eigh(together / np.outer(scale, scale))
     rng = np.random.default_rng([how.seed, count])
-    normal = rng.standard_normal((DRAWS, count)) @ (axes * np.sqrt(np.maximum(size, 0.0))).T
-    largest = np.sort(np.abs(normal).max(axis=1) / np.sqrt(rng.chisquare(freedom, DRAWS) / freedom))
+    normal = (
+        rng.standard_normal((DRAWS, count)) @ (axes * np.sqrt(np.maximum(size, 0.0))).T
+    )
+    largest = np.sort(
+        np.abs(normal).max(axis=1) / np.sqrt(rng.chisquare(freedom, DRAWS) / freedom)
+    )
     beyond = DRAWS - np.searchsorted(largest, ratio, side="left")
     # p is below the level just where the ratio is above the draw with `most` draws beyond it.
     most = math.ceil(how.level * (DRAWS + 1)) - 2

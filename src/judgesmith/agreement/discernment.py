@@ -29,7 +29,9 @@ ALPHA = 0.05
 #: The smallest p that is distinguished: the smallest floating-point number.
 SMALLEST = 1e-300
 _EXACT = 50  # pairs up to which the null distribution is counted out, as scipy has it
-_FEW = 7  # differences other than 0 up to which the normal approximation promises too much
+_FEW = (
+    7  # differences other than 0 up to which the normal approximation promises too much
+)
 
 
 @dataclass(frozen=True)
@@ -65,21 +67,34 @@ def signed_rank(before: npt.ArrayLike, after: npt.ArrayLike) -> SignedRank:
     n = len(differences)
     if not n:
         nan = math.nan
-        return SignedRank(nan, 0, 0, left_out, nan, nan, nan, nan, "no pair has both scores")
+        return SignedRank(
+            nan, 0, 0, left_out, nan, nan, nan, nan, "no pair has both scores"
+        )
     some = differences[differences != 0]
     dropped, drop = float(np.mean(differences > 0)), float(differences.mean())
     if not len(some):
-        return SignedRank(1.0, n, n, left_out, 1.0, 0.0, drop, dropped, "all scores are equal")
+        return SignedRank(
+            1.0, n, n, left_out, 1.0, 0.0, drop, dropped, "all scores are equal"
+        )
     exact = n <= _EXACT or len(some) <= _FEW
     p, effect = _test(some, exact)
-    floor = 0.5 ** len(some) if exact else _test(np.arange(1.0, len(some) + 1), False)[0]
-    return SignedRank(p, n, n - len(some), left_out, max(floor, SMALLEST), effect, drop, dropped)
+    floor = (
+        0.5 ** len(some) if exact else _test(np.arange(1.0, len(some) + 1), False)[0]
+    )
+    return SignedRank(
+        p, n, n - len(some), left_out, max(floor, SMALLEST), effect, drop, dropped
+    )
 
 
 def _differences(before: npt.ArrayLike, after: npt.ArrayLike) -> tuple[Vector, int]:
-    one, other = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
+    one, other = (
+        np.asarray(before, dtype=np.float64),
+        np.asarray(after, dtype=np.float64),
+    )
     if one.ndim != 1 or one.shape != other.shape:
-        raise OptionError(f"scores before and after must be two vectors of one length; got {one.shape}, {other.shape}")
+        raise OptionError(
+            f"scores before and after must be two vectors of one length; got {one.shape}, {other.shape}"
+        )
     missing = ~(np.isfinite(one) & np.isfinite(other))
     # 0.3 - 0.1 and 0.4 - 0.2 are one difference: twelve digits of the larger score count.
     size = np.abs(np.concatenate([one[~missing], other[~missing], [0.0]])).max()
@@ -117,7 +132,11 @@ def _counted(ranks: Vector, above: float) -> float:
 # Metrics combined ----------------------------------------------------------------------------------------------------
 
 
-def combine(p_values: npt.ArrayLike, weights: npt.ArrayLike | None = None, form: Form = "normalised") -> float:
+def combine(
+    p_values: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+    form: Form = "normalised",
+) -> float:
     """One p of several metrics' by the harmonic mean.
 
     form "normalised": 1 / sum(w_j / p_j) with weights that sum to 1 (None: equal ones). "paper": 1 / sum(1 / p_j), as
@@ -127,7 +146,9 @@ def combine(p_values: npt.ArrayLike, weights: npt.ArrayLike | None = None, form:
     p = np.asarray(p_values, dtype=np.float64)
     w = np.ones(len(p)) if weights is None else np.asarray(weights, dtype=np.float64)
     if p.ndim != 1 or w.shape != p.shape or not len(p):
-        raise OptionError(f"{w.size} weights for {p.size} p-values; every metric needs one")
+        raise OptionError(
+            f"{w.size} weights for {p.size} p-values; every metric needs one"
+        )
     if (w < 0).any() or not np.isfinite(w).all():
         raise OptionError(f"weights {w.tolist()}: they are numbers of at least 0")
     if ((p < 0) | (p > 1)).any():
@@ -145,7 +166,9 @@ def combine(p_values: npt.ArrayLike, weights: npt.ArrayLike | None = None, form:
 
 def score_of(p: float) -> float:
     """D = log_0.05 p: 0 for p = 1, 1 for p = 0.05; at most 230.6, where p underflows; NaN stays NaN."""
-    return math.nan if math.isnan(p) else abs(math.log(max(p, SMALLEST)) / math.log(ALPHA))
+    return (
+        math.nan if math.isnan(p) else abs(math.log(max(p, SMALLEST)) / math.log(ALPHA))
+    )
 
 
 # A perturbation ------------------------------------------------------------------------------------------------------
@@ -213,13 +236,17 @@ def discernment(
 
     Source: DHP, §3.
     """
-    one, other = (np.atleast_2d(np.asarray(x, dtype=np.float64)) for x in (original, perturbed))
+    one, other = (
+        np.atleast_2d(np.asarray(x, dtype=np.float64)) for x in (original, perturbed)
+    )
     if one.shape != other.shape or one.ndim != 2:
         raise OptionError(
             f"scores before and after must have one shape, metrics × texts; got {one.shape}, {other.shape}"
         )
     if rounds < 0 or not 0 < confidence < 1:
-        raise OptionError(f"rounds {rounds} and confidence {confidence}: rounds are at least 0, confidence in 0..1")
+        raise OptionError(
+            f"rounds {rounds} and confidence {confidence}: rounds are at least 0, confidence in 0..1"
+        )
     tests = tuple(signed_rank(a, b) for a, b in zip(one, other, strict=True))
     p_values = [test.p for test in tests]
     normalised, paper = combine(p_values), combine(p_values, form="paper")
@@ -230,22 +257,38 @@ def discernment(
     if rounds and one.shape[1] > 1 and not math.isnan(p):
         drawn = _resampled(one, other, weights, form, rounds, seed)
         # D keeps plain percentiles: none of the scales tried held the truth more often (10 texts: 86-88 % for 89 %).
-        ends = percentiles(drawn[:, 0], confidence) + limits(drawn[:, 1], effect, one.shape[1], Range(), confidence)
+        ends = percentiles(drawn[:, 0], confidence) + limits(
+            drawn[:, 1], effect, one.shape[1], Range(), confidence
+        )
     d = [score_of(x) for x in (p, normalised, paper, expert)]
     return Discernment(d[0], p, form, d[1], d[2], d[3], tests, effect, *ends)
 
 
-def _resampled(one: Vector, other: Vector, weights: npt.ArrayLike | None, form: Form, rounds: int, seed: int) -> Vector:
+def _resampled(
+    one: Vector,
+    other: Vector,
+    weights: npt.ArrayLike | None,
+    form: Form,
+    rounds: int,
+    seed: int,
+) -> Vector:
     """(rounds, 2): d and effect of texts drawn with replacement, the same for all metrics."""
     pairs = np.full(one.shape, np.nan)
     for line, before, after in zip(pairs, one, other, strict=True):
         line[np.isfinite(before) & np.isfinite(after)] = _differences(before, after)[0]
 
     def measured(times: Vector) -> tuple[float, float]:
-        p_values, effects = zip(*map(_quick, np.repeat(pairs, times.astype(np.intp), axis=1)), strict=True)
+        p_values, effects = zip(
+            *map(_quick, np.repeat(pairs, times.astype(np.intp), axis=1)), strict=True
+        )
         return score_of(combine(p_values, weights, form)), _weighted(effects, weights)
 
-    return drawn_again(lambda counts: np.array([measured(times) for times in counts]), one.shape[1], rounds, seed)
+    return drawn_again(
+        lambda counts: np.array([measured(times) for times in counts]),
+        one.shape[1],
+        rounds,
+        seed,
+    )
 
 
 def _quick(differences: Vector) -> tuple[float, float]:
@@ -253,12 +296,20 @@ def _quick(differences: Vector) -> tuple[float, float]:
     some = present[present != 0]
     if not len(present):
         return math.nan, math.nan
-    return _test(some, len(present) <= _EXACT or len(some) <= _FEW) if len(some) else (1.0, 0.0)
+    return (
+        _test(some, len(present) <= _EXACT or len(some) <= _FEW)
+        if len(some)
+        else (1.0, 0.0)
+    )
 
 
 def _weighted(values: Sequence[float], weights: npt.ArrayLike | None = None) -> float:
     """The mean of what is not NaN; NaN where nothing is."""
-    w = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)
+    w = (
+        np.ones(len(values))
+        if weights is None
+        else np.asarray(weights, dtype=np.float64)
+    )
     x = np.array(values)
     used = ~np.isnan(x) & (w > 0)
     return float(np.average(x[used], weights=w[used])) if used.any() else math.nan
@@ -303,7 +354,11 @@ def expert_weights(
     """The weights of a perturbation (`typos:major`, or else `typos`) for these metrics, scaled to sum 1; None where the
     table says nothing about any of them. Names are compared without regard to case."""
     folded = {name.casefold(): row for name, row in table.items()}
-    row = folded.get(perturbation.casefold()) or folded.get(perturbation.partition(":")[0].casefold()) or {}
+    row = (
+        folded.get(perturbation.casefold())
+        or folded.get(perturbation.partition(":")[0].casefold())
+        or {}
+    )
     by_metric = {metric.casefold(): weight for metric, weight in row.items()}
     result = [float(by_metric.get(metric.casefold(), 0.0)) for metric in metrics]
     total = math.fsum(result)

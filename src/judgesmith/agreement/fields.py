@@ -21,7 +21,9 @@ def value_of(field: Field, thing: Any) -> Any:
         return field(thing)
     value = thing.get(field) if hasattr(thing, "get") else getattr(thing, field, None)
     if value is None:
-        names = ", ".join(thing.keys()) if hasattr(thing, "keys") else type(thing).__name__
+        names = (
+            ", ".join(thing.keys()) if hasattr(thing, "keys") else type(thing).__name__
+        )
         raise OptionError(
             f"there is no {field!r}; there are: {names}. Say what to read: score_of=, human_of=, group_of="
         )
@@ -37,7 +39,9 @@ def number(field: Field, thing: Any, what: str = "predicted") -> float:
     except (TypeError, ValueError, AttributeError, KeyError):
         read = math.nan
     if what == "human" and not math.isfinite(read):
-        raise OptionError(f"the human score of a row is not a number: {str(thing)[:120]}")
+        raise OptionError(
+            f"the human score of a row is not a number: {str(thing)[:120]}"
+        )
     return read if math.isfinite(read) else math.nan
 
 

@@ -62,14 +62,18 @@ class AgreementValue:
         documents that the objective is made of; for new systems each is left out in turn (NaN for fewer than 3)."""
         ends, reached = (math.nan, math.nan), by.reached(percents, rows)
         if rounds:
-            interval = interval_of(by.resampled([percents], rows), rounds=rounds, seed=seed)
+            interval = interval_of(
+                by.resampled([percents], rows), rounds=rounds, seed=seed
+            )
             ends = interval.low, interval.high
             if new_systems:
                 parts = map(rows.without, dict.fromkeys(rows.systems or ()))
                 left_out = [by.reached(percents[at], rest).value for at, rest in parts]
                 whole = Range(by.worst, by.chance + by.reach)
                 larger = by.level == "within"
-                ends = for_other_systems(ends, reached.value, left_out, whole, 0.95, larger=larger)
+                ends = for_other_systems(
+                    ends, reached.value, left_out, whole, 0.95, larger=larger
+                )
         return cls(by, reached, *ends, seed, by.q(percents, rows), new_systems)
 
     @property
@@ -86,7 +90,10 @@ class AgreementValue:
         return self.objective.q
 
     def __str__(self) -> str:
-        return self.by.signature(self.reached, self.low, self.high, self.seed) + "|new-systems" * self.new_systems
+        return (
+            self.by.signature(self.reached, self.low, self.high, self.seed)
+            + "|new-systems" * self.new_systems
+        )
 
     def __repr__(self) -> str:
         return f"Agreement({self})"
@@ -94,7 +101,9 @@ class AgreementValue:
     def _repr_html_(self) -> str:
         """For notebooks: the objective with its interval, and what Q is made of."""
         o = self.objective
-        rows: list[tuple[str, Any]] = [(self.by.label, f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]")]
+        rows: list[tuple[str, Any]] = [
+            (self.by.label, f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]")
+        ]
         rows += [
             ("Pearson r", f"{o.pearson:.2f}"),
             ("Spearman ρ", f"{o.spearman:.2f}"),
@@ -157,7 +166,11 @@ class Agreement:
         close: float = 0.8,
         panel: Any = None,
     ) -> None:
-        self.by = objective if isinstance(objective, Objective) else objectives.get(objective)(level)
+        self.by = (
+            objective
+            if isinstance(objective, Objective)
+            else objectives.get(objective)(level)
+        )
         self.close = close
         self._score_of, self._human_of, self._group_of = score_of, human_of, group_of
         self._pairs = [tuple(row[:2]) for row in getattr(panel, "results", panel) or ()]
@@ -165,14 +178,21 @@ class Agreement:
         self.scale = scale or ((min(seen), max(seen)) if seen else None)
 
     def __call__(
-        self, example: Any, prediction: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None
+        self,
+        example: Any,
+        prediction: Any,
+        trace: Any = None,
+        pred_name: Any = None,
+        pred_trace: Any = None,
     ) -> Any:
         row = RowScore.of(self, example, prediction)
         if pred_name is None:
             return row
         import dspy
 
-        return dspy.Prediction(score=float(row), feedback=self.feedback(example, prediction))
+        return dspy.Prediction(
+            score=float(row), feedback=self.feedback(example, prediction)
+        )
 
     def over(self, result: Any, *, rounds: int = 2000) -> AgreementValue:
         """Agreement over a whole set, with a 95 % interval: of what `dspy.Evaluate` returned, or of (example,
@@ -180,18 +200,33 @@ class Agreement:
         there, or where documents are needed and unknown."""
         pairs = [tuple(row[:2]) for row in getattr(result, "results", result)]
         examples = [example for example, _ in pairs]
-        human, predicted = (np.array(values) for values in zip(*(self.both(*pair) for pair in pairs), strict=True))
+        human, predicted = (
+            np.array(values)
+            for values in zip(*(self.both(*pair) for pair in pairs), strict=True)
+        )
         low, high = self.scale or (float(human.min()), float(human.max()))
-        human, predicted = (100 * (values - low) / ((high - low) or 1.0) for values in (human, predicted))
-        groups = [self.group(example) or f"row {n}" for n, example in enumerate(examples)]
-        named = [example.get("system") if hasattr(example, "get") else None for example in examples]
+        human, predicted = (
+            100 * (values - low) / ((high - low) or 1.0)
+            for values in (human, predicted)
+        )
+        groups = [
+            self.group(example) or f"row {n}" for n, example in enumerate(examples)
+        ]
+        named = [
+            example.get("system") if hasattr(example, "get") else None
+            for example in examples
+        ]
         systems = [str(name) for name in named] if all(named) else None
-        return AgreementValue.of(predicted, Rows(human, groups, groups, systems), self.by, rounds=rounds)
+        return AgreementValue.of(
+            predicted, Rows(human, groups, groups, systems), self.by, rounds=rounds
+        )
 
     def both(self, example: Any, prediction: Any) -> tuple[float, float]:
         """The human score, and the predicted one: NaN where there is none."""
         failed = getattr(prediction, "failure", None)
-        return self.human(example), math.nan if failed else number(self._score_of, prediction)
+        return self.human(example), math.nan if failed else number(
+            self._score_of, prediction
+        )
 
     def human(self, example: Any) -> float:
         """What people gave a row. Raises OptionError where that is not known."""
@@ -201,10 +236,16 @@ class Agreement:
         """The document of a row; None where it is for itself."""
         if self._group_of is not None:
             return text_of(self._group_of, example)
-        with suppress(OptionError, AttributeError):  # of columns that could each be the source, or not of a mapping
+        with suppress(
+            OptionError, AttributeError
+        ):  # of columns that could each be the source, or not of a mapping
             roles = roles_of(tuple(map(str, example.keys())))
-            columns = [roles[role] for role in ("group", "doc_id", "source") if role in roles]
-            return next((str(example[column]) for column in columns if example[column]), None)
+            columns = [
+                roles[role] for role in ("group", "doc_id", "source") if role in roles
+            ]
+            return next(
+                (str(example[column]) for column in columns if example[column]), None
+            )
         return None
 
     def row(self, example: Any, prediction: Any) -> float:
@@ -216,7 +257,9 @@ class Agreement:
             return 0.0
         if self.scale is None:
             return 1 / (1 + abs(predicted - human))
-        return max(0.0, 1 - abs(predicted - human) / ((self.scale[1] - self.scale[0]) or 1.0))
+        return max(
+            0.0, 1 - abs(predicted - human) / ((self.scale[1] - self.scale[0]) or 1.0)
+        )
 
     def feedback(self, example: Any, prediction: Any) -> str:
         """What a reflection model gets to read on one answer. It holds human scores, so that these can find their way
@@ -227,7 +270,14 @@ class Agreement:
             return f"People gave this output {human:g}; the judge gave no score ({_quote(str(why))})."
         told = f"People gave this output {human:g}, the judge {predicted:g}."
         return "\n".join(
-            [told, *(self._panel.contradictions(self.name(example), human, predicted) if self._panel else ())]
+            [
+                told,
+                *(
+                    self._panel.contradictions(self.name(example), human, predicted)
+                    if self._panel
+                    else ()
+                ),
+            ]
         )
 
     def name(self, example: Any) -> str:
@@ -236,10 +286,17 @@ class Agreement:
 
     @cached_property
     def _panel(self) -> Panel | None:
-        rows = [(*self.both(*pair), self.name(pair[0]), _text(pair[0])) for pair in self._pairs]
+        rows = [
+            (*self.both(*pair), self.name(pair[0]), _text(pair[0]))
+            for pair in self._pairs
+        ]
         answered = [row for row in rows if math.isfinite(row[1])]
         drawn = np.sort(np.random.default_rng(3).permutation(len(answered))[:PANEL])
-        return Panel(*zip(*(answered[i] for i in drawn), strict=True)) if answered else None
+        return (
+            Panel(*zip(*(answered[i] for i in drawn), strict=True))
+            if answered
+            else None
+        )
 
 
 class Panel:
@@ -252,9 +309,18 @@ class Panel:
     """
 
     def __init__(
-        self, human: Sequence[float], predicted: Sequence[float], names: Sequence[str], texts: Sequence[str]
+        self,
+        human: Sequence[float],
+        predicted: Sequence[float],
+        names: Sequence[str],
+        texts: Sequence[str],
     ) -> None:
-        self.human, self.predicted, self.names, self.texts = np.array(human), np.array(predicted), names, texts
+        self.human, self.predicted, self.names, self.texts = (
+            np.array(human),
+            np.array(predicted),
+            names,
+            texts,
+        )
 
     def others(self, name: str) -> NDArray[np.intp]:
         return np.flatnonzero([other != name for other in self.names])
@@ -263,17 +329,25 @@ class Panel:
         others = self.others(name)
         if not len(others):
             return 0.5
-        drawn = self.predicted[others] if math.isnan(predicted) else np.array([predicted])
+        drawn = (
+            self.predicted[others] if math.isnan(predicted) else np.array([predicted])
+        )
         judge = np.sign(drawn[:, None] - self.predicted[others][None, :])
-        return float(np.mean((1 + judge * np.sign(human - self.human[others])[None, :]) / 2))
+        return float(
+            np.mean((1 + judge * np.sign(human - self.human[others])[None, :]) / 2)
+        )
 
     def contradictions(self, name: str, human: float, predicted: float) -> list[str]:
         """How often the judge is on people's side, and the rows where it clearly is not."""
         others = self.others(name)
         if not len(others):
             return []
-        sides = np.sign(predicted - self.predicted[others]) * np.sign(human - self.human[others])
-        wrong = sorted(others[sides < 0].tolist(), key=lambda i: (-abs(human - self.human[i]), i))
+        sides = np.sign(predicted - self.predicted[others]) * np.sign(
+            human - self.human[others]
+        )
+        wrong = sorted(
+            others[sides < 0].tolist(), key=lambda i: (-abs(human - self.human[i]), i)
+        )
         lines = [
             f"Compared with {len(others)} other outputs, the judge puts it on the same side as people do "
             f"{int((sides > 0).sum())} times and on the other side {len(wrong)} times."
@@ -359,7 +433,10 @@ class Total:
         shrinks to the share that is there. Of fewer than 8 different rows their own scores are averaged."""
         if len({id(row.pair[0]) for row in self.rows}) < FEWEST:
             return math.fsum(self.rows) / count
-        by, reached = self.metric.by, self.metric.over([row.pair for row in self.rows], rounds=0).reached
+        by, reached = (
+            self.metric.by,
+            self.metric.over([row.pair for row in self.rows], rounds=0).reached,
+        )
         if reached.reason is not None:
             return by.worst
         lead = reached.value - by.chance

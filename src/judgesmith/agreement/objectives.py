@@ -34,7 +34,9 @@ from .differences import OtherSystems
 from .resampling import Agreement, Bounded, Measure
 
 objectives: Registry[type[Objective]] = Registry(
-    "objective", packages=("judgesmith.agreement.objectives",), group="judgesmith.objectives"
+    "objective",
+    packages=("judgesmith.agreement.objectives",),
+    group="judgesmith.objectives",
 )
 
 
@@ -50,7 +52,10 @@ class Rows:
 
     def without(self, system: str) -> tuple[Codes, Rows]:
         """The places of the other systems' rows, and these rows."""
-        at = np.array([i for i, name in enumerate(self.systems or ()) if name != system], dtype=np.intp)
+        at = np.array(
+            [i for i, name in enumerate(self.systems or ()) if name != system],
+            dtype=np.intp,
+        )
         columns = (self.documents, self.groups, self.systems or ())
         return at, Rows(self.human[at], *([ids[i] for i in at] for ids in columns))
 
@@ -113,7 +118,9 @@ class Objective(ABC):
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
         """The values of one or more judges as functions of how often each unit is drawn."""
 
-    def on_other_systems(self, predictions: Sequence[Vector], rows: Rows) -> OtherSystems:
+    def on_other_systems(
+        self, predictions: Sequence[Vector], rows: Rows
+    ) -> OtherSystems:
         """What differences between judges need to speak of other systems, too."""
         left_out = [
             [self.reached(percents[at], rest).value for percents in predictions]
@@ -121,10 +128,14 @@ class Objective(ABC):
         ]
         apart = replace(rows, groups=[str(place) for place in range(len(rows.human))])
         by_row = self.resampled(predictions, apart) if self.of_rows else None
-        return OtherSystems(np.reshape(left_out, (-1, len(predictions))), by_row, self.level == "within")
+        return OtherSystems(
+            np.reshape(left_out, (-1, len(predictions))), by_row, self.level == "within"
+        )
 
     def q(self, percents: Vector, rows: Rows) -> Correlated:
-        return CorrelationSum(self.level)(percents, rows.human, rows.documents, rows.systems)
+        return CorrelationSum(self.level)(
+            percents, rows.human, rows.documents, rows.systems
+        )
 
     def signature(self, reached: Reached, low: float, high: float, seed: int) -> str:
         """One line that says what a value is: `AUC=0.81 [0.70, 0.90] auc|pooled|n:60|failed:2|seed:0`."""
@@ -164,7 +175,13 @@ class Q(Objective):
 
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
         return Agreement.of(
-            predictions, Measure(rows.human, documents=self.units(rows), systems=rows.systems, level=self.level)
+            predictions,
+            Measure(
+                rows.human,
+                documents=self.units(rows),
+                systems=rows.systems,
+                level=self.level,
+            ),
         )
 
     @property
@@ -180,15 +197,28 @@ class _OfRows(Objective):
     def reached(self, percents: Vector, rows: Rows) -> Reached:
         failed = int(np.isnan(percents).sum())
         if failed == len(percents):
-            return Reached(self.chance, 0, failed, f"all {failed} rows failed" if failed else "no rows")
-        doc = id_codes(rows.documents, len(percents), "documents") if self.within else None
+            return Reached(
+                self.chance,
+                0,
+                failed,
+                f"all {failed} rows failed" if failed else "no rows",
+            )
+        doc = (
+            id_codes(rows.documents, len(percents), "documents")
+            if self.within
+            else None
+        )
         x = impute(np.asarray(percents, float), doc)
         units, n = id_codes(self.units(rows), len(x), "groups"), self._rests_on(rows)
-        value = float(self._statistic(x, rows, units)(np.ones((1, int(units.max()) + 1)))[0, 0])
+        value = float(
+            self._statistic(x, rows, units)(np.ones((1, int(units.max()) + 1)))[0, 0]
+        )
         if math.isnan(value):
             return Reached(self.chance, n, failed, self.undefined)
         constant = bool(flat(x[None])[0])
-        return Reached(value, n, failed, "the predictions are constant" if constant else None)
+        return Reached(
+            value, n, failed, "the predictions are constant" if constant else None
+        )
 
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
         units = id_codes(self.units(rows), len(rows.human), "groups")
@@ -197,11 +227,19 @@ class _OfRows(Objective):
         reason = next((f.reason for f in result if f.reason), None)
         if reason is None and count < 2:
             reason = "one document cannot be resampled"
-        doc = id_codes(rows.documents, len(rows.human), "documents") if self.within else None
-        scores = [] if reason else [impute(np.asarray(p, float), doc) for p in predictions]
+        doc = (
+            id_codes(rows.documents, len(rows.human), "documents")
+            if self.within
+            else None
+        )
+        scores = (
+            [] if reason else [impute(np.asarray(p, float), doc) for p in predictions]
+        )
         statistics = [self._statistic(x, rows, units) for x in scores]
         within = [statistic.within for statistic in statistics[:1]]
-        return Agreement(statistics, values, count, len(rows.human), True, reason, *within)
+        return Agreement(
+            statistics, values, count, len(rows.human), True, reason, *within
+        )
 
     def _rests_on(self, rows: Rows) -> int:
         return len(rows.human)
@@ -239,7 +277,9 @@ class Kappa(_OfDecisions):
 
     name = "kappa"
     label = "kappa by rank"
-    about = "quadratic-weighted kappa, as many rows in each category as people put there"
+    about = (
+        "quadratic-weighted kappa, as many rows in each category as people put there"
+    )
     paper = "Cohen 1968"
     kinds = ("category",)
     fits = ("category", "binary")
@@ -276,7 +316,9 @@ class PairwiseAccuracy(_OfRows):
 
     name = "pairwise"
     label = "pairwise accuracy"
-    about = "share of a document's pairs of outputs that are ordered as people ordered them"
+    about = (
+        "share of a document's pairs of outputs that are ordered as people ordered them"
+    )
     kinds = ("preference",)
     fits = ("score", "category", "binary", "preference")
     chance = reach = 0.5
@@ -307,20 +349,28 @@ class Closeness(_OfRows):
 
     def reached(self, percents: Vector, rows: Rows) -> Reached:
         result = super().reached(percents, rows)
-        return replace(result, reason=None) if result.n else result  # constant scores are close to something, too
+        return (
+            replace(result, reason=None) if result.n else result
+        )  # constant scores are close to something, too
 
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
-        return mean_when_drawn(1 - np.minimum(np.abs(x - rows.human), 100.0) / 100, units)
+        return mean_when_drawn(
+            1 - np.minimum(np.abs(x - rows.human), 100.0) / 100, units
+        )
 
 
-def chosen_objective(kind: str, name: str | None, level: Level = "pooled", levels: Sequence[float] = ()) -> Objective:
+def chosen_objective(
+    kind: str, name: str | None, level: Level = "pooled", levels: Sequence[float] = ()
+) -> Objective:
     """The objective of that name, or the one that the kind of labels has. levels: people's categories in percent.
 
     Raises OptionError for an unknown name, and for one that does not fit the kind.
     """
     parts = objectives.parts()
     if name is None:
-        return next(part for part in parts.values() if kind in part.kinds)(level, tuple(levels))
+        return next(part for part in parts.values() if kind in part.kinds)(
+            level, tuple(levels)
+        )
     part = objectives.get(name)
     if kind not in part.fits:
         others = ", ".join(n for n, other in parts.items() if kind in other.fits)

@@ -36,14 +36,36 @@ def way_to_rater(
     >>> way_to_rater([1, 2, 3, 4, 5, 6], [[1, 2], [2, 2], [3, 4], [4, 3], [5, 5], [6, 6]], rounds=0).value > 1
     True
     """
-    x, table = vector(judge, "judge", missing=True), np.asarray(ratings, dtype=np.float64)
+    x, table = (
+        vector(judge, "judge", missing=True),
+        np.asarray(ratings, dtype=np.float64),
+    )
     if table.ndim != 2 or len(table) != len(x):
-        raise LabelsError(f"ratings have shape {table.shape}; {len(x)} rows of raters are needed")
-    codes = np.arange(len(x)) if documents is None else id_codes(documents, len(x), "documents")
-    x, count = impute(x) if not np.isnan(x).all() else np.zeros(len(x)), int(codes.max(initial=-1)) + 1
+        raise LabelsError(
+            f"ratings have shape {table.shape}; {len(x)} rows of raters are needed"
+        )
+    codes = (
+        np.arange(len(x))
+        if documents is None
+        else id_codes(documents, len(x), "documents")
+    )
+    x, count = (
+        impute(x) if not np.isnan(x).all() else np.zeros(len(x)),
+        int(codes.max(initial=-1)) + 1,
+    )
     sides = against_others(table)
-    people = Agreement.of_mean([(own, rest, codes[rows], None) for rows, own, rest in sides], count, "pooled", "sum")
-    ours = Agreement.of_mean([(x[rows], rest, codes[rows], None) for rows, _, rest in sides], count, "pooled", "sum")
+    people = Agreement.of_mean(
+        [(own, rest, codes[rows], None) for rows, own, rest in sides],
+        count,
+        "pooled",
+        "sum",
+    )
+    ours = Agreement.of_mean(
+        [(x[rows], rest, codes[rows], None) for rows, _, rest in sides],
+        count,
+        "pooled",
+        "sum",
+    )
     if math.isnan(people.values[0]) or people.values[0] <= 0:
         return Estimate(math.nan)
     value = (0.0 if math.isnan(ours.values[0]) else ours.values[0]) / people.values[0]
@@ -52,9 +74,13 @@ def way_to_rater(
     above, below = (side.resample(rounds, seed)[0][0] for side in (ours, people))
     if np.quantile(below, (1 - confidence) / 2) <= 0:
         return Estimate(math.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):  # of a few draws, in which raters do not agree at all
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # of a few draws, in which raters do not agree at all
         drawn = above / below
-    return Estimate(value, *limits(drawn, value, count, Range(-math.inf, math.inf), confidence))
+    return Estimate(
+        value, *limits(drawn, value, count, Range(-math.inf, math.inf), confidence)
+    )
 
 
 #: With fewer rows a rater's t-test is not to be trusted, and the rater is left out.
@@ -99,15 +125,22 @@ def alternative_annotator_test(
 
     Source: Calderon, Reichart and Dror 2025, ACL, https://aclanthology.org/2025.acl-long.782.
     """
-    x, table = vector(judge, "judge", missing=True), np.asarray(ratings, dtype=np.float64)
+    x, table = (
+        vector(judge, "judge", missing=True),
+        np.asarray(ratings, dtype=np.float64),
+    )
     if table.ndim != 2 or len(table) != len(x):
-        raise LabelsError(f"ratings have shape {table.shape}; {len(x)} rows of raters are needed")
+        raise LabelsError(
+            f"ratings have shape {table.shape}; {len(x)} rows of raters are needed"
+        )
     if not 0 <= epsilon < 1:
         raise OptionError(f"epsilon is {epsilon}; it lies between 0 and 1")
     sides = [_beside(x, table, rater, nominal) for rater in range(table.shape[1])]
     tested = [len(judged) >= fewest for judged, _ in sides]
     if sum(tested) < 2:
-        why = f"the test needs two raters with {fewest} rows each that others rated, too"
+        why = (
+            f"the test needs two raters with {fewest} rows each that others rated, too"
+        )
         return Replacement(math.nan, math.nan, (math.nan,) * len(sides), False, why)
     raw = [
         _not_worse(human - judged, epsilon) if ok else math.nan
@@ -115,15 +148,23 @@ def alternative_annotator_test(
     ]
     p = false_discovery(raw, dependent=True)
     winning = float(np.mean(p[tested] < level))
-    advantage = float(np.mean([judged.mean() for (judged, _), ok in zip(sides, tested, strict=True) if ok]))
+    advantage = float(
+        np.mean(
+            [judged.mean() for (judged, _), ok in zip(sides, tested, strict=True) if ok]
+        )
+    )
     return Replacement(winning, advantage, tuple(p.tolist()), winning >= 0.5)
 
 
-def _beside(x: Vector, table: Vector, rater: int, nominal: bool) -> tuple[Vector, Vector]:
+def _beside(
+    x: Vector, table: Vector, rater: int, nominal: bool
+) -> tuple[Vector, Vector]:
     """Whether the judge is at least as near to the other raters as this one, and the reverse, on the rows of both."""
     others = np.delete(table, rater, axis=1)
     rows = ~np.isnan(table[:, rater]) & ~np.isnan(others).all(axis=1)
-    near = [_nearness(side[rows], others[rows], nominal) for side in (x, table[:, rater])]
+    near = [
+        _nearness(side[rows], others[rows], nominal) for side in (x, table[:, rater])
+    ]
     judged = np.where(np.isnan(near[0]), -math.inf, near[0])
     return (judged >= near[1]).astype(float), (near[1] >= judged).astype(float)
 
@@ -133,7 +174,9 @@ def _nearness(own: Vector, others: Vector, nominal: bool) -> Vector:
     here = np.nan_to_num(own)[:, None]
     unlike = (others != here).astype(float) if nominal else (others - here) ** 2
     apart = np.nanmean(np.where(np.isnan(others), np.nan, unlike), axis=1)
-    made: Vector = np.where(np.isnan(own), np.nan, -apart if nominal else -np.sqrt(apart))
+    made: Vector = np.where(
+        np.isnan(own), np.nan, -apart if nominal else -np.sqrt(apart)
+    )
     return made
 
 

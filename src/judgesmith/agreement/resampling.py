@@ -34,8 +34,12 @@ from .correlation import (
     within_documents,
 )
 
-RowSet = tuple[Vector, Vector, Codes, Codes | None]  # predicted, human, documents and systems of the same rows
-Statistic = Callable[[Vector], Vector]  # counts (rounds, documents) -> coefficients (rounds, parts), NaN if undefined
+RowSet = tuple[
+    Vector, Vector, Codes, Codes | None
+]  # predicted, human, documents and systems of the same rows
+Statistic = Callable[
+    [Vector], Vector
+]  # counts (rounds, documents) -> coefficients (rounds, parts), NaN if undefined
 
 PAIRS_AT_ONCE = 3000  # rows up to which Kendall keeps a sign matrix (4 bytes a cell); beyond, one scipy call a resample
 _CELLS = 1_000_000  # weights at a time: about ten arrays of this size are alive, 80 MB
@@ -93,8 +97,16 @@ class Measure:
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Measure:
         """The same, of some rows."""
-        documents, systems = (None if ids is None else _some(ids, rows) for ids in (self.documents, self.systems))
-        return replace(self, human=np.asarray(self.human, dtype=np.float64)[rows], documents=documents, systems=systems)
+        documents, systems = (
+            None if ids is None else _some(ids, rows)
+            for ids in (self.documents, self.systems)
+        )
+        return replace(
+            self,
+            human=np.asarray(self.human, dtype=np.float64)[rows],
+            documents=documents,
+            systems=systems,
+        )
 
     def by_row(self) -> Measure:
         """The same, with every row a document of its own."""
@@ -127,7 +139,12 @@ def _some(ids: Iterable[Hashable], rows: npt.NDArray[np.bool_]) -> list[Hashable
 
 
 def bootstrap_q(
-    predicted: npt.ArrayLike, measure: Measure, *, rounds: int = 2000, confidence: float = 0.95, seed: int = 0
+    predicted: npt.ArrayLike,
+    measure: Measure,
+    *,
+    rounds: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 0,
 ) -> Interval:
     """Interval of an agreement over resampled documents.
 
@@ -140,10 +157,17 @@ def bootstrap_q(
     of 12 systems on 20 to 100 documents): where a judge's errors correlate with the human ones, means agree too well.
     Sources: Hesterberg 2015 (widening), Deutsch et al. 2021 (resampled inputs).
     """
-    return interval_of(Agreement.of([predicted], measure), rounds=rounds, confidence=confidence, seed=seed)
+    return interval_of(
+        Agreement.of([predicted], measure),
+        rounds=rounds,
+        confidence=confidence,
+        seed=seed,
+    )
 
 
-def interval_of(agreement: Agreement, *, rounds: int = 2000, confidence: float = 0.95, seed: int = 0) -> Interval:
+def interval_of(
+    agreement: Agreement, *, rounds: int = 2000, confidence: float = 0.95, seed: int = 0
+) -> Interval:
     """As `bootstrap_q`, of an agreement of one judge, whatever it is measured by."""
     check(rounds, confidence)
     value, documents = agreement.values[0], agreement.documents
@@ -157,9 +181,13 @@ def interval_of(agreement: Agreement, *, rounds: int = 2000, confidence: float =
 
 def check(rounds: int, confidence: float) -> None:
     if rounds < 1:
-        raise OptionError(f"rounds is {rounds}; draw at least 1 resample, 1000 or more for an interval")
+        raise OptionError(
+            f"rounds is {rounds}; draw at least 1 resample, 1000 or more for an interval"
+        )
     if not 0 < confidence < 1:
-        raise OptionError(f"confidence is {confidence}; it lies between 0 and 1, such as 0.95")
+        raise OptionError(
+            f"confidence is {confidence}; it lies between 0 and 1, such as 0.95"
+        )
 
 
 # The kernel ----------------------------------------------------------------------------------------------------------
@@ -181,7 +209,12 @@ def drawn_again(
     rng, share = np.random.default_rng(rng), np.full(units, 1 / units)
     step = max(1, _CELLS // (cells or units))
     sizes = (min(step, rounds - start) for start in range(0, rounds, step))
-    return np.concatenate([statistic(rng.multinomial(units, share, size=k).astype(np.float64)) for k in sizes])
+    return np.concatenate(
+        [
+            statistic(rng.multinomial(units, share, size=k).astype(np.float64))
+            for k in sizes
+        ]
+    )
 
 
 def defined(drawn: Vector) -> Vector | None:
@@ -217,11 +250,19 @@ class Estimate:
 
 
 def estimates_of(
-    statistic: Statistic, units: int, within: Sequence[Range], *, rounds: int, confidence: float, seed: int
+    statistic: Statistic,
+    units: int,
+    within: Sequence[Range],
+    *,
+    rounds: int,
+    confidence: float,
+    seed: int,
 ) -> list[Estimate]:
     """The parts of a statistic on all units together, with intervals from resampling these. within: of each part."""
     if rounds < 0 or not 0 < confidence < 1:
-        raise OptionError(f"rounds {rounds}, confidence {confidence}: rounds >= 0 and confidence between 0 and 1")
+        raise OptionError(
+            f"rounds {rounds}, confidence {confidence}: rounds >= 0 and confidence between 0 and 1"
+        )
     values = statistic(np.ones((1, units)))[0].tolist()
     if rounds == 0 or units < 2:
         return list(map(Estimate, values))
@@ -235,7 +276,10 @@ def estimates_of(
 def sums_by(units: Codes, *columns: Vector) -> Vector:
     """Sums of columns over the rows of each unit, shape (units, columns)."""
     count = int(units.max(initial=-1)) + 1
-    return np.stack([np.bincount(units, weights=column, minlength=count) for column in columns], axis=1)
+    return np.stack(
+        [np.bincount(units, weights=column, minlength=count) for column in columns],
+        axis=1,
+    )
 
 
 # Resampling ----------------------------------------------------------------------------------------------------------
@@ -255,24 +299,52 @@ class Agreement:
 
     @classmethod
     def of(cls, predictions: Sequence[npt.ArrayLike], measure: Measure) -> Agreement:
-        names, total, level = parts_of(measure.coefficient), measure.total, measure.level
+        names, total, level = (
+            parts_of(measure.coefficient),
+            measure.total,
+            measure.level,
+        )
         judges = [pair(predicted, measure.human) for predicted in predictions]
         rows = len(judges[0][1])
         if level == "system" and measure.documents is None:
-            raise OptionError('level "system" resamples documents: pass documents=… (one id per row)')
+            raise OptionError(
+                'level "system" resamples documents: pass documents=… (one id per row)'
+            )
         doc, sys = level_codes(level, measure.documents, measure.systems, rows)
         doc = np.arange(rows) if doc is None else doc
         missing = np.array([np.isnan(x) for x, _ in judges])
         usable = np.ones(rows, dtype=np.bool_) if total else ~missing.any(axis=0)
         if missing.all(axis=1).any() or not usable.any():
-            value = 0.0 if total and len(judges) == 1 else np.nan  # as CorrelationSum has it
-            return cls([], [value] * len(judges), 0, 0, total, "a judge failed on every row, or there are none")
+            value = (
+                0.0 if total and len(judges) == 1 else np.nan
+            )  # as CorrelationSum has it
+            return cls(
+                [],
+                [value] * len(judges),
+                0,
+                0,
+                total,
+                "a judge failed on every row, or there are none",
+            )
         kept, doc = np.unique(doc[usable], return_inverse=True)
         statistics = []
         for x, y in judges:
-            filled = impute(x, {"sample": doc, "within": sys}.get(level)) if total else x[usable]
+            filled = (
+                impute(x, {"sample": doc, "within": sys}.get(level))
+                if total
+                else x[usable]
+            )
             statistics.append(
-                _statistic(filled, y[usable], doc, len(kept), None if sys is None else sys[usable], level, names, total)
+                _statistic(
+                    filled,
+                    y[usable],
+                    doc,
+                    len(kept),
+                    None if sys is None else sys[usable],
+                    level,
+                    names,
+                    total,
+                )
             )
         parts = [statistic(np.ones((1, len(kept)))) for statistic in statistics]
         values = [float(np.nansum(part) if total else part[0, 0]) for part in parts]
@@ -281,16 +353,30 @@ class Agreement:
             reason = "one document cannot be resampled"
         elif any(np.isnan(part).any() for part in parts):
             reason = "the agreement is undefined: constant scores or too few rows"
-        return cls(statistics, values, len(kept), int(usable.sum()), total, reason, Q if total else Range())
+        return cls(
+            statistics,
+            values,
+            len(kept),
+            int(usable.sum()),
+            total,
+            reason,
+            Q if total else Range(),
+        )
 
     @classmethod
-    def of_mean(cls, sets: Sequence[RowSet], documents: int, level: str, coefficient: str) -> Agreement:
+    def of_mean(
+        cls, sets: Sequence[RowSet], documents: int, level: str, coefficient: str
+    ) -> Agreement:
         """The mean agreement of several sets of rows (one per rater) that share their documents 0 … documents - 1.
 
         A set whose agreement is undefined is left out, of a resample only of that.
         """
         names = parts_of(coefficient)
-        statistics = [_statistic(x, y, doc, documents, sys, level, names, False) for x, y, doc, sys in sets if len(x)]
+        statistics = [
+            _statistic(x, y, doc, documents, sys, level, names, False)
+            for x, y, doc, sys in sets
+            if len(x)
+        ]
         whole = np.ones((1, documents))
         statistics = [s for s in statistics if not np.isnan(s(whole)).any()]
         rows = max((len(x) for x, *_ in sets), default=0)
@@ -299,37 +385,57 @@ class Agreement:
             return cls([], [np.nan], documents, rows, False, why)
 
         def mean(counts: Vector) -> Vector:
-            return mean_defined(np.stack([s(counts).sum(axis=1) for s in statistics], axis=1), axis=1)[:, None]
+            return mean_defined(
+                np.stack([s(counts).sum(axis=1) for s in statistics], axis=1), axis=1
+            )[:, None]
 
         reason = "one document cannot be resampled" if documents < 2 else None
         total = coefficient == "sum"
-        return cls([mean], [float(mean(whole)[0, 0])], documents, rows, total, reason, Q if total else Range())
+        return cls(
+            [mean],
+            [float(mean(whole)[0, 0])],
+            documents,
+            rows,
+            total,
+            reason,
+            Q if total else Range(),
+        )
 
     @classmethod
     def of_share(cls, statistic: Bounded, documents: int, rows: int) -> Agreement:
         """One judge's share of what is decided as people do, or another bounded statistic."""
         value = float(statistic(np.ones((1, documents)))[0, 0])
         reason = "one document cannot be resampled" if documents < 2 else None
-        return cls([statistic], [value], documents, rows, False, reason, statistic.within)
+        return cls(
+            [statistic], [value], documents, rows, False, reason, statistic.within
+        )
 
     def resample(self, rounds: int, seed: int) -> tuple[list[Vector], int]:
         """Per judge the agreement in each round (NaN: undefined), and the rounds with anything undefined."""
 
         def every(counts: Vector) -> Vector:
-            return np.stack([statistic(counts) for statistic in self.statistics], axis=1)
+            return np.stack(
+                [statistic(counts) for statistic in self.statistics], axis=1
+            )
 
         parts = drawn_again(every, self.documents, rounds, seed, cells=self.rows)
         undefined = int(np.isnan(parts).any(axis=(1, 2)).sum())
-        return [self.collapsed(parts[:, judge]) for judge in range(len(self.statistics))], undefined
+        return [
+            self.collapsed(parts[:, judge]) for judge in range(len(self.statistics))
+        ], undefined
 
     def collapsed(self, parts: Vector) -> Vector:
         """One value a round from what a statistic gave; where a total is undefined, it is that of chance."""
         if not self.total:
             return parts[:, 0]
-        return np.asarray(np.where(np.isnan(parts), self.within.middle, parts).sum(axis=1))
+        return np.asarray(
+            np.where(np.isnan(parts), self.within.middle, parts).sum(axis=1)
+        )
 
 
-def limits(drawn: Vector, value: float, units: int, within: Range, confidence: float) -> tuple[float, float]:
+def limits(
+    drawn: Vector, value: float, units: int, within: Range, confidence: float
+) -> tuple[float, float]:
     """The interval of a value from resamples of its units; NaN where it, or most of these, is undefined, and of a
     share of no rows: F1 where people failed none."""
     if 0 in within.sizes:
@@ -337,19 +443,31 @@ def limits(drawn: Vector, value: float, units: int, within: Range, confidence: f
     ends = np.array([*percentiles(drawn, confidence), value])
     normal = float(scipy.special.ndtri((1 + confidence) / 2))
     if within.sizes and not np.isnan(ends).any():
-        return _share_limits(drawn[~np.isnan(drawn)], value, units, within.sizes, normal)
+        return _share_limits(
+            drawn[~np.isnan(drawn)], value, units, within.sizes, normal
+        )
     # On the scale of atanh (for shares, of the logit) the distribution is nearly symmetric and its width hardly depends
     # on the value; an endless range is taken as it is. Centred on the value, since resamples of few documents are
     # biased towards the middle; widened as Student's t is.
     bounded, reach = math.isfinite(within.high), within.high - within.middle
-    z = np.arctanh(np.clip((ends - within.middle) / reach, *_WITHIN)) if bounded else ends
+    z = (
+        np.arctanh(np.clip((ends - within.middle) / reach, *_WITHIN))
+        if bounded
+        else ends
+    )
     half = (z[1] - z[0]) / 2
     if bounded and (abs(z[0]) < _PERFECT) != (abs(z[1]) < _PERFECT):
         # A limit of perfect agreement is infinitely far: the other one counts.
         half = abs(z[2] - z[0]) if abs(z[0]) < _PERFECT else abs(z[1] - z[2])
-    half *= scipy.stats.t.ppf((1 + confidence) / 2, units - 1) / normal * np.sqrt(units / (units - 1))
+    half *= (
+        scipy.stats.t.ppf((1 + confidence) / 2, units - 1)
+        / normal
+        * np.sqrt(units / (units - 1))
+    )
     z = np.array([z[2] - half, z[2] + half])
-    low, high = np.tanh(z) * reach + within.middle if bounded else np.maximum(z, within.low)
+    low, high = (
+        np.tanh(z) * reach + within.middle if bounded else np.maximum(z, within.low)
+    )
     return float(low), float(high)
 
 
@@ -361,12 +479,20 @@ def _share_limits(
 
     def variance(effect: float) -> Vector:
         rows = np.array(sizes) / effect
-        more = max(float(rows.mean()) - 1, 0.0) * ((1 - share) / (2 - share) + share / (1 + share))
-        return np.asarray(share * (1 - share) / rows.prod() * (1 + more * (len(sizes) > 1)))
+        more = max(float(rows.mean()) - 1, 0.0) * (
+            (1 - share) / (2 - share) + share / (1 + share)
+        )
+        return np.asarray(
+            share * (1 - share) / rows.prod() * (1 + more * (len(sizes) > 1))
+        )
 
     # The documents' design effect on the resamples' variance; rows a document where all resamples are alike.
     alone = variance(1.0)[-1]
-    effect = max(1.0, drawn.var() * units / (units - 1) / alone) if alone > 0 else max(1.0, sum(sizes) / units)
+    effect = (
+        max(1.0, drawn.var() * units / (units - 1) / alone)
+        if alone > 0
+        else max(1.0, sum(sizes) / units)
+    )
     likely = share[np.abs(share - value) <= normal * np.sqrt(variance(effect))]
     return float(likely.min()), float(likely.max())
 
@@ -390,8 +516,14 @@ def for_other_systems(
     systems, reach = len(left_out), within.high - within.middle
     if systems < FEWEST_SYSTEMS:
         return math.nan, math.nan
-    z = np.arctanh(np.clip((np.array([*ends, value, *left_out]) - within.middle) / reach, *_WITHIN))
-    spread = z[3:].var() * (systems - 1) * float(scipy.stats.t.ppf((1 + confidence) / 2, systems - 1)) ** 2
+    z = np.arctanh(
+        np.clip((np.array([*ends, value, *left_out]) - within.middle) / reach, *_WITHIN)
+    )
+    spread = (
+        z[3:].var()
+        * (systems - 1)
+        * float(scipy.stats.t.ppf((1 + confidence) / 2, systems - 1)) ** 2
+    )
     own = (z[:2] - z[2]) ** 2
     far = np.sqrt(np.maximum(own, spread) if larger else own + spread) * [-1, 1]
     low, high = np.tanh(z[2] + far) * reach + within.middle
@@ -411,7 +543,9 @@ def _statistic(
     names: Sequence[str],
     objective: bool,
 ) -> Statistic:
-    if level == "sample":  # the values within documents stay as they are, only the mean over documents varies
+    if (
+        level == "sample"
+    ):  # the values within documents stay as they are, only the mean over documents varies
         table = within_documents(x, y, doc, documents, names, objective=objective)
         return lambda counts: mean_drawn(counts, table)
     if level == "system":
@@ -449,11 +583,16 @@ def rowwise_defined(x: Vector, y: Vector, names: Sequence[str]) -> Vector:
 class Systems:
     """Systems' means when each document counts as often as it was drawn."""
 
-    def __init__(self, x: Vector, y: Vector, doc: Codes, documents: int, sys: Codes) -> None:
+    def __init__(
+        self, x: Vector, y: Vector, doc: Codes, documents: int, sys: Codes
+    ) -> None:
         systems = int(sys.max()) + 1
         cell, shape = doc * systems + sys, (documents, systems)
         weights = (x, y, np.ones(len(x)))
-        self.sums = [np.bincount(cell, weights=w, minlength=documents * systems).reshape(shape) for w in weights]
+        self.sums = [
+            np.bincount(cell, weights=w, minlength=documents * systems).reshape(shape)
+            for w in weights
+        ]
 
     def means(self, counts: Vector) -> tuple[Vector, Vector]:
         """Of x and of y, (rounds, systems); NaN for a system of which no document was drawn."""
@@ -468,7 +607,9 @@ class _Side:
     def __init__(self, x: Vector) -> None:
         self.values, self.code = np.unique(x, return_inverse=True)
         self.order = np.argsort(self.code, kind="stable")
-        self.starts = np.searchsorted(self.code[self.order], np.arange(len(self.values)))
+        self.starts = np.searchsorted(
+            self.code[self.order], np.arange(len(self.values))
+        )
         self.scaled = (x - self.values[0]) / (np.ptp(self.values) or 1.0)
 
     def weights(self, w: Vector) -> Vector:
@@ -510,7 +651,9 @@ class WeightedRows:
         gx, gy = self.x.weights(w), self.y.weights(w)
         undefined = self.x.flat(gx) | self.y.flat(gy)
         value = np.empty((len(w), len(self.names)))
-        with np.errstate(divide="ignore", invalid="ignore"):  # only where undefined, which is set to NaN below
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # only where undefined, which is set to NaN below
             for column, name in enumerate(self.names):
                 if name == "pearson":
                     value[:, column] = self._pearson(w, total)
@@ -524,8 +667,13 @@ class WeightedRows:
     def _pearson(self, w: Vector, total: Vector) -> Vector:
         x, y = self.x.centred(w, total), self.y.centred(w, total)
         wx = w * x
-        covariance, variance = np.einsum("ij,ij->i", wx, y), np.einsum("ij,ij->i", wx, x)
-        return np.asarray(covariance / np.sqrt(variance) / np.sqrt(np.einsum("ij,ij,ij->i", w, y, y)))
+        covariance, variance = (
+            np.einsum("ij,ij->i", wx, y),
+            np.einsum("ij,ij->i", wx, x),
+        )
+        return np.asarray(
+            covariance / np.sqrt(variance) / np.sqrt(np.einsum("ij,ij,ij->i", w, y, y))
+        )
 
     def _spearman(self, w: Vector, total: Vector, gx: Vector, gy: Vector) -> Vector:
         x, y = self.x.ranks(gx, total), self.y.ranks(gy, total)
@@ -536,20 +684,34 @@ class WeightedRows:
     def _kendall(self, w: Vector, total: Vector, gx: Vector, gy: Vector) -> Vector:
         if self.signs is None:
             x, y, times = self.x.code, self.y.code, w.astype(np.intp)
-            return np.array([scipy.stats.kendalltau(np.repeat(x, t), np.repeat(y, t)).statistic for t in times])
+            return np.array(
+                [
+                    scipy.stats.kendalltau(np.repeat(x, t), np.repeat(y, t)).statistic
+                    for t in times
+                ]
+            )
         # Sums of whole numbers below 2**24 are exact in float32, at half the cost.
-        surplus = np.einsum("ij,ij->i", w, (w.astype(np.float32) @ self.signs).astype(np.float64))
-        x_untied, y_untied = total**2 - np.einsum("ij,ij->i", gx, gx), total**2 - np.einsum("ij,ij->i", gy, gy)
+        surplus = np.einsum(
+            "ij,ij->i", w, (w.astype(np.float32) @ self.signs).astype(np.float64)
+        )
+        x_untied, y_untied = (
+            total**2 - np.einsum("ij,ij->i", gx, gx),
+            total**2 - np.einsum("ij,ij->i", gy, gy),
+        )
         return np.asarray(surplus / np.sqrt(x_untied * y_untied))
 
 
 class WithinSystems:
     """As `WeightedRows`, of level "within": coefficients less what tells systems apart (`within_systems`)."""
 
-    def __init__(self, x: Vector, y: Vector, doc: Codes, sys: Codes, names: Sequence[str]) -> None:
+    def __init__(
+        self, x: Vector, y: Vector, doc: Codes, sys: Codes, names: Sequence[str]
+    ) -> None:
         x, y, self.doc, self.names = tidy(x), tidy(y), doc, names
         self.sys = np.unique(sys, return_inverse=True)[1]
-        self.member = (self.sys[:, None] == np.arange(int(self.sys.max(initial=-1)) + 1)).astype(np.float64)
+        self.member = (
+            self.sys[:, None] == np.arange(int(self.sys.max(initial=-1)) + 1)
+        ).astype(np.float64)
         self.x, self.y = _Side(x), _Side(y)
         # A score of one system is another value than the same score of the next: what is tied with it stays inside.
         places = (self.sys * len(side.values) + side.code for side in (self.x, self.y))
@@ -568,18 +730,29 @@ class WithinSystems:
         ties = [pairs - (side.weights(w) ** 2).sum(axis=1) for side in self.cells]
         undefined = (ties[0] < 0.5) | (ties[1] < 0.5)
         value = np.empty((len(w), len(self.names)))
-        with np.errstate(divide="ignore", invalid="ignore"):  # only where undefined, which is set to NaN below
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # only where undefined, which is set to NaN below
             for column, name in enumerate(self.names):
                 if name == "kendall":
                     value[:, column] = self._surplus(w) / np.sqrt(ties[0] * ties[1])
                 else:
-                    x, y = (self._centred(side, w, total, ranked=name == "spearman") for side in (self.x, self.y))
-                    spread = np.einsum("ij,ij,ij->i", w, x, x) * np.einsum("ij,ij,ij->i", w, y, y)
-                    value[:, column] = np.einsum("ij,ij,ij->i", w, x, y) / np.sqrt(spread)
+                    x, y = (
+                        self._centred(side, w, total, ranked=name == "spearman")
+                        for side in (self.x, self.y)
+                    )
+                    spread = np.einsum("ij,ij,ij->i", w, x, x) * np.einsum(
+                        "ij,ij,ij->i", w, y, y
+                    )
+                    value[:, column] = np.einsum("ij,ij,ij->i", w, x, y) / np.sqrt(
+                        spread
+                    )
         value[undefined] = np.nan
         return np.clip(value, -1.0, 1.0)
 
-    def _centred(self, side: _Side, w: Vector, total: Vector, *, ranked: bool) -> Vector:
+    def _centred(
+        self, side: _Side, w: Vector, total: Vector, *, ranked: bool
+    ) -> Vector:
         """Scores or pooled ranks of each resample, less the mean of their system."""
         scores = np.broadcast_to(side.scaled, w.shape)
         if ranked:
@@ -590,7 +763,18 @@ class WithinSystems:
     def _surplus(self, w: Vector) -> Vector:
         """Twice the concordant less the discordant pairs of rows of one system."""
         if self.signs is not None:
-            return np.asarray(np.einsum("ij,ij->i", w, (w.astype(np.float32) @ self.signs).astype(np.float64)))
+            return np.asarray(
+                np.einsum(
+                    "ij,ij->i",
+                    w,
+                    (w.astype(np.float32) @ self.signs).astype(np.float64),
+                )
+            )
         x, y = (side.code.astype(np.float64) for side in (self.x, self.y))
         times = w.astype(np.intp)
-        return np.array([surplus(np.repeat(x, t), np.repeat(y, t), np.repeat(self.sys, t)) for t in times])
+        return np.array(
+            [
+                surplus(np.repeat(x, t), np.repeat(y, t), np.repeat(self.sys, t))
+                for t in times
+            ]
+        )

@@ -49,7 +49,12 @@ class Significance:
 
 
 def permutation_test(
-    predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike, measure: Measure, *, rounds: int = 2000, seed: int = 0
+    predicted_a: npt.ArrayLike,
+    predicted_b: npt.ArrayLike,
+    measure: Measure,
+    *,
+    rounds: int = 2000,
+    seed: int = 0,
 ) -> Significance:
     """Does judge A agree better with people than B, if it were all the same which of the two gave which score?
 
@@ -65,12 +70,20 @@ def permutation_test(
     doc, sys = level_codes(level, measure.documents, measure.systems, len(y))
     unit = np.arange(len(y)) if doc is None else doc
     if level == "within":
-        raise OptionError('level "within" has no permutation test; differences.paired_bootstrap tests there')
+        raise OptionError(
+            'level "within" has no permutation test; differences.paired_bootstrap tests there'
+        )
     if rounds < 1:
-        raise OptionError(f"rounds is {rounds}; swap at least once, 1000 times or more for a p-value")
-    usable = ~(np.isnan(a) | np.isnan(b)) if not total else np.ones(len(y), dtype=np.bool_)
+        raise OptionError(
+            f"rounds is {rounds}; swap at least once, 1000 times or more for a p-value"
+        )
+    usable = (
+        ~(np.isnan(a) | np.isnan(b)) if not total else np.ones(len(y), dtype=np.bool_)
+    )
     if np.isnan(a).all() or np.isnan(b).all() or not usable.any():
-        return Significance(np.nan, np.nan, 0, "a judge failed on every row, or there are none")
+        return Significance(
+            np.nan, np.nan, 0, "a judge failed on every row, or there are none"
+        )
     if total:
         within = doc if level == "sample" else None
         a, b = impute(a, within), impute(b, within)
@@ -79,7 +92,9 @@ def permutation_test(
     n = int(unit.max()) + 1
     if level == "sample":
         # Swapped whole, documents keep the agreement within them: it changes hands and is not computed again.
-        tables = [within_documents(x, y, unit, n, names, objective=total) for x in (a, b)]
+        tables = [
+            within_documents(x, y, unit, n, names, objective=total) for x in (a, b)
+        ]
 
         def agreement(first: Vector, second: Vector, flags: Flags) -> Vector:
             return mean_defined(np.where(flags[:, :, None], second, first), axis=1)
@@ -88,15 +103,29 @@ def permutation_test(
         of_system = None if level == "pooled" or sys is None else sys[usable]
 
         def agreement(first: Vector, second: Vector, flags: Flags) -> Vector:
-            return _agreements(np.where(flags[:, unit], second, first), y, of_system, names)
+            return _agreements(
+                np.where(flags[:, unit], second, first), y, of_system, names
+            )
 
     def lead(flags: Flags) -> Vector:
-        one, other = agreement(tables[0], tables[1], flags), agreement(tables[1], tables[0], flags)
-        return np.asarray(np.nansum(one, axis=1) - np.nansum(other, axis=1) if total else one[:, 0] - other[:, 0])
+        one, other = (
+            agreement(tables[0], tables[1], flags),
+            agreement(tables[1], tables[0], flags),
+        )
+        return np.asarray(
+            np.nansum(one, axis=1) - np.nansum(other, axis=1)
+            if total
+            else one[:, 0] - other[:, 0]
+        )
 
     value = float(lead(np.zeros((1, n), dtype=np.bool_))[0])
     if np.isnan(value):
-        return Significance(value, np.nan, n, "the agreement is undefined: constant scores or too few rows")
+        return Significance(
+            value,
+            np.nan,
+            n,
+            "the agreement is undefined: constant scores or too few rows",
+        )
     rng, extreme, step = np.random.default_rng(seed), 1, max(1, _CELLS // len(y))
     for start in range(0, rounds, step):
         null = lead(rng.random((min(step, rounds - start), n)) < 0.5)
@@ -112,14 +141,21 @@ def _standard(x: Vector) -> Vector:
     return np.asarray(x / (x.std() or 1.0))
 
 
-def _agreements(x: Vector, y: Vector, sys: Codes | None, names: Sequence[str]) -> Vector:
+def _agreements(
+    x: Vector, y: Vector, sys: Codes | None, names: Sequence[str]
+) -> Vector:
     """Agreement of each row of x, shape (k, n), with y, or of the systems' means -> (k, len(names)), NaN where
     undefined."""
     k, ys = len(x), np.broadcast_to(y, x.shape)
-    if sys is not None:  # k data sets end to end: the codes of one begin where those of the one before end
+    if (
+        sys is not None
+    ):  # k data sets end to end: the codes of one begin where those of the one before end
         count = int(sys.max()) + 1
         codes = (sys + count * np.arange(k)[:, None]).ravel()
-        x, ys = (means.reshape(k, count) for means in system_means(x.ravel(), np.tile(y, k), codes, k * count))
+        x, ys = (
+            means.reshape(k, count)
+            for means in system_means(x.ravel(), np.tile(y, k), codes, k * count)
+        )
         present = ~np.isnan(x[0])
         x, ys = x[:, present], ys[:, present]
     return np.stack([rowwise(x, ys, name) for name in names], axis=1)
@@ -132,7 +168,9 @@ def holm(p_values: npt.ArrayLike) -> Vector:
     """p-values adjusted for being many (step-down, in [0, 1]); NaN stays NaN and is not counted. Source: Holm 1979."""
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or ((p < 0) | (p > 1)).any():
-        raise OptionError(f"p_values: expected a list of numbers in 0..1, got {p_values!r}")
+        raise OptionError(
+            f"p_values: expected a list of numbers in 0..1, got {p_values!r}"
+        )
     adjusted, order = np.full(len(p), np.nan), np.argsort(p)  # NaN sorts last
     order = order[: int(np.count_nonzero(~np.isnan(p)))]
     steps = p[order] * np.arange(len(order), 0, -1)
@@ -147,11 +185,15 @@ def false_discovery(p_values: npt.ArrayLike, *, dependent: bool = False) -> Vect
     p = np.asarray(p_values, dtype=np.float64)
     adjusted, known = np.full(len(p), np.nan), ~np.isnan(p)
     if known.any():
-        adjusted[known] = scipy.stats.false_discovery_control(p[known], method="by" if dependent else "bh")
+        adjusted[known] = scipy.stats.false_discovery_control(
+            p[known], method="by" if dependent else "bh"
+        )
     return adjusted
 
 
-def williams_test(predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike, human: npt.ArrayLike) -> Significance:
+def williams_test(
+    predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike, human: npt.ArrayLike
+) -> Significance:
     """Do two judges' Pearson correlations with people differ, given how far the judges agree with each other?
 
     One score a row each; rows that one of the judges failed on are left out. Of ranks it is the test of Spearman
@@ -163,7 +205,12 @@ def williams_test(predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike, human:
     a, b, y = a[usable], b[usable], y[usable]
     n = len(y)
     if n < 4 or min(map(np.ptp, (a, b, y)), default=0.0) == 0:
-        return Significance(np.nan, np.nan, n, "constant scores, or fewer than 4 rows that both judges scored")
+        return Significance(
+            np.nan,
+            np.nan,
+            n,
+            "constant scores, or fewer than 4 rows that both judges scored",
+        )
     r = np.corrcoef([a, b, y])
     return williams(float(r[0, 2]), float(r[1, 2]), float(r[0, 1]), n)
 
@@ -212,7 +259,9 @@ def krippendorff_alpha(ratings: npt.ArrayLike, *, nominal: bool = False) -> floa
     if len(values) < 2 or np.ptp(values) == 0:
         return float("nan")
     if nominal:  # two categories differ in two of their indicators, equal ones in none
-        tables = [np.where(np.isnan(table), np.nan, table == one) for one in np.unique(values)]
+        tables = [
+            np.where(np.isnan(table), np.nan, table == one) for one in np.unique(values)
+        ]
     else:
         tables = [(table - values.mean()) / np.ptp(values)]
     observed, expected = np.sum([_disagreement(one) for one in tables], axis=0)
@@ -225,7 +274,9 @@ def _disagreement(table: Vector) -> tuple[float, float]:
     values = table[~np.isnan(table)]
     means = np.nansum(table, axis=1) / count
     # Squared differences of all ordered pairs among m values are 2 m times their squares about the mean.
-    observed = (2 * count * np.nansum((table - means[:, None]) ** 2, axis=1) / (count - 1)).sum() / len(values)
+    observed = (
+        2 * count * np.nansum((table - means[:, None]) ** 2, axis=1) / (count - 1)
+    ).sum() / len(values)
     expected = 2 * ((values - values.mean()) ** 2).sum() / (len(values) - 1)
     return float(observed), float(expected)
 
@@ -238,5 +289,7 @@ def _ratings(ratings: npt.ArrayLike) -> Vector:
     if table.ndim != 2:
         raise OptionError(f"ratings: expected shape (rows, raters), got {table.shape}")
     if (np.abs(table) > LARGEST).any():
-        raise OptionError("ratings: a rating is infinite; where a rater did not see a row, it is NaN or None")
+        raise OptionError(
+            "ratings: a rating is infinite; where a rater did not see a row, it is NaN or None"
+        )
     return table

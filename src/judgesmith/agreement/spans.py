@@ -48,8 +48,12 @@ class MarkedSpan(Protocol):
     def how(self) -> str | None: ...
 
 
-Spans = Mapping[str, Sequence[MarkedSpan]]  # id of the output -> its errors; empty: read and found without errors
-Pairs = dict[str, list[tuple[Sequence[MarkedSpan], Sequence[MarkedSpan]]]]  # of texts that both sides have read
+Spans = Mapping[
+    str, Sequence[MarkedSpan]
+]  # id of the output -> its errors; empty: read and found without errors
+Pairs = dict[
+    str, list[tuple[Sequence[MarkedSpan], Sequence[MarkedSpan]]]
+]  # of texts that both sides have read
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,11 @@ def span_agreement(
     people: list[Spans] = [gold] if isinstance(gold, Mapping) else list(gold)
     read = list(dict.fromkeys(identity for marked in people for identity in marked))
     pairs: Pairs = {
-        identity: [(predicted[identity], marked[identity]) for marked in people if identity in marked]
+        identity: [
+            (predicted[identity], marked[identity])
+            for marked in people
+            if identity in marked
+        ]
         for identity in read
         if identity in predicted
     }
@@ -162,12 +170,19 @@ def human_span_agreement(
     for identity in read:
         marks = [marked[identity] for marked in people if identity in marked]
         if len(marks) > 1:
-            pairs[identity] = [(a, b) for i, a in enumerate(marks) for j, b in enumerate(marks) if i != j]
+            pairs[identity] = [
+                (a, b)
+                for i, a in enumerate(marks)
+                for j, b in enumerate(marks)
+                if i != j
+            ]
     if not pairs:
         return None
     drawing = {"rounds": rounds, "confidence": confidence, "seed": seed}
     agreement = _agreement(pairs, people, people, lengths, documents, drawing)
-    return replace(agreement, people=max(sum(i in marked for marked in people) for i in pairs))
+    return replace(
+        agreement, people=max(sum(i in marked for marked in people) for i in pairs)
+    )
 
 
 # Counting ------------------------------------------------------------------------------------------------------------
@@ -189,7 +204,10 @@ _COUNTS = (
     "found",
 )
 _AT = {name: place for place, name in enumerate(_COUNTS)}
-_PLAIN, _WEIGHTED = ("shared", "predicted", "gold"), ("credit", "rated_predicted", "rated_gold")
+_PLAIN, _WEIGHTED = (
+    ("shared", "predicted", "gold"),
+    ("credit", "rated_predicted", "rated_gold"),
+)
 
 
 @dataclass(frozen=True)
@@ -226,24 +244,46 @@ def _agreement(
     for identity in pairs:
         for name, given in (("length", lengths), ("document", documents)):
             if given is not None and identity not in given:
-                raise OptionError(f"text {identity!r} has no {name}; give every compared text one")
+                raise OptionError(
+                    f"text {identity!r} has no {name}; give every compared text one"
+                )
     judge, persons = (
-        _tally((marked[i], lengths[i]) for marked in side for i in marked if i in pairs) for side in (ours, theirs)
+        _tally((marked[i], lengths[i]) for marked in side for i in marked if i in pairs)
+        for side in (ours, theirs)
     )
-    compared = [(text, i, len(sides), *pair) for text, (i, sides) in enumerate(pairs.items()) for pair in sides]
+    compared = [
+        (text, i, len(sides), *pair)
+        for text, (i, sides) in enumerate(pairs.items())
+        for pair in sides
+    ]
     counts = np.array([_compare(a, b, lengths[i]) for _, i, _, a, b in compared])
     text = np.array([place for place, *_ in compared])
-    clean = int((np.bincount(text, counts[:, _AT["predicted"]] + counts[:, _AT["gold"]]) == 0).sum())
+    clean = int(
+        (
+            np.bincount(text, counts[:, _AT["predicted"]] + counts[:, _AT["gold"]]) == 0
+        ).sum()
+    )
     unrated = int(counts[:, _AT["unrated"]].sum())
     # A text's own scores are for the macro means; several people's comparisons of a text count as one text.
-    columns = np.concatenate([counts, _scores(counts, *_PLAIN), np.ones((len(counts), 1))], axis=1)
+    columns = np.concatenate(
+        [counts, _scores(counts, *_PLAIN), np.ones((len(counts), 1))], axis=1
+    )
     columns = columns / np.array([sides for _, _, sides, *_ in compared])[:, None]
-    ids = range(len(pairs)) if documents is None else [documents[identity] for identity in pairs]
+    ids = (
+        range(len(pairs))
+        if documents is None
+        else [documents[identity] for identity in pairs]
+    )
     sums = sums_by(id_codes(ids, len(pairs), "documents")[text], *columns.T)
     # Where one side never says how severe an error is, there is nothing to weigh.
     sides = (("the judge", judge), ("people", persons))
     unweighable = [who for who, tally in sides if tally.placed and not tally.rated]
-    estimates = estimates_of(lambda drawn: _measures(drawn @ sums, not unweighable), len(sums), [SHARE] * 11, **drawing)
+    estimates = estimates_of(
+        lambda drawn: _measures(drawn @ sums, not unweighable),
+        len(sums),
+        [SHARE] * 11,
+        **drawing,
+    )
     micro, macro, weighted = (Scores(*estimates[i : i + 3]) for i in range(0, 9, 3))
     return SpanAgreement(
         micro,
@@ -267,7 +307,9 @@ def _agreement(
     )
 
 
-def _notes(judge: _Tally, gold: _Tally, clean: int, unrated: int, unweighable: Sequence[str]) -> Iterable[str]:
+def _notes(
+    judge: _Tally, gold: _Tally, clean: int, unrated: int, unweighable: Sequence[str]
+) -> Iterable[str]:
     if not judge.placed and not gold.placed:
         yield "neither side marked a place, which counts as full agreement"
     elif not judge.placed:
@@ -286,7 +328,9 @@ def _notes(judge: _Tally, gold: _Tally, clean: int, unrated: int, unweighable: S
         yield f"{unrated} shared characters lack a severity and are left out of the severity-weighted values"
 
 
-def _compare(predicted: Sequence[MarkedSpan], gold: Sequence[MarkedSpan], length: int) -> list[float]:
+def _compare(
+    predicted: Sequence[MarkedSpan], gold: Sequence[MarkedSpan], length: int
+) -> list[float]:
     """The counts of one text against one person."""
     (ours, a), (theirs, b) = _marks(predicted, length), _marks(gold, length)
     both = (a > 0) & (b > 0)
@@ -297,7 +341,9 @@ def _compare(predicted: Sequence[MarkedSpan], gold: Sequence[MarkedSpan], length
         "shared": both.sum(),
         "predicted": marked,
         "gold": theirs_marked,
-        "credit": (1.0 - np.abs(a[rated] - b[rated]) / 4.0).sum(),  # severities run from 1 to 5
+        "credit": (
+            1.0 - np.abs(a[rated] - b[rated]) / 4.0
+        ).sum(),  # severities run from 1 to 5
         "rated_predicted": marked - left,
         "rated_gold": theirs_marked - left,
         "unrated": left,
@@ -312,7 +358,9 @@ def _compare(predicted: Sequence[MarkedSpan], gold: Sequence[MarkedSpan], length
 _UNRATED = 0.5  # the mark of a character whose spans have no severity: below every severity, so that a known one wins
 
 
-def _marks(spans: Sequence[MarkedSpan], length: int) -> tuple[list[tuple[int, int]], Vector]:
+def _marks(
+    spans: Sequence[MarkedSpan], length: int
+) -> tuple[list[tuple[int, int]], Vector]:
     """The places, and each character's severity (0: unmarked)."""
     marks = np.zeros(length)
     places = []
@@ -320,14 +368,22 @@ def _marks(spans: Sequence[MarkedSpan], length: int) -> tuple[list[tuple[int, in
         place = _place(span, length)
         if place is not None:
             start, end = place
-            value = _UNRATED if math.isnan(span.severity) else min(max(span.severity, 1.0), 5.0)
+            value = (
+                _UNRATED
+                if math.isnan(span.severity)
+                else min(max(span.severity, 1.0), 5.0)
+            )
             marks[start:end] = np.maximum(marks[start:end], value)
             places.append(place)
     return places, marks
 
 
 def _place(span: MarkedSpan, length: int) -> tuple[int, int] | None:
-    if span.start is None or span.end is None or not 0 <= span.start < span.end <= length:
+    if (
+        span.start is None
+        or span.end is None
+        or not 0 <= span.start < span.end <= length
+    ):
         return None
     return span.start, span.end
 
@@ -338,7 +394,9 @@ def _place(span: MarkedSpan, length: int) -> tuple[int, int] | None:
 def _scores(totals: Vector, *names: str) -> Vector:
     """Precision, recall and F1 of each line of totals, by the counts of these names: (lines, 3)."""
     hit, ours, theirs = (totals[:, _AT[name]] for name in names)
-    return np.stack([_share(hit, ours), _share(hit, theirs), _share(2 * hit, ours + theirs)], axis=1)
+    return np.stack(
+        [_share(hit, ours), _share(hit, theirs), _share(2 * hit, ours + theirs)], axis=1
+    )
 
 
 def _share(part: Vector, whole: Vector, empty: float = 1.0) -> Vector:
@@ -352,7 +410,9 @@ def _measures(totals: Vector, weighable: bool) -> Vector:
         _share(totals[:, _AT[part]], totals[:, _AT[whole]], np.nan)
         for part, whole in (("touching", "spans"), ("found", "gold_spans"))
     ]
-    table = np.column_stack([_scores(totals, *_PLAIN), own, _scores(totals, *_WEIGHTED), *shares])
+    table = np.column_stack(
+        [_scores(totals, *_PLAIN), own, _scores(totals, *_WEIGHTED), *shares]
+    )
     if not weighable:
         table[:, 6:9] = np.nan
     return table

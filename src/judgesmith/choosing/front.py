@@ -14,7 +14,12 @@ import numpy as np
 
 from ..compiling.run import CompileRun
 from ..datasets.perturbations.attacks import CONTROL
-from ..datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
+from ..datasets.perturbations.registry import (
+    PERTURBATIONS,
+    Amounts,
+    Text,
+    find_perturbations,
+)
 from ..datasets.records import Labels
 from ..discerning.judging import Subject, asks_of, judge, missing
 from ..discerning.options import DiscernOptions
@@ -73,10 +78,20 @@ class Point:
 def front(points: Sequence[Point]) -> list[str]:
     """The names of those to which no other one is equal in everything and superior in something. What is undefined is
     worst, and an attack that lowers the score is no better than one that does nothing."""
-    merits = np.array([(p.agreement[0], p.least_d[0], -p.false_alarms, min(-p.gain, 0), -p.tokens) for p in points])
+    merits = np.array(
+        [
+            (p.agreement[0], p.least_d[0], -p.false_alarms, min(-p.gain, 0), -p.tokens)
+            for p in points
+        ]
+    )
     merits = np.where(np.isnan(merits), -math.inf, merits.round(9))
-    beaten = [((merits >= one).all(axis=1) & (merits > one).any(axis=1)).any() for one in merits]
-    return [point.name for point, worse in zip(points, beaten, strict=True) if not worse]
+    beaten = [
+        ((merits >= one).all(axis=1) & (merits > one).any(axis=1)).any()
+        for one in merits
+    ]
+    return [
+        point.name for point, worse in zip(points, beaten, strict=True) if not worse
+    ]
 
 
 class Comparison:
@@ -84,70 +99,148 @@ class Comparison:
     budget; plan: of the whole run, where the one that is given is without this. points: the saved finalist first.
     Raises OptionError for a judge that cannot be compared so, and for texts to which nothing can be done."""
 
-    def __init__(self, run: CompileRun, compiler: Compiler, student: Judge, labels: Labels, plan: Plan) -> None:
+    def __init__(
+        self,
+        run: CompileRun,
+        compiler: Compiler,
+        student: Judge,
+        labels: Labels,
+        plan: Plan,
+    ) -> None:
         if student.whole_documents or student.method.columns():
             why = "it ranks the outputs of a document"
             if student.method.columns():
                 why = "signals are of the text as it was"
-            raise OptionError(f"--also discern changes texts, and this judge cannot judge one by itself: {why}")
-        o, self.page, self.objective = run.run, run.output.with_suffix(".front.html"), plan.objective
+            raise OptionError(
+                f"--also discern changes texts, and this judge cannot judge one by itself: {why}"
+            )
+        o, self.page, self.objective = (
+            run.run,
+            run.output.with_suffix(".front.html"),
+            plan.objective,
+        )
         self.how = DiscernOptions(language=o.discern_language, seed=o.seed, rounds=500)
-        self.texts = good_texts(labels if plan.parts.crossed else plan.parts.splits[0].train, o.discern_texts, o.seed)
+        self.texts = good_texts(
+            labels if plan.parts.crossed else plan.parts.splits[0].train,
+            o.discern_texts,
+            o.seed,
+        )
         chosen = find_perturbations(o.discern_perturb)
-        pairs = make_pairs(chosen, self.texts, seed=o.seed, amounts=Amounts(), language=o.discern_language)
+        pairs = make_pairs(
+            chosen,
+            self.texts,
+            seed=o.seed,
+            amounts=Amounts(),
+            language=o.discern_language,
+        )
         self.book = Book.open(None, {}, lambda: pairs, overwrite=False)
         if not self.book.pairs:
             why = self.book.left[0].reason
-            raise OptionError(f"--also discern: no training output could be perturbed ({why}); see --discern-perturb")
+            raise OptionError(
+                f"--also discern: no training output could be perturbed ({why}); see --discern-perturb"
+            )
         self.asks = asks_of(self.book.pairs, self.texts.role, against_reference=False)
         self.about = f"{len(self.texts.texts)} good training outputs and {len(self.book.pairs)} perturbed texts"
         self.most, self.points = (
-            min(o.finalists, compiler.search.evaluations() + fitted_always(student.method)),
+            min(
+                o.finalists,
+                compiler.search.evaluations() + fitted_always(student.method),
+            ),
             list[Point](),
         )
         calls = self.most * len(self.asks) * plan.row_calls
         # A budget is shared out in proportion to what compiling and comparing would take.
         share = calls / max(1, plan.calls + calls)
-        budget = {name: most for name in ("max_calls", "max_cost") if share and (most := getattr(o, name))}
-        ours: Any = {name: type(most)(most * share) or 1 for name, most in budget.items()}
+        budget = {
+            name: most
+            for name in ("max_calls", "max_cost")
+            if share and (most := getattr(o, name))
+        }
+        ours: Any = {
+            name: type(most)(most * share) or 1 for name, most in budget.items()
+        }
         theirs = {name: most - ours[name] for name, most in budget.items()}
-        self.limits, options = Limits(**ours), compiler.options.model_copy(update=theirs)
+        self.limits, options = (
+            Limits(**ours),
+            compiler.options.model_copy(update=theirs),
+        )
         self.compiler = replace(compiler, options=options)
         note = f"--also discern: up to {self.most} finalists judge {self.about}, at most {calls:,} of the calls"
-        spent = {name: getattr(plan, name) for name in ("prompt_tokens", "completion_tokens", "cost")}
-        more: Any = {name: value and type(value)(value / (1 - share)) for name, value in spent.items()}
-        self.plan = replace(plan, calls=plan.calls + calls, notes=(*plan.notes, note), **more)
+        spent = {
+            name: getattr(plan, name)
+            for name in ("prompt_tokens", "completion_tokens", "cost")
+        }
+        more: Any = {
+            name: value and type(value)(value / (1 - share))
+            for name, value in spent.items()
+        }
+        self.plan = replace(
+            plan, calls=plan.calls + calls, notes=(*plan.notes, note), **more
+        )
 
     def run(self, compiler: Compiler) -> Self:
         """Compare the finalists of a run that is over, and write the page. Raises ModelError, BudgetError,
         OptionError."""
         assert compiler.outcome is not None
         saved = compiler.options.take or compiler.outcome[0].name
-        judged = sorted(compiler.finalists(*compiler.outcome), key=lambda one: one.name != saved)[: self.most]
+        judged = sorted(
+            compiler.finalists(*compiler.outcome), key=lambda one: one.name != saved
+        )[: self.most]
         lm, count = judged[0].judge.lm, len(judged) * len(self.asks)
         with self.limits.spending(lm), Watch("comparing finalists", count) as watch:
-            self.points = [self._point(one, compiler.outcome[1], watch) for one in judged]
+            self.points = [
+                self._point(one, compiler.outcome[1], watch) for one in judged
+            ]
         lead, *notes = self._lines()
         page = front_page(self.points, self.objective.label, self.about, lead, notes)
         write_page(self.page, page, "--also discern")
         return self
 
     def _point(self, finalist: Fitted, train: Labels, watch: Watch) -> Point:
-        own, book, by = finalist.judge.with_(), replace(self.book, scores={}), self.objective
+        own, book, by = (
+            finalist.judge.with_(),
+            replace(self.book, scores={}),
+            self.objective,
+        )
         set_brief(own.method, True)
-        subject, meter = Subject(finalist.name, {"score": own}, {"score": finalist.name}), own.lm.meter
+        subject, meter = (
+            Subject(finalist.name, {"score": own}, {"score": finalist.name}),
+            own.lm.meter,
+        )
         before = sum(meter.logical_tokens)
-        judge(subject, missing(subject, book, self.texts.role, self.how), book, watch.step)
+        judge(
+            subject, missing(subject, book, self.texts.role, self.how), book, watch.step
+        )
         tokens = float(sum(meter.logical_tokens) - before)
         if fitted_of(own.method):
-            tokens += sum(passes_of(own.method, Item.of(ask)).tokens for ask in self.asks.values())
+            tokens += sum(
+                passes_of(own.method, Item.of(ask)).tokens for ask in self.asks.values()
+            )
         result = analyse(subject, book, PERTURBATIONS, self.how)
         harmful = [line for line in result.of("degradation") if line.enough]
         worst = min(harmful, key=lambda line: line.test.d_normalised, default=None)
-        least = (worst.test.d_normalised, worst.test.low, worst.test.high) if worst else (math.nan,) * 3
-        attacks = [line.test for line in result.of("attack") if line.name != CONTROL and line.test.n]
-        rise = math.fsum(t.drop * t.n for t in attacks) / sum(t.n for t in attacks) if attacks else math.nan
-        reached = agreement(finalist.percents, examples_of(train), objective=by, seed=self.how.seed, rounds=500)
+        least = (
+            (worst.test.d_normalised, worst.test.low, worst.test.high)
+            if worst
+            else (math.nan,) * 3
+        )
+        attacks = [
+            line.test
+            for line in result.of("attack")
+            if line.name != CONTROL and line.test.n
+        ]
+        rise = (
+            math.fsum(t.drop * t.n for t in attacks) / sum(t.n for t in attacks)
+            if attacks
+            else math.nan
+        )
+        reached = agreement(
+            finalist.percents,
+            examples_of(train),
+            objective=by,
+            seed=self.how.seed,
+            rounds=500,
+        )
         return Point(
             finalist.name,
             (reached.value, reached.low, reached.high),
@@ -161,7 +254,13 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         points, best = list(map(asdict, self.points)), front(self.points)
-        return {"points": points, "front": best, "about": self.about, "notes": self._lines(), "page": str(self.page)}
+        return {
+            "points": points,
+            "front": best,
+            "about": self.about,
+            "notes": self._lines(),
+            "page": str(self.page),
+        }
 
     def tell(self) -> None:
         """Print the table, and what can be done with it."""
@@ -171,9 +270,14 @@ class Comparison:
 
     def _lines(self) -> list[str]:
         """What came out, then notes."""
-        failed = [f"{p.name}: {p.failed} texts have no score" for p in self.points if p.failed]
+        failed = [
+            f"{p.name}: {p.failed} texts have no score" for p in self.points if p.failed
+        ]
         saved = f"{self.points[0].name} is saved. On the front: {', '.join(front(self.points))}."
-        return [f"{saved} To save another one, add --take NAME: only its held-out rows cost calls.", *failed]
+        return [
+            f"{saved} To save another one, add --take NAME: only its held-out rows cost calls.",
+            *failed,
+        ]
 
     def _table(self) -> Table:
         return finalists(self.points, self.objective.label, self.about)
@@ -182,32 +286,84 @@ class Comparison:
 def finalists(points: Sequence[Point], objective: str, about: str) -> Table:
     """The points, a row each. objective: what agreement is. about: the texts that were judged."""
     label, best = f"{objective} on training rows", front(points)
-    forms = {label: ".2f", "least D": ".2f", "in": "", "false alarms": ".0%", "gain": "+.0%", "tokens": ".0f"}
+    forms = {
+        label: ".2f",
+        "least D": ".2f",
+        "in": "",
+        "false alarms": ".0%",
+        "gain": "+.0%",
+        "tokens": ".0f",
+    }
     columns = {"finalist": "", **forms, "on the front": ""}
     made = Table(map(Column, columns, columns.values()), f"Finalists on {about}")
     for number, p in enumerate(points, start=1):
-        last = (p.worst, p.false_alarms, p.gain, p.tokens, "yes" if p.name in best else "no")
-        made.add(Cell(p.name, colour=number), Cell(*p.agreement), Cell(*p.least_d), *last)
+        last = (
+            p.worst,
+            p.false_alarms,
+            p.gain,
+            p.tokens,
+            "yes" if p.name in best else "no",
+        )
+        made.add(
+            Cell(p.name, colour=number), Cell(*p.agreement), Cell(*p.least_d), *last
+        )
     return made
 
 
-def front_page(points: Sequence[Point], objective: str, about: str, lead: str, notes: Sequence[str]) -> str:
+def front_page(
+    points: Sequence[Point], objective: str, about: str, lead: str, notes: Sequence[str]
+) -> str:
     """The points as a page: their table, and agreement against each of the rest."""
     figures, best = [], front(points)
     for words, value in AXES.items():
-        dots = [Dot(value(p), *p.agreement, 5.5 if p.name in best else 3, p.name) for p in points]
-        series = [Dots([dot], colour) for dot, colour in zip(dots, OF_JUDGES, strict=False)]
-        figures.append((words, plot(series, words.partition(":")[0], objective, salt=words, width=440)))
+        dots = [
+            Dot(value(p), *p.agreement, 5.5 if p.name in best else 3, p.name)
+            for p in points
+        ]
+        series = [
+            Dots([dot], colour) for dot, colour in zip(dots, OF_JUDGES, strict=False)
+        ]
+        figures.append(
+            (
+                words,
+                plot(series, words.partition(":")[0], objective, salt=words, width=440),
+            )
+        )
     table = Section("Finalists", [finalists(points, objective, about)])
     sections = [table, Section("The front", [Figures(figures), HOW])]
-    return render("More than agreement: finalists of a compile run", sections, lead=lead, notes=notes)
+    return render(
+        "More than agreement: finalists of a compile run",
+        sections,
+        lead=lead,
+        notes=notes,
+    )
 
 
 def good_texts(train: Labels, n: int, seed: int) -> Texts:
     """Of each document the output that people scored highest, where that is no less than the median of all; `n` of
     them, drawn by `seed`."""
-    best = {train.rows[place].group: place for place in np.argsort(train.scores, kind="stable").tolist()}
-    good = sorted(place for place in best.values() if train.scores[place] >= np.median(train.scores))
-    rows = [train.rows[place] for place in sorted(random.Random(seed).sample(good, min(n, len(good))))]
-    texts = [Text(r.id, r.output, r.source, r.context, (r.reference,) * bool(r.reference), r.group) for r in rows]
+    best = {
+        train.rows[place].group: place
+        for place in np.argsort(train.scores, kind="stable").tolist()
+    }
+    good = sorted(
+        place
+        for place in best.values()
+        if train.scores[place] >= np.median(train.scores)
+    )
+    rows = [
+        train.rows[place]
+        for place in sorted(random.Random(seed).sample(good, min(n, len(good))))
+    ]
+    texts = [
+        Text(
+            r.id,
+            r.output,
+            r.source,
+            r.context,
+            (r.reference,) * bool(r.reference),
+            r.group,
+        )
+        for r in rows
+    ]
     return Texts(train.origin, "output", tuple(texts), len(good))

@@ -30,13 +30,22 @@ if TYPE_CHECKING:
 UsageError: Any = typer.BadParameter.__base__
 #: The heading in `--help` of options that several commands have.
 PANELS = {
-    **dict.fromkeys(("lm", "api_base", "timeout", "concurrency", "rpm", "cache"), "Language model"),
+    **dict.fromkeys(
+        ("lm", "api_base", "timeout", "concurrency", "rpm", "cache"), "Language model"
+    ),
     **dict.fromkeys(("columns", "limit"), "Data"),
     **dict.fromkeys(("max_calls", "max_cost", "max_failed", "dry_run"), "Limits"),
 }
 
 
-def flag(default: Any, help: str, *names: str, metavar: str = "", hidden: bool = False, **limits: Any) -> Any:
+def flag(
+    default: Any,
+    help: str,
+    *names: str,
+    metavar: str = "",
+    hidden: bool = False,
+    **limits: Any,
+) -> Any:
     """An option of a command. names: as it is written, `--field-name` where not given. hidden: not in `--help`."""
     cli = {"names": names, "metavar": metavar or None, "hidden": hidden}
     return Field(default, description=help, json_schema_extra={"cli": cli}, **limits)  # type: ignore[dict-item]
@@ -83,10 +92,16 @@ class Command(Options):
         """Read files, check all options and run. given: what the command line says. Raises OptionError."""
         read, source = cls.from_files(given)
         values = {**read, **given}
-        if "lm" in cls.model_fields and not values.get("lm") and os.environ.get("JUDGESMITH_LM"):
+        if (
+            "lm" in cls.model_fields
+            and not values.get("lm")
+            and os.environ.get("JUDGESMITH_LM")
+        ):
             lm = os.environ["JUDGESMITH_LM"]
             values["lm"] = [lm] if _repeats(cls.model_fields["lm"]) else lm
-        own = {name: value for name, value in values.items() if name in cls.model_fields}
+        own = {
+            name: value for name, value in values.items() if name in cls.model_fields
+        }
         made = read_options(cls, own, source or f"judgesmith {cls.__name__.lower()}")
         rest = {name: value for name, value in values.items() if name not in own}
         if (catalogue := cls.catalogue(values)) is not None:
@@ -94,7 +109,9 @@ class Command(Options):
             chosen = catalogue.resolve(rest, source if rest.keys() <= named else "")
             made._more.update(chosen)
         elif rest:
-            raise OptionError(f"{source}, {next(iter(rest))}: there is no option of that name")
+            raise OptionError(
+                f"{source}, {next(iter(rest))}: there is no option of that name"
+            )
         return made.run() or 0
 
     @classmethod
@@ -103,7 +120,12 @@ class Command(Options):
         from ..presets import layered
 
         presets, config = given.get("preset") or (), given.get("config")
-        source = " or ".join([*(f"--preset {name}" for name in presets), *([f"--config {config}"] if config else [])])
+        source = " or ".join(
+            [
+                *(f"--preset {name}" for name in presets),
+                *([f"--config {config}"] if config else []),
+            ]
+        )
         if not source:
             return {}, ""
         file = read_yaml(Path(config)) if config else {}
@@ -113,20 +135,32 @@ class Command(Options):
             if (names := _cli(info).get("names"))
         }
         result = {}
-        for key, value in (layered(presets, file) if "preset" in cls.model_fields else file).items():
+        for key, value in (
+            layered(presets, file) if "preset" in cls.model_fields else file
+        ).items():
             name = fields.get(key, key)
-            if name in fields.values() and isinstance(value, str) and _repeats(cls.model_fields[name]):
+            if (
+                name in fields.values()
+                and isinstance(value, str)
+                and _repeats(cls.model_fields[name])
+            ):
                 value = [value]
             result[name] = value
         return result, source
 
 
 class Json(Options):
-    as_json: bool = flag(False, "End with one JSON object on stdout, for machines.", "--json")
+    as_json: bool = flag(
+        False, "End with one JSON object on stdout, for machines.", "--json"
+    )
 
 
 class Config(Options):
-    config: Path | None = flag(None, "Options as YAML, by the same names; the command line wins.", metavar="FILE.yaml")
+    config: Path | None = flag(
+        None,
+        "Options as YAML, by the same names; the command line wins.",
+        metavar="FILE.yaml",
+    )
 
 
 class Preset(Config):
@@ -151,7 +185,11 @@ class Rows(Options):
     @field_validator("columns", mode="before")
     @classmethod
     def _mapping(cls, value: Any) -> Any:
-        return [f"{role}={name}" for role, name in value.items()] if isinstance(value, Mapping) else value
+        return (
+            [f"{role}={name}" for role, name in value.items()]
+            if isinstance(value, Mapping)
+            else value
+        )
 
     def roles(self) -> dict[str, str]:
         """The chosen columns by role. Raises OptionError."""
@@ -170,14 +208,19 @@ ORDER = (
 class Worded(Options):
     """The order of the words in columns of ratings and verdicts."""
 
-    scale_of: list[str] = flag([], f"The order of {ORDER} Repeatable.", "--scale", metavar="NAME=WORST,…,BEST")
+    scale_of: list[str] = flag(
+        [], f"The order of {ORDER} Repeatable.", "--scale", metavar="NAME=WORST,…,BEST"
+    )
 
     @field_validator("scale_of", mode="before")
     @classmethod
     def _orders(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        return [f"{name}={words if isinstance(words, str) else ','.join(words)}" for name, words in value.items()]
+        return [
+            f"{name}={words if isinstance(words, str) else ','.join(words)}"
+            for name, words in value.items()
+        ]
 
     def orders(self) -> dict[str, tuple[str, ...]]:
         """The words by column. Raises OptionError."""
@@ -205,7 +248,9 @@ class Model(Options):
         "Language model: openai/…, anthropic/… and any other LiteLLM name, ollama_chat/…, local/NAME (see `judgesmith "
         "list models`), gguf:PATH, recorded:FILE#COLUMN. Default: JUDGESMITH_LM.",
     )
-    api_base: str | None = flag(None, "Address of an OpenAI-style server, or of Ollama.")
+    api_base: str | None = flag(
+        None, "Address of an OpenAI-style server, or of Ollama."
+    )
 
 
 class Jury(Model):
@@ -263,7 +308,10 @@ def _kinds(field: FieldInfo) -> tuple[Any, ...]:
 
 
 def _repeats(field: FieldInfo) -> bool:
-    return any(get_origin(kind) in (list, Sequence) or str(kind).endswith(", ...]") for kind in _kinds(field))
+    return any(
+        get_origin(kind) in (list, Sequence) or str(kind).endswith(", ...]")
+        for kind in _kinds(field)
+    )
 
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
@@ -276,7 +324,9 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     if any(str(kind).endswith(", ...]") for kind in _kinds(field)):
         annotation = list[str] | None
     elif several:
-        item = next(get_args(kind)[0] for kind in _kinds(field) if get_origin(kind) is list)
+        item = next(
+            get_args(kind)[0] for kind in _kinds(field) if get_origin(kind) is list
+        )
         annotation = list[item] if required else list[item] | None  # type: ignore[valid-type]
     if cli.get("argument"):
         annotation = Annotated[annotation, typer.Argument(**words)]
@@ -290,7 +340,10 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
             for bound, word in (("ge", "min"), ("le", "max"))
             if hasattr(limit, bound)
         }
-        words |= {"rich_help_panel": PANELS.get(name), "hidden": cli.get("hidden", False)}
+        words |= {
+            "rich_help_panel": PANELS.get(name),
+            "hidden": cli.get("hidden", False),
+        }
         annotation = Annotated[annotation, typer.Option(*names, **words, **limits)]  # type: ignore[misc]
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
@@ -300,12 +353,20 @@ def _hidden(name: str, fields: Sequence[FieldInfo], place: int) -> inspect.Param
     """An option of a part: a text, which the part reads; a switch where all parts take yes or no."""
     spelled = list(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
     if all(bool in _kinds(field) for field in fields):
-        pairs = [f"{one}/--{'.'.join([*one[2:].split('.')[:-1], 'no-' + one[2:].split('.')[-1]])}" for one in spelled]
+        pairs = [
+            f"{one}/--{'.'.join([*one[2:].split('.')[:-1], 'no-' + one[2:].split('.')[-1]])}"
+            for one in spelled
+        ]
         annotation: Any = Annotated[bool | None, typer.Option(*pairs, hidden=True)]
     else:
         kind = list[str] if any(map(_repeats, fields)) else str
         annotation = Annotated[kind | None, typer.Option(*spelled, hidden=True)]
-    return inspect.Parameter(f"more_{place}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    return inspect.Parameter(
+        f"more_{place}",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=annotation,
+    )
 
 
 def _command(parameters: Sequence[inspect.Parameter], **about: Any) -> Any:
@@ -315,7 +376,9 @@ def _command(parameters: Sequence[inspect.Parameter], **about: Any) -> Any:
 
     made.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
     made.__annotations__ = {one.name: one.annotation for one in parameters}
-    app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    app = typer.Typer(
+        add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False
+    )
     app.command(**about)(made)
     return typer.main.get_command(app)
 
@@ -327,9 +390,19 @@ class _Built(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta["more"] = {}
-        args = _orders_apart(args) if {"scale", "scale_of"} <= self.model.model_fields.keys() else args
-        known = {"--help", *(name for one in self.params for name in (*one.opts, *one.secondary_opts))}
-        written = [arg.partition("=")[0] for arg in args[: args.index("--") if "--" in args else None]]
+        args = (
+            _orders_apart(args)
+            if {"scale", "scale_of"} <= self.model.model_fields.keys()
+            else args
+        )
+        known = {
+            "--help",
+            *(name for one in self.params for name in (*one.opts, *one.secondary_opts)),
+        }
+        written = [
+            arg.partition("=")[0]
+            for arg in args[: args.index("--") if "--" in args else None]
+        ]
         if any(name.startswith("--") and name not in known for name in written):
             self._take_more(ctx, known)
         try:
@@ -349,10 +422,20 @@ class _Built(TyperCommand):
     def _take_more(self, ctx: Any, known: set[str]) -> None:
         if (catalogue := self.model.catalogue({})) is None:
             return
-        fields = {n: f for n, f in catalogue.fields().items() if f"--{n.replace('_', '-')}" not in known}
-        parameters = [_hidden(name, each, place) for place, (name, each) in enumerate(fields.items())]
+        fields = {
+            n: f
+            for n, f in catalogue.fields().items()
+            if f"--{n.replace('_', '-')}" not in known
+        }
+        parameters = [
+            _hidden(name, each, place)
+            for place, (name, each) in enumerate(fields.items())
+        ]
         ctx.meta["more"] = {f"more_{place}": name for place, name in enumerate(fields)}
-        self.params = [*self.params, *(one for one in _command(parameters).params if one.name != "help")]
+        self.params = [
+            *self.params,
+            *(one for one in _command(parameters).params if one.name != "help"),
+        ]
 
 
 def _orders_apart(args: Sequence[str]) -> list[str]:
@@ -376,7 +459,9 @@ def _given(context: typer.Context) -> dict[str, Any]:
         if source is not None and source.name == "COMMANDLINE":
             value = list(value) if isinstance(value, tuple | list) else value
             option_ = names.get(name, name)
-            result[option_] = ",".join(value) if name in names and isinstance(value, list) else value
+            result[option_] = (
+                ",".join(value) if name in names and isinstance(value, list) else value
+            )
     return result
 
 
@@ -384,9 +469,13 @@ def build(name: str, model: type[Command]) -> Any:
     """The command of typer that a model stands for."""
     own = inspect.get_annotations(model)
     fields = sorted(
-        model.model_fields.items(), key=lambda one: (not _cli(one[1]).get("argument"), one[0] not in own)
+        model.model_fields.items(),
+        key=lambda one: (not _cli(one[1]).get("argument"), one[0] not in own),
     )  # the order of --help: arguments, the command's own options, shared ones
-    paragraphs = (" ".join(part.split()) for part in inspect.cleandoc(model.__doc__ or "").split("\n\n"))
+    paragraphs = (
+        " ".join(part.split())
+        for part in inspect.cleandoc(model.__doc__ or "").split("\n\n")
+    )
     return _command(
         [_parameter(*one) for one in fields],
         name=name,

@@ -23,18 +23,30 @@ class Get(Command, Json):
 
     panel: ClassVar[str] = "Look up"
 
-    names: list[str] = argument(..., "bench/NAME, local/NAME or ollama_chat/NAME, one or several.", "NAME...")
-    yes: bool = flag(False, "Take the licences shown as read; do not ask.", "--yes", "-y")
+    names: list[str] = argument(
+        ..., "bench/NAME, local/NAME or ollama_chat/NAME, one or several.", "NAME..."
+    )
+    yes: bool = flag(
+        False, "Take the licences shown as read; do not ask.", "--yes", "-y"
+    )
     host: str | None = flag(None, "ollama_chat/…: the address of Ollama.")
 
     def run(self) -> int:
         from ..running.console import print_json
 
-        models = [name for name in self.names if name.partition("/")[0] in (*OLLAMA, "local")]
+        models = [
+            name for name in self.names if name.partition("/")[0] in (*OLLAMA, "local")
+        ]
         sets = self._sets([name for name in self.names if name not in models])
         if sets is None:
             return 1
-        here = [{"name": name, "path": None if (path := self._model(name)) is None else str(path)} for name in models]
+        here = [
+            {
+                "name": name,
+                "path": None if (path := self._model(name)) is None else str(path),
+            }
+            for name in models
+        ]
         if self.as_json:
             print_json({"sets": sets, "models": here})
         return 0
@@ -52,7 +64,11 @@ class Get(Command, Json):
                 pull_ollama(model, self.host, progress=progress)
         path = None if provider in OLLAMA and model else fetch(name)
         if not self.as_json:
-            out.print(f"{escape(name)} is there" + ("." if path is None else f": {escape(str(path))}"), soft_wrap=True)
+            out.print(
+                f"{escape(name)} is there"
+                + ("." if path is None else f": {escape(str(path))}"),
+                soft_wrap=True,
+            )
         return path
 
     def _sets(self, names: list[str]) -> list[dict[str, Any]] | None:
@@ -70,13 +86,19 @@ class Get(Command, Json):
                     f" {card.key}.jsonl"
                 )
         for card in wanted:
-            err.print(f"{card.name}: {licence_of(card)}", markup=False, style="yellow" if card.restriction else None)
+            err.print(
+                f"{card.name}: {licence_of(card)}",
+                markup=False,
+                style="yellow" if card.restriction else None,
+            )
         if wanted and not self.yes:
             if not _asks():
                 raise OptionError(
                     "the licences above cannot be confirmed without a terminal; pass --yes to accept them"
                 )
-            if not typer.confirm(f"Fetch {', '.join(card.name for card in wanted)}?", err=True):
+            if not typer.confirm(
+                f"Fetch {', '.join(card.name for card in wanted)}?", err=True
+            ):
                 err.print("nothing was fetched")
                 return None
         done = []
@@ -85,11 +107,17 @@ class Get(Command, Json):
                 with fetching(card.name) as progress:
                     resolve(card.name, fetch=True, progress=progress)
             here = set_data(card)
-            kept = {key: here[key] for key in ("name", "rows", "rows_here", "where", "path")}
+            kept = {
+                key: here[key] for key in ("name", "rows", "rows_here", "where", "path")
+            }
             done.append(kept | {"fetched": card in wanted})
             if not self.as_json:
                 state = "fetched" if card in wanted else "here already"
-                out.print(f"{card.name}: {state}, {rows_of(here)} rows, {here['path']}", markup=False, soft_wrap=True)
+                out.print(
+                    f"{card.name}: {state}, {rows_of(here)} rows, {here['path']}",
+                    markup=False,
+                    soft_wrap=True,
+                )
         return done
 
 

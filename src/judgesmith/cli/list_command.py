@@ -49,7 +49,15 @@ class List(Command, Json):
     panel: ClassVar[str] = "Look up"
 
     what: Literal[
-        "methods", "optimizers", "perturbations", "metrics", "presets", "aspects", "options", "data", "models"
+        "methods",
+        "optimizers",
+        "perturbations",
+        "metrics",
+        "presets",
+        "aspects",
+        "options",
+        "data",
+        "models",
     ] = argument(..., "The kind.", "WHAT")
     name: str | None = argument(None, "One of them, in full.", "NAME")
 
@@ -65,24 +73,44 @@ class List(Command, Json):
 
     def _parts(self) -> None:
         module, attribute = REGISTRIES[self.what]
-        registry: Registry[Any] = getattr(import_module(f"judgesmith.{module}"), attribute)
+        registry: Registry[Any] = getattr(
+            import_module(f"judgesmith.{module}"), attribute
+        )
         if self.name is None and self.as_json:
-            print_json({"parts": [_facts(*item) for item in registry.parts().items()], "broken": registry.broken})
+            print_json(
+                {
+                    "parts": [_facts(*item) for item in registry.parts().items()],
+                    "broken": registry.broken,
+                }
+            )
         elif self.name is None:
             _print_table(
                 ("name", "what it is", "paper"),
-                [(name, part.about, _paper(part)) for name, part in registry.parts().items()],
+                [
+                    (name, part.about, _paper(part))
+                    for name, part in registry.parts().items()
+                ],
             )
             for name, problem in registry.broken.items():
-                err.print(f"the plug-in {name} is left out: {problem}", markup=False, style="red", soft_wrap=True)
+                err.print(
+                    f"the plug-in {name} is left out: {problem}",
+                    markup=False,
+                    style="red",
+                    soft_wrap=True,
+                )
         else:
             part = registry.get(self.name)
-            name = next((known for known, one in registry.parts().items() if one is part), self.name)
+            name = next(
+                (known for known, one in registry.parts().items() if one is part),
+                self.name,
+            )
             facts = _facts(name, part)
             if self.as_json:
                 print_json(facts)
             else:
-                _print_facts({key: value for key, value in facts.items() if key != "options"})
+                _print_facts(
+                    {key: value for key, value in facts.items() if key != "options"}
+                )
                 _print_options(getattr(part, "Options", Options))
 
     def _options(self) -> None:
@@ -91,9 +119,18 @@ class List(Command, Json):
         model = command_model((self.name or "").split())
         catalogue = model.catalogue({}) if model is not None else None
         if catalogue is None:
-            raise OptionError(f"{self.name or ''!r} is not a command with options beside those of its --help")
+            raise OptionError(
+                f"{self.name or ''!r} is not a command with options beside those of its --help"
+            )
         if self.as_json:
-            print_json({"options": {owner.where: _listed(owner.options) for owner in catalogue.owners}})
+            print_json(
+                {
+                    "options": {
+                        owner.where: _listed(owner.options)
+                        for owner in catalogue.owners
+                    }
+                }
+            )
             return
         for owner in catalogue.owners:
             out.print(f"[bold]{escape(owner.where)}[/bold]")
@@ -106,13 +143,23 @@ class List(Command, Json):
             if self.as_json:
                 print_json(presets.read(self.name))
             else:
-                out.print(presets.text(self.name).rstrip(), markup=False, highlight=False, soft_wrap=True)
+                out.print(
+                    presets.text(self.name).rstrip(),
+                    markup=False,
+                    highlight=False,
+                    soft_wrap=True,
+                )
             return
-        shown = [{"name": n, "kind": presets.kind(n), "about": presets.about(n)} for n in presets.names()]
+        shown = [
+            {"name": n, "kind": presets.kind(n), "about": presets.about(n)}
+            for n in presets.names()
+        ]
         if self.as_json:
             print_json({"presets": shown})
         else:
-            _print_table(("name", "kind", "what it is"), [list(one.values()) for one in shown])
+            _print_table(
+                ("name", "kind", "what it is"), [list(one.values()) for one in shown]
+            )
 
     def _aspects(self) -> None:
         from ..programs.aspects import aspects
@@ -121,19 +168,34 @@ class List(Command, Json):
         task = None if self.name is None else _task(library, self.name)
         if self.name is not None and task is None:
             aspect = _aspect(library, self.name)
-            data = {"aspect": _aspect_data(aspect), "task": _task_data(library.tasks[aspect.task])}
+            data = {
+                "aspect": _aspect_data(aspect),
+                "task": _task_data(library.tasks[aspect.task]),
+            }
             print_json(data) if self.as_json else _print_facts(data["aspect"])
             return
         tasks = list(library.tasks.values()) if task is None else [task]
         if self.as_json:
-            listed = [_task_data(one) | {"aspects": [_aspect_data(a) for a in one.aspects.values()]} for one in tasks]
+            listed = [
+                _task_data(one)
+                | {"aspects": [_aspect_data(a) for a in one.aspects.values()]}
+                for one in tasks
+            ]
             print_json({"tasks": listed})
             return
         for one in tasks:
             out.print(f"[bold]{escape(one.name)}[/bold]: {escape(one.description)}")
             marks = {True: " (more is worse)", False: ""}
-            _print_table((), [(a.name, a.definition + marks[a.negative]) for a in one.aspects.values()])
-        out.print("`judgesmith list aspects TASK/ASPECT` prints one in full.", style="dim")
+            _print_table(
+                (),
+                [
+                    (a.name, a.definition + marks[a.negative])
+                    for a in one.aspects.values()
+                ],
+            )
+        out.print(
+            "`judgesmith list aspects TASK/ASPECT` prints one in full.", style="dim"
+        )
 
     def _data(self) -> None:
         from ..datasets.benchmarks.catalog import benchmark, list_benchmarks
@@ -141,8 +203,12 @@ class List(Command, Json):
         if self.name is not None:
             card = benchmark(self.name)
             here = set_data(card)
-            facts = card.to_json() | {key: here[key] for key in ("where", "path", "rows_here")}
-            print_json(facts) if self.as_json else _print_facts(facts | {"where": PLACES[here["where"]]})
+            facts = card.to_json() | {
+                key: here[key] for key in ("where", "path", "rows_here")
+            }
+            print_json(facts) if self.as_json else _print_facts(
+                facts | {"where": PLACES[here["where"]]}
+            )
             return
         sets = [set_data(card) for card in list_benchmarks()]
         if self.as_json:
@@ -150,12 +216,23 @@ class List(Command, Json):
             return
         _print_table(
             ("name", "task", "rows", "where"),
-            [(item["name"], item["task"], rows_of(item).replace(" of ", "/"), item["where"]) for item in sets],
+            [
+                (
+                    item["name"],
+                    item["task"],
+                    rows_of(item).replace(" of ", "/"),
+                    item["where"],
+                )
+                for item in sets
+            ],
         )
         for place, meaning in PLACES.items():
             if any(item["where"] == place for item in sets):
                 out.print(f"{place}: {meaning}", markup=False, style="dim")
-        out.print("`judgesmith list data NAME` prints a set's card, with its licence.", style="dim")
+        out.print(
+            "`judgesmith list data NAME` prints a set's card, with its licence.",
+            style="dim",
+        )
 
     def _models(self) -> None:
         from ..programs.models import files
@@ -173,7 +250,12 @@ class List(Command, Json):
         problem = None
         try:
             models += [
-                {"name": f"ollama_chat/{name}", "size_mb": round(size / 1e6), "licence": "", "installed": True}
+                {
+                    "name": f"ollama_chat/{name}",
+                    "size_mb": round(size / 1e6),
+                    "licence": "",
+                    "installed": True,
+                }
                 for name, size in list_ollama().items()
             ]
         except ModelError as error:
@@ -184,11 +266,16 @@ class List(Command, Json):
         here = {True: "yes", False: "no"}
         _print_table(
             ("name", "size", "licence", "here"),
-            [(m["name"], f"{m['size_mb']:,} MB", m["licence"], here[m["installed"]]) for m in models],
+            [
+                (m["name"], f"{m['size_mb']:,} MB", m["licence"], here[m["installed"]])
+                for m in models
+            ],
         )
         if problem:
             out.print(f"Ollama: {problem}", style="dim", markup=False)
-        out.print("Fetch one with `judgesmith get NAME`. Any LiteLLM name works too (openai/…, anthropic/…).")
+        out.print(
+            "Fetch one with `judgesmith get NAME`. Any LiteLLM name works too (openai/…, anthropic/…)."
+        )
 
 
 def _print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -202,7 +289,13 @@ def _print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def _print_facts(facts: Mapping[str, Any]) -> None:
-    _print_table((), [(name.replace("_", " "), _text(value) or "–") for name, value in facts.items()])
+    _print_table(
+        (),
+        [
+            (name.replace("_", " "), _text(value) or "–")
+            for name, value in facts.items()
+        ],
+    )
 
 
 def _text(value: Any) -> str:
@@ -215,7 +308,13 @@ def _text(value: Any) -> str:
         return " to ".join("no end" if one is None else _text(one) for one in value)
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: ""}[value]
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+    return (
+        f"{value:,}"
+        if isinstance(value, int)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def _print_options(options: type[Options]) -> None:
@@ -228,14 +327,18 @@ def _print_options(options: type[Options]) -> None:
 def _listed(options: type[Options]) -> list[dict[str, Any]]:
     return [
         {"name": o.name, "type": o.type, "default": default, "help": o.help}
-        for o, default in zip(describe(options), options().settings().values(), strict=True)
+        for o, default in zip(
+            describe(options), options().settings().values(), strict=True
+        )
     ]
 
 
 def _paper(part: Any) -> str:
     """Where a part is from; of a stand-in what it stands for."""
     stands_for = getattr(part, "stands_for", "")
-    return f"ours, instead of {stands_for}" if stands_for else getattr(part, "paper", "")
+    return (
+        f"ours, instead of {stands_for}" if stands_for else getattr(part, "paper", "")
+    )
 
 
 def _facts(name: str, part: Any) -> dict[str, Any]:
@@ -261,7 +364,9 @@ def _aspect(library: AspectLibrary, name: str) -> Aspect:
     except OptionError as error:
         if "/" in name:
             raise
-        raise OptionError(f"{error}. The tasks are: {', '.join(library.tasks)}") from None
+        raise OptionError(
+            f"{error}. The tasks are: {', '.join(library.tasks)}"
+        ) from None
 
 
 def _task_data(task: Task) -> dict[str, Any]:

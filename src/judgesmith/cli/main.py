@@ -43,12 +43,19 @@ class Commands(TyperGroup):
     within = ""
 
     def _points(self) -> dict[str, EntryPoint]:
-        result = {point.name: point for point in entry_points(group=GROUP) if point.name.startswith(self.within)}
+        result = {
+            point.name: point
+            for point in entry_points(group=GROUP)
+            if point.name.startswith(self.within)
+        }
         return {name.removeprefix(self.within): point for name, point in result.items()}
 
     def list_commands(self, ctx: Any) -> list[str]:
         names = [name for name in self._points() if "." not in name]
-        return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+        return sorted(
+            names,
+            key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name),
+        )
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         point = self._points().get(cmd_name)
@@ -58,17 +65,26 @@ class Commands(TyperGroup):
             loaded = point.load()
         except Exception as error:
             if not point.value.startswith("judgesmith."):
-                logging.getLogger(__name__).warning("command plug-in %r is left out: %s", cmd_name, error)
+                logging.getLogger(__name__).warning(
+                    "command plug-in %r is left out: %s", cmd_name, error
+                )
                 return None
             raise
         if isinstance(loaded, Group):
             return _group(f"{self.within}{cmd_name}.", loaded, cmd_name)
-        return typer.main.get_command(loaded) if isinstance(loaded, typer.Typer) else build(cmd_name, loaded)
+        return (
+            typer.main.get_command(loaded)
+            if isinstance(loaded, typer.Typer)
+            else build(cmd_name, loaded)
+        )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if not name.startswith("-") and name not in self._points():
-            raise UsageError(f"No such command {name!r}{nearest(name, self.list_commands(ctx))}", ctx=ctx)
+            raise UsageError(
+                f"No such command {name!r}{nearest(name, self.list_commands(ctx))}",
+                ctx=ctx,
+            )
         return super().resolve_command(ctx, args)
 
 
@@ -76,15 +92,23 @@ def command_model(words: list[str]) -> type[Command] | None:
     """The model of a command (of a group, its first one's); None where there is none."""
     points = {point.name: point for point in entry_points(group=GROUP)}
     name = ".".join(words)
-    name = name if name in points else next((one for one in sorted(points) if one.startswith(f"{name}.")), "")
+    name = (
+        name
+        if name in points
+        else next((one for one in sorted(points) if one.startswith(f"{name}.")), "")
+    )
     loaded = points[name].load() if name in points else None
     if isinstance(loaded, Group):
-        return command_model([next(one for one in sorted(points) if one.startswith(f"{name}."))])
+        return command_model(
+            [next(one for one in sorted(points) if one.startswith(f"{name}."))]
+        )
     return loaded if isinstance(loaded, type) and issubclass(loaded, Command) else None
 
 
 def _group(within: str, group: Group, name: str) -> Any:
-    app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", add_completion=False)
+    app = typer.Typer(
+        no_args_is_help=True, rich_markup_mode="rich", add_completion=False
+    )
     cls = type("Commands", (Commands,), {"within": within})
     app.callback(cls=cls, help=group.help)(lambda: None)
     made = typer.main.get_command(app)
@@ -119,7 +143,13 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_version)
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and stop.",
+            is_eager=True,
+            callback=_version,
+        ),
     ] = False,
 ) -> None: ...
 
@@ -151,7 +181,11 @@ def _run() -> int:
     except JudgesmithError as error:
         if debug:
             raise
-        first, *more = error.problems if isinstance(error, LabelsError) and error.problems else [str(error)]
+        first, *more = (
+            error.problems
+            if isinstance(error, LabelsError) and error.problems
+            else [str(error)]
+        )
         return _say(f"{_public_name(error)}: {first}", *more)
     except OSError as error:
         if debug:
@@ -160,7 +194,9 @@ def _run() -> int:
     except MemoryError:
         if debug:
             raise
-        return _say("there is not enough memory for this; give fewer rows at a time (--limit), or a smaller file")
+        return _say(
+            "there is not enough memory for this; give fewer rows at a time (--limit), or a smaller file"
+        )
     except Exception as error:
         if debug:
             raise
@@ -169,13 +205,19 @@ def _run() -> int:
             "report it)"
         )
     if code == STOPPED:  # typer turns Ctrl-C into this exit code without a word
-        _say("stopped; finished calls and rows are kept, the same command resumes from there")
+        _say(
+            "stopped; finished calls and rows are kept, the same command resumes from there"
+        )
     return code or 0
 
 
 def _public_name(error: JudgesmithError) -> str:
     """Return the name of the error as `judgesmith.errors` has it: a subclass of another module is a detail."""
-    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == JudgesmithError.__module__)
+    return next(
+        kind.__name__
+        for kind in type(error).__mro__
+        if kind.__module__ == JudgesmithError.__module__
+    )
 
 
 def _say(*lines: str) -> int:

@@ -21,31 +21,49 @@ def show_dry_run(plan: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json({"dry_run": True} | dict(plan))
     else:
-        out.print("\n".join(f"{name}: {value}" for name, value in plan.items()), markup=False)
+        out.print(
+            "\n".join(f"{name}: {value}" for name, value in plan.items()), markup=False
+        )
 
 
 def show_plan(plan: Plan, model: str) -> None:
     table = Table(["", ""], f"Estimated cost with {model} (upper bound)", header=False)
     folds = f"{plan.runs} times {plan.folds}" if plan.runs > 1 else f"{plan.folds}"
-    split = f"{folds} folds, cross-validated" if plan.folds else f"{plan.train} to learn from, {plan.heldout} held out"
+    split = (
+        f"{folds} folds, cross-validated"
+        if plan.folds
+        else f"{plan.train} to learn from, {plan.heldout} held out"
+    )
     table.add("rows", f"{plan.rows} ({split})")
     table.add("maximised", f"{plan.objective.label}: {plan.objective.about}")
-    table.add("calls", f"{plan.calls:,}" + (f" ({plan.row_calls} a row)" if plan.row_calls > 1 else ""))
+    table.add(
+        "calls",
+        f"{plan.calls:,}"
+        + (f" ({plan.row_calls} a row)" if plan.row_calls > 1 else ""),
+    )
     table.add("prompt tokens", f"about {plan.prompt_tokens:,}")
     table.add("answer tokens", f"about {plan.completion_tokens:,}")
-    table.add("time", "unknown" if plan.seconds is None else f"about {duration(plan.seconds)}")
-    unknown = "price unknown; whether there is a model of this name, the first call will show"
+    table.add(
+        "time", "unknown" if plan.seconds is None else f"about {duration(plan.seconds)}"
+    )
+    unknown = (
+        "price unknown; whether there is a model of this name, the first call will show"
+    )
     table.add("cost", unknown if plan.cost is None else f"about ${plan.cost:.2f}")
     table.show(out)
     for note in plan.notes:
         out.print(f"note: {escape(note)}")
 
 
-def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = ()) -> None:
+def show_report(
+    report: CompileReport, judge: Judge, *, shown: Sequence[str] = ()
+) -> None:
     """The table that ends a compile run: agreement on rows the search never saw. Notes in `shown` were said before."""
     report.table().show(out)
     value, low, high, p = report.difference
-    if report.selected["candidate"] == "zero-shot" and not any(note.endswith("(take)") for note in report.notes):
+    if report.selected["candidate"] == "zero-shot" and not any(
+        note.endswith("(take)") for note in report.notes
+    ):
         verdict = "The search kept the zero-shot prompt: nothing tried did clearly better on the training rows."
     elif p == p and p < 0.05 and value > 0:
         verdict = "The compiled judge agrees better with people than the zero-shot one."
@@ -54,8 +72,12 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
     elif value > 0:
         verdict = "The compiled judge came out better, but so few rows cannot tell it from chance."
     else:
-        verdict = "The compiled judge is not better than the zero-shot one on these rows."
-    out.print(f"Difference {value:+.2f} \\[{number(low)}, {number(high)}], p = {number(p, 3)}. {verdict}")
+        verdict = (
+            "The compiled judge is not better than the zero-shot one on these rows."
+        )
+    out.print(
+        f"Difference {value:+.2f} \\[{number(low)}, {number(high)}], p = {number(p, 3)}. {verdict}"
+    )
     out.print(
         f"Chosen: {report.selected['candidate']} with {report.selected['demos']} demonstrations "
         f"({training_q(report.selected, len(report.candidates))})."
@@ -65,14 +87,25 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
         f"{number(report.uncalibrated_error)} before."
     )
     if report.decisions is not None:
-        out.print(_decisions(report.decisions, judge, report.heldout.by.name), markup=False)
+        out.print(
+            _decisions(report.decisions, judge, report.heldout.by.name), markup=False
+        )
     if (way := report.way) and way["value"] is not None:
-        ends = f"[{way['low']:.0%}, {way['high']:.0%}]" if way["low"] is not None else "(no interval)"
-        out.print(f"{way['value']:.0%} {ends} of the way from guessing to one human rater.", markup=False)
+        ends = (
+            f"[{way['low']:.0%}, {way['high']:.0%}]"
+            if way["low"] is not None
+            else "(no interval)"
+        )
+        out.print(
+            f"{way['value']:.0%} {ends} of the way from guessing to one human rater.",
+            markup=False,
+        )
     if sure := report.sureness:
         out.print(_how_sure(sure, judge))
     if report.drawn_from:
-        out.print("Criteria, and the comments of people that they come from, as the model says:")
+        out.print(
+            "Criteria, and the comments of people that they come from, as the model says:"
+        )
     for name, comments in report.drawn_from.items():
         out.print(f"  {shortened(name)}: {said_in(comments)}", markup=False)
     u = report.usage
@@ -82,12 +115,19 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
     )
     for note in report.notes:
         if note not in shown:
-            out.print(f"note: {note}", style="red" if note.startswith("WARNING") else "yellow", markup=False)
+            out.print(
+                f"note: {note}",
+                style="red" if note.startswith("WARNING") else "yellow",
+                markup=False,
+            )
 
 
 def said_in(comments: Sequence[Mapping[str, str]]) -> str:
     """The rows that comments are on, with the words of three."""
-    shown = [f"{shortened(one['row'])} “{shortened(one['text'], 80)}”" for one in comments[:3]]
+    shown = [
+        f"{shortened(one['row'])} “{shortened(one['text'], 80)}”"
+        for one in comments[:3]
+    ]
     more = f" and {len(comments) - 3} more" if len(comments) > 3 else ""
     return f"from row {', row '.join(shown)}{more}" if shown else "from no comment"
 
@@ -112,8 +152,16 @@ def _decisions(figures: Mapping[str, Any], judge: Judge, objective: str) -> str:
         for key, name in _MEASURES.items()
         if MEASURED.get(key) != objective and (of := figures.get(key))
     ]
-    cuts = [f"Decided by the raw score: {judge.outcome.decision}."] if judge.outcome.decision is not None else []
-    return " ".join([f"Decisions on {figures['n']} held-out rows: {', '.join(lines)}."] * bool(lines) + cuts)
+    cuts = (
+        [f"Decided by the raw score: {judge.outcome.decision}."]
+        if judge.outcome.decision is not None
+        else []
+    )
+    return " ".join(
+        [f"Decisions on {figures['n']} held-out rows: {', '.join(lines)}."]
+        * bool(lines)
+        + cuts
+    )
 
 
 def _how_sure(sure: Mapping[str, Any], judge: Judge) -> str:
@@ -130,13 +178,20 @@ def objective_label(name: Any) -> str:
     """What an objective is called; a file may name one that is not there."""
     from ..agreement.objectives import objectives
 
-    return objectives.get(name).label if isinstance(name, str) and name in objectives else "Q"
+    return (
+        objectives.get(name).label
+        if isinstance(name, str) and name in objectives
+        else "Q"
+    )
 
 
 def training_q(selected: Mapping[str, Any], candidates: int) -> str:
     """The chosen candidate's agreement on the rows it was chosen on, and what remains of it: `selected` of a report."""
     # From a file, perhaps, which may hold anything; older ones have Q alone.
-    result = [selected.get(name, selected.get(old)) for name, old in (("value", "q"), ("corrected", "q_corrected"))]
+    result = [
+        selected.get(name, selected.get(old))
+        for name, old in (("value", "q"), ("corrected", "q_corrected"))
+    ]
     naive, after = (v if isinstance(v, float) else None for v in result)
     by = objective_label(selected.get("objective"))
     text = f"{by} {number(naive)} on training rows, each judged without itself in the prompt"
@@ -157,4 +212,7 @@ def show_verdict(title: str, output: str, verdict: Verdict, scale: str) -> None:
     if verdict.explanation:
         out.print(f"  {verdict.explanation}", markup=False)
     for name, criterion in verdict.criteria.items():
-        out.print(f"  - {name}: {number(criterion.score, 0)}/100 {criterion.explanation}", markup=False)
+        out.print(
+            f"  - {name}: {number(criterion.score, 0)}/100 {criterion.explanation}",
+            markup=False,
+        )

@@ -28,7 +28,9 @@ class Show(Command, Rows, Json):
     panel: ClassVar[str] = "Look up"
 
     judge: Path = argument(..., "A judge that `compile` saved.")
-    prompt: Path | None = flag(None, "Rows: print the very messages that the first one would send.")
+    prompt: Path | None = flag(
+        None, "Rows: print the very messages that the first one would send."
+    )
 
     def run(self) -> None:
         from ..programs import artifact, loading
@@ -41,9 +43,16 @@ class Show(Command, Rows, Json):
             version = Version.of(read)
             saved = artifact.to_dict(made) | {"lm": read.lm and read.lm.model_dump()}
             rows = self.prompt
-            messages = None if rows is None else _messages(made, rows, roles_for(rows, self.roles(), self.judge))
+            messages = (
+                None
+                if rows is None
+                else _messages(made, rows, roles_for(rows, self.roles(), self.judge))
+            )
             if self.as_json:
-                data = saved | {"fingerprint": version.fingerprint, "fingerprint_parts": version.parts()}
+                data = saved | {
+                    "fingerprint": version.fingerprint,
+                    "fingerprint_parts": version.parts(),
+                }
                 print_json(data | ({"prompt": messages} if messages else {}))
             elif messages is not None:
                 for name, sent in messages.items():
@@ -66,23 +75,48 @@ def _messages(judge: Judge, rows: Path, roles: Mapping[str, str]) -> Mapping[str
     return judge.previews(Item.of(row))
 
 
-def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Version) -> None:
+def _print_judge(
+    path: Path, judge: Judge, saved: Mapping[str, Any], version: Version
+) -> None:
     from ..programs import artifact
 
-    provenance = {name: part for name, part in saved["provenance"].items() if part is not None}
-    options = ", ".join(f"{k}={v}" for k, v in saved["program"]["options"].items() if v not in ("", True))
-    drawn = {name: f" ({said_in(comments)})" for name, comments in provenance.get("criteria_from", {}).items()}
+    provenance = {
+        name: part for name, part in saved["provenance"].items() if part is not None
+    }
+    options = ", ".join(
+        f"{k}={v}"
+        for k, v in saved["program"]["options"].items()
+        if v not in ("", True)
+    )
+    drawn = {
+        name: f" ({said_in(comments)})"
+        for name, comments in provenance.get("criteria_from", {}).items()
+    }
     facts = Table(["", ""], header=False)
     for name, value in (
         ("judge", f"{path.name}, {saved['program']['kind']} ({options})"),
-        ("fingerprint", f"{version.fingerprint} (`judge` in the rows that it scores), of:"),
+        (
+            "fingerprint",
+            f"{version.fingerprint} (`judge` in the rows that it scores), of:",
+        ),
         *(("", f"{name}: {mark}") for name, mark in version.parts().items()),
         ("model", (saved["lm"] or {}).get("model", "none")),
         ("scale", judge.scale),
-        *([("decides", judge.outcome.decision)] if judge.outcome.decision is not None else []),
-        *([("prefers", judge.outcome.preference)] if judge.outcome.preference is not None else []),
+        *(
+            [("decides", judge.outcome.decision)]
+            if judge.outcome.decision is not None
+            else []
+        ),
+        *(
+            [("prefers", judge.outcome.preference)]
+            if judge.outcome.preference is not None
+            else []
+        ),
         ("task", saved["task"] or "–"),
-        *(("criteria", f"{c.name}: {c.definition}{drawn.get(c.name, '')}") for c in judge.method.knowledge.criteria),
+        *(
+            ("criteria", f"{c.name}: {c.definition}{drawn.get(c.name, '')}")
+            for c in judge.method.knowledge.criteria
+        ),
         *judge.method.facts().items(),
         *_history(provenance),
     ):
@@ -103,44 +137,84 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
             lines.append((title, str(entry.get("signature", "–"))))
     if selected := provenance.get("selected"):
         candidates = len(provenance.get("candidates", []))
-        lines.append(("chosen", f"{selected.get('candidate')}: {training_q(selected, candidates)}"))
+        lines.append(
+            (
+                "chosen",
+                f"{selected.get('candidate')}: {training_q(selected, candidates)}",
+            )
+        )
     if objective := provenance.get("objective"):
         lines.append(("maximised", objective_label(objective)))
     if labels := provenance.get("labels"):
-        lines.append(("labels", f"{labels.get('rows')} rows of {labels.get('origin')}, {labels.get('aspect')}"))
+        lines.append(
+            (
+                "labels",
+                f"{labels.get('rows')} rows of {labels.get('origin')}, {labels.get('aspect')}",
+            )
+        )
     if cost := provenance.get("cost"):
         tokens = f"{cost.get('prompt_tokens')} + {cost.get('completion_tokens')} tokens"
         lines.append(("cost", f"{cost.get('calls')} calls, {tokens}"))
     if "created" in provenance:
         lines.append(("created", provenance["created"]))
     for one in reversed(provenance.get("lineage", [])):
-        labels = f"{one['rows']} labels ({one['labels'][:12]})" if one.get("labels") else "no labels"
-        lines.append(("started from", f"{one.get('judge')} of {one.get('created') or 'an unknown date'}, {labels}"))
+        labels = (
+            f"{one['rows']} labels ({one['labels'][:12]})"
+            if one.get("labels")
+            else "no labels"
+        )
+        lines.append(
+            (
+                "started from",
+                f"{one.get('judge')} of {one.get('created') or 'an unknown date'}, {labels}",
+            )
+        )
     return lines
 
 
 def _show_demonstrations(name: str, demos: Any, judge: Judge) -> None:
     title = f"{name}: {len(demos)} demonstrations"
-    table = Table([Column("score", "s"), "by", "source", "output", "explanation"], title)
+    table = Table(
+        [Column("score", "s"), "by", "source", "output", "explanation"], title
+    )
     for demo in demos[:MOST_DEMOS_SHOWN]:
         table.add(
             number(judge.scale.from_percent(demo["score"])),
             "people" if demo.get("gold") else "the model",
-            *(shortened(demo.get(field) or "", 160) for field in ("source", "output", "explanation")),
+            *(
+                shortened(demo.get(field) or "", 160)
+                for field in ("source", "output", "explanation")
+            ),
         )
     table.show(out)
     if len(demos) > MOST_DEMOS_SHOWN:
-        out.print(f"and {len(demos) - MOST_DEMOS_SHOWN} more (--json shows all)", style="dim")
+        out.print(
+            f"and {len(demos) - MOST_DEMOS_SHOWN} more (--json shows all)", style="dim"
+        )
 
 
 def _tried(candidates: Sequence[Mapping[str, Any]]) -> Table:
     by = objective_label(candidates[0].get("objective"))
     made = Table(
-        ["candidate", Column("demos", "s"), Column(by, ".2f"), Column("failed", "s"), Column("rows", "s")],
+        [
+            "candidate",
+            Column("demos", "s"),
+            Column(by, ".2f"),
+            Column("failed", "s"),
+            Column("rows", "s"),
+        ],
         f"What the search tried ({by} on training rows, each judged without itself; 95 % intervals)",
     )
     for c in candidates:
         value = Cell(c.get("value", c.get("q")), c.get("low"), c.get("high"))
-        rows = str(c.get("rows") or c.get("n")) + (", dropped" if c.get("dropped") else "")
-        made.add(str(c.get("candidate")), str(c.get("demos")), value, str(c.get("failed")), rows)
+        rows = str(c.get("rows") or c.get("n")) + (
+            ", dropped" if c.get("dropped") else ""
+        )
+        made.add(
+            str(c.get("candidate")),
+            str(c.get("demos")),
+            value,
+            str(c.get("failed")),
+            rows,
+        )
     return made

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.markup import escape
 
-from ..cli.commands import Aspect, Command, Json, Jury, Preset, Rows, Scaled, argument, flag
+from ..cli.commands import (
+    Aspect,
+    Command,
+    Json,
+    Jury,
+    Preset,
+    Rows,
+    Scaled,
+    argument,
+    flag,
+)
 from ..errors import OptionError
 from ..parts import plugin
 
@@ -37,7 +47,8 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
     panel: ClassVar[str] = "Start"
 
     labels: Path | None = argument(
-        None, "Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME."
+        None,
+        "Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME.",
     )
     begin: Path | None = flag(
         None,
@@ -45,7 +56,9 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
         "--start",
         metavar="JUDGE",
     )
-    output: Path = flag(Path("judge.json"), "Where the judge is saved.", "-o", "--output")
+    output: Path = flag(
+        Path("judge.json"), "Where the judge is saved.", "-o", "--output"
+    )
     signal: list[str] = flag(
         [],
         "A column of the rows that is weighed beside the rest, such as another judge's scores or a metric; repeatable, "
@@ -53,7 +66,9 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
         "words NAME=WORST,…,BEST the order: gpt4=fail,pass. Without --lm the judge needs no model.",
         metavar="COLUMN",
     )
-    aspect: str | None = flag(None, "Which score, where rows have several. mean:A,B,… is the mean of several.")
+    aspect: str | None = flag(
+        None, "Which score, where rows have several. mean:A,B,… is the mean of several."
+    )
     heldout: str | None = flag(
         None,
         "Share of rows held out, or a file of other labels. Default: with up to 160 labels every row is judged by "
@@ -67,7 +82,9 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
         metavar="NAME",
     )
     max_calls: int | None = flag(
-        None, "Calls at most, not counting repeats after a failed request; the best so far is kept.", ge=1
+        None,
+        "Calls at most, not counting repeats after a failed request; the best so far is kept.",
+        ge=1,
     )
     dry_run: bool = flag(False, "Show what the run would take, spend nothing.")
     registered: str | None = flag(
@@ -80,26 +97,41 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
 
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
-        return cls._setup(given, (name for name in given if name not in cls.model_fields)).catalogue()
+        return cls._setup(
+            given, (name for name in given if name not in cls.model_fields)
+        ).catalogue()
 
     @classmethod
     def _setup(cls, given: Mapping[str, Any], options: Any) -> Setup:
         from .run import Setup
 
         lms = given.get("lm") or []
-        names = [*options, *(["signals"] if given.get("signal") else []), *(["models"] if len(lms) > 1 else [])]
+        names = [
+            *options,
+            *(["signals"] if given.get("signal") else []),
+            *(["models"] if len(lms) > 1 else []),
+        ]
         return Setup.choose(
-            given.get("method"), given.get("optimizer"), next(iter(lms), None), names, given.get("begin")
+            given.get("method"),
+            given.get("optimizer"),
+            next(iter(lms), None),
+            names,
+            given.get("begin"),
         )
 
     def run(self) -> int:
         from .run import CompileRun, with_orders
 
         given = dict(self)
-        setup = self._setup(given, (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen))
+        setup = self._setup(
+            given,
+            (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen),
+        )
         chosen = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
         orders = self.orders()
-        chosen["method"] |= {"signals": with_orders(self.signal, orders)} if self.signal else {}
+        chosen["method"] |= (
+            {"signals": with_orders(self.signal, orders)} if self.signal else {}
+        )
         chosen["method"] |= setup.jury(self.lm)
         if self.labels is None:
             raise OptionError(
@@ -137,11 +169,15 @@ def _heldout(given: str | None) -> tuple[float | None, Path | None]:
     except ValueError:
         return None, Path(given)
     if not 0 < share < 1:
-        raise OptionError(f"--heldout {given}: a share lies between 0 and 1; or name a file of labels")
+        raise OptionError(
+            f"--heldout {given}: a share lies between 0 and 1; or name a file of labels"
+        )
     return share, None
 
 
-def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = False) -> int:
+def compile_judge(
+    run: CompileRun, *, dry_run: bool = False, as_json: bool = False
+) -> int:
     """Compile, save and tell; the exit code: 1 where MLflow failed or no held-out row got a score. What cannot be
     written is refused before anything is spent."""
     from ..cli.rendering import show_report
@@ -149,7 +185,13 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
     from ..programs.capabilities import models_of
     from ..programs.models.names import check_listed
     from ..running.console import Watch, err, out, print_json
-    from ..running.opening import check_writable, model_for, open_model, open_others, quiet
+    from ..running.opening import (
+        check_writable,
+        model_for,
+        open_model,
+        open_others,
+        quiet,
+    )
 
     with quiet():
         labels = run.read()
@@ -158,7 +200,11 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
         if not as_json:
             _tell_labels(labels)
         plan = compiler.plan(judge, labels, run.lm, teacher=run.run.teacher is not None)
-        compared = plugin("also", run.run.also)(run, compiler, judge, labels, plan) if run.run.also else None
+        compared = (
+            plugin("also", run.run.also)(run, compiler, judge, labels, plan)
+            if run.run.also
+            else None
+        )
         if compared is not None:
             compiler, plan = compared.compiler, compared.plan
         if dry_run:
@@ -172,7 +218,10 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
         open_others(judge, where)
         if not as_json:
             if most := min(plan.calls, run.run.max_calls or plan.calls):
-                err.print(f"at most {most:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
+                err.print(
+                    f"at most {most:,} calls to {escape(lm.name)}; Ctrl-C loses nothing",
+                    style="dim",
+                )
             for note in plan.notes:
                 err.print(f"note: {note}", style="dim", markup=False)
         with Watch("compiling", plan.steps) as watch:
@@ -187,7 +236,11 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
             print_json(
                 report.to_dict()
                 | {"judge": str(run.output)}
-                | ({} if compared is None else {"front": compared.run(compiler).to_dict()})
+                | (
+                    {}
+                    if compared is None
+                    else {"front": compared.run(compiler).to_dict()}
+                )
                 | ({} if logged is None else {"mlflow": logged.to_dict()})
             )
         else:
@@ -195,9 +248,14 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
             if compared is not None:
                 compared.run(compiler).tell()
             saved = escape(str(run.output))
-            out.print(f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}")
+            out.print(
+                f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}"
+            )
             if logged is not None and problem is None:
-                out.print(f"Logged to the MLflow experiment {logged.experiment}, run {logged.run}", markup=False)
+                out.print(
+                    f"Logged to the MLflow experiment {logged.experiment}, run {logged.run}",
+                    markup=False,
+                )
                 if logged.model is not None:
                     out.print(f"Registered: {logged.model}", markup=False)
         if problem is not None:
@@ -209,7 +267,10 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
             )
         nothing = report.heldout.reached.failed == report.heldout_rows
         if nothing:
-            err.print("no held-out row got a score: see the notes for the reasons", style="red")
+            err.print(
+                "no held-out row got a score: see the notes for the reasons",
+                style="red",
+            )
         return 1 if nothing or problem is not None else 0
 
 
@@ -221,9 +282,14 @@ def _tell_labels(labels: Labels) -> None:
 
     account = labels.account
     told_by = account.scale_from if account is not None else None
-    whence = (f"said by {told_by}" if told_by else "given") if labels.scale_given else "inferred"
+    whence = (
+        (f"said by {told_by}" if told_by else "given")
+        if labels.scale_given
+        else "inferred"
+    )
     out.print(
-        f"{len(labels)} rows of {labels.origin}, {labels.aspect} on {Scale(*labels.scale)} ({whence})", markup=False
+        f"{len(labels)} rows of {labels.origin}, {labels.aspect} on {Scale(*labels.scale)} ({whence})",
+        markup=False,
     )
     lines: list[str] = []
     if account is not None:
@@ -231,13 +297,29 @@ def _tell_labels(labels: Labels) -> None:
             words = f": {' < '.join(labels.categories)}" if labels.categories else ""
             lines.append(f"kind: {labels.kind}{words}")
         if account.skipped or account.labelled != len(labels):
-            outputs = "" if account.labelled == len(labels) else f" of {len(labels)} outputs"
-            lines.append(f"{account.rows} rows in the file, {account.labelled} of them labels{outputs}")
-        lines += [f"left out, {reason}: {rows_in_words(which)}" for reason, which in account.reasons().items()]
+            outputs = (
+                "" if account.labelled == len(labels) else f" of {len(labels)} outputs"
+            )
+            lines.append(
+                f"{account.rows} rows in the file, {account.labelled} of them labels{outputs}"
+            )
+        lines += [
+            f"left out, {reason}: {rows_in_words(which)}"
+            for reason, which in account.reasons().items()
+        ]
         lines += [f"{account.raters} raters"] if account.raters > 1 else []
         reasons = sum(bool(row.why(labels.aspect)) for row in labels.rows)
-        lines += [f"{reasons} of {len(labels)} outputs have a reason for their score"] if reasons else []
-        lines.append("columns: " + ", ".join(f"{role} = {column!r}" for role, column in account.columns.items()))
+        lines += (
+            [f"{reasons} of {len(labels)} outputs have a reason for their score"]
+            if reasons
+            else []
+        )
+        lines.append(
+            "columns: "
+            + ", ".join(
+                f"{role} = {column!r}" for role, column in account.columns.items()
+            )
+        )
         if account.unused:
             lines.append(
                 f"texts without a role, which the judge is not shown: {', '.join(map(repr, account.unused))} "
@@ -264,22 +346,47 @@ def _show_labels(labels: Labels) -> None:
     nearest = np.abs(scores[:, None] - np.array(levels)).argmin(axis=1)
     counts = np.bincount(nearest, minlength=len(levels))
     names = labels.categories or tuple(f"{level:g}" for level in levels)
-    split = sum(undecided(score, np.array(levels)) for score in scores) if labels.categories else 0
+    split = (
+        sum(undecided(score, np.array(levels)) for score in scores)
+        if labels.categories
+        else 0
+    )
     if split:
-        counts -= np.bincount(nearest[[undecided(s, np.array(levels)) for s in scores]], minlength=len(levels))
+        counts -= np.bincount(
+            nearest[[undecided(s, np.array(levels)) for s in scores]],
+            minlength=len(levels),
+        )
         names, counts = (*names, "split"), np.append(counts, split)
     for name, count in zip(names, counts, strict=True):
-        out.print(f"  {name:>10} {'▇' * round(24 * count / counts.max())} {count}", markup=False, highlight=False)
+        out.print(
+            f"  {name:>10} {'▇' * round(24 * count / counts.max())} {count}",
+            markup=False,
+            highlight=False,
+        )
     for row in (labels.rows[int(scores.argmin())], labels.rows[int(scores.argmax())]):
-        out.print(f"  row {row.line}, {labels.aspect} {row.scores[labels.aspect]:g}:", style="dim", markup=False)
+        out.print(
+            f"  row {row.line}, {labels.aspect} {row.scores[labels.aspect]:g}:",
+            style="dim",
+            markup=False,
+        )
         for role in ("source", "context", "reference", "output"):
             if text := getattr(row, role):
-                out.print(f"    {role}: {shortened(text, 160)}", style="dim", markup=False)
+                out.print(
+                    f"    {role}: {shortened(text, 160)}", style="dim", markup=False
+                )
         for text in row.why(labels.aspect):
             out.print(f"    why: {shortened(text, 160)}", style="dim", markup=False)
 
 
-def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, plan: Plan, *, as_json: bool) -> int:
+def _dry_run(
+    run: CompileRun,
+    judge: Judge,
+    labels: Labels,
+    compiler: Compiler,
+    plan: Plan,
+    *,
+    as_json: bool,
+) -> int:
     from ..cli.rendering import show_plan
     from ..programs.models.lm import NO_MODEL
     from ..running.console import print_json

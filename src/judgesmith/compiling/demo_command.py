@@ -16,7 +16,9 @@ class Demo(Command, Json):
 
     panel: ClassVar[str] = "Start"
 
-    output: Path = flag(Path("demo-judge.json"), "Where the judge is saved.", "-o", "--output")
+    output: Path = flag(
+        Path("demo-judge.json"), "Where the judge is saved.", "-o", "--output"
+    )
     lm: str = flag("local/smollm2-135m", "Another model to try it with.")
 
     def run(self) -> int:
@@ -41,16 +43,23 @@ class Demo(Command, Json):
                 lm=self.lm,
                 output=self.output,
                 scale=(1, 5),
-                library_aspect="simplification/fluency" if setup.method == READ else None,
+                library_aspect="simplification/fluency"
+                if setup.method == READ
+                else None,
             )
             code = compile_judge(run, as_json=self.as_json)
             if self.as_json or code:
                 return code
             page = _score(folder / "new_outputs.jsonl", self.output, self.lm)
         judge = escape(str(self.output))
-        out.print(f"\nWrote the report of these rows: [bold]{escape(str(page))}[/bold]. Next:")
+        out.print(
+            f"\nWrote the report of these rows: [bold]{escape(str(page))}[/bold]. Next:"
+        )
         out.print(f"  judgesmith show {judge}    what the judge learnt", soft_wrap=True)
-        out.print(f"  judgesmith score YOUR.jsonl --judge {judge}    new outputs scored and explained", soft_wrap=True)
+        out.print(
+            f"  judgesmith score YOUR.jsonl --judge {judge}    new outputs scored and explained",
+            soft_wrap=True,
+        )
         out.print(
             "  judgesmith compile YOUR-LABELS.csv --lm MODEL -o judge.json    a judge from your own ratings",
             soft_wrap=True,
@@ -70,7 +79,10 @@ def _score(rows: Path, judge_file: Path, lm: str) -> Path:
     from ..scoring.scoring import Run, score_file
     from ..signatures.values import Verdict
 
-    scored, page = judge_file.with_suffix(".scored.jsonl"), judge_file.with_suffix(".html")
+    scored, page = (
+        judge_file.with_suffix(".scored.jsonl"),
+        judge_file.with_suffix(".html"),
+    )
     with quiet():
         judge = open_judge(judge_file, lm)
         with Watch("scoring") as watch:
@@ -79,7 +91,9 @@ def _score(rows: Path, judge_file: Path, lm: str) -> Path:
         flagged = []
         for row, record in iter_rows(scored):
             # The row says which aspect was judged; a verdict does not.
-            verdict = Verdict.model_validate({k: v for k, v in record["verdict"].items() if k != "aspect"})
+            verdict = Verdict.model_validate(
+                {k: v for k, v in record["verdict"].items() if k != "aspect"}
+            )
             show_verdict(row.id, row.output, verdict, str(judge.scale))
             flagged += [row.id] * bool(verdict.suspicious)
         if flagged:

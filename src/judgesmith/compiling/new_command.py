@@ -24,15 +24,26 @@ class New(Command, Aspect, Preset, Jury):
     panel: ClassVar[str] = "Start"
 
     criterion: str | None = argument(
-        None, "What is judged, in a sentence, or an aspect's name (`judgesmith list aspects`).", "SENTENCE"
+        None,
+        "What is judged, in a sentence, or an aspect's name (`judgesmith list aspects`).",
+        "SENTENCE",
     )
-    pass_fail: bool = flag(False, "Pass or fail instead of a score; passes from the middle of the model's own scale.")
-    output: Path = flag(Path("judge.json"), "Where the judge is saved.", "-o", "--output")
-    scale: tuple[float, float] | None = flag(None, "Lowest and highest score; 1 5 for a sentence.", metavar="LOW HIGH")
+    pass_fail: bool = flag(
+        False,
+        "Pass or fail instead of a score; passes from the middle of the model's own scale.",
+    )
+    output: Path = flag(
+        Path("judge.json"), "Where the judge is saved.", "-o", "--output"
+    )
+    scale: tuple[float, float] | None = flag(
+        None, "Lowest and highest score; 1 5 for a sentence.", metavar="LOW HIGH"
+    )
 
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
-        return cls._setup(given, (name for name in given if name not in cls.model_fields)).catalogue()
+        return cls._setup(
+            given, (name for name in given if name not in cls.model_fields)
+        ).catalogue()
 
     @classmethod
     def _setup(cls, given: Mapping[str, Any], options: Any) -> Setup:
@@ -40,7 +51,12 @@ class New(Command, Aspect, Preset, Jury):
 
         lms = given.get("lm") or []
         names = [*options, *(["models"] if len(lms) > 1 else [])]
-        return Setup.unlabelled(given.get("method"), next(iter(lms), None), names, bool(given.get("criterion")))
+        return Setup.unlabelled(
+            given.get("method"),
+            next(iter(lms), None),
+            names,
+            bool(given.get("criterion")),
+        )
 
     def run(self) -> None:
         from rich.markup import escape
@@ -54,17 +70,31 @@ class New(Command, Aspect, Preset, Jury):
         from ..running.settings import JudgeInWords
         from .run import method_in_words
 
-        setup = self._setup(dict(self), (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen))
+        setup = self._setup(
+            dict(self),
+            (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen),
+        )
         chosen = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
         chosen["method"] |= setup.jury(self.lm)
         words = JudgeInWords(**chosen["run"])
-        scale = self.scale or ((1, 5) if self.criterion and not self.pass_fail else None)
+        scale = self.scale or (
+            (1, 5) if self.criterion and not self.pass_fail else None
+        )
         criteria = [worded(self.criterion)] if self.criterion else []
         with quiet():
-            method = method_in_words(setup.method, chosen["method"], words, None, self.library_aspect, criteria)
+            method = method_in_words(
+                setup.method,
+                chosen["method"],
+                words,
+                None,
+                self.library_aspect,
+                criteria,
+            )
             check_writable(self.output, words.criteria)
             check_listed(models_of(method))
-            judge = Judge(method, outcome=simple_outcome(scale, pass_fail=self.pass_fail))
+            judge = Judge(
+                method, outcome=simple_outcome(scale, pass_fail=self.pass_fail)
+            )
             judge.set_lm(open_model(self.first_lm()))
             if isinstance(method, ReadsRows):
                 method.begin(lambda: judge.lm)

@@ -14,7 +14,13 @@ from ..datasets.marks import Kind
 from ..datasets.orders import check_orders, order_of
 from ..datasets.records import Labels, on_one_scale
 from ..errors import LabelsError, OptionError
-from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
+from ..optimizers.compiling import (
+    NO_TEACHER,
+    CompileOptions,
+    Compiler,
+    default_optimizer,
+    level_for,
+)
 from ..optimizers.registry import build_optimizer, optimizers
 from ..optimizers.seen import Seen
 from ..parts import Options, option, plugin
@@ -38,7 +44,14 @@ PANEL, OF_PANEL = "panel", ("members", "forms", "models", "row_calls")
 #: Options of the run that only a method which infers its task has a use for.
 OF_INFERENCE = ("batches", "batch_size", "keep")
 #: What finalists are perturbed by; minor perturbations would tell judges apart on many texts only.
-PERTURBED = ("degradation:major", "random-answer", "invariance", "attack-request", "attack-plea", "attack-system")
+PERTURBED = (
+    "degradation:major",
+    "random-answer",
+    "invariance",
+    "attack-request",
+    "attack-plea",
+    "attack-system",
+)
 CRITERIA_FORMS = "write lines `name: definition`, or JSON: {name: definition}"
 
 
@@ -50,28 +63,54 @@ class RunOptions(JudgeInWords, CompileOptions):
         "What people gave: score, category, binary (pass or fail) or preference (A, B or tie). Inferred if not given.",
     )
     categories: tuple[str, ...] = option(
-        (), "The categories' words, worst first, where they are of no known scale: bad,ok,good."
+        (),
+        "The categories' words, worst first, where they are of no known scale: bad,ok,good.",
     )
-    forget: tuple[str, ...] = option((), "Leave out the rows of these ids, such as those whose label was withdrawn.")
-    teacher: str | None = option(None, "A stronger model that writes the demonstrations' explanations.")
+    forget: tuple[str, ...] = option(
+        (), "Leave out the rows of these ids, such as those whose label was withdrawn."
+    )
+    teacher: str | None = option(
+        None, "A stronger model that writes the demonstrations' explanations."
+    )
     mlflow: str | None = option(
         None,
         "Log the run to this MLflow experiment, at MLFLOW_TRACKING_URI or else where MLflow keeps its runs locally. "
         "If that fails after compiling, the judge is saved nevertheless, with exit code 1.",
     )
-    also: Literal["discern"] | None = option(None, "Compare the finalists in more than agreement, on a page.")
-    finalists: int = option(4, "--also: the saved judge, zero-shot, and those that agree best, at most.", ge=2, le=6)
-    discern_texts: int = option(15, "--also: good training outputs to perturb at most.", ge=2)
-    discern_perturb: tuple[str, ...] = option(PERTURBED, "--also: perturbations by rules, as `discern --perturb`.")
-    discern_language: str = option("en", "--also: language of the texts, as en, de or zh.")
+    also: Literal["discern"] | None = option(
+        None, "Compare the finalists in more than agreement, on a page."
+    )
+    finalists: int = option(
+        4,
+        "--also: the saved judge, zero-shot, and those that agree best, at most.",
+        ge=2,
+        le=6,
+    )
+    discern_texts: int = option(
+        15, "--also: good training outputs to perturb at most.", ge=2
+    )
+    discern_perturb: tuple[str, ...] = option(
+        PERTURBED, "--also: perturbations by rules, as `discern --perturb`."
+    )
+    discern_language: str = option(
+        "en", "--also: language of the texts, as en, de or zh."
+    )
 
 
 @cache
 def every_part() -> tuple[tuple[str, type[Options]], ...]:
     """Whose options there are at all, by the name of the part."""
     ways = [(name, part.Options) for name, part in methods.parts().items()]
-    searches = [(f"--optimizer {name}", part.Options) for name, part in optimizers.every().items()]
-    return (("every compile run", RunOptions), ("every compile run", ModelOptions), *ways, *searches)
+    searches = [
+        (f"--optimizer {name}", part.Options)
+        for name, part in optimizers.every().items()
+    ]
+    return (
+        ("every compile run", RunOptions),
+        ("every compile run", ModelOptions),
+        *ways,
+        *searches,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,37 +137,56 @@ class Setup:
             saved = artifact.read(start)
             kind, model = saved.program.kind, saved.lm.model if saved.lm else None
             if method not in (None, kind):
-                raise OptionError(f"--start {start} is a judge of method {kind}; leave --method {method} out")
+                raise OptionError(
+                    f"--start {start} is a judge of method {kind}; leave --method {method} out"
+                )
             return cls(kind, optimizer or default_optimizer(methods.get(kind)), model)
         if method is None:
             names = list(options)
             read = cls(READ, optimizer or default_optimizer(methods.get(READ)))
-            method = READ if _readable(lm, names) and all(map(read.takes, names)) else METHOD
+            method = (
+                READ if _readable(lm, names) and all(map(read.takes, names)) else METHOD
+            )
             method = PANEL if _of_panel(names) else method
         return cls(method, optimizer or default_optimizer(methods.get(method)))
 
     @classmethod
     def unlabelled(
-        cls, method: str | None, lm: str | None, options: Iterable[str] = (), sentence: bool = False
+        cls,
+        method: str | None,
+        lm: str | None,
+        options: Iterable[str] = (),
+        sentence: bool = False,
     ) -> Setup:
         """What is best for a judge without labels, where no method is asked for. sentence: there is a criterion."""
         names = list(options)
         able = _readable(lm, names) and all(map(cls(READ, None).takes, names))
         if method is None and _of_panel(names):
             return cls(PANEL, None)
-        return cls(method or (READ if able else METHOD if sentence else COMPARING), None)
+        return cls(
+            method or (READ if able else METHOD if sentence else COMPARING), None
+        )
 
     def catalogue(self) -> Catalogue:
         """What can be set of them. Raises OptionError for an unknown method or optimizer."""
-        owners = [Owner("method", f"--method {self.method}", methods.get(self.method).Options)]
+        owners = [
+            Owner("method", f"--method {self.method}", methods.get(self.method).Options)
+        ]
         who, more = owners[0].where, f"; see `judgesmith list methods {self.method}`"
         if self.optimizer is None:
             owners.append(Owner("run", "a judge without labels", JudgeInWords))
         else:
-            search = Owner("optimizer", f"--optimizer {self.optimizer}", optimizers.get(self.optimizer).Options)
+            search = Owner(
+                "optimizer",
+                f"--optimizer {self.optimizer}",
+                optimizers.get(self.optimizer).Options,
+            )
             model = Owner("lm", "the language model", ModelOptions)
             owners += [search, Owner("run", "the run", RunOptions), model]
-            who, more = f"{who} and {search.where}", f"{more} and `judgesmith list optimizers {self.optimizer}`"
+            who, more = (
+                f"{who} and {search.where}",
+                f"{more} and `judgesmith list optimizers {self.optimizer}`",
+            )
         return Catalogue(tuple(owners), who, every_part, more)
 
     def takes(self, name: str) -> bool:
@@ -152,15 +210,25 @@ class Setup:
         method = methods.get(self.method)
         if name in OF_INFERENCE and not issubclass(method, InfersTask):
             return f"--method {self.method}: it infers no task"
-        if name == "refine" and not issubclass(method, InfersTask) and not hasattr(method, "refiners"):
+        if (
+            name == "refine"
+            and not issubclass(method, InfersTask)
+            and not hasattr(method, "refiners")
+        ):
             return f"--method {self.method}: there is nothing to refine in it"
         if name == "refine" and fitted_always(method):
             return f"--method {self.method}: its weights are all that it learns"
-        if name == "teacher" and self.optimizer and not optimizers.get(self.optimizer).uses_teacher:
+        if (
+            name == "teacher"
+            and self.optimizer
+            and not optimizers.get(self.optimizer).uses_teacher
+        ):
             return f"--optimizer {self.optimizer}: {NO_TEACHER}"
         return None
 
-    def resolve(self, given: Mapping[str, Any] | None = None, source: str = "") -> dict[str, dict[str, Any]]:
+    def resolve(
+        self, given: Mapping[str, Any] | None = None, source: str = ""
+    ) -> dict[str, dict[str, Any]]:
         return self.catalogue().resolve(given or {}, source)
 
 
@@ -171,7 +239,9 @@ def _of_panel(options: Iterable[str]) -> bool:
 def _readable(lm: str | None, options: Iterable[str]) -> bool:
     """Whether readings can be weighed: a model in this process reads, or the reader that is given, or there are
     signals."""
-    return is_local(lm or "") or any(name.rpartition(".")[2] in ("reader", "signals") for name in options)
+    return is_local(lm or "") or any(
+        name.rpartition(".")[2] in ("reader", "signals") for name in options
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,12 +267,16 @@ class CompileRun:
     of_optimizer: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, setup: Setup, chosen: Mapping[str, Mapping[str, Any]], **everyday: Any) -> CompileRun:
+    def of(
+        cls, setup: Setup, chosen: Mapping[str, Mapping[str, Any]], **everyday: Any
+    ) -> CompileRun:
         """From what `Setup.resolve` found. everyday: the other fields. Raises OptionError."""
         for name, value in chosen["run"].items():
             if value is not None and (why := setup.unused(name)):
                 raise OptionError(f"{name}=… does nothing with {why}")
-            if name.startswith(("finalists", "discern_")) and not chosen["run"].get("also"):
+            if name.startswith(("finalists", "discern_")) and not chosen["run"].get(
+                "also"
+            ):
                 raise OptionError(f"{name}=… does nothing without --also discern")
         return cls(
             setup=setup,
@@ -223,16 +297,31 @@ class CompileRun:
     def judge(self, aspect: str | None) -> Judge:
         """The judge as it is before anything is learnt. aspect: the name of the labels' score. Raises OptionError."""
         if self.start is None:
-            return Judge(method_in_words(self.setup.method, self.of_method, self.run, aspect, self.library_aspect))
-        if wrong := next((name for name in ("task", "criteria") if getattr(self.run, name)), self.library_aspect):
-            raise OptionError(f"--start has a judge's own task and criteria; leave {wrong} out")
+            return Judge(
+                method_in_words(
+                    self.setup.method,
+                    self.of_method,
+                    self.run,
+                    aspect,
+                    self.library_aspect,
+                )
+            )
+        if wrong := next(
+            (name for name in ("task", "criteria") if getattr(self.run, name)),
+            self.library_aspect,
+        ):
+            raise OptionError(
+                f"--start has a judge's own task and criteria; leave {wrong} out"
+            )
         judge = loading.build(artifact.read(self.start))
         judge.method.choose(**self.of_method)
         return judge
 
     def compiler(self, labels: Labels) -> Compiler:
         where = f"--optimizer {self.setup.optimizer}"
-        search = build_optimizer(str(self.setup.optimizer), self.of_optimizer, where=where)
+        search = build_optimizer(
+            str(self.setup.optimizer), self.of_optimizer, where=where
+        )
         options: CompileOptions = self.run
         if "level" not in self.run.model_fields_set:
             options = options.model_copy(update={"level": level_for(labels)})
@@ -245,7 +334,11 @@ class CompileRun:
 
     def files(self) -> list[Path]:
         """The files that it reads or writes beside labels and judge."""
-        values = [*(value for _, value in self.run), *self.of_method.values(), *self.of_optimizer.values()]
+        values = [
+            *(value for _, value in self.run),
+            *self.of_method.values(),
+            *self.of_optimizer.values(),
+        ]
         return [value for value in values if isinstance(value, Path)]
 
     def connection(self) -> Connection:
@@ -275,24 +368,40 @@ class CompileRun:
         return on_one_scale(labels, self._of_heldout(labels, None))[0]
 
     def _forgetting(self, labels: Labels) -> Labels:
-        if labels.kind == "preference":  # an output may stand in several comparisons, which its row has as ratings
-            raise OptionError("--forget is for rows of one output; take the comparison out of the file")
+        if (
+            labels.kind == "preference"
+        ):  # an output may stand in several comparisons, which its row has as ratings
+            raise OptionError(
+                "--forget is for rows of one output; take the comparison out of the file"
+            )
         gone = {row.id: row for row in labels.rows if row.id in self.run.forget}
         if unknown := [name for name in self.run.forget if name not in gone]:
-            raise OptionError(f"--forget {unknown[0]}: {labels.origin} has no label with this id")
+            raise OptionError(
+                f"--forget {unknown[0]}: {labels.origin} has no label with this id"
+            )
         known = Seen(artifact.read(self.start).provenance) if self.start else Seen()
-        if learnt := [name for name, row in gone.items() if known.knows(row.source, row.output)]:
+        if learnt := [
+            name for name, row in gone.items() if known.knows(row.source, row.output)
+        ]:
             raise OptionError(
                 f"--start {self.start} was compiled from {learnt[0]}, and what starts from it may keep what it learnt "
                 "there; leave --start out to forget it"
             )
-        kept = labels.subset(i for i, row in enumerate(labels.rows) if row.id not in gone)
+        kept = labels.subset(
+            i for i, row in enumerate(labels.rows) if row.id not in gone
+        )
         if len(kept) < FEWEST:
-            raise LabelsError(f"{labels.origin}: without what --forget names, fewer than {FEWEST} labels are left")
+            raise LabelsError(
+                f"{labels.origin}: without what --forget names, fewer than {FEWEST} labels are left"
+            )
         if account := labels.account:
             lines = [(row.line, "it is to be forgotten") for row in gone.values()]
             left = account.labelled - len(gone)
-            account = replace(account, labelled=left, skipped=tuple(sorted([*account.skipped, *lines])))
+            account = replace(
+                account,
+                labelled=left,
+                skipped=tuple(sorted([*account.skipped, *lines])),
+            )
         return replace(kept, account=account)
 
     def parent(self) -> artifact.Artifact | None:
@@ -300,16 +409,28 @@ class CompileRun:
         return None if self.start is None else artifact.read(self.start)
 
     @staticmethod
-    def descended(provenance: Mapping[str, Any], read: artifact.Artifact | None) -> dict[str, Any]:
+    def descended(
+        provenance: Mapping[str, Any], read: artifact.Artifact | None
+    ) -> dict[str, Any]:
         """A provenance with the judge that it starts from (`parent`) and those before it, the oldest first; their rows
         were seen, too."""
         if read is None:
             return dict(provenance)
         before, labels = read.provenance, read.provenance.get("labels") or {}
-        parent = {"judge": artifact.digest(artifact.identity_of(read)), "created": before.get("created")}
+        parent = {
+            "judge": artifact.digest(artifact.identity_of(read)),
+            "created": before.get("created"),
+        }
         parent |= {"labels": labels.get("fingerprint"), "rows": labels.get("rows")}
-        seen = {k: sorted({*provenance[k], *(before.get(k) or [])}) for k in ("seen", "seen_texts")}
-        return {**provenance, **seen, "lineage": [*(before.get("lineage") or []), parent]}
+        seen = {
+            k: sorted({*provenance[k], *(before.get(k) or [])})
+            for k in ("seen", "seen_texts")
+        }
+        return {
+            **provenance,
+            **seen,
+            "lineage": [*(before.get("lineage") or []), parent],
+        }
 
     def _of_heldout(self, labels: Labels, scale: tuple[float, float] | None) -> Labels:
         return read_labels(
@@ -324,17 +445,24 @@ class CompileRun:
     def _check_orders(self, labels: Labels) -> None:
         """Raise OptionError for an order of words that nothing here has."""
         if self.run.categories and self.orders:
-            raise OptionError("--categories and --scale NAME=… both order people's words; leave one out")
+            raise OptionError(
+                "--categories and --scale NAME=… both order people's words; leave one out"
+            )
         score = labels.account.columns.get("score") if labels.account else None
         signals = (Signal.of(text).name for text in self.of_method.get("signals", ()))
-        check_orders(self.orders, [labels.aspect, *([score] if score else []), *signals])
+        check_orders(
+            self.orders, [labels.aspect, *([score] if score else []), *signals]
+        )
 
     def _heldout(self, labels: Labels) -> Labels | None:
         if self.heldout_file is None:
             return None
         heldout = self._of_heldout(labels, labels.scale)
         if (heldout.kind, heldout.levels) != (labels.kind, labels.levels):
-            theirs, here = (f"{one.kind} {', '.join(one.categories)}".strip() for one in (heldout, labels))
+            theirs, here = (
+                f"{one.kind} {', '.join(one.categories)}".strip()
+                for one in (heldout, labels)
+            )
             raise LabelsError(
                 f"{heldout.origin}: its ratings are read as {theirs}, those of {labels.origin} as {here}; say what "
                 "both are with --kind, or --categories with all words, worst first"
@@ -342,7 +470,9 @@ class CompileRun:
         return heldout
 
 
-def with_orders(signals: Sequence[str], orders: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def with_orders(
+    signals: Sequence[str], orders: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
     """Signals as `--signal` has them, with the order of their words where the user said it."""
     made = []
     for text in signals:
@@ -384,13 +514,19 @@ def read_criteria_file(path: Path) -> list[Criterion]:
         raise OptionError(f"--criteria {path}: no criteria in it; {CRITERIA_FORMS}")
     result: dict[str, Criterion] = {}
     for place, entry in enumerate(data, start=1):
-        words = [" ".join(word.split()) for word in entry if isinstance(word, str)] if isinstance(entry, tuple) else []
+        words = (
+            [" ".join(word.split()) for word in entry if isinstance(word, str)]
+            if isinstance(entry, tuple)
+            else []
+        )
         if len(words) != 2 or not all(words):
             shown = entry[0] if isinstance(entry, tuple) else entry
             raise OptionError(
                 f"--criteria {path}, entry {place}: {str(shown)[:80]!r} is not a criterion; {CRITERIA_FORMS}"
             )
         if words[0].casefold() in result:
-            raise OptionError(f"--criteria {path}: {words[0]} more than once; give each criterion once")
+            raise OptionError(
+                f"--criteria {path}: {words[0]} more than once; give each criterion once"
+            )
         result[words[0].casefold()] = Criterion(*words)
     return list(result.values())

@@ -47,7 +47,9 @@ class Discern(Command, Preset, Model, Rows, Json):
     panel: ClassVar[str] = "Research"
 
     judge: str | None = argument(None, "The judge to test.", "JUDGE")
-    good_texts: str | None = argument(None, "Good texts; a preset may name them instead.", "TEXTS")
+    good_texts: str | None = argument(
+        None, "Good texts; a preset may name them instead.", "TEXTS"
+    )
     perturb: list[str] = flag(
         [],
         "A perturbation (typos, typos:major; see `judgesmith list perturbations`) or a group: all, paper (DHP's for "
@@ -60,10 +62,14 @@ class Discern(Command, Preset, Model, Rows, Json):
         "Scores alone, from judges that explain after the score: the same scores, several times faster, but no "
         "explanations in the report.",
     )
-    output: Path | None = flag(None, "Pairs and scores as .jsonl; resumed if it exists.", "-o", "--output")
+    output: Path | None = flag(
+        None, "Pairs and scores as .jsonl; resumed if it exists.", "-o", "--output"
+    )
     overwrite: bool = flag(False, "Start -o over.")
     report: Path | None = flag(
-        None, "A page with tables and texts whose perturbation was missed; no network.", metavar="FILE.html"
+        None,
+        "A page with tables and texts whose perturbation was missed; no network.",
+        metavar="FILE.html",
     )
 
     @classmethod
@@ -71,13 +77,24 @@ class Discern(Command, Preset, Model, Rows, Json):
         from ..running.settings import Catalogue, Owner, ReachOptions
         from .options import DiscernOptions
 
-        owners = (Owner("run", "discern", DiscernOptions), Owner("lm", "the language model", ReachOptions))
-        return Catalogue(owners, "discern", more="; see `judgesmith list options discern`")
+        owners = (
+            Owner("run", "discern", DiscernOptions),
+            Owner("lm", "the language model", ReachOptions),
+        )
+        return Catalogue(
+            owners, "discern", more="; see `judgesmith list options discern`"
+        )
 
     def run(self) -> int:
         from ..datasets.perturbations.registry import PERTURBATIONS, find_perturbations
         from ..running.console import Watch, err, out, print_json
-        from ..running.opening import connection_of, open_model, quiet, roles_for, rows_file
+        from ..running.opening import (
+            connection_of,
+            open_model,
+            quiet,
+            roles_for,
+            rows_file,
+        )
         from ..running.settings import ReachOptions
         from .judging import estimated, judge, missing, open_subject
         from .options import DiscernOptions
@@ -99,20 +116,44 @@ class Discern(Command, Preset, Model, Rows, Json):
         limits = how.limits()
         perturbations = dict(PERTURBATIONS)
         if how.writer is not None:
-            perturbations |= written_perturbations(None if how.dry_run else open_model(how.writer, where))
+            perturbations |= written_perturbations(
+                None if how.dry_run else open_model(how.writer, where)
+            )
         known = [*perturbations, *(kind.name for kind in WRITTEN)]
-        weights = None if how.weights is None else read_weights(how.weights, known, how.metric_names)
-        if Path(self.judge).is_file() and not self.judge.endswith(".json") and source.endswith(".json"):
-            raise OptionError(f"the judge comes first: judgesmith discern {source} {self.judge}")
+        weights = (
+            None
+            if how.weights is None
+            else read_weights(how.weights, known, how.metric_names)
+        )
+        if (
+            Path(self.judge).is_file()
+            and not self.judge.endswith(".json")
+            and source.endswith(".json")
+        ):
+            raise OptionError(
+                f"the judge comes first: judgesmith discern {source} {self.judge}"
+            )
         judge_file = Path(self.judge)
-        roles = roles_for(rows_file(source), self.roles(), *([judge_file] if judge_file.is_file() else []))
+        roles = roles_for(
+            rows_file(source),
+            self.roles(),
+            *([judge_file] if judge_file.is_file() else []),
+        )
         texts = read_texts(source, columns=roles, n=self.n, seed=how.seed, how=how)
         chosen = find_perturbations(self.perturb or ["all"], perturbations, texts.task)
         with quiet():
             asked = where if how.repeat == 1 else replace(where, cache=False)
             subject = open_subject(self.judge, self.lm, asked, how, brief=self.brief)
-            unkept = how.dry_run and (self.overwrite or not (self.output and self.output.exists()))
-            book = _book(chosen, texts, how, None if unkept else self.output, overwrite=self.overwrite)
+            unkept = how.dry_run and (
+                self.overwrite or not (self.output and self.output.exists())
+            )
+            book = _book(
+                chosen,
+                texts,
+                how,
+                None if unkept else self.output,
+                overwrite=self.overwrite,
+            )
             tasks = missing(subject, book, texts.role, how)
             if how.dry_run:
                 cost = estimated(subject, tasks, where)
@@ -120,12 +161,21 @@ class Discern(Command, Preset, Model, Rows, Json):
                 if self.as_json:
                     print_json(cost.to_dict() | plan)
                 else:
-                    out.print("\n".join([*_plan_in_words(plan), str(cost)]), markup=False, soft_wrap=True)
+                    out.print(
+                        "\n".join([*_plan_in_words(plan), str(cost)]),
+                        markup=False,
+                        soft_wrap=True,
+                    )
                 return 0
             wanted = sum(len(asks) for _, _, asks in tasks)
             if not self.as_json and wanted and subject.judges:
-                err.print(f"{wanted:,} texts to judge; Ctrl-C loses nothing", style="dim")
-            with limits.spending(*(one.lm for one in subject.judges)), Watch("judging", wanted) as watch:
+                err.print(
+                    f"{wanted:,} texts to judge; Ctrl-C loses nothing", style="dim"
+                )
+            with (
+                limits.spending(*(one.lm for one in subject.judges)),
+                Watch("judging", wanted) as watch,
+            ):
                 judge(subject, tasks, book, watch.step, limits)
             result = analyse(subject, book, perturbations, how, weights, texts.task)
         self._tell(subject, texts, book, how, result)
@@ -139,11 +189,25 @@ class Discern(Command, Preset, Model, Rows, Json):
         if self.report is not None:
             check_page(self.report, "--report", Path(source), output)
         if output is not None and output.suffix.lower() != ".jsonl":
-            raise OptionError(f"-o {output}: pairs and scores are JSON lines; name it .jsonl")
-        if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
+            raise OptionError(
+                f"-o {output}: pairs and scores are JSON lines; name it .jsonl"
+            )
+        if (
+            output is not None
+            and output.exists()
+            and Path(source).exists()
+            and output.samefile(source)
+        ):
             raise OptionError(f"-o {output} is the file of texts; name another")
 
-    def _tell(self, subject: Subject, texts: Texts, book: Book, how: DiscernOptions, result: JudgeResult) -> None:
+    def _tell(
+        self,
+        subject: Subject,
+        texts: Texts,
+        book: Book,
+        how: DiscernOptions,
+        result: JudgeResult,
+    ) -> None:
         """The report, and the result as JSON or as tables."""
         from ..pages import write_page
         from ..running.console import out, print_json
@@ -159,20 +223,44 @@ class Discern(Command, Preset, Model, Rows, Json):
             left: dict[str, Counter[str]] = {}
             for one in book.left:
                 left.setdefault(one.name, Counter())[one.reason] += 1
-            files = {"output": self.output and str(self.output), "report": self.report and str(self.report)}
-            more = {"repeat": how.repeat, "form": how.form, "rounds": how.rounds, "notes": notes, "left_out": left}
-            print_json(book.settings | more | {"pairs": len(book.pairs)} | files | result.to_dict())
+            files = {
+                "output": self.output and str(self.output),
+                "report": self.report and str(self.report),
+            }
+            more = {
+                "repeat": how.repeat,
+                "form": how.form,
+                "rounds": how.rounds,
+                "notes": notes,
+                "left_out": left,
+            }
+            print_json(
+                book.settings
+                | more
+                | {"pairs": len(book.pairs)}
+                | files
+                | result.to_dict()
+            )
             return
         head = f"{len(texts.texts)} texts ({texts.role}s) of {texts.origin}, {len(book.pairs)} pairs"
         out.print(clean(head), markup=False)
         show(result, rounds=how.rounds)
         for note in notes:
-            out.print(f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True)
+            out.print(
+                f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True
+            )
         for path in filter(None, (self.output, self.report)):
             out.print(f"Wrote {clean(str(path))}", markup=False)
 
 
-def _book(chosen: Chosen, texts: Texts, how: DiscernOptions, output: Path | None, *, overwrite: bool) -> Book:
+def _book(
+    chosen: Chosen,
+    texts: Texts,
+    how: DiscernOptions,
+    output: Path | None,
+    *,
+    overwrite: bool,
+) -> Book:
     """Pairs and the scores that are there already."""
     from ..datasets.perturbations.registry import Amounts
     from .pairs import Book, make_pairs
@@ -193,23 +281,37 @@ def _book(chosen: Chosen, texts: Texts, how: DiscernOptions, output: Path | None
     book = Book.open(
         output,
         settings,
-        lambda: make_pairs(chosen, texts, seed=how.seed, amounts=Amounts(how.amount), language=how.language),
+        lambda: make_pairs(
+            chosen,
+            texts,
+            seed=how.seed,
+            amounts=Amounts(how.amount),
+            language=how.language,
+        ),
         overwrite=overwrite,
     )
     if not book.pairs:
         first = f" ({book.left[0].reason})" if book.left else ""
-        raise OptionError(f"{texts.origin}: no text could be perturbed{first}; give other texts, or another --perturb")
+        raise OptionError(
+            f"{texts.origin}: no text could be perturbed{first}; give other texts, or another --perturb"
+        )
     return book
 
 
-def _plan(texts: Texts, book: Book, chosen: Chosen, how: DiscernOptions) -> dict[str, Any]:
+def _plan(
+    texts: Texts, book: Book, chosen: Chosen, how: DiscernOptions
+) -> dict[str, Any]:
     """Which texts, perturbations and metrics a run would have."""
     from ..datasets.perturbations.dhp import origin_of
     from ..datasets.perturbations.registry import sentences
 
     good = [text.text for text in texts.texts]
     made, left = (Counter(one.name for one in some) for some in (book.pairs, book.left))
-    origins = {p.name if d == "only" else f"{p.name}:{d}": origin_of(p, d, texts.task) for p, ds in chosen for d in ds}
+    origins = {
+        p.name if d == "only" else f"{p.name}:{d}": origin_of(p, d, texts.task)
+        for p, ds in chosen
+        for d in ds
+    }
     return {
         "texts": {
             "origin": texts.origin,
@@ -223,7 +325,12 @@ def _plan(texts: Texts, book: Book, chosen: Chosen, how: DiscernOptions) -> dict
             "notes": texts.notes,
         },
         "perturbations": [
-            {"perturbation": name, "origin": origin, "n": made[name], "left_out": left[name]}
+            {
+                "perturbation": name,
+                "origin": origin,
+                "n": made[name],
+                "left_out": left[name],
+            }
             for name, origin in origins.items()
         ],
         "metrics": how.metrics,
@@ -240,10 +347,14 @@ def _plan_in_words(plan: Mapping[str, Any]) -> list[str]:
         *(f"note: {note}" for note in plan["texts"]["notes"]),
     ]
     if plan["metrics"]:
-        lines.append(f"metrics: {', '.join(plan['metrics'])}; each text is scored {plan['repeat']} times by each")
+        lines.append(
+            f"metrics: {', '.join(plan['metrics'])}; each text is scored {plan['repeat']} times by each"
+        )
     for line in plan["perturbations"]:
         left = f", {line['left_out']} left out" if line["left_out"] else ""
-        lines.append(f"  {line['perturbation']} ({line['origin']}): {line['n']} texts{left}")
+        lines.append(
+            f"  {line['perturbation']} ({line['origin']}): {line['n']} texts{left}"
+        )
     if plan["to_write"]:
         lines.append(
             f"{plan['to_write']} texts to be written by {plan['writer']} first, each in 1 to 3 tries, not counted below"
@@ -251,7 +362,9 @@ def _plan_in_words(plan: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _notes(subject: Subject, role: str, book: Book, how: DiscernOptions, result: JudgeResult) -> list[str]:
+def _notes(
+    subject: Subject, role: str, book: Book, how: DiscernOptions, result: JudgeResult
+) -> list[str]:
     """What keeps the numbers from being what they seem, or from being the paper's."""
     notes = []
     if subject.against_reference:
@@ -261,7 +374,11 @@ def _notes(subject: Subject, role: str, book: Book, how: DiscernOptions, result:
                 "original text itself where there is none, which flatters it"
             )
     elif how.repeat > 1:
-        again = "" if book.path is not None else "; without -o the same command would ask all of it again"
+        again = (
+            ""
+            if book.path is not None
+            else "; without -o the same command would ask all of it again"
+        )
         notes.append(f"each text was judged {how.repeat} times{again}")
     possible = {pair.name for pair in book.pairs}
     reasons: dict[str, list[str]] = {}
@@ -270,9 +387,16 @@ def _notes(subject: Subject, role: str, book: Book, how: DiscernOptions, result:
             reasons.setdefault(one.name, []).append(one.reason)
     names: dict[str, list[str]] = {}
     for name, given_reasons in reasons.items():
-        names.setdefault(max(set(given_reasons), key=given_reasons.count), []).append(name)
-    notes += [f"{', '.join(several)}: not possible on these texts ({why})" for why, several in names.items()]
-    if how.metrics and not {m.casefold() for m in result.metrics} >= {m.casefold() for m in how.metric_names}:
+        names.setdefault(max(set(given_reasons), key=given_reasons.count), []).append(
+            name
+        )
+    notes += [
+        f"{', '.join(several)}: not possible on these texts ({why})"
+        for why, several in names.items()
+    ]
+    if how.metrics and not {m.casefold() for m in result.metrics} >= {
+        m.casefold() for m in how.metric_names
+    }:
         given, wanted = ", ".join(result.metrics), ", ".join(how.metric_names)
         notes.append(f"{result.judge} gives {given}; the task's metrics are {wanted}")
     if result.of("degradation", "stand-in"):

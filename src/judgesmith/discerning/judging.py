@@ -41,14 +41,21 @@ class Subject:
 
 
 def open_subject(
-    target: str, lm: str | None, where: Connection, how: DiscernOptions, *, brief: bool = False
+    target: str,
+    lm: str | None,
+    where: Connection,
+    how: DiscernOptions,
+    *,
+    brief: bool = False,
 ) -> Subject:
     """The judge of this name, checked before the first call; a `brief` one stops after the score where it can.
     Raises OptionError, ArtifactError, ModelError."""
     if target.startswith(PREFIX):
         scorer = reference_metric(target)
         mark = f"{PREFIX}{scorer.name}:{scorer.description}"
-        return Subject(target, {"score": scorer}, {"score": mark}, against_reference=True)
+        return Subject(
+            target, {"score": scorer}, {"score": mark}, against_reference=True
+        )
     method, _, model = target.partition("@")
     name, made = target, dict[str, Judge]()
     if method not in methods.names() or Path(target).exists():
@@ -61,7 +68,9 @@ def open_subject(
     else:
         opened = open_model(model or lm, where)
         for metric, plain in zip(how.metrics, how.metric_names, strict=True):
-            of_metric = methods.get(method).from_options({}, labels_aspect=None, library_aspect=metric)
+            of_metric = methods.get(method).from_options(
+                {}, labels_aspect=None, library_aspect=metric
+            )
             made[plain] = Judge(of_metric, lm=opened, scale=Scale(*how.scale))
     marks = {}
     for metric, judge in made.items():
@@ -81,7 +90,13 @@ Asks = Mapping[str, Mapping[str, Any]]
 Task = tuple[str, int, Asks]
 
 
-def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool, show_reference: bool = True) -> Asks:
+def asks_of(
+    pairs: Iterable[Pair],
+    role: str,
+    *,
+    against_reference: bool,
+    show_reference: bool = True,
+) -> Asks:
     """The texts of pairs, each once, those of one source together. A judge sees a text's own reference only where the
     good texts are outputs (and `show_reference` allows it): else the reference would be the original text itself. A
     metric compares with the other references, or with the original text where there is none."""
@@ -89,9 +104,16 @@ def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool, show_r
     good = {pair.id: pair.original for pair in pairs if pair.kind != "attack"}
     for pair in pairs:
         for text in (pair.original, pair.perturbed):
-            row: dict[str, Any] = {"output": text, "source": pair.source, "context": pair.context, "group": pair.group}
+            row: dict[str, Any] = {
+                "output": text,
+                "source": pair.source,
+                "context": pair.context,
+                "group": pair.group,
+            }
             if against_reference:
-                row["references"] = list(pair.references) or [t for t in (good.get(pair.id),) if t]
+                row["references"] = list(pair.references) or [
+                    t for t in (good.get(pair.id),) if t
+                ]
             elif show_reference and role == "output" and pair.references:
                 row["reference"] = pair.references[0]
             result.setdefault(ask_key(pair, text), row)
@@ -99,16 +121,26 @@ def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool, show_r
     place: dict[tuple[Any, Any], int] = {}
     for row in result.values():
         place.setdefault((row["source"], row["context"]), len(place))
-    return dict(sorted(result.items(), key=lambda ask: place[ask[1]["source"], ask[1]["context"]]))
+    return dict(
+        sorted(
+            result.items(), key=lambda ask: place[ask[1]["source"], ask[1]["context"]]
+        )
+    )
 
 
 def missing(subject: Subject, book: Book, role: str, how: DiscernOptions) -> list[Task]:
     """What has no score yet; failed texts are asked again."""
     result, live = list[Task](), not subject.against_reference
-    asks = asks_of(book.pairs, role, against_reference=not live, show_reference=how.show_reference)
+    asks = asks_of(
+        book.pairs, role, against_reference=not live, show_reference=how.show_reference
+    )
     for metric, mark in subject.marks.items():
         for k in range(how.repeat if live else 1):
-            left = {key: row for key, row in asks.items() if book.score(mark, key, k).get("score") is None}
+            left = {
+                key: row
+                for key, row in asks.items()
+                if book.score(mark, key, k).get("score") is None
+            }
             if left:
                 result.append((metric, k, left))
     return result
@@ -124,9 +156,13 @@ def judge(
     """Judge what is missing; each score is written as it comes in. Raises BudgetError over the limits."""
     judged = failed = 0
     for metric, k, asks in tasks:
-        items = [row if subject.against_reference else Item.of(row) for row in asks.values()]
+        items = [
+            row if subject.against_reference else Item.of(row) for row in asks.values()
+        ]
         scorer = subject.scorers[metric]
-        quiet = {"progress": False} if isinstance(scorer, Judge) else {}  # `step` shows it
+        quiet = (
+            {"progress": False} if isinstance(scorer, Judge) else {}
+        )  # `step` shows it
         for key, verdict in zip(asks, scorer.score_many(items, **quiet), strict=True):
             record = {
                 "judge": subject.name,
@@ -134,7 +170,11 @@ def judge(
                 "text": key,
                 "repeat": k,
                 "score": None if math.isnan(verdict.score) else round(verdict.score, 9),
-                "criteria": {n: c.score for n, c in verdict.criteria.items() if not math.isnan(c.score)},
+                "criteria": {
+                    n: c.score
+                    for n, c in verdict.criteria.items()
+                    if not math.isnan(c.score)
+                },
                 "explanation": verdict.explanation,
                 "failure": verdict.failure,
             }

@@ -15,16 +15,24 @@ from ..running.limits import Limits
 class DiscernOptions(Limits):
     """How texts are perturbed, judged and tested."""
 
-    texts: str | None = option(None, "Good texts, as a file or bench/NAME, where the command line names none.")
-    good: Literal["auto", "reference", "output"] = option(
-        "auto", "Which column has the good texts; auto: the references where there are some, else the outputs."
+    texts: str | None = option(
+        None, "Good texts, as a file or bench/NAME, where the command line names none."
     )
-    pick: Literal["first", "most-sentences"] = option("first", "Which of a document's several references is taken.")
+    good: Literal["auto", "reference", "output"] = option(
+        "auto",
+        "Which column has the good texts; auto: the references where there are some, else the outputs.",
+    )
+    pick: Literal["first", "most-sentences"] = option(
+        "first", "Which of a document's several references is taken."
+    )
     longer_than: int = option(
-        0, "Characters that a text must exceed; where too few texts do, the longest of the others are added.", ge=0
+        0,
+        "Characters that a text must exceed; where too few texts do, the longest of the others are added.",
+        ge=0,
     )
     show_reference: bool = option(
-        True, "Whether a judge that reads outputs sees their reference; a metric always compares with it."
+        True,
+        "Whether a judge that reads outputs sees their reference; a metric always compares with it.",
     )
     metrics: tuple[str, ...] = option(
         (),
@@ -37,9 +45,12 @@ class DiscernOptions(Limits):
         "How many characters and words: relative (shares of the text), or the paper's numbers for summarization, "
         "scientific, story, answer or translation.",
     )
-    language: str = option("en", "Language of the texts, as en, de or zh; for sentences and rules.")
+    language: str = option(
+        "en", "Language of the texts, as en, de or zh; for sentences and rules."
+    )
     writer: str | None = option(
-        None, "A language model that makes the paper's LM-made perturbations (entities-lm, grammar-lm, rewrite-lm)."
+        None,
+        "A language model that makes the paper's LM-made perturbations (entities-lm, grammar-lm, rewrite-lm).",
     )
     repeat: int = option(
         1,

@@ -18,7 +18,15 @@ from .judging import Subject
 from .options import DiscernOptions
 from .pairs import Book, ask_key
 from .run import HEADINGS, JudgeResult, scores_of
-from .tables import LEVELS, OTHERS, false_alarms, notes_of, origin_table, others_table, summary_lines
+from .tables import (
+    LEVELS,
+    OTHERS,
+    false_alarms,
+    notes_of,
+    origin_table,
+    others_table,
+    summary_lines,
+)
 
 EXAMPLES = 3  # of a perturbation
 _LONG = 20_000  # characters of a text that are looked at
@@ -50,14 +58,32 @@ _ABOUT_EXAMPLES = Markup(
 
 
 def render(
-    subject: Subject, result: JudgeResult, book: Book, how: DiscernOptions, *, origin: str, notes: Sequence[str] = ()
+    subject: Subject,
+    result: JudgeResult,
+    book: Book,
+    how: DiscernOptions,
+    *,
+    origin: str,
+    notes: Sequence[str] = (),
 ) -> str:
     """The page."""
-    settings = [f"{name} {book.settings[name]}" for name in _SETTINGS if book.settings.get(name) is not None]
-    intervals = f"95 % percentile intervals over {how.rounds} resamples of texts" if how.rounds else "no intervals"
-    counted = f"{len({pair.group for pair in book.pairs})} texts, {len(book.pairs)} pairs"
+    settings = [
+        f"{name} {book.settings[name]}"
+        for name in _SETTINGS
+        if book.settings.get(name) is not None
+    ]
+    intervals = (
+        f"95 % percentile intervals over {how.rounds} resamples of texts"
+        if how.rounds
+        else "no intervals"
+    )
+    counted = (
+        f"{len({pair.group for pair in book.pairs})} texts, {len(book.pairs)} pairs"
+    )
     lead, named = result.reactions()
-    tables: list[Any] = [f"Metrics: {', '.join(result.metrics)}"] if len(result.metrics) > 1 else []
+    tables: list[Any] = (
+        [f"Metrics: {', '.join(result.metrics)}"] if len(result.metrics) > 1 else []
+    )
     for whose in HEADINGS:
         if len(table := origin_table(result, whose)):
             tables += [table, summary_lines(result, whose)]
@@ -65,13 +91,20 @@ def render(
     tables += [] if math.isnan(result.false_alarms) else [false_alarms(result)]
     examples = _examples(subject, result, book, how)
     sections = [
-        Section("Summary", [named, [f"D_avg and D_min rest on {result.coverage()}.", *notes], _ABOUT]),
+        Section(
+            "Summary",
+            [named, [f"D_avg and D_min rest on {result.coverage()}.", *notes], _ABOUT],
+        ),
         Section("Tables", [*tables, notes_of(result)]),
         Section("Examples", [_ABOUT_EXAMPLES, *examples] if examples else []),
     ]
     about = " · ".join([counted, *settings, intervals])
     return render_page(
-        f"Discernment of perturbations: {origin}", sections, lead=f"{lead}.", about=[about], style=_STYLE
+        f"Discernment of perturbations: {origin}",
+        sections,
+        lead=f"{lead}.",
+        about=[about],
+        style=_STYLE,
     )
 
 
@@ -87,45 +120,75 @@ _VERDICTS = {
 }
 
 
-def _examples(subject: Subject, result: JudgeResult, book: Book, how: DiscernOptions) -> list[Fold]:
+def _examples(
+    subject: Subject, result: JudgeResult, book: Book, how: DiscernOptions
+) -> list[Fold]:
     """For each perturbation some pairs, first those that the judge missed, of these the most changed; of changes
     without harm and of attacks only pairs to which it reacted."""
     metrics, scores = scores_of(subject, book, how)
     groups: dict[str, list[tuple[bool, Pair, list[Scored]]]] = {}
     for k, pair in enumerate(book.pairs):
         scored = list(zip(metrics, *scores[:, :, k].tolist(), strict=True))
-        if (wrong := _wrong(pair.kind, scored)) is not None and (wrong or pair.kind == "degradation"):
+        if (wrong := _wrong(pair.kind, scored)) is not None and (
+            wrong or pair.kind == "degradation"
+        ):
             groups.setdefault(pair.name, []).append((wrong, pair, scored))
     order = list(_VERDICTS)
     made: list[Fold] = []
-    for line in sorted(result.lines, key=lambda x: (order.index(x.kind), LEVELS.index(x.level))):
-        judged = sorted(groups.get(line.name, []), key=lambda one: (not one[0], -one[1].change.share))
+    for line in sorted(
+        result.lines, key=lambda x: (order.index(x.kind), LEVELS.index(x.level))
+    ):
+        judged = sorted(
+            groups.get(line.name, []),
+            key=lambda one: (not one[0], -one[1].change.share),
+        )
         if judged:
             count = sum(wrong for wrong, _, _ in judged)
             total = sum(pair.name == line.name for pair in book.pairs)
             summary = f"{line.name} ({line.level}): {count} of {total} {_VERDICTS[line.kind][2]}"
-            shown = [_example(pair, scored, wrong, subject, book) for wrong, pair, scored in judged[:EXAMPLES]]
-            made.append(Fold(summary, shown, opened=len(made) < 3 and line.kind == "degradation" and count > 0))
+            shown = [
+                _example(pair, scored, wrong, subject, book)
+                for wrong, pair, scored in judged[:EXAMPLES]
+            ]
+            made.append(
+                Fold(
+                    summary,
+                    shown,
+                    opened=len(made) < 3 and line.kind == "degradation" and count > 0,
+                )
+            )
     return made
 
 
 def _wrong(kind: str, scored: Sequence[Scored]) -> bool | None:
     """Whether the mean over the metrics is wrong: no drop for a perturbation, a drop for a change without harm, a rise
     for an attack; None without scores."""
-    drops = [before - after for _, before, after in scored if not math.isnan(before - after)]
+    drops = [
+        before - after for _, before, after in scored if not math.isnan(before - after)
+    ]
     if not drops:
         return None
     drop = round(math.fsum(drops) / len(drops), 9)  # a digit of rounding is no drop
     return {"degradation": drop <= 0, "invariance": drop > 0, "attack": drop < 0}[kind]
 
 
-def _example(pair: Pair, scored: Sequence[Scored], wrong: bool, subject: Subject, book: Book) -> Markup:
+def _example(
+    pair: Pair, scored: Sequence[Scored], wrong: bool, subject: Subject, book: Book
+) -> Markup:
     before, after = marked(pair.original, pair.perturbed)
-    table = Table(["metric", Column("before", ".2f"), Column("after", ".2f"), "reaction"], "Scores")
+    table = Table(
+        ["metric", Column("before", ".2f"), Column("after", ".2f"), "reaction"],
+        "Scores",
+    )
     for k, row in enumerate(scored):
-        table.add(*row, Cell(_VERDICTS[pair.kind][not wrong] if k == 0 else "", warn=wrong))
+        table.add(
+            *row, Cell(_VERDICTS[pair.kind][not wrong] if k == 0 else "", warn=wrong)
+        )
     texts = {"before": pair.original, "after": pair.perturbed}
-    explained = {when: _explanation(subject, book, ask_key(pair, text)) for when, text in texts.items()}
+    explained = {
+        when: _explanation(subject, book, ask_key(pair, text))
+        for when, text in texts.items()
+    }
     template = environment("judgesmith.discerning").get_template("example.html.j2")
     return Markup(  # noqa: S704  # from a template that escapes
         template.render(
@@ -147,16 +210,25 @@ def _explanation(subject: Subject, book: Book, key: str) -> str:
     return ""
 
 
-def marked(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+def marked(
+    before: str, after: str
+) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
     """Both texts as parts (words, changed); long unchanged stretches are cut short, and characters that no one sees are
     named."""
     one, other = _TOKEN.findall(before[:_LONG]), _TOKEN.findall(after[:_LONG])
     # blocks as long as possible: what was moved is one mark; frequent words are passed over where there are many
-    steps = difflib.SequenceMatcher(None, one, other, autojunk=len(one) > _MANY).get_opcodes()
+    steps = difflib.SequenceMatcher(
+        None, one, other, autojunk=len(one) > _MANY
+    ).get_opcodes()
     sides: tuple[list[tuple[str, bool]], list[tuple[str, bool]]] = ([], [])
     spans = [(tag != "equal", (a, b), (c, d)) for tag, a, b, c, d in steps]
-    for side, tokens, whole, place in ((sides[0], one, before, 0), (sides[1], other, after, 1)):
-        parts = [("".join(tokens[slice(*both[place])]), changed) for changed, *both in spans]
+    for side, tokens, whole, place in (
+        (sides[0], one, before, 0),
+        (sides[1], other, after, 1),
+    ):
+        parts = [
+            ("".join(tokens[slice(*both[place])]), changed) for changed, *both in spans
+        ]
         parts = [(words, changed) for words, changed in parts if words]
         for i, (words, changed) in enumerate(parts):
             # a space between two changed words belongs to the change
@@ -166,7 +238,10 @@ def marked(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple[
             else:
                 side.append((words, changed))
         last = len(side) - 1
-        side[:] = [(_cut(words, changed, i == 0, i == last), changed) for i, (words, changed) in enumerate(side)]
+        side[:] = [
+            (_cut(words, changed, i == 0, i == last), changed)
+            for i, (words, changed) in enumerate(side)
+        ]
         if len(whole) > _LONG:
             side.append((f" … ({len(whole) - _LONG:,} more characters)", False))
     return sides

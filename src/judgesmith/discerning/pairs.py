@@ -10,7 +10,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..datasets.perturbations.registry import Amounts, Degree, Left, Pair, Perturbation, Text, pairs_of, sentences
+from ..datasets.perturbations.registry import (
+    Amounts,
+    Degree,
+    Left,
+    Pair,
+    Perturbation,
+    Text,
+    pairs_of,
+    sentences,
+)
 from ..datasets.row import Row
 from ..errors import LabelsError, OptionError
 from ..evaluating.sources import read_file, references_beside, some
@@ -40,7 +49,10 @@ class Texts:
     @property
     def fingerprint(self) -> str:
         """16 hex digits over all that perturbing and judging depend on."""
-        texts = [[t.id, t.text, t.source, t.context, list(t.references), t.group, t.wrong] for t in self.texts]
+        texts = [
+            [t.id, t.text, t.source, t.context, list(t.references), t.group, t.wrong]
+            for t in self.texts
+        ]
         return sha256(json.dumps([self.role, texts]).encode()).hexdigest()[:16]
 
 
@@ -68,7 +80,13 @@ def read_texts(
     result: dict[str, Text] = {}
     for row, record in zip(file.rows, file.records, strict=True):
         if row.doc_id not in result:
-            references = list(dict.fromkeys(t for t in [row.reference or "", *more.get(row.doc_id, [])] if t.strip()))
+            references = list(
+                dict.fromkeys(
+                    t
+                    for t in [row.reference or "", *more.get(row.doc_id, [])]
+                    if t.strip()
+                )
+            )
             if how.pick == "most-sentences":  # of equal ones the first
                 references.sort(key=lambda text: -len(sentences(text, how.language)))
             if (made := _text_of(row, record, role, references)) is not None:
@@ -78,14 +96,25 @@ def read_texts(
         raise LabelsError(f"{file.origin}: no row has a {role}")
     notes = []
     if len(texts) < n:
-        notes.append(f"{file.origin} has {len(texts)} documents with {role}s; {n} were asked for")
+        notes.append(
+            f"{file.origin} has {len(texts)} documents with {role}s; {n} were asked for"
+        )
     texts, total = _long_enough(texts, n, how.longer_than, notes), len(texts)
     kept = sorted(random.Random(seed).sample(range(len(texts)), min(n, len(texts))))
     task = as_text(file.records[0].get("task")) or ""
-    return Texts(file.origin, role, tuple(texts[i] for i in kept), total, tuple(notes), how.task(task))
+    return Texts(
+        file.origin,
+        role,
+        tuple(texts[i] for i in kept),
+        total,
+        tuple(notes),
+        how.task(task),
+    )
 
 
-def _long_enough(texts: list[Text], n: int, longer_than: int, notes: list[str]) -> list[Text]:
+def _long_enough(
+    texts: list[Text], n: int, longer_than: int, notes: list[str]
+) -> list[Text]:
     """The texts that are longer than that, and where these are fewer than `n`, the longest of the others."""
     long = [text for text in texts if len(text.text) > longer_than]
     if len(long) >= n or len(long) == len(texts):
@@ -98,12 +127,28 @@ def _long_enough(texts: list[Text], n: int, longer_than: int, notes: list[str]) 
     return [text for text in texts if any(text is one for one in longest)]
 
 
-def _text_of(row: Row, record: Mapping[str, Any], role: str, columns: Sequence[str]) -> Text | None:
+def _text_of(
+    row: Row, record: Mapping[str, Any], role: str, columns: Sequence[str]
+) -> Text | None:
     """there: its references."""
-    text, others = (row.output, columns) if role == "output" else (columns[0], columns[1:]) if columns else ("", [])
+    text, others = (
+        (row.output, columns)
+        if role == "output"
+        else (columns[0], columns[1:])
+        if columns
+        else ("", [])
+    )
     if not text.strip():
         return None
-    return Text(row.id, text, row.source, row.context, tuple(others), row.doc_id, as_text(record.get("wrong")))
+    return Text(
+        row.id,
+        text,
+        row.source,
+        row.context,
+        tuple(others),
+        row.doc_id,
+        as_text(record.get("wrong")),
+    )
 
 
 # Pairs and scores on disk --------------------------------------------------------------------------------------------
@@ -111,7 +156,9 @@ def _text_of(row: Row, record: Mapping[str, Any], role: str, columns: Sequence[s
 
 def ask_key(pair: Pair, text: str) -> str:
     """16 hex digits of what is judged: the text with its source, context and references."""
-    return sha256(json.dumps([pair.source, pair.context, list(pair.references), text]).encode()).hexdigest()[:16]
+    return sha256(
+        json.dumps([pair.source, pair.context, list(pair.references), text]).encode()
+    ).hexdigest()[:16]
 
 
 @dataclass
@@ -127,7 +174,12 @@ class Book:
 
     @classmethod
     def open(
-        cls, path: Path | None, settings: dict[str, Any], make: Callable[[], Iterator[Pair | Left]], *, overwrite: bool
+        cls,
+        path: Path | None,
+        settings: dict[str, Any],
+        make: Callable[[], Iterator[Pair | Left]],
+        *,
+        overwrite: bool,
     ) -> Book:
         """Resume a file that has these settings, or make the pairs. Raises OptionError for a file with others."""
         if path is not None and path.is_dir():
@@ -159,7 +211,11 @@ class Book:
                 if number == 1:
                     if kind != "settings" or record.pop("format", None) != FORMAT:
                         raise OptionError(other)
-                    changed = [k for k in {**settings, **record} if record.get(k) != settings.get(k)]
+                    changed = [
+                        k
+                        for k in {**settings, **record}
+                        if record.get(k) != settings.get(k)
+                    ]
                     if changed:
                         raise OptionError(
                             f"{path.name} was made with another {some(changed)} ({record.get(changed[0])!r} there, "
@@ -170,9 +226,13 @@ class Book:
                 elif kind == "left":
                     book.left.append(Left(**record))
                 elif kind == "score":
-                    book.scores[record["mark"], record["text"], record["repeat"]] = record
+                    book.scores[record["mark"], record["text"], record["repeat"]] = (
+                        record
+                    )
             except (KeyError, TypeError):
-                raise OptionError(f"{path.name}, line {number}: damaged; {other}") from None
+                raise OptionError(
+                    f"{path.name}, line {number}: damaged; {other}"
+                ) from None
         return book
 
     def score(self, mark: str, text: str, repeat: int = 0) -> Mapping[str, Any]:
@@ -195,4 +255,11 @@ def make_pairs(
     language: str,
 ) -> Iterator[Pair | Left]:
     for perturbation, degrees in perturbations:
-        yield from pairs_of(perturbation, texts.texts, degrees=degrees, seed=seed, amounts=amounts, language=language)
+        yield from pairs_of(
+            perturbation,
+            texts.texts,
+            degrees=degrees,
+            seed=seed,
+            amounts=amounts,
+            language=language,
+        )

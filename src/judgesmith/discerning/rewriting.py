@@ -17,7 +17,14 @@ import dspy
 from rapidfuzz.distance import Indel
 
 from ..datasets.perturbations.base import DHP, Need, several_sentences, split_space
-from ..datasets.perturbations.registry import Degree, Level, Material, Method, Perturbation, Unperturbable
+from ..datasets.perturbations.registry import (
+    Degree,
+    Level,
+    Material,
+    Method,
+    Perturbation,
+    Unperturbable,
+)
 from ..datasets.perturbations.rules import inserted
 from ..errors import CallError
 from ..programs.models import engine
@@ -39,7 +46,12 @@ _AMOUNT: Mapping[tuple[str, str], str] = {
 _WORD = re.compile(r"\w+(?:['’.,:-]\w+)*")
 _LENGTH = {"entities": (0.7, 1.5), "grammar": (0.8, 1.25), "rephrase": (0.5, 2.0)}
 #: Share of words that may change: more would be another text, not this one perturbed.
-_MOST = {("entities", "minor"): 0.35, ("entities", "major"): 0.7, ("grammar", "minor"): 0.25, ("grammar", "major"): 0.5}
+_MOST = {
+    ("entities", "minor"): 0.35,
+    ("entities", "major"): 0.7,
+    ("grammar", "minor"): 0.25,
+    ("grammar", "major"): 0.5,
+}
 
 
 class Rewriter(dspy.Module):  # type: ignore[misc]
@@ -48,12 +60,17 @@ class Rewriter(dspy.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         rule = "Answer with the {} and nothing else: no introduction, no quotation marks, no list of what you changed."
-        text, sentence = (_Again("changed", rule.format(what), tokens=1500) for what in ("whole text", "sentence"))
+        text, sentence = (
+            _Again("changed", rule.format(what), tokens=1500)
+            for what in ("whole text", "sentence")
+        )
         self.entities = JudgePredict(ReplaceEntities, text)
         self.grammar = JudgePredict(BreakGrammar, text)
         self.rephrase = JudgePredict(Rephrase, sentence)
 
-    async def rewrite(self, kind: Rewriting, text: str, lm: LanguageModel, *, amount: Degree = "minor") -> str:
+    async def rewrite(
+        self, kind: Rewriting, text: str, lm: LanguageModel, *, amount: Degree = "minor"
+    ) -> str:
         """One text ("rephrase": one sentence). Raises CallError, also after three answers that fail."""
         step: JudgePredict = getattr(self, kind)
         problem = ""
@@ -63,15 +80,23 @@ class Rewriter(dspy.Module):  # type: ignore[misc]
             if kind != "rephrase":
                 inputs["amount"] = _AMOUNT[kind, amount]
             if problem:
-                inputs["problem"] = problem  # also another prompt, so that no cache gives the same answer
+                inputs["problem"] = (
+                    problem  # also another prompt, so that no cache gives the same answer
+                )
                 inputs["attempt"] = attempt
             answer = await step.ask(lm, inputs)
             changed = bare(str(answer.read.values["changed"]))
             problem = check(kind, text, changed, amount)
             if not problem:
                 # The white space around the text is no part of the perturbation.
-                return text[: len(text) - len(text.lstrip())] + changed + text[len(text.rstrip()) :]
-        raise CallError(f"no usable answer in {TRIES} tries; of the last one: {problem}")
+                return (
+                    text[: len(text) - len(text.lstrip())]
+                    + changed
+                    + text[len(text.rstrip()) :]
+                )
+        raise CallError(
+            f"no usable answer in {TRIES} tries; of the last one: {problem}"
+        )
 
 
 class _Again(TextLayout):
@@ -79,11 +104,17 @@ class _Again(TextLayout):
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         again = inputs.get("problem")
-        more = f" Try {inputs['attempt']}: an earlier answer was refused, since {again}." if again else ""
+        more = (
+            f" Try {inputs['attempt']}: an earlier answer was refused, since {again}."
+            if again
+            else ""
+        )
         return f"{self.rule}{more}"
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
-        return min(self.tokens, 60 + len(str(inputs.get("source") or "")))  # a token is rarely less than a character
+        return min(
+            self.tokens, 60 + len(str(inputs.get("source") or ""))
+        )  # a token is rarely less than a character
 
 
 def check(kind: Rewriting, before: str, after: str, amount: Degree = "minor") -> str:
@@ -97,20 +128,31 @@ def check(kind: Rewriting, before: str, after: str, amount: Degree = "minor") ->
     if kind == "rephrase":
         if _numbers(before) != _numbers(after):
             return "its numbers are others"
-        return "it hardly differs" if Indel.normalized_distance(_words(before), _words(after)) < 0.1 else ""
+        return (
+            "it hardly differs"
+            if Indel.normalized_distance(_words(before), _words(after)) < 0.1
+            else ""
+        )
     one, other = Counter(_words(before)), Counter(_words(after))
     gone, new = list((one - other).elements()), list((other - one).elements())
     share = max(len(gone), len(new)) / max(len(_words(before)), 1)
     if share > _MOST[kind, amount]:
         return f"{share:.0%} of the words were changed, which is another text"
     if kind == "entities":
-        named = [word for word in gone if word[:1].isupper() or any(c.isdigit() for c in word) or len(word) > 3]
+        named = [
+            word
+            for word in gone
+            if word[:1].isupper() or any(c.isdigit() for c in word) or len(word) > 3
+        ]
         return "" if named and new else "no name, number or term was replaced"
     if _numbers(before) != _numbers(after):
         return "its numbers are others"
     words, folded = set(_words(after)), after.casefold()
     names = dict.fromkeys(word for word in _words(before)[1:] if word[:1].isupper())
-    lost = next((word for word in names if word not in words and word.casefold() not in folded), None)
+    lost = next(
+        (word for word in names if word not in words and word.casefold() not in folded),
+        None,
+    )
     return f"the name {lost!r} was lost" if lost else ""
 
 
@@ -140,11 +182,17 @@ class Written(Perturbation):
         if self.lm is None:
             return text + f" [{self.name}]" * (2 if degree == "major" else 1)
         try:
-            return engine.run(self.rewriter.rewrite(self.kind_of_rewriting, text, self.lm, amount=degree))
+            return engine.run(
+                self.rewriter.rewrite(
+                    self.kind_of_rewriting, text, self.lm, amount=degree
+                )
+            )
         except CallError as error:
             raise Unperturbable(f"{self.lm.name}: {error}") from None
 
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    def change(
+        self, text: str, degree: Degree, rng: random.Random, material: Material
+    ) -> str:
         return self.ask(text, degree)
 
 
@@ -164,11 +212,15 @@ class GrammarByLM(Written):
 
 class RewriteByLM(Written):
     name: ClassVar[str] = "rewrite-lm"
-    about: ClassVar[str] = "sentences rephrased and inserted after themselves: one (minor), up to three (major)"
+    about: ClassVar[str] = (
+        "sentences rephrased and inserted after themselves: one (minor), up to three (major)"
+    )
     level: ClassVar[Level] = "sentence"
     kind_of_rewriting: ClassVar[Rewriting] = "rephrase"
 
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    def change(
+        self, text: str, degree: Degree, rng: random.Random, material: Material
+    ) -> str:
         parts = several_sentences(text, material, 2 if degree == "major" else 1)
         places = list(range(len(parts)))
         rng.shuffle(places)

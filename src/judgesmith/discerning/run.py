@@ -117,9 +117,14 @@ class Overall:
     names: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        several = {"normalised": self.normalised, "paper": self.paper, "expert": self.expert}
+        several = {
+            "normalised": self.normalised,
+            "paper": self.paper,
+            "expert": self.expert,
+        }
         return {
-            name: summary and asdict(summary) | {"worst": summary.worst or None} for name, summary in several.items()
+            name: summary and asdict(summary) | {"worst": summary.worst or None}
+            for name, summary in several.items()
         } | {"rests_on": list(self.names)}
 
 
@@ -139,17 +144,25 @@ class JudgeResult:
     failed: int
 
     def of(self, kind: str, origin: Origin | None = None) -> list[Line]:
-        return [line for line in self.lines if line.kind == kind and origin in (None, line.origin)]
+        return [
+            line
+            for line in self.lines
+            if line.kind == kind and origin in (None, line.origin)
+        ]
 
     def coverage(self) -> str:
         """How many of the paper's perturbations D_avg rests on, and which are missing."""
         count = len(self.overall["paper"].names)
         of = f"{count} of the paper's {count + len(self.unmeasured)} perturbations of this task"
-        return of + (f" (without {', '.join(self.unmeasured)})" if self.unmeasured else "")
+        return of + (
+            f" (without {', '.join(self.unmeasured)})" if self.unmeasured else ""
+        )
 
     def named(self, kind: str, sees: str) -> list[str]:
         """The perturbations of a kind that are seen so, of those that some text allowed."""
-        return [line.name for line in self.of(kind) if line.sees == sees and line.test.n]
+        return [
+            line.name for line in self.of(kind) if line.sees == sees and line.test.n
+        ]
 
     def reactions(self) -> tuple[str, list[str]]:
         """How many perturbations the judge sees; and by name what it is blind to, what it alarms for without need, and
@@ -157,7 +170,11 @@ class JudgeResult:
         seen, fooled = self.named("degradation", "yes"), self.named("attack", "yes")
         harmful = [line for line in self.of("degradation") if line.test.n]
         # A judge that is fooled by the control rewards any further sentence, and nothing is known about the attacks.
-        gives_in = "raises its score for any further sentence, so also for" if CONTROL in fooled else "gives in to"
+        gives_in = (
+            "raises its score for any further sentence, so also for"
+            if CONTROL in fooled
+            else "gives in to"
+        )
         named = {
             "blind to": self.named("degradation", "no"),
             "doubtful (not after Holm):": self.named("degradation", "alone"),
@@ -165,8 +182,14 @@ class JudgeResult:
             "lowers its score without need for": self.named("invariance", "yes"),
             gives_in: fooled,
         }
-        head = f"{self.judge} sees {len(seen)} of {len(harmful)} perturbations" if harmful else self.judge
-        return head, [f"{title} {', '.join(names)}" for title, names in named.items() if names]
+        head = (
+            f"{self.judge} sees {len(seen)} of {len(harmful)} perturbations"
+            if harmful
+            else self.judge
+        )
+        return head, [
+            f"{title} {', '.join(names)}" for title, names in named.items() if names
+        ]
 
     def conclusion(self) -> str:
         head, named = self.reactions()
@@ -207,7 +230,10 @@ def analyse(
     places = {name: i for i, name in enumerate(perturbations)}
     names = sorted(
         dict.fromkeys([*groups, *left]),
-        key=lambda name: (places.get(name.partition(":")[0], len(places)), name.endswith("major")),
+        key=lambda name: (
+            places.get(name.partition(":")[0], len(places)),
+            name.endswith("major"),
+        ),
     )
     lines = []
     for name in names:
@@ -216,34 +242,83 @@ def analyse(
         before, after = scores[:, :, groups.get(name, [])]
         if perturbation.kind == "attack":
             before, after = after, before
-        test = discernment(before, after, form=how.form, rounds=how.rounds, seed=how.seed)
+        test = discernment(
+            before, after, form=how.form, rounds=how.rounds, seed=how.seed
+        )
         chosen = None
-        if len(metrics) == len(how.metrics) == 1:  # a task of one metric leaves nothing to weigh
+        if (
+            len(metrics) == len(how.metrics) == 1
+        ):  # a task of one metric leaves nothing to weigh
             chosen = [1.0]
-        elif len(metrics) > 1:  # a stand-in has the weights of what it stands for, unless it has its own
-            several = (expert_weights(weights or OUR_WEIGHTS, one, metrics) for one in (name, perturbation.stands_for))
+        elif (
+            len(metrics) > 1
+        ):  # a stand-in has the weights of what it stands for, unless it has its own
+            several = (
+                expert_weights(weights or OUR_WEIGHTS, one, metrics)
+                for one in (name, perturbation.stands_for)
+            )
             chosen = next(filter(None, several), None)
         if chosen is not None:
-            test = replace(test, d_expert=score_of(combine([one.p for one in test.tests], chosen)))
+            test = replace(
+                test, d_expert=score_of(combine([one.p for one in test.tests], chosen))
+            )
         origin = origin_of(perturbation, cast(Degree, degree or "only"), task)
-        lines.append(Line(name, perturbation.kind, perturbation.level, perturbation.method, origin, test, left[name]))
+        lines.append(
+            Line(
+                name,
+                perturbation.kind,
+                perturbation.level,
+                perturbation.method,
+                origin,
+                test,
+                left[name],
+            )
+        )
     lines = _adjusted(lines)
     overall = {
-        origin: _overall([x for x in lines if (x.kind, x.origin) == ("degradation", origin) and x.enough])
+        origin: _overall(
+            [
+                x
+                for x in lines
+                if (x.kind, x.origin) == ("degradation", origin) and x.enough
+            ]
+        )
         for origin in HEADINGS
     }
-    every = [name if d == "only" else f"{name}:{d}" for name, ds in TASKS[task].perturbations.items() for d in ds]
+    every = [
+        name if d == "only" else f"{name}:{d}"
+        for name, ds in TASKS[task].perturbations.items()
+        for d in ds
+    ]
     unmeasured = tuple(name for name in every if name not in overall["paper"].names)
-    harmless = [line.test for line in lines if line.kind == "invariance" and line.test.n]
+    harmless = [
+        line.test for line in lines if line.kind == "invariance" and line.test.n
+    ]
     texts = sum(t.n for t in harmless)
     alarms = math.fsum(t.dropped * t.n for t in harmless) / texts if texts else math.nan
     sides: Any = np.isnan(scores).any(axis=1)  # before and after
-    failed = {ask_key(book.pairs[k], book.pairs[k].original) for k in np.flatnonzero(sides[0])}
-    failed |= {ask_key(book.pairs[k], book.pairs[k].perturbed) for k in np.flatnonzero(sides[1])}
-    return JudgeResult(subject.name, metrics, tuple(lines), overall, unmeasured, how.form, alarms, len(failed))
+    failed = {
+        ask_key(book.pairs[k], book.pairs[k].original) for k in np.flatnonzero(sides[0])
+    }
+    failed |= {
+        ask_key(book.pairs[k], book.pairs[k].perturbed)
+        for k in np.flatnonzero(sides[1])
+    }
+    return JudgeResult(
+        subject.name,
+        metrics,
+        tuple(lines),
+        overall,
+        unmeasured,
+        how.form,
+        alarms,
+        len(failed),
+    )
 
 
-def scores_of(subject: Subject, book: Book, how: DiscernOptions) -> tuple[tuple[str, ...], Scores]:
+def scores_of(
+    subject: Subject, book: Book, how: DiscernOptions
+) -> tuple[tuple[str, ...], Scores]:
     """The judge's metrics and its scores before and after, mean over the repeats, 2 × metrics × the book's pairs; NaN
     where there is none. Metrics: those of the task (`how.metrics`) where one scorer gives them all as its criteria or
     aspects, else its scorers."""
@@ -254,33 +329,59 @@ def scores_of(subject: Subject, book: Book, how: DiscernOptions) -> tuple[tuple[
         if mark in by_mark and k < how.repeat
     ]
     folded = {name.casefold(): name for name in how.metric_names}
-    given = {name.casefold() for _, _, record in records for name in record.get("criteria") or {}}
+    given = {
+        name.casefold()
+        for _, _, record in records
+        for name in record.get("criteria") or {}
+    }
     of_task = list(subject.marks) == ["score"] and folded and given >= folded.keys()
     metrics = tuple(folded.values() if of_task else subject.marks)
     several: dict[tuple[str, str], list[float]] = {}
     for metric, key, record in records:
-        parts = {folded.get(name.casefold()): score for name, score in (record.get("criteria") or {}).items()}
-        for name, score in (parts if of_task else {metric: record.get("score")}).items():
+        parts = {
+            folded.get(name.casefold()): score
+            for name, score in (record.get("criteria") or {}).items()
+        }
+        for name, score in (
+            parts if of_task else {metric: record.get("score")}
+        ).items():
             if name is not None and score is not None:
                 several.setdefault((name, key), []).append(float(score))
-    means = {place: math.fsum(values) / len(values) for place, values in several.items()}
-    sides = [[ask_key(p, p.original) for p in book.pairs], [ask_key(p, p.perturbed) for p in book.pairs]]
-    table = [[[means.get((metric, key), math.nan) for key in side] for metric in metrics] for side in sides]
-    return metrics, np.array(table, dtype=np.float64).reshape(2, len(metrics), len(book.pairs))
+    means = {
+        place: math.fsum(values) / len(values) for place, values in several.items()
+    }
+    sides = [
+        [ask_key(p, p.original) for p in book.pairs],
+        [ask_key(p, p.perturbed) for p in book.pairs],
+    ]
+    table = [
+        [[means.get((metric, key), math.nan) for key in side] for metric in metrics]
+        for side in sides
+    ]
+    return metrics, np.array(table, dtype=np.float64).reshape(
+        2, len(metrics), len(book.pairs)
+    )
 
 
 def _adjusted(lines: Sequence[Line]) -> list[Line]:
     """Each family (kind and origin) corrected by Holm."""
     adjusted = list(lines)
     for family in {(line.kind, line.origin): None for line in lines}:
-        places = [i for i, line in enumerate(adjusted) if (line.kind, line.origin) == family]
+        places = [
+            i for i, line in enumerate(adjusted) if (line.kind, line.origin) == family
+        ]
         # The least p of n pairs is 2**-n; what cannot pass is no part of the family.
         fewest = 1
-        while 0.5**fewest > 0.05 / max(1, sum(adjusted[i].test.n >= fewest for i in places)):
+        while 0.5**fewest > 0.05 / max(
+            1, sum(adjusted[i].test.n >= fewest for i in places)
+        ):
             fewest += 1
         # Whatever form D has: without 1/M, a judge of several metrics would see what it does not.
         tests = [adjusted[i].test for i in places]
-        tested = [combine([x.p for x in t.tests]) if t.n >= fewest else math.nan for t in tests]
+        tested = [
+            combine([x.p for x in t.tests]) if t.n >= fewest else math.nan
+            for t in tests
+        ]
         for i, p in zip(places, holm(tested), strict=True):
             adjusted[i] = replace(adjusted[i], p_holm=float(p), fewest=fewest)
     return adjusted
@@ -290,9 +391,14 @@ def _overall(lines: Sequence[Line]) -> Overall:
     levels = {line.name: line.level for line in lines}
 
     def over(which: str) -> Summary:
-        return summarise({line.name: getattr(line.test, which) for line in lines}, levels)
+        return summarise(
+            {line.name: getattr(line.test, which) for line in lines}, levels
+        )
 
     expert = over("d_expert")
     return Overall(
-        over("d_normalised"), over("d_paper"), expert if expert.undefined < len(lines) else None, tuple(levels)
+        over("d_normalised"),
+        over("d_paper"),
+        expert if expert.undefined < len(lines) else None,
+        tuple(levels),
     )

@@ -17,14 +17,28 @@ _EFFECT = Column("effect", ".2f")
 _P = (Column("p", "p"), Column("p Holm", "p"))
 #: Kind -> its title, what its change and the share of changed texts are called, and what a judge does that reacts.
 OTHERS = {
-    "invariance": ("Changes without harm: a good judge does not react", "mean drop", "dropped", "reacts"),
-    "attack": ("Attacks: wrong texts that address the judge, before and after", "mean rise", "risen", "gives in"),
+    "invariance": (
+        "Changes without harm: a good judge does not react",
+        "mean drop",
+        "dropped",
+        "reacts",
+    ),
+    "attack": (
+        "Attacks: wrong texts that address the judge, before and after",
+        "mean rise",
+        "risen",
+        "gives in",
+    ),
 }
 
 
 def mark(line: Line) -> str:
     """What stands behind a perturbation's name where it is not the paper's."""
-    return {"paper": "", "stand-in": " ~", "ours": " +"}[line.origin] if line.kind == "degradation" else ""
+    return (
+        {"paper": "", "stand-in": " ~", "ours": " +"}[line.origin]
+        if line.kind == "degradation"
+        else ""
+    )
 
 
 def origin_table(result: JudgeResult, origin: Origin) -> Table:
@@ -48,12 +62,20 @@ def origin_table(result: JudgeResult, origin: Origin) -> Table:
         HEADINGS[origin][0].upper() + HEADINGS[origin][1:],
     )
     for level in LEVELS:
-        lines = [line for line in result.of("degradation", origin) if line.test.n and line.level == level]
+        lines = [
+            line
+            for line in result.of("degradation", origin)
+            if line.test.n and line.level == level
+        ]
         if lines:
             made.section(level)
         for line in lines:
             t = line.test
-            second = [t.d_normalised if result.form == "paper" else t.d_paper, t.d_expert] if several else []
+            second = (
+                [t.d_normalised if result.form == "paper" else t.d_paper, t.d_expert]
+                if several
+                else []
+            )
             sees = Cell(SEES[line.sees], warn=line.sees == "no")
             made.add(
                 line.name + mark(line),
@@ -119,7 +141,11 @@ def summary_lines(result: JudgeResult, origin: Origin) -> list[str]:
             forms.reverse()
     if overall.expert is not None and (several or origin == "paper"):
         n = overall.expert.undefined
-        note = f"; {n} perturbation{'s have' if n > 1 else ' has'} no weight for these metrics" if n else ""
+        note = (
+            f"; {n} perturbation{'s have' if n > 1 else ' has'} no weight for these metrics"
+            if n
+            else ""
+        )
         forms.append(("With expert weights: ", overall.expert, note))
     lines = [
         f"{how}D_avg {number(s.d_avg, 2)} (levels weigh the same), D_min {number(s.d_min, 2)} "
@@ -130,23 +156,33 @@ def summary_lines(result: JudgeResult, origin: Origin) -> list[str]:
         lines.append("No expert weight fits these metrics; give --weights")
     if origin == "paper":
         lines.append(f"Both rest on {result.coverage()}.")
-    if few := [line for line in result.of("degradation", origin) if line.test.n and not line.enough]:
+    if few := [
+        line
+        for line in result.of("degradation", origin)
+        if line.test.n and not line.enough
+    ]:
         names = ", ".join(line.name for line in few)
-        lines.append(f"Left out of both, with fewer than {few[0].fewest} texts: {names}.")
+        lines.append(
+            f"Left out of both, with fewer than {few[0].fewest} texts: {names}."
+        )
     return lines
 
 
 def notes_of(result: JudgeResult) -> list[str]:
     """What keeps the numbers of one judge from being what they seem."""
     notes = []
-    floors = [line.test.tests[0].floor for line in result.of("degradation") if line.enough]
+    floors = [
+        line.test.tests[0].floor for line in result.of("degradation") if line.enough
+    ]
     if floors:
         notes.append(
             f"The smallest p that these texts can give is {min(floors):.1e} to {max(floors):.1e}: D grows with the "
             "number of texts, the effect (rank-biserial, 1 = every text lost score) does not."
         )
     for line in result.lines:
-        reasons: Mapping[str, None] = dict.fromkeys(str(test.reason) for test in line.test.tests if test.reason)
+        reasons: Mapping[str, None] = dict.fromkeys(
+            str(test.reason) for test in line.test.tests if test.reason
+        )
         if reasons and line.test.n:
             notes.append(f"{line.name}: {', '.join(reasons)}, so p = 1")
     if result.failed:
@@ -170,7 +206,11 @@ def show(result: JudgeResult, *, rounds: int) -> None:
             for line in summary_lines(result, origin):
                 out.print(clean(line), markup=False, soft_wrap=True)
         elif origin == "paper" and result.of("degradation"):
-            out.print(f"D_avg and D_min undefined: {result.coverage()}", markup=False, soft_wrap=True)
+            out.print(
+                f"D_avg and D_min undefined: {result.coverage()}",
+                markup=False,
+                soft_wrap=True,
+            )
     for kind in OTHERS:
         if len(table := others_table(result, kind)):
             table.title += f" ({result.judge})"

@@ -71,26 +71,36 @@ class BatchScorer:
 
     def __post_init__(self) -> None:
         if not isinstance(self.lm, str | None):
-            raise OptionError(f"a BatchScorer takes the name of a model, which it opens in each process; got {self.lm}")
+            raise OptionError(
+                f"a BatchScorer takes the name of a model, which it opens in each process; got {self.lm}"
+            )
         read = artifact.read(self.judge)
         judge = loading.build(read)
         if judge.whole_documents:
-            raise OptionError(f"a {judge.method.kind} judge ranks the outputs of a document; use `judgesmith score`")
+            raise OptionError(
+                f"a {judge.method.kind} judge ranks the outputs of a document; use `judgesmith score`"
+            )
         object.__setattr__(self, "columns", dict(self.columns))
-        object.__setattr__(self, "fingerprint", artifact.digest(artifact.identity_of(read)))
+        object.__setattr__(
+            self, "fingerprint", artifact.digest(artifact.identity_of(read))
+        )
         object.__setattr__(self, "content", json.dumps(read.to_dict(), sort_keys=True))
 
     @property
     def schema(self) -> pa.Schema:
         """The new columns, as Arrow's types."""
-        return pa.schema([(f"{self.name}_{column}", kind) for column, kind in COLUMNS.items()])
+        return pa.schema(
+            [(f"{self.name}_{column}", kind) for column, kind in COLUMNS.items()]
+        )
 
     def __call__(self, batch: Any) -> Any:
         """Return the batch with the judge's columns. Raises OptionError for what is no batch, LabelsError for one
         without a column to judge, ModelError where the model cannot be used."""
         rows, names = _rows_of(batch)
         if taken := sorted(set(names) & set(self.schema.names)):
-            raise OptionError(f"{BATCH} has a column {taken[0]!r} already; give the scorer another name=")
+            raise OptionError(
+                f"{BATCH} has a column {taken[0]!r} already; give the scorer another name="
+            )
         verdicts = list(self.verdicts(rows, names)) if rows else []
         return with_columns(batch, self.columns_of(verdicts))
 
@@ -102,13 +112,20 @@ class BatchScorer:
             "failure": [_text(verdict.failure) for verdict in verdicts],
             "verdict": [_text(json_text(verdict.to_dict())) for verdict in verdicts],
         }
-        return {f"{self.name}_{n}": pa.array(values[n], kind, from_pandas=True) for n, kind in COLUMNS.items()}
+        return {
+            f"{self.name}_{n}": pa.array(values[n], kind, from_pandas=True)
+            for n, kind in COLUMNS.items()
+        }
 
-    def verdicts(self, rows: Iterable[Record], names: Sequence[str]) -> Iterator[Verdict]:
+    def verdicts(
+        self, rows: Iterable[Record], names: Sequence[str]
+    ) -> Iterator[Verdict]:
         """Yield the verdict on each record, in order. A record that cannot be read has no score, and its failure says
         why; the others are judged."""
         judge = self.opened()
-        columns = Columns.find(list(names), BATCH, chosen=self.roles(names), scores_needed=False)
+        columns = Columns.find(
+            list(names), BATCH, chosen=self.roles(names), scores_needed=False
+        )
         unread: dict[int, str] = {}
 
         def items() -> Iterator[Item]:
@@ -127,12 +144,18 @@ class BatchScorer:
     def opened(self) -> Judge:
         """Return the judge of this process. Raises ArtifactError where its file has changed."""
         with _opening:
-            return _opened(str(self.judge), self.content, self.lm, self.connection, self.explain)
+            return _opened(
+                str(self.judge), self.content, self.lm, self.connection, self.explain
+            )
 
     def roles(self, names: Sequence[str]) -> dict[str, str]:
         """Return role -> column, as the judge's labels had them, where these are there, and as they were chosen."""
         columns = columns_of(json.loads(self.content)["provenance"])
-        known = {role: name for role, name in columns.items() if role in ROLES and name in names}
+        known = {
+            role: name
+            for role, name in columns.items()
+            if role in ROLES and name in names
+        }
         return known | dict(self.columns)
 
 
@@ -140,10 +163,19 @@ _opening = threading.Lock()
 
 
 @lru_cache(maxsize=8)
-def _opened(path: str, content: str, lm: str | None, connection: Connection | None, explains: bool) -> Judge:
+def _opened(
+    path: str,
+    content: str,
+    lm: str | None,
+    connection: Connection | None,
+    explains: bool,
+) -> Judge:
     read = Artifact.of(json.loads(content))
     if Path(path).exists():
-        ours, there = (artifact.digest(artifact.identity_of(one)) for one in (read, artifact.read(path)))
+        ours, there = (
+            artifact.digest(artifact.identity_of(one))
+            for one in (read, artifact.read(path))
+        )
         if ours != there:
             raise ArtifactError(
                 f"{path} was judge {ours} when its BatchScorer was made and is {there} now; make the scorer again"
@@ -180,13 +212,18 @@ def _rows_of(batch: Any) -> tuple[list[Record], list[str]]:
         rows, names = batch.to_dicts(), list(batch.columns)
     elif hasattr(batch, "iloc") and hasattr(batch, "columns"):  # pandas
         names = list(map(str, batch.columns))
-        rows = [dict(zip(names, cells, strict=True)) for cells in batch.itertuples(index=False, name=None)]
+        rows = [
+            dict(zip(names, cells, strict=True))
+            for cells in batch.itertuples(index=False, name=None)
+        ]
     else:
         raise OptionError(
             f"a batch is an Arrow table, a DataFrame of pandas or Polars, or a mapping of columns; got {type(batch)}"
         )
     if len(set(names)) < len(names):
-        raise OptionError(f"{BATCH} has two columns of the same name ({', '.join(names)}); rename one")
+        raise OptionError(
+            f"{BATCH} has two columns of the same name ({', '.join(names)}); rename one"
+        )
     return rows, names
 
 
@@ -198,8 +235,13 @@ def _records_of(columns: Mapping[str, Any]) -> list[Record]:
                 "batched=True"
             )
     if len(lengths := {len(cells) for cells in columns.values()}) > 1:
-        raise OptionError(f"the columns of a batch have one length; these have {', '.join(map(str, sorted(lengths)))}")
-    return [dict(zip(map(str, columns), row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        raise OptionError(
+            f"the columns of a batch have one length; these have {', '.join(map(str, sorted(lengths)))}"
+        )
+    return [
+        dict(zip(map(str, columns), row, strict=True))
+        for row in zip(*columns.values(), strict=True)
+    ]
 
 
 def with_columns(batch: Any, made: Mapping[str, pa.Array]) -> Any:
@@ -212,5 +254,9 @@ def with_columns(batch: Any, made: Mapping[str, pa.Array]) -> Any:
         return batch
     if hasattr(batch, "with_columns"):
         polars = import_module("polars")
-        return batch.with_columns([polars.Series(name, column) for name, column in made.items()])
-    return batch.assign(**{name: column.to_pandas().array for name, column in made.items()})
+        return batch.with_columns(
+            [polars.Series(name, column) for name, column in made.items()]
+        )
+    return batch.assign(
+        **{name: column.to_pandas().array for name, column in made.items()}
+    )

@@ -45,8 +45,12 @@ class Output:
 
     def files(self, part: str = "") -> list[fs.FileInfo]:
         """Return the files of a part, none where that is not there."""
-        found = self.system.get_file_info(fs.FileSelector(self.path(part), recursive=True, allow_not_found=True))
-        return [one for one in found if one.is_file and not one.base_name.startswith(".")]
+        found = self.system.get_file_info(
+            fs.FileSelector(self.path(part), recursive=True, allow_not_found=True)
+        )
+        return [
+            one for one in found if one.is_file and not one.base_name.startswith(".")
+        ]
 
     def table(self, part: str, columns: list[str]) -> pa.Table:
         """Return columns of all rows of a part."""
@@ -61,10 +65,14 @@ class Output:
         """Return what the rows are of; None in an empty folder. Raises OptionError for one that is something else."""
         files = self.files()
         if any(one.base_name == "run.json" for one in files):
-            read: dict[str, Any] = json.loads(self.system.open_input_stream(self.path("run.json")).read())
+            read: dict[str, Any] = json.loads(
+                self.system.open_input_stream(self.path("run.json")).read()
+            )
             return read
         if foreign := [one.base_name for one in files if one.path != self.path(INPUT)]:
-            raise OptionError(f"{self.name} has {foreign[0]!r} and is no output of --on ray; give another -o")
+            raise OptionError(
+                f"{self.name} has {foreign[0]!r} and is no output of --on ray; give another -o"
+            )
         return None
 
     def clear(self) -> None:
@@ -78,7 +86,11 @@ class Output:
         """Remove what a kill left half written, as Ray does when it resumes."""
         for one in self.files("done"):
             if one.base_name.endswith(PENDING):
-                written = [r for r in self.files("rows") if r.base_name.startswith(one.base_name.removesuffix(PENDING))]
+                written = [
+                    r
+                    for r in self.files("rows")
+                    if r.base_name.startswith(one.base_name.removesuffix(PENDING))
+                ]
                 for half in [*written, one]:
                     self.system.delete_file(half.path)
 
@@ -86,7 +98,10 @@ class Output:
         """Take rows without a score from what is done. Whatever kill comes between, the next call ends it."""
         if not self.files("forgotten"):
             scores = self.table("rows", [key, "judge_score"])
-            self.replace("forgotten/ids.parquet", scores.filter(pc.field("judge_score").is_null()).select([key]))
+            self.replace(
+                "forgotten/ids.parquet",
+                scores.filter(pc.field("judge_score").is_null()).select([key]),
+            )
         failed = self.table("forgotten", [key])[key].combine_chunks()
         for part in ("rows", "done"):
             for one in self.files(part):
@@ -137,8 +152,12 @@ def opened_rows(command: Score, output: Output, scorer: BatchScorer) -> Rows:
         output.clear()
         begun = None
     if begun is None and command.retry_failed:
-        raise OptionError(f"{output.name} does not exist: there are no failed rows to try again")
-    if begun is not None and (other := [name for name in mark if begun.get(name) != mark[name]]):
+        raise OptionError(
+            f"{output.name} does not exist: there are no failed rows to try again"
+        )
+    if begun is not None and (
+        other := [name for name in mark if begun.get(name) != mark[name]]
+    ):
         raise OptionError(
             f"{output.name} was written with {other[0]} {begun.get(other[0])}, this is {mark[other[0]]}; give another "
             "-o, or --overwrite"
@@ -153,7 +172,10 @@ def opened_rows(command: Score, output: Output, scorer: BatchScorer) -> Rows:
     output.clean()
     if command.retry_failed or output.files("forgotten"):
         output.forget_failed(made.key)
-    return replace(made, done=output.table("done", [made.key]).num_rows if output.files("done") else 0)
+    return replace(
+        made,
+        done=output.table("done", [made.key]).num_rows if output.files("done") else 0,
+    )
 
 
 def _kind(file: fs.FileInfo) -> str:
@@ -165,23 +187,37 @@ def _files(name: str) -> list[fs.FileInfo]:
     system, path = place_of(name)
     try:
         (found,) = system.get_file_info([path])
-        inside = system.get_file_info(fs.FileSelector(path, recursive=True)) if not found.is_file else [found]
+        inside = (
+            system.get_file_info(fs.FileSelector(path, recursive=True))
+            if not found.is_file
+            else [found]
+        )
     except OSError as error:
         raise LabelsError(f"{name} cannot be read: {error}") from None
-    files = sorted((one for one in inside if one.is_file and one.base_name[0] not in "._"), key=lambda one: one.path)
+    files = sorted(
+        (one for one in inside if one.is_file and one.base_name[0] not in "._"),
+        key=lambda one: one.path,
+    )
     if len(kinds := sorted(set(map(_kind, files)))) != 1:
-        raise LabelsError(f"{name} has files of {len(kinds)} kinds ({', '.join(kinds)}); rows are of one kind")
+        raise LabelsError(
+            f"{name} has files of {len(kinds)} kinds ({', '.join(kinds)}); rows are of one kind"
+        )
     return files
 
 
-def _lay(command: Score, files: list[fs.FileInfo], output: Output, scorer: BatchScorer) -> None:
+def _lay(
+    command: Score, files: list[fs.FileInfo], output: Output, scorer: BatchScorer
+) -> None:
     """Write rows as `score` reads them to OUTPUT/input; one without an id has its place in its file for it."""
     with TemporaryDirectory() as folder:
         there = place_of(command.rows)[0]
 
         def records() -> Iterator[Mapping[str, Any]]:
             for one in files:
-                path, before = Path(folder) / one.base_name, "" if len(files) == 1 else f"{one.base_name}:"
+                path, before = (
+                    Path(folder) / one.base_name,
+                    "" if len(files) == 1 else f"{one.base_name}:",
+                )
                 fs.copy_files(one.path, str(path), source_filesystem=there)
                 roles = roles_for(path, command.roles(), command.judge)
                 for row, _ in iter_rows(path, columns=roles):
@@ -190,27 +226,43 @@ def _lay(command: Score, files: list[fs.FileInfo], output: Output, scorer: Batch
         made = Path(folder) / "rows.parquet"
         parquet_file(lambda: islice(records(), command.limit), made)
         output.system.create_dir(output.path("input"))
-        fs.copy_files(str(made), output.path(INPUT), destination_filesystem=output.system)
+        fs.copy_files(
+            str(made), output.path(INPUT), destination_filesystem=output.system
+        )
 
 
 def _checked(rows: Rows, origin: str) -> Rows:
     """With the columns that the rows have. Raises LabelsError for ids that are missing, or of several rows."""
     dataset = _dataset(rows.path, rows.system)
     names, head = dataset.schema.names, dataset.head(HEAD).to_pylist()
-    found = Columns.find(names, origin, chosen=rows.scorer.roles(names), scores_needed=False, records=head)
+    found = Columns.find(
+        names,
+        origin,
+        chosen=rows.scorer.roles(names),
+        scores_needed=False,
+        records=head,
+    )
     if not head:
         raise LabelsError(f"{origin}: there are no rows in it")
     key = found.texts.get("id")
     if key is None:
-        raise LabelsError(f"{origin} has no column of ids, by which Ray knows rows again; --columns id=NAME names it")
+        raise LabelsError(
+            f"{origin} has no column of ids, by which Ray knows rows again; --columns id=NAME names it"
+        )
     scorer = replace(rows.scorer, columns=found.texts)
     scorer(dataset.schema.empty_table())
     ids = dataset.to_table(columns=[key])[key]
     if ids.null_count:
-        raise LabelsError(f"{origin}, column {key!r}: {ids.null_count} rows have no id, by which Ray knows them again")
+        raise LabelsError(
+            f"{origin}, column {key!r}: {ids.null_count} rows have no id, by which Ray knows them again"
+        )
     counted = pc.value_counts(ids).flatten() if len(ids) else []
     twice = counted[0].filter(pc.greater(counted[1], 1)).to_pylist() if counted else []
     if twice:
-        shown = ", ".join(repr(one) for one in twice[:SHOWN]) + (", …" if len(twice) > SHOWN else "")
-        raise LabelsError(f"{origin}, column {key!r}: several rows have the id {shown}; give each row its own")
+        shown = ", ".join(repr(one) for one in twice[:SHOWN]) + (
+            ", …" if len(twice) > SHOWN else ""
+        )
+        raise LabelsError(
+            f"{origin}, column {key!r}: several rows have the id {shown}; give each row its own"
+        )
     return replace(rows, scorer=scorer, key=key, count=len(ids))

@@ -30,7 +30,14 @@ from ..errors import BudgetError, JudgesmithError, MissingExtraError, OptionErro
 from ..programs import loading
 from ..programs.artifact import Artifact
 from ..programs.capabilities import models_of
-from ..programs.models.lm import Connection, LanguageModel, Meter, is_absent, is_local, price
+from ..programs.models.lm import (
+    Connection,
+    LanguageModel,
+    Meter,
+    is_absent,
+    is_local,
+    price,
+)
 from ..programs.models.transport import Reply
 from ..running.console import Watch
 from ..running.journal import alone
@@ -82,13 +89,17 @@ class Tally:
         self.admitted += 1
         return True
 
-    def judged(self, worker: str, usage: Usage, rows: int, failures: Sequence[str]) -> None:
+    def judged(
+        self, worker: str, usage: Usage, rows: int, failures: Sequence[str]
+    ) -> None:
         """Count a batch. usage: of all that a worker did so far."""
         self.usages[worker] = usage
         self.rows += rows
         self.failed += len(failures)
         try:
-            self.limits.check(self.failed, self.rows, failures[-1] if failures else None)
+            self.limits.check(
+                self.failed, self.rows, failures[-1] if failures else None
+            )
         except BudgetError as error:
             self.stop("BudgetError", f"{error}; {GO_ON}")
 
@@ -110,7 +121,11 @@ class Metered(Meter):
 
     def __init__(self, ray: Any, tally: Any) -> None:
         super().__init__()
-        self.ray, self.tally, self.worker = ray, tally, ray.get_runtime_context().get_actor_id()
+        self.ray, self.tally, self.worker = (
+            ray,
+            tally,
+            ray.get_runtime_context().get_actor_id(),
+        )
 
     def admit(self) -> None:
         if not self.ray.get(self.tally.admits.remote(self.worker, self.cost)):
@@ -121,10 +136,17 @@ class Metered(Meter):
 class Judging:
     """One worker, with a judge that is opened once. Rows that it did not come to are left out, for the next run."""
 
-    def __init__(self, scorer: BatchScorer, tally: Any, core: bool, bounded: bool) -> None:
+    def __init__(
+        self, scorer: BatchScorer, tally: Any, core: bool, bounded: bool
+    ) -> None:
         if core:  # each process has one
             os.environ.setdefault("JUDGESMITH_THREADS", "1")
-        self.scorer, self.tally, self.bounded, self.opening = scorer, tally, bounded, threading.Lock()
+        self.scorer, self.tally, self.bounded, self.opening = (
+            scorer,
+            tally,
+            bounded,
+            threading.Lock(),
+        )
 
     def opened(self, ray: Any) -> LanguageModel:
         with self.opening:
@@ -151,7 +173,9 @@ class Judging:
         worker = f"{ray.get_runtime_context().get_actor_id()} {os.getpid()}"
         failures = [verdict.failure for verdict in verdicts if verdict.failure]
         self.tally.judged.remote(worker, usage, len(verdicts), failures)
-        return with_columns(batch.slice(0, len(verdicts)), self.scorer.columns_of(verdicts))
+        return with_columns(
+            batch.slice(0, len(verdicts)), self.scorer.columns_of(verdicts)
+        )
 
 
 # The run -------------------------------------------------------------------------------------------------------------
@@ -162,24 +186,42 @@ def score(command: Score) -> ScoreSummary:
     rows without an id of their own, BudgetError over the limits, MissingExtraError without Ray."""
     for name in ("batch", "otel", "defer", "raw", "any_server"):
         if getattr(command, name):
-            raise OptionError(f"--{name.replace('_', '-')} does nothing --on ray; leave it out")
+            raise OptionError(
+                f"--{name.replace('_', '-')} does nothing --on ray; leave it out"
+            )
     if command.output is None:
         raise OptionError("--on ray needs a folder for its output: -o FOLDER")
     output, started = Output(command.output), time.monotonic()
-    scorer = BatchScorer(command.judge, command.lm, command.connection(), command.roles(), explain=command.explain)
+    scorer = BatchScorer(
+        command.judge,
+        command.lm,
+        command.connection(),
+        command.roles(),
+        explain=command.explain,
+    )
     judge = Artifact.of(json.loads(scorer.content))
     model = scorer.lm or (judge.lm.model if judge.lm else "")
     if command.max_cost is not None and price(model, Reply("")) is None:
-        raise OptionError(f"the price of {model} is unknown, so a cost cannot be kept to; use --max-calls")
+        raise OptionError(
+            f"the price of {model} is unknown, so a cost cannot be kept to; use --max-calls"
+        )
     models = [model, *models_of(loading.build(judge).method)]
-    waiting = not any(name == "" or is_local(name) or is_absent(name) for name in models)
-    with nullcontext() if is_address(output.name) else alone(Path(output.name), folder=True):
+    waiting = not any(
+        name == "" or is_local(name) or is_absent(name) for name in models
+    )
+    with (
+        nullcontext()
+        if is_address(output.name)
+        else alone(Path(output.name), folder=True)
+    ):
         rows = opened_rows(command, output, scorer)
         # Ray writes to stdout what it has to say.
         with redirect_stdout(sys.stderr), Watch("scoring", rows.count) as watch:
             used = _judged(command, output, rows, waiting, watch)
     made = _summary(output, rows, used)
-    made.cost = price(model, Reply("", None, made.prompt_tokens, made.completion_tokens))
+    made.cost = price(
+        model, Reply("", None, made.prompt_tokens, made.completion_tokens)
+    )
     made.seconds = time.monotonic() - started
     return made
 
@@ -193,7 +235,9 @@ def _ray(address: str | None, cores: int) -> Iterator[Any]:
         ray = import_module("ray")
         import_module("ray.data.checkpoint")
     except ImportError as error:
-        raise MissingExtraError(f"--on ray: pip install 'judgesmith[ray]' ({error})") from None
+        raise MissingExtraError(
+            f"--on ray: pip install 'judgesmith[ray]' ({error})"
+        ) from None
     _check_answers(address)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:
@@ -207,10 +251,21 @@ def _ray(address: str | None, cores: int) -> Iterator[Any]:
 
 
 def _join(ray: Any, address: str | None, cores: int) -> None:
-    own: dict[str, Any] = {"num_cpus": cores, "include_dashboard": False} if address is None else {}
-    where = f"no Ray can be joined at {address} (RAY_AUTH_MODE=token?)" if address else "Ray cannot be started"
+    own: dict[str, Any] = (
+        {"num_cpus": cores, "include_dashboard": False} if address is None else {}
+    )
+    where = (
+        f"no Ray can be joined at {address} (RAY_AUTH_MODE=token?)"
+        if address
+        else "Ray cannot be started"
+    )
     try:
-        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
+        ray.init(
+            address=address or "local",
+            log_to_driver=False,
+            logging_level="ERROR",
+            **own,
+        )
     except Exception as error:  # of Ray's own, whatever their class: a busy machine's start raises the plain one
         raise OptionError(f"{where}: {error}; {GO_ON}") from None
 
@@ -222,10 +277,14 @@ def _check_answers(address: str | None) -> None:
         if place is not None:
             socket.create_connection((place[1], int(place[2])), timeout=10).close()
     except OSError as error:
-        raise OptionError(f"--address {address}: no Ray answers there: {error.strerror or error}") from None
+        raise OptionError(
+            f"--address {address}: no Ray answers there: {error.strerror or error}"
+        ) from None
 
 
-def _judged(command: Score, output: Output, rows: Rows, waiting: bool, watch: Watch) -> Usage:
+def _judged(
+    command: Score, output: Output, rows: Rows, waiting: bool, watch: Watch
+) -> Usage:
     """Judge what is not done, and return what was counted. Raises what the workers ended with."""
     workers = command.workers or (WORKERS if waiting else os.cpu_count() or 1)
     share, where = WAITING if waiting else 1.0, rows.scorer.connection or Connection()
@@ -252,19 +311,34 @@ def _judged(command: Score, output: Output, rows: Rows, waiting: bool, watch: Wa
         )
         judged = (
             ray.data.read_parquet(rows.path, filesystem=rows.system)
-            .repartition(target_num_rows_per_block=min(MOST, max(FEWEST, rows.count // (8 * workers))))
+            .repartition(
+                target_num_rows_per_block=min(
+                    MOST, max(FEWEST, rows.count // (8 * workers))
+                )
+            )
             .map_batches(
                 Judging,
-                fn_constructor_args=(scorer, tally, not waiting, bool(command.max_calls or command.max_cost)),
+                fn_constructor_args=(
+                    scorer,
+                    tally,
+                    not waiting,
+                    bool(command.max_calls or command.max_cost),
+                ),
                 batch_format="pyarrow",
                 batch_size=None,
                 # The end of one batch, when few of its rows wait, is the beginning of another.
-                compute=ray.data.ActorPoolStrategy(size=workers, max_concurrent_calls_per_actor=2),
+                compute=ray.data.ActorPoolStrategy(
+                    size=workers, max_concurrent_calls_per_actor=2
+                ),
                 num_cpus=share,
             )
         )
         with _watched(ray, tally, watch):
-            judged.write_parquet(output.path("rows"), filesystem=output.system, ray_remote_args={"num_cpus": WAITING})
+            judged.write_parquet(
+                output.path("rows"),
+                filesystem=output.system,
+                ray_remote_args={"num_cpus": WAITING},
+            )
         error, why = ray.get(tally.stopped.remote())
         if why:
             raise getattr(errors, error, JudgesmithError)(why)
@@ -301,12 +375,27 @@ def _watched(ray: Any, tally: Any, watch: Watch) -> Iterator[None]:
 def _summary(output: Output, rows: Rows, used: Usage) -> ScoreSummary:
     table = output.table("rows", [rows.key, "judge_failure", "judge_verdict"])
     failed = table.filter(pc.field("judge_failure").is_valid()).slice(0, 1000)
-    made = ScoreSummary(rows=table.num_rows, failed=table.num_rows - table["judge_failure"].null_count)
+    made = ScoreSummary(
+        rows=table.num_rows, failed=table.num_rows - table["judge_failure"].null_count
+    )
     made.scored, made.resumed = made.rows - made.failed, rows.done
-    words = {"repaired": '"repaired": true', "suspicious": '"suspicious": "', "partly": '"partly": {'}
+    words = {
+        "repaired": '"repaired": true',
+        "suspicious": '"suspicious": "',
+        "partly": '"partly": {',
+    }
     for name, word in words.items():
-        setattr(made, name, pc.sum(pc.match_substring(table["judge_verdict"], word)).as_py() or 0)
+        setattr(
+            made,
+            name,
+            pc.sum(pc.match_substring(table["judge_verdict"], word)).as_py() or 0,
+        )
     made.calls, made.cached_calls = used.calls, used.cached
-    made.prompt_tokens, made.completion_tokens = used.prompt_tokens, used.completion_tokens
-    made.failures = [(str(one[rows.key]), one["judge_failure"]) for one in failed.to_pylist()]
+    made.prompt_tokens, made.completion_tokens = (
+        used.prompt_tokens,
+        used.completion_tokens,
+    )
+    made.failures = [
+        (str(one[rows.key]), one["judge_failure"]) for one in failed.to_pylist()
+    ]
     return made

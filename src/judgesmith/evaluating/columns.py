@@ -21,7 +21,9 @@ from ..wording import folded
 from .sources import inside, read_cell
 
 #: What a column, or a key beside a score, is called that holds a judge's reason.
-_REASONS = word_set("reason reasons reasoning explanation rationale justification comment feedback why")
+_REASONS = word_set(
+    "reason reasons reasoning explanation rationale justification comment feedback why"
+)
 
 
 def column_scores(
@@ -35,8 +37,14 @@ def column_scores(
     """
     cells = [inside(record, column) for record in file.records]
     single = [part for cell in cells for _, part in parts_of(cell)]
-    order = order_of(file.orders, column, *names) if isinstance(file.orders, Mapping) else ()
-    marks = read_marks([column], single, order, decimal_comma=file.decimal_comma, numbers=True)
+    order = (
+        order_of(file.orders, column, *names)
+        if isinstance(file.orders, Mapping)
+        else ()
+    )
+    marks = read_marks(
+        [column], single, order, decimal_comma=file.decimal_comma, numbers=True
+    )
     where = f"{file.origin}, column {column!r}"
     if not order and like is not None and _in_their_words(single, marks, *like):
         _refuse_opposite(where, column, single, marks, *like)
@@ -54,16 +62,32 @@ def column_scores(
     return scores, marks, marks.shown(single)
 
 
-def _in_their_words(cells: Iterable[Any], marks: Marks, aspect: str, like: Marks) -> bool:
+def _in_their_words(
+    cells: Iterable[Any], marks: Marks, aspect: str, like: Marks
+) -> bool:
     """Whether a judge says what people say, and nothing else. Yes to a fault is no yes to anything else."""
     words = {folded(cell) for cell in cells if not unrated(cell)}
     wordy = bool(marks.values or marks.unknown) and bool(like.values)
-    return wordy and words <= like.values.keys() and (not marks.fault or names_a_fault(aspect))
+    return (
+        wordy
+        and words <= like.values.keys()
+        and (not marks.fault or names_a_fault(aspect))
+    )
 
 
-def _refuse_opposite(where: str, column: str, cells: Iterable[Any], own: Marks, aspect: str, theirs: Marks) -> None:
+def _refuse_opposite(
+    where: str,
+    column: str,
+    cells: Iterable[Any],
+    own: Marks,
+    aspect: str,
+    theirs: Marks,
+) -> None:
     """Raise LabelsError where words are better in human ratings that are worse by themselves."""
-    words = sorted({folded(cell) for cell in cells if not unrated(cell)}, key=lambda word: theirs.values[word])
+    words = sorted(
+        {folded(cell) for cell in cells if not unrated(cell)},
+        key=lambda word: theirs.values[word],
+    )
     worst, best = words[0], words[-1]
     if own.values and own.values[worst] > own.values[best]:
         raise LabelsError(
@@ -75,7 +99,11 @@ def _refuse_opposite(where: str, column: str, cells: Iterable[Any], own: Marks, 
 def places_like(scores: Vector, marks: Marks, people: Marks | None) -> Vector | None:
     """The number of each row's category, NaN where there is none, of a judge that decides as people do: in their words,
     or between two as they; None for another."""
-    both = people is not None and len(marks.levels) == 2 and people.kind == marks.kind == "binary"
+    both = (
+        people is not None
+        and len(marks.levels) == 2
+        and people.kind == marks.kind == "binary"
+    )
     if people is None or not marks.values or not (both or marks.names == people.names):
         return None
     made = np.full(len(scores), np.nan)
@@ -84,20 +112,36 @@ def places_like(scores: Vector, marks: Marks, people: Marks | None) -> Vector | 
     return made
 
 
-def column_reasons(records: Sequence[Mapping[str, Any]], names: Sequence[str], column: str) -> list[str]:
+def column_reasons(
+    records: Sequence[Mapping[str, Any]], names: Sequence[str], column: str
+) -> list[str]:
     """What a judge wrote of each row beside its score: in a column that is called as the score's, with a word such as
     reason (`gpt4_reason`), or under such a key beside it; "" where there is nothing."""
     own = _words(column)
-    paths = [name for name in names if _words(name) - own <= _REASONS and own < _words(name)]
+    paths = [
+        name for name in names if _words(name) - own <= _REASONS and own < _words(name)
+    ]
     parent, _, key = column.rpartition(".")
     if parent:
         beside = (parsed(inside(record, parent)) for record in records)
-        keys = dict.fromkeys(str(name) for held in beside if isinstance(held, Mapping) for name in held)
-        paths += [f"{parent}.{name}" for name in keys if name != key and _words(name) & _REASONS]
+        keys = dict.fromkeys(
+            str(name) for held in beside if isinstance(held, Mapping) for name in held
+        )
+        paths += [
+            f"{parent}.{name}"
+            for name in keys
+            if name != key and _words(name) & _REASONS
+        ]
     held = (parsed(inside(record, column)) for record in records)
-    own_keys = dict.fromkeys(str(name) for one in held if isinstance(one, Mapping) for name in one)
-    paths = [f"{column}.{name}" for name in own_keys if _words(name) & _REASONS] or paths
-    found = [[as_text(inside(record, path)) for path in paths[:1]] for record in records]
+    own_keys = dict.fromkeys(
+        str(name) for one in held if isinstance(one, Mapping) for name in one
+    )
+    paths = [
+        f"{column}.{name}" for name in own_keys if _words(name) & _REASONS
+    ] or paths
+    found = [
+        [as_text(inside(record, path)) for path in paths[:1]] for record in records
+    ]
     return [" ".join((texts[0] or "").split()) if texts else "" for texts in found]
 
 

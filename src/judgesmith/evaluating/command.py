@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from ..running.settings import Catalogue
 
 #: Options that say nothing of error spans.
-BESIDE_SPANS = ("human", "judge", "level", "coefficient", "output", "lm", "limit", "unseen")
+BESIDE_SPANS = (
+    "human",
+    "judge",
+    "level",
+    "coefficient",
+    "output",
+    "lm",
+    "limit",
+    "unseen",
+)
 
 
 class Evaluate(Command, Config, Model, Rows, Scaled, Json):
@@ -69,9 +78,12 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
         metavar="[NAME=]COLUMN|FILE.json",
     )
     limit: int | None = flag(None, "Only the first rows.", ge=1)
-    unseen: bool = flag(False, "Leave out, for all judges, the rows that one of them was compiled from.")
+    unseen: bool = flag(
+        False, "Leave out, for all judges, the rows that one of them was compiled from."
+    )
     level: list[str] = flag(
-        [], "pooled, within (systems), sample or system. Repeatable; all that the rows allow where not given."
+        [],
+        "pooled, within (systems), sample or system. Repeatable; all that the rows allow where not given.",
     )
     coefficient: list[str] = flag(
         [],
@@ -80,9 +92,13 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
         "balanced-accuracy, f1, auc, pairwise (by default where they fit), precision, recall. Repeatable.",
     )
     spans: str | None = flag(
-        None, "Compare error spans with those that people marked: a file, or bench/NAME.", metavar="TRUTH"
+        None,
+        "Compare error spans with those that people marked: a file, or bench/NAME.",
+        metavar="TRUTH",
     )
-    output: Path | None = flag(None, "A report: one .html file, no network.", "-o", "--output")
+    output: Path | None = flag(
+        None, "A report: one .html file, no network.", "-o", "--output"
+    )
     fail_under: str | None = flag(
         None,
         "Exit with 1 if the lower end of the first judge's interval is below X "
@@ -95,8 +111,13 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
         from ..running.settings import Catalogue, Owner, ReachOptions
         from .options import EvaluateOptions
 
-        owners = (Owner("run", "evaluate", EvaluateOptions), Owner("lm", "the language model", ReachOptions))
-        return Catalogue(owners, "evaluate", more="; see `judgesmith list options evaluate`")
+        owners = (
+            Owner("run", "evaluate", EvaluateOptions),
+            Owner("lm", "the language model", ReachOptions),
+        )
+        return Catalogue(
+            owners, "evaluate", more="; see `judgesmith list options evaluate`"
+        )
 
     def run(self) -> int:
         from ..errors import OptionError
@@ -106,10 +127,14 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
         from .request import EvaluateRequest
         from .run import run
 
-        if self.spans is not None and (wrong := next((name for name in BESIDE_SPANS if getattr(self, name)), None)):
+        if self.spans is not None and (
+            wrong := next((name for name in BESIDE_SPANS if getattr(self, name)), None)
+        ):
             raise OptionError(f"--{wrong.replace('_', '-')} does nothing with --spans")
         everyday = {"levels": self.level, "coefficients": self.coefficient}
-        options = self.more("run") | {name: value for name, value in everyday.items() if value}
+        options = self.more("run") | {
+            name: value for name, value in everyday.items() if value
+        }
         request = EvaluateRequest(
             sources=self.sources,
             options=read_options(EvaluateOptions, options, "evaluate"),

@@ -32,7 +32,11 @@ OF_TWO = {
     "judge": "pass rate, judge",
     "people": "pass rate, people",
 }
-OF_SEVERAL = {"agreement": "agreement", "weighted": "weighted kappa", "kappa": "Cohen's kappa"}
+OF_SEVERAL = {
+    "agreement": "agreement",
+    "weighted": "weighted kappa",
+    "kappa": "Cohen's kappa",
+}
 #: The measures of these, as `--coefficient` has them; weighted kappa has quadratic weights.
 _MEASURES = {
     "agreement": "accuracy",
@@ -78,7 +82,10 @@ class Decided:
         """A row for each category of people's. Columns: the judge's categories, and where it has no decision."""
         places = range(len(self.names))
         sides = [*(self.judge == place for place in places), np.isnan(self.judge)]
-        return [[int(((self.people == own) & side).sum()) for side in sides] for own in places]
+        return [
+            [int(((self.people == own) & side).sum()) for side in sides]
+            for own in places
+        ]
 
     def worst(self) -> list[dict[str, Any]]:
         """The rows on which they differ, those furthest apart first: by the categories, then by the scores."""
@@ -89,20 +96,33 @@ class Decided:
         return [self._row(i) for i in rows]
 
     def _row(self, i: int) -> dict[str, Any]:
-        reasons = dict(zip(("people_reason", "judge_reason"), (side[i : i + 1] for side in self.reasons), strict=True))
+        reasons = dict(
+            zip(
+                ("people_reason", "judge_reason"),
+                (side[i : i + 1] for side in self.reasons),
+                strict=True,
+            )
+        )
         return {
             "id": self.ids[i],
             "people": self.names[int(self.people[i])],
             "judge": self.names[int(self.judge[i])],
-            "score": round(float(self.scores[i]), 4) if not math.isnan(self.scores[i]) else None,
+            "score": round(float(self.scores[i]), 4)
+            if not math.isnan(self.scores[i])
+            else None,
         } | {name: text[0] for name, text in reasons.items() if text and text[0]}
 
     def to_dict(self) -> dict[str, Any]:
         def plain(e: Estimate) -> list[float | None]:
-            return [None if value != value else value for value in (e.value, e.low, e.high)]
+            return [
+                None if value != value else value for value in (e.value, e.low, e.high)
+            ]
 
         figures = {name: plain(e) for name, e in self.figures.items()}
-        systems = {name: {"judge": plain(j), "people": plain(p), "rows": n} for name, (j, p, n) in self.systems.items()}
+        systems = {
+            name: {"judge": plain(j), "people": plain(p), "rows": n}
+            for name, (j, p, n) in self.systems.items()
+        }
         about: dict[str, Any] = {
             "judge": self.name,
             "aspect": self.aspect,
@@ -126,18 +146,29 @@ class Decided:
     def tables(self, listed: int = SHOWN) -> Iterator[tuple[str, Table]]:
         """(introduction, table). listed: rows on which both differ, at most."""
         made = Table(
-            ["people", *(Column(f"judge: {n}", "d") for n in self.names), Column("no decision", "d")],
+            [
+                "people",
+                *(Column(f"judge: {n}", "d") for n in self.names),
+                Column("no decision", "d"),
+            ],
             f"{self.name}, {self.aspect}: people against judge",
         )
         for own, counts in zip(self.names, self.counts(), strict=True):
             made.add(f"people: {own}", *counts)
         said = "; ".join(
-            f"{title} {_shown(key, self.figures[key])}" for key, title in self.titles.items() if key != "agreement"
+            f"{title} {_shown(key, self.figures[key])}"
+            for key, title in self.titles.items()
+            if key != "agreement"
         )
         usual = len(self.names) > 2 or self.names == ("fail", "pass")
-        called = "" if usual else f" Fail is {self.names[0]!r}, pass is {self.names[1]!r}."
+        called = (
+            "" if usual else f" Fail is {self.names[0]!r}, pass is {self.names[1]!r}."
+        )
         constant = f" Always {self.commonest!r} would agree on {percent(self.figures['constant'].value)}."
-        yield f"Agreement {_shown('agreement', self.figures['agreement'])}; {said}.{called}{constant}", made
+        yield (
+            f"Agreement {_shown('agreement', self.figures['agreement'])}; {said}.{called}{constant}",
+            made,
+        )
         rates = Table(["system", Column("rows", "d"), "judge", "people"], "Pass rates")
         for name, (judge, people, rows) in self.systems.items():
             rates.add(name, rows, _shown("judge", judge), _shown("people", people))
@@ -146,20 +177,37 @@ class Decided:
 
     def _differing(self, listed: int) -> tuple[str, Table]:
         worst = self.worst()
-        why = [key for key in ("people_reason", "judge_reason") if any(key in one for one in worst[:listed])]
+        why = [
+            key
+            for key in ("people_reason", "judge_reason")
+            if any(key in one for one in worst[:listed])
+        ]
         titles = {"people_reason": "people's reason", "judge_reason": "judge's reason"}
-        made = Table(["row", "people", "judge (score)", *map(titles.__getitem__, why)], "Where they differ most")
+        made = Table(
+            ["row", "people", "judge (score)", *map(titles.__getitem__, why)],
+            "Where they differ most",
+        )
         width = REASON if listed == SHOWN else 10 * REASON
         for one in worst[:listed]:
             score = "" if one["score"] is None else f" ({one['score']:.2f})"
-            made.add(one["id"], one["people"], one["judge"] + score, *(shortened(one.get(k, ""), width) for k in why))
+            made.add(
+                one["id"],
+                one["people"],
+                one["judge"] + score,
+                *(shortened(one.get(k, ""), width) for k in why),
+            )
         rest = len(worst) - len(made)
-        return f"{rest} more rows on which they differ are in --json." if rest > 0 else "", made
+        return (
+            f"{rest} more rows on which they differ are in --json." if rest > 0 else "",
+            made,
+        )
 
 
 def _shown(key: str, e: Estimate) -> str:
     if key not in _KAPPAS:
-        return percent(e.value) + ("" if e.low != e.low else f" [{100 * e.low:.0f}, {100 * e.high:.0f}]")
+        return percent(e.value) + (
+            "" if e.low != e.low else f" [{100 * e.low:.0f}, {100 * e.high:.0f}]"
+        )
     value = "–" if math.isnan(e.value) else f"{e.value:.2f}"
     return value + ("" if e.low != e.low else f" [{e.low:.2f}, {e.high:.2f}]")
 
@@ -168,7 +216,11 @@ def decisions(data: Judged, how: EvaluationOptions) -> list[Decided]:
     """Of every judge and every aspect with categories, where the judge decides, too, or is on people's scale."""
     documents = id_codes(data.documents, len(data.rows), "documents")
     pairs = itertools.product(data.human, data.judges)
-    compared = {aspect: _sides(data) for aspect, kind in data.kinds.items() if kind == "preference"}
+    compared = {
+        aspect: _sides(data)
+        for aspect, kind in data.kinds.items()
+        if kind == "preference"
+    }
     made = (
         _of_comparisons(data, judge, aspect, compared[aspect], documents, how)
         if aspect in compared
@@ -182,54 +234,106 @@ def _sides(data: Judged) -> list[tuple[int, int]]:
     """The places of both outputs of every comparison; none where an output stands in several."""
     ids = {row.id: i for i, row in enumerate(data.rows)}
     firsts = [name.removesuffix("-a") for name in ids if name.endswith("-a")]
-    both = [(ids[f"{stem}-a"], ids[f"{stem}-b"]) for stem in firsts if f"{stem}-b" in ids]
+    both = [
+        (ids[f"{stem}-a"], ids[f"{stem}-b"]) for stem in firsts if f"{stem}-b" in ids
+    ]
     return both if 2 * len(both) == len(data.rows) else []
 
 
 def _of_comparisons(
-    data: Judged, judge: str, aspect: str, sides: Sequence[tuple[int, int]], documents: Codes, how: EvaluationOptions
+    data: Judged,
+    judge: str,
+    aspect: str,
+    sides: Sequence[tuple[int, int]],
+    documents: Codes,
+    how: EvaluationOptions,
 ) -> Decided | None:
     """Which of two outputs people and a judge prefer, a row for each comparison."""
     given = data.judges[judge].get(aspect)
     if not sides or given is None or np.isnan(given).all():
         return None
     first, second = np.array(sides).T
-    ours, people = (np.sign(side[first] - side[second]) + 1 for side in (given, data.human[aspect]))
+    ours, people = (
+        np.sign(side[first] - side[second]) + 1 for side in (given, data.human[aspect])
+    )
     both = ~np.isnan(people) & ~np.isnan(ours)
     if not both.any():
         return None
     codes = np.unique(documents[first][both], return_inverse=True)[1]
-    figures, commonest = _figures(ours[both], people[both], codes, len(PREFERRED) - 1, how)
+    figures, commonest = _figures(
+        ours[both], people[both], codes, len(PREFERRED) - 1, how
+    )
     rows, reasons = [data.rows[i] for i in first], data.reasons.get(judge, [])
-    ids, why = [row.id.removesuffix("-a") for row in rows], [" / ".join(row.why(aspect)) for row in rows]
+    ids, why = (
+        [row.id.removesuffix("-a") for row in rows],
+        [" / ".join(row.why(aspect)) for row in rows],
+    )
     said = [reasons[i] for i in first] if reasons else []
     name = PREFERRED[commonest]
-    return Decided(judge, aspect, PREFERRED, people, ours, ours / 2, figures, {}, ids, name, (why, said))
+    return Decided(
+        judge,
+        aspect,
+        PREFERRED,
+        people,
+        ours,
+        ours / 2,
+        figures,
+        {},
+        ids,
+        name,
+        (why, said),
+    )
 
 
-def _decided(data: Judged, judge: str, aspect: str, documents: Codes, how: EvaluationOptions) -> Decided | None:
+def _decided(
+    data: Judged, judge: str, aspect: str, documents: Codes, how: EvaluationOptions
+) -> Decided | None:
     own = data.decided.get(judge, {}).get(aspect)
     given = data.judges[judge].get(aspect, np.array([np.nan]))
     marks = data.marks.get(aspect) or (Marks() if own is None else data.words[aspect])
-    if len(marks.levels) < 2 or data.kinds.get(aspect) == "preference" or np.isnan(given).all():
+    if (
+        len(marks.levels) < 2
+        or data.kinds.get(aspect) == "preference"
+        or np.isnan(given).all()
+    ):
         return None
     scores = (given - marks.levels[0]) / np.ptp(marks.levels)
     if own is None and not 0 <= np.nanmin(scores) <= np.nanmax(scores) <= 1:
         return None
     most = len(marks.levels) - 1
-    people, ours = places(data.human[aspect], marks.levels), places(given, marks.levels) if own is None else own
+    people, ours = (
+        places(data.human[aspect], marks.levels),
+        places(given, marks.levels) if own is None else own,
+    )
     both = ~np.isnan(people) & ~np.isnan(ours)
     systems = dict[str, tuple[Estimate, Estimate, int]]()
     for name in dict.fromkeys(data.systems or ()) if most == 1 else ():
         if (rows := both & (np.array(data.systems, dtype=object) == name)).any():
-            rates = (_passing(side[rows], documents[rows], how) for side in (ours, people))
+            rates = (
+                _passing(side[rows], documents[rows], how) for side in (ours, people)
+            )
             systems[name] = (*rates, int(rows.sum()))  # type: ignore[assignment]
     figures, commonest = _figures(ours[both], people[both], documents[both], most, how)
-    why = [" / ".join(row.why(aspect)) for row in data.rows], data.reasons.get(judge, [])
+    why = (
+        [" / ".join(row.why(aspect)) for row in data.rows],
+        data.reasons.get(judge, []),
+    )
     ids = [row.id for row in data.rows]
     scores = scores if own is None or most == 1 else own / most
     name = marks.names[commonest]
-    return Decided(judge, aspect, marks.names, people, ours, scores, figures, systems, ids, name, why)
+    return Decided(
+        judge,
+        aspect,
+        marks.names,
+        people,
+        ours,
+        scores,
+        figures,
+        systems,
+        ids,
+        name,
+        why,
+    )
 
 
 def places(scores: Vector, levels: Sequence[float]) -> Vector:
@@ -247,23 +351,42 @@ def _figures(
     a, b = ours.astype(np.intp), people.astype(np.intp)
     commonest = int(np.argmax(np.bincount(b, minlength=most + 1)))
     titles = OF_TWO if most == 1 else OF_SEVERAL
-    made = {key: estimate(_MEASURES[key], a, b, documents, how) for key in titles if key in _MEASURES}
+    made = {
+        key: estimate(_MEASURES[key], a, b, documents, how)
+        for key in titles
+        if key in _MEASURES
+    }
     if most == 1:
-        made |= {"judge": _passing(ours, documents, how), "people": _passing(people, documents, how)}
-    made["constant"] = estimate("accuracy", np.full(len(b), commonest), b, documents, how)
+        made |= {
+            "judge": _passing(ours, documents, how),
+            "people": _passing(people, documents, how),
+        }
+    made["constant"] = estimate(
+        "accuracy", np.full(len(b), commonest), b, documents, how
+    )
     return made, commonest
 
 
 def _passing(side: Vector, documents: Codes, how: EvaluationOptions) -> Estimate:
-    return estimate("accuracy", side.astype(np.intp), np.ones(len(side), dtype=np.intp), documents, how)
+    return estimate(
+        "accuracy",
+        side.astype(np.intp),
+        np.ones(len(side), dtype=np.intp),
+        documents,
+        how,
+    )
 
 
-def estimate(name: str, x: Codes, y: Codes, documents: Codes, how: EvaluationOptions) -> Estimate:
+def estimate(
+    name: str, x: Codes, y: Codes, documents: Codes, how: EvaluationOptions
+) -> Estimate:
     """A measure of decisions with its interval; NaN where there are none. name: as `--coefficient` has it."""
     if not counted(name, x, y).any():
         return Estimate(math.nan)
     agreement = share_of(name, x, y, documents)
     if not how.rounds or math.isnan(agreement.values[0]):
         return Estimate(agreement.values[0])
-    found = interval_of(agreement, rounds=how.rounds, confidence=how.confidence, seed=how.seed)
+    found = interval_of(
+        agreement, rounds=how.rounds, confidence=how.confidence, seed=how.seed
+    )
     return Estimate(found.value, found.low, found.high)

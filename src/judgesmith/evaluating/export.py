@@ -36,18 +36,31 @@ def agreement_table(result: MetaEvaluation, path: Path) -> str:
     """A line for each judge, a column for each aspect, level and coefficient: the value with its interval."""
     found = rows_of(result.agreement)
     aspects = list(dict.fromkeys(row["aspect"] for row in found))
-    keys = list(dict.fromkeys((row["aspect"], row["level"], row["coefficient"]) for row in found))
+    keys = list(
+        dict.fromkeys(
+            (row["aspect"], row["level"], row["coefficient"]) for row in found
+        )
+    )
     titles = [
         f"{aspect + ' ' if len(aspects) > 1 else ''}{level} {TITLES[coefficient]}"
         for aspect, level, coefficient in keys
     ]
-    cells = {(row["judge"], row["aspect"], row["level"], row["coefficient"]): row for row in found}
+    cells = {
+        (row["judge"], row["aspect"], row["level"], row["coefficient"]): row
+        for row in found
+    }
     judges = list(dict.fromkeys(row["judge"] for row in found))
     if path.suffix.lower() == ".tex":
-        lines = [[judge, *(_shown(cells.get((judge, *key))) for key in keys)] for judge in judges]
+        lines = [
+            [judge, *(_shown(cells.get((judge, *key))) for key in keys)]
+            for judge in judges
+        ]
         return _latex(["judge", *titles], lines)
     ends = [f"{title}{end}" for title in titles for end in ("", " low", " high")]
-    rows = [[judge, *(_ends(cells.get((judge, *key)))[k] for key in keys for k in range(3))] for judge in judges]
+    rows = [
+        [judge, *(_ends(cells.get((judge, *key)))[k] for key in keys for k in range(3))]
+        for judge in judges
+    ]
     return _csv(["judge", *ends], rows)
 
 
@@ -58,13 +71,24 @@ def row_table(data: Judged, path: Path) -> str:
     }
     for judge, by_aspect in data.judges.items():
         several = len(data.human) > 1
-        columns |= {f"{judge}: {aspect}" if several else judge: v.tolist() for aspect, v in by_aspect.items()}
+        columns |= {
+            f"{judge}: {aspect}" if several else judge: v.tolist()
+            for aspect, v in by_aspect.items()
+        }
     lines = [
-        [row.id, *("" if math.isnan(values[i]) else f"{values[i]:.6g}" for values in columns.values())]
+        [
+            row.id,
+            *(
+                "" if math.isnan(values[i]) else f"{values[i]:.6g}"
+                for values in columns.values()
+            ),
+        ]
         for i, row in enumerate(data.rows)
     ]
     titles = ["id", *columns]
-    return _latex(titles, lines) if path.suffix.lower() == ".tex" else _csv(titles, lines)
+    return (
+        _latex(titles, lines) if path.suffix.lower() == ".tex" else _csv(titles, lines)
+    )
 
 
 def _ends(row: Mapping[str, Any] | None) -> list[str]:
@@ -83,7 +107,18 @@ def _latex(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A tabular with the rules of booktabs; no text is markup."""
     rows = [" & ".join(map(_escaped, line)) + r" \\" for line in (titles, *lines)]
     begin = r"\begin{tabular}{l" + "r" * (len(titles) - 1) + "}"
-    return "\n".join([begin, r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule", r"\end{tabular}", ""])
+    return "\n".join(
+        [
+            begin,
+            r"\toprule",
+            rows[0],
+            r"\midrule",
+            *rows[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+            "",
+        ]
+    )
 
 
 def _escaped(text: str) -> str:

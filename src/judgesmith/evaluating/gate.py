@@ -20,8 +20,14 @@ WAY, ERRORS = "way", ("mae", "rmse")
 #: What --spans measures, of characters.
 OF_SPANS = ("precision", "recall", "f1")
 #: As the tables call some of them.
-SYNONYMS = {"balanced_accuracy": "balanced-accuracy", "cohen_kappa": "cohen-kappa", "agreement": "accuracy"}
-_FORM = re.compile(r"\s*(?:(?P<level>\w+)\.)?(?P<name>[\w-]+)\s*(?P<sign>[<>]=)\s*(?P<bar>\S+)\s*")
+SYNONYMS = {
+    "balanced_accuracy": "balanced-accuracy",
+    "cohen_kappa": "cohen-kappa",
+    "agreement": "accuracy",
+}
+_FORM = re.compile(
+    r"\s*(?:(?P<level>\w+)\.)?(?P<name>[\w-]+)\s*(?P<sign>[<>]=)\s*(?P<bar>\S+)\s*"
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,11 @@ class Gate:
             bar = float(found["bar"]) if found else math.nan
         except ValueError:
             bar = math.nan
-        if found is None or name not in (*COEFFICIENTS, WAY, *ERRORS) or not math.isfinite(bar):
+        if (
+            found is None
+            or name not in (*COEFFICIENTS, WAY, *ERRORS)
+            or not math.isfinite(bar)
+        ):
             raise OptionError(
                 f"--fail-under {text!r} is not of the form [LEVEL.]COEFFICIENT>=NUMBER, such as spearman>=0.4 or "
                 f"sample.kendall>=0.3; the coefficients are {', '.join(COEFFICIENTS)}, {WAY} (the share of the way to "
@@ -61,33 +71,63 @@ class Gate:
         if self.coefficient in ERRORS:
             return self.reasons(name, self._errors(name, result.scale), min_coverage)
         table = result.agreement
-        level = self.level or LEVEL_OF.get(self.coefficient) or str(table["level"].iloc[0])
+        level = (
+            self.level or LEVEL_OF.get(self.coefficient) or str(table["level"].iloc[0])
+        )
         if level not in set(table["level"]):
             return [f"level {level} was not computed for these rows"]
-        at = (table["level"] == level) & (table["coefficient"] == self.coefficient) & (table["aspect"] != AVERAGE)
-        named = ({"what": f"{level} {self.coefficient}"} | row for row in rows_of(table[at & (table["judge"] == name)]))
+        at = (
+            (table["level"] == level)
+            & (table["coefficient"] == self.coefficient)
+            & (table["aspect"] != AVERAGE)
+        )
+        named = (
+            {"what": f"{level} {self.coefficient}"} | row
+            for row in rows_of(table[at & (table["judge"] == name)])
+        )
         return self.reasons(name, named, min_coverage)
 
     def _way(self, name: str, table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         for row in rows_of(table[table["judge"] == name]):
-            reason = None if not math.isnan(row["value"]) else "the raters do not agree beyond chance"
-            yield row | {"what": "share of the way to one human rater", "failed": 0, "rows": 1, "reason": reason}
+            reason = (
+                None
+                if not math.isnan(row["value"])
+                else "the raters do not agree beyond chance"
+            )
+            yield row | {
+                "what": "share of the way to one human rater",
+                "failed": 0,
+                "rows": 1,
+                "reason": reason,
+            }
 
     def _errors(self, name: str, table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         for row in rows_of(table[table["judge"] == name]):
             ends = {key: row[f"{self.coefficient}_{key}"] for key in ("low", "high")}
             counts = {"failed": row["failed"], "rows": row["n"] + row["failed"]}
-            yield row | ends | counts | {"what": self.coefficient, "value": row[self.coefficient]}
+            yield (
+                row
+                | ends
+                | counts
+                | {"what": self.coefficient, "value": row[self.coefficient]}
+            )
 
-    def reasons(self, judge: str, rows: Iterable[Mapping[str, Any]], min_coverage: float) -> list[str]:
+    def reasons(
+        self, judge: str, rows: Iterable[Mapping[str, Any]], min_coverage: float
+    ) -> list[str]:
         """Why numbers do not pass. rows: aspect, what it is, value, low, high, rows, failed ones, and a reason."""
         found = list(rows)
         if not found:
             return [f"{self.coefficient} was not computed for {judge}"]
-        reasons = (self._reason(f"{judge}, {row['aspect']}: {row['what']}", row, min_coverage) for row in found)
+        reasons = (
+            self._reason(f"{judge}, {row['aspect']}: {row['what']}", row, min_coverage)
+            for row in found
+        )
         return [reason for reason in reasons if reason is not None]
 
-    def _reason(self, what: str, row: Mapping[str, Any], min_coverage: float) -> str | None:
+    def _reason(
+        self, what: str, row: Mapping[str, Any], min_coverage: float
+    ) -> str | None:
         """Why this number does not pass."""
         low, high, value = float(row["low"]), float(row["high"]), float(row["value"])
         share = 1 - row["failed"] / row["rows"]
@@ -97,23 +137,49 @@ class Gate:
         if math.isnan(low) or high - low < 1e-9:
             return f"{what} has no interval ({text(row['reason']) or 'no resamples were drawn'})"
         if self.coefficient in ERRORS:
-            passes, end, limit = high <= self.bar, f"upper end of its interval, {high:.3f}", "at most"
+            passes, end, limit = (
+                high <= self.bar,
+                f"upper end of its interval, {high:.3f}",
+                "at most",
+            )
         else:
-            passes, end, limit = low >= self.bar, f"lower end of its interval, {low:.3f}", "at least"
-        return None if passes else f"{what} is {value:.3f}, but the {end}, is not {limit} {self.bar:g}"
+            passes, end, limit = (
+                low >= self.bar,
+                f"lower end of its interval, {low:.3f}",
+                "at least",
+            )
+        return (
+            None
+            if passes
+            else f"{what} is {value:.3f}, but the {end}, is not {limit} {self.bar:g}"
+        )
 
 
 def _fits(text: str, name: str, level: str | None, sign: str, bar: float) -> None:
     """Raise OptionError for a level, a sign or a bar that a number does not have."""
     if level is not None and level not in LEVELS:
-        raise OptionError(f"--fail-under {text!r}: level {level!r} is not one of {', '.join(LEVELS)}")
+        raise OptionError(
+            f"--fail-under {text!r}: level {level!r} is not one of {', '.join(LEVELS)}"
+        )
     if level is not None and (name == WAY or name in ERRORS):
-        raise OptionError(f"--fail-under {text!r}: {name} is measured over all rows together; leave {level} out")
+        raise OptionError(
+            f"--fail-under {text!r}: {name} is measured over all rows together; leave {level} out"
+        )
     if name in DECIDED and level is not None and level != LEVEL_OF[name]:
-        where = "within documents" if LEVEL_OF[name] == "sample" else "over all rows together"
-        raise OptionError(f"--fail-under {text!r}: {name} is measured {where}; leave {level} out")
+        where = (
+            "within documents"
+            if LEVEL_OF[name] == "sample"
+            else "over all rows together"
+        )
+        raise OptionError(
+            f"--fail-under {text!r}: {name} is measured {where}; leave {level} out"
+        )
     if (sign == "<=") != (name in ERRORS):
-        wanted = "of an error the upper end counts: write <=" if name in ERRORS else "more is better: write >="
+        wanted = (
+            "of an error the upper end counts: write <="
+            if name in ERRORS
+            else "more is better: write >="
+        )
         raise OptionError(f"--fail-under {text!r}: {wanted}")
     if name in ERRORS or name == WAY:
         low, high = (0.0, math.inf) if name in ERRORS else (-math.inf, math.inf)

@@ -57,10 +57,14 @@ class Spec:
     @classmethod
     def parse(cls, text: str) -> Spec:
         name, equals, column = text.partition("=")
-        if not equals or text.startswith(PREFIX):  # a metric's options have signs of their own
+        if not equals or text.startswith(
+            PREFIX
+        ):  # a metric's options have signs of their own
             name = column = text
         if not name.strip() or not column.strip():
-            raise OptionError(f"--judge {text!r} is not of the form COLUMN or NAME=COLUMN")
+            raise OptionError(
+                f"--judge {text!r} is not of the form COLUMN or NAME=COLUMN"
+            )
         return cls(name.strip(), column.strip())
 
 
@@ -89,7 +93,10 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     Saved judges are checked and wait in `live` for `judge_live`. Raises LabelsError for a file, a column or an id that
     is not there, with what is; OptionError for a wrong option, ArtifactError for a file that is not a judge.
     """
-    specs = [Spec.parse(text) for text in (*wanted.judges, *(s for s in sources if s.startswith(PREFIX)))]
+    specs = [
+        Spec.parse(text)
+        for text in (*wanted.judges, *(s for s in sources if s.startswith(PREFIX)))
+    ]
     named = [name for name in sources if not name.startswith(PREFIX)]
     learnt = _judge_files(specs)
     files = [
@@ -103,26 +110,39 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
         for name in named
     ]
     if not files:
-        raise OptionError("name a file with scores, or a benchmark such as bench/summeval")
+        raise OptionError(
+            "name a file with scores, or a benchmark such as bench/summeval"
+        )
     files[0] = base = _without(files[0], wanted.without_systems)
     if not base.rows:
         raise LabelsError(f"{base.origin}: there is no row in it")
     specs = specs or _of_results(files)
     joined = Judged(base.origin, grouped(base.rows))
-    read_people(joined, base, wanted.human or _judged_aspects(files, specs), wanted.scale)
+    read_people(
+        joined, base, wanted.human or _judged_aspects(files, specs), wanted.scale
+    )
     read_raters(joined, base)
     for spec in specs:
         _judge(joined, files, spec)
     for file in files:
         _verdicts(joined, files, file, specs)
-    check_orders(wanted.orders, [*joined.human, *joined.judges, *(name for file in files for name in file.names())])
+    check_orders(
+        wanted.orders,
+        [
+            *joined.human,
+            *joined.judges,
+            *(name for file in files for name in file.names()),
+        ],
+    )
     if not joined.judges:
         raise OptionError(
             f"{base.origin}: there is no judge's score in it; name one with --judge COLUMN, --judge metric/rougeL"
         )
     # Rows that a saved judge was compiled from, and their near duplicates.
     seen = Seen(*(artifact.read(path).provenance for path in joined.live.values()))
-    joined.seen |= {i for i, row in enumerate(joined.rows) if seen.knows(row.source, row.output)}
+    joined.seen |= {
+        i for i, row in enumerate(joined.rows) if seen.knows(row.source, row.output)
+    }
     if wanted.unseen:
         _leave_out(joined)
     elif joined.seen:
@@ -139,23 +159,47 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
 
 def _of_results(files: Sequence[File]) -> list[Spec]:
     """The scorers of result files of other tools, where no judge is named."""
-    held = [record[RESULTS] for file in files for record in file.records if isinstance(record.get(RESULTS), Mapping)]
-    return [Spec(name, f"{RESULTS}.{name}") for name in dict.fromkeys(str(name) for one in held for name in one)]
+    held = [
+        record[RESULTS]
+        for file in files
+        for record in file.records
+        if isinstance(record.get(RESULTS), Mapping)
+    ]
+    return [
+        Spec(name, f"{RESULTS}.{name}")
+        for name in dict.fromkeys(str(name) for one in held for name in one)
+    ]
 
 
 def _read(
-    name: str, wanted: Wanted, roles: Mapping[str, Any], saved: Sequence[Path], *, texts_needed: bool = True
+    name: str,
+    wanted: Wanted,
+    roles: Mapping[str, Any],
+    saved: Sequence[Path],
+    *,
+    texts_needed: bool = True,
 ) -> File:
     """A file of scores or ratings. Where only a judge knows which of people's two words is the worse one, its own
     decisions say it."""
 
     def read(orders: Mapping[str, Sequence[str]]) -> File:
         return with_metrics(
-            read_file(name, roles, wanted.limit, wanted.human, texts_needed=texts_needed, orders=orders)
+            read_file(
+                name,
+                roles,
+                wanted.limit,
+                wanted.human,
+                texts_needed=texts_needed,
+                orders=orders,
+            )
         )
 
     file = read(wanted.orders)
-    faults = {aspect: marks.unknown for aspect, marks in file.columns.marks.items() if marks.fault}
+    faults = {
+        aspect: marks.unknown
+        for aspect, marks in file.columns.marks.items()
+        if marks.fault
+    }
     known = decided_orders(file, saved) if faults else []
     said = {
         aspect: order
@@ -171,7 +215,11 @@ def decided_orders(file: File, saved: Sequence[Path]) -> list[tuple[str, str]]:
     decisions = [loading.build(artifact.read(path)).outcome.decision for path in saved]
     orders = [one.names for one in decisions if one is not None and len(one.names) == 2]
     verdicts = [verdict_of(record) or {} for record in file.records]
-    words = {str(one.get("passed")).lower(): one.get("category") for one in verdicts if one.get("category")}
+    words = {
+        str(one.get("passed")).lower(): one.get("category")
+        for one in verdicts
+        if one.get("category")
+    }
     if "true" in words and "false" in words:
         orders.append((str(words["false"]), str(words["true"])))
     return [(worse, better) for worse, better in orders]
@@ -180,19 +228,27 @@ def decided_orders(file: File, saved: Sequence[Path]) -> list[tuple[str, str]]:
 def _without(file: File, systems: Sequence[str]) -> File:
     known = dict.fromkeys(row.system for row in file.rows if row.system)
     if wrong := next((name for name in systems if name not in known), None):
-        raise OptionError(f"--without-system {wrong!r}: the systems of {file.origin} are {some(known)}")
+        raise OptionError(
+            f"--without-system {wrong!r}: the systems of {file.origin} are {some(known)}"
+        )
     kept = [i for i, row in enumerate(file.rows) if row.system not in systems]
-    return replace(file, rows=[file.rows[i] for i in kept], records=[file.records[i] for i in kept])
+    return replace(
+        file, rows=[file.rows[i] for i in kept], records=[file.records[i] for i in kept]
+    )
 
 
 def _leave_out(joined: Judged) -> None:
     """Drop the rows that a judge was compiled from, for people and all judges alike."""
     if not joined.seen:
-        joined.notes.append("--unseen: no row is known to have been used to compile a judge, and none is left out")
+        joined.notes.append(
+            "--unseen: no row is known to have been used to compile a judge, and none is left out"
+        )
         return
     kept = [i for i in range(len(joined.rows)) if i not in joined.seen]
     if not kept:
-        raise LabelsError(f"{joined.origin}: --unseen leaves no row, since a judge was compiled from every one of them")
+        raise LabelsError(
+            f"{joined.origin}: --unseen leaves no row, since a judge was compiled from every one of them"
+        )
     joined.notes.append(
         f"--unseen: {len(joined.seen)} of {len(joined.rows)} rows were used to compile a judge and are left out"
     )
@@ -200,8 +256,15 @@ def _leave_out(joined: Judged) -> None:
     joined.human = {aspect: scores[kept] for aspect, scores in joined.human.items()}
     joined.ratings = {aspect: table[kept] for aspect, table in joined.ratings.items()}
     for given in (joined.judges, joined.decided):
-        given.update({name: {a: scores[kept] for a, scores in by.items()} for name, by in given.items()})
-    joined.reasons = {name: [reasons[i] for i in kept] for name, reasons in joined.reasons.items()}
+        given.update(
+            {
+                name: {a: scores[kept] for a, scores in by.items()}
+                for name, by in given.items()
+            }
+        )
+    joined.reasons = {
+        name: [reasons[i] for i in kept] for name, reasons in joined.reasons.items()
+    }
     joined.seen = set()
 
 
@@ -214,7 +277,9 @@ def _judge(joined: Judged, files: Sequence[File], spec: Spec) -> None:
     path = _artifact(spec, base.names())
     name = path.stem if path is not None and spec.name == spec.column else spec.name
     if name in joined.judges:
-        raise OptionError(f"--judge {name!r} is named twice; tell them apart with NAME=COLUMN")
+        raise OptionError(
+            f"--judge {name!r} is named twice; tell them apart with NAME=COLUMN"
+        )
     if path is not None:
         joined.live[name] = path
         joined.judges[name] = {}
@@ -233,13 +298,22 @@ def _judge(joined: Judged, files: Sequence[File], spec: Spec) -> None:
         verdicts = list(reference_metric(spec.column).score_many(items))
         scores = np.array([verdict.score for verdict in verdicts])
         if np.isnan(scores).all():
-            raise LabelsError(f"{base.origin}: {spec.column} has a score for no row ({verdicts[0].failure})")
+            raise LabelsError(
+                f"{base.origin}: {spec.column} has a score for no row ({verdicts[0].failure})"
+            )
         joined.judges[spec.name] = dict.fromkeys(joined.human, scores)
         return
     result: dict[str, Vector] = {}
     for aspect in joined.human:
         column = spec.column.replace(ASPECT, aspect.removeprefix("zscores."))
-        holder = next((f for f in files if any(inside(record, column) is not None for record in f.records)), None)
+        holder = next(
+            (
+                f
+                for f in files
+                if any(inside(record, column) is not None for record in f.records)
+            ),
+            None,
+        )
         if holder is not None:
             result[aspect] = _read_column(joined, holder, spec, column, aspect)
     _has_numbers(joined, files, spec, result)
@@ -248,7 +322,9 @@ def _judge(joined: Judged, files: Sequence[File], spec: Spec) -> None:
         joined.on_scale.add(spec.name)
 
 
-def _read_column(joined: Judged, holder: File, spec: Spec, column: str, aspect: str) -> Vector:
+def _read_column(
+    joined: Judged, holder: File, spec: Spec, column: str, aspect: str
+) -> Vector:
     """A judge's scores in one column, and what stands beside them: its decisions in words, and its reasons."""
     people = joined.words.get(aspect)
     like = None if people is None else (aspect, people)
@@ -270,7 +346,9 @@ def _read_column(joined: Judged, holder: File, spec: Spec, column: str, aspect: 
     return scores
 
 
-def _has_numbers(joined: Judged, files: Sequence[File], spec: Spec, found: Mapping[str, Vector]) -> None:
+def _has_numbers(
+    joined: Judged, files: Sequence[File], spec: Spec, found: Mapping[str, Vector]
+) -> None:
     """Raise LabelsError for a column that is not there, or that is there and empty."""
     if any(not np.isnan(scores).all() for scores in found.values()):
         return
@@ -281,7 +359,9 @@ def _has_numbers(joined: Judged, files: Sequence[File], spec: Spec, found: Mappi
             f"{joined.origin}: column {spec.column!r} has no number in any of {len(joined.rows)} rows; name a column "
             "with a judge's scores"
         )
-    raise LabelsError(f"there is no column {spec.column!r}; there are {some(files[0].names())}")
+    raise LabelsError(
+        f"there is no column {spec.column!r}; there are {some(files[0].names())}"
+    )
 
 
 def _artifact(spec: Spec, columns: Sequence[str]) -> Path | None:
@@ -300,7 +380,9 @@ def _artifact(spec: Spec, columns: Sequence[str]) -> Path | None:
 
 
 def _judge_files(specs: Sequence[Spec]) -> list[Path]:
-    paths = (Path(spec.column) for spec in specs if spec.column.lower().endswith(".json"))
+    paths = (
+        Path(spec.column) for spec in specs if spec.column.lower().endswith(".json")
+    )
     return [path for path in paths if path.is_file()]
 
 
@@ -314,18 +396,24 @@ def _pairs(joined: Judged, file: File) -> list[tuple[int, int]]:
             "and count as failed"
         )
     if extra:
-        note.append(f"{extra} rows of {file.origin} are not in {origin} and are left out")
+        note.append(
+            f"{extra} rows of {file.origin} are not in {origin} and are left out"
+        )
     if note and "; ".join(note) not in joined.notes:
         joined.notes.append("; ".join(note))
     return pairs
 
 
-def _verdicts(joined: Judged, files: Sequence[File], file: File, specs: Sequence[Spec]) -> None:
+def _verdicts(
+    joined: Judged, files: Sequence[File], file: File, specs: Sequence[Spec]
+) -> None:
     """The verdicts of `judgesmith score`: {"verdict": {"score", …}} of JSON lines, judge_score of CSV."""
     nested = any(isinstance(record.get("verdict"), Mapping) for record in file.records)
     if not nested and "judge_score" not in file.names():
         if file is not files[0] and not specs:
-            raise LabelsError(f"{file.origin}: no row has a verdict; name the judge's column with --judge")
+            raise LabelsError(
+                f"{file.origin}: no row has a verdict; name the judge's column with --judge"
+            )
         return
     if any(spec.column in VERDICTS for spec in specs) and len(files) == 1:
         return
@@ -357,6 +445,11 @@ def _judged_aspects(files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
     for path in _judge_files(specs):
         judged |= {plain_name(loading.build(artifact.read(path)).judges_aspect)} - {""}
     for file in files if not specs else ():
-        judged |= {plain_name(name) for name in aspects_of([verdict_of(record) or {} for record in file.records])}
+        judged |= {
+            plain_name(name)
+            for name in aspects_of(
+                [verdict_of(record) or {} for record in file.records]
+            )
+        }
     known = dict.fromkeys(name for row in files[0].rows for name in row.scores)
     return [name for name in known if plain_name(name) in judged]

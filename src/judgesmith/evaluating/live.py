@@ -35,8 +35,14 @@ class LiveRun:
 
     def to_dict(self) -> dict[str, Any]:
         data = self.summary.to_dict()
-        del data["resumed"]  # nothing is written here; what was answered before is in cached_calls
-        return {"judge": self.judge, "artifact": str(self.artifact), "model": self.model} | data
+        del data[
+            "resumed"
+        ]  # nothing is written here; what was answered before is in cached_calls
+        return {
+            "judge": self.judge,
+            "artifact": str(self.artifact),
+            "model": self.model,
+        } | data
 
     def __str__(self) -> str:
         s = self.summary
@@ -62,7 +68,12 @@ def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
 
 
 def judge_live(
-    joined: Judged, lm: str | None, where: Connection, *, limits: Limits, quietly: bool = False
+    joined: Judged,
+    lm: str | None,
+    where: Connection,
+    *,
+    limits: Limits,
+    quietly: bool = False,
 ) -> list[LiveRun]:
     """Let the saved judges that wait in `live` judge the rows; their scores take their places in `judges`.
 
@@ -72,22 +83,40 @@ def judge_live(
     """
     with quiet():
         # All are opened before the first call is paid for.
-        opened = {name: open_judge(path, lm, where) for name, path in joined.live.items()}
-        aspects = {name: _aspects(joined, name, judge) for name, judge in opened.items()}
+        opened = {
+            name: open_judge(path, lm, where) for name, path in joined.live.items()
+        }
+        aspects = {
+            name: _aspects(joined, name, judge) for name, judge in opened.items()
+        }
         asked = {name: _rows_with_people(joined, aspects[name]) for name in opened}
         for name, judge in opened.items():
             for row in (joined.rows[i] for i in asked[name]):
                 numbers_of(judge, row, joined.origin)
-        calls = sum(len(asked[name]) * judge.method.cost().calls_per_row for name, judge in opened.items())
+        calls = sum(
+            len(asked[name]) * judge.method.cost().calls_per_row
+            for name, judge in opened.items()
+        )
         if not quietly:
-            models = ", ".join(dict.fromkeys(judge.lm.name for judge in opened.values()))
-            err.print(clean(f"at most {calls:,} calls to {models}; Ctrl-C loses nothing"), style="dim", markup=False)
+            models = ", ".join(
+                dict.fromkeys(judge.lm.name for judge in opened.values())
+            )
+            err.print(
+                clean(f"at most {calls:,} calls to {models}; Ctrl-C loses nothing"),
+                style="dim",
+                markup=False,
+            )
         runs = []
         total = sum(map(len, asked.values()))
-        with limits.spending(*(judge.lm for judge in opened.values())), Watch("judging", total) as watch:
+        with (
+            limits.spending(*(judge.lm for judge in opened.values())),
+            Watch("judging", total) as watch,
+        ):
             for name, judge in opened.items():
                 watch.stage(f"judging with {joined.live[name].name}", len(asked[name]))
-                summary = _judge_rows(joined, name, judge, aspects[name], asked[name], watch, limits)
+                summary = _judge_rows(
+                    joined, name, judge, aspects[name], asked[name], watch, limits
+                )
                 runs.append(LiveRun(name, joined.live[name], judge.lm.name, summary))
     joined.live = {}
     return runs
@@ -97,7 +126,9 @@ def _aspects(joined: Judged, name: str, judge: Judge) -> list[str]:
     """The aspects of human ratings that a judge is compared with: the one that it was compiled for, or, where people
     rated no such aspect, all of them, with a note."""
     compiled = judge.method.saved_options().get("aspect") or judge.judges_aspect
-    same = [aspect for aspect in joined.human if plain_name(aspect) == plain_name(compiled)]
+    same = [
+        aspect for aspect in joined.human if plain_name(aspect) == plain_name(compiled)
+    ]
     if compiled and compiled not in GENERAL and not same:
         joined.notes.append(
             f"{name} was compiled for {compiled!r}; it is compared with human ratings of {some(joined.human)} here"
@@ -112,21 +143,47 @@ def _rows_with_people(joined: Judged, aspects: Sequence[str]) -> list[int]:
 
 
 def _judge_rows(
-    joined: Judged, name: str, judge: Judge, aspects: Sequence[str], rows: Sequence[int], watch: Watch, limits: Limits
+    joined: Judged,
+    name: str,
+    judge: Judge,
+    aspects: Sequence[str],
+    rows: Sequence[int],
+    watch: Watch,
+    limits: Limits,
 ) -> ScoreSummary:
     summary = ScoreSummary()
     verdicts = [Verdict.failed("") for _ in joined.rows]
     asked = [joined.rows[i] for i in rows]
     with summary.counting(judge.lm.meter):
-        for i, verdict in zip(rows, judge.score_many(map(Item.of, asked), progress=False), strict=True):
+        for i, verdict in zip(
+            rows, judge.score_many(map(Item.of, asked), progress=False), strict=True
+        ):
             verdicts[i] = verdict
-            summary.count({"id": joined.rows[i].id, "verdict": verdict.to_dict(), "seen": i in joined.seen})
+            summary.count(
+                {
+                    "id": joined.rows[i].id,
+                    "verdict": verdict.to_dict(),
+                    "seen": i in joined.seen,
+                }
+            )
             watch.step()
             limits.check(summary.failed, summary.rows, verdict.failure)
-    joined.judges[name] |= dict.fromkeys(aspects, np.array([verdict.score for verdict in verdicts]))
+    joined.judges[name] |= dict.fromkeys(
+        aspects, np.array([verdict.score for verdict in verdicts])
+    )
     joined.reasons[name] = [verdict.explanation for verdict in verdicts]
-    own_categories(joined, name, [(verdict.category, verdict.passed) for verdict in verdicts], aspects)
-    other = [a for a in aspects if a in joined.scales and joined.scales[a] != (judge.scale.low, judge.scale.high)]
+    own_categories(
+        joined,
+        name,
+        [(verdict.category, verdict.passed) for verdict in verdicts],
+        aspects,
+    )
+    other = [
+        a
+        for a in aspects
+        if a in joined.scales
+        and joined.scales[a] != (judge.scale.low, judge.scale.high)
+    ]
     if other:
         scales = dict.fromkeys(str(Scale(*joined.scales[a])) for a in other)
         joined.notes.append(

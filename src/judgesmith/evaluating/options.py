@@ -12,16 +12,27 @@ from ..running.limits import Limits
 class EvaluateOptions(Limits, EvaluationOptions):
     """Options of `judgesmith evaluate`."""
 
-    without_system: tuple[str, ...] = option((), "Leave these systems' rows out (a human reference, say).")
+    without_system: tuple[str, ...] = option(
+        (), "Leave these systems' rows out (a human reference, say)."
+    )
     markdown: Path | None = option(
-        None, "Write the agreement, and whether --fail-under passed, as a comment for a pull request."
+        None,
+        "Write the agreement, and whether --fail-under passed, as a comment for a pull request.",
     )
-    figures: Path | None = option(None, "Write the figures of the report into this folder, as SVG and PDF.")
+    figures: Path | None = option(
+        None, "Write the figures of the report into this folder, as SVG and PDF."
+    )
     slices: tuple[str, ...] = option(
-        (), "Agreement by the values of these columns (a language, a system), each against the other rows."
+        (),
+        "Agreement by the values of these columns (a language, a system), each against the other rows.",
     )
-    table: Path | None = option(None, "Write the agreement, judges against coefficients, as .tex or .csv.")
-    rows: Path | None = option(None, "Write every row with human ratings and every judge's scores, as .csv or .tex.")
+    table: Path | None = option(
+        None, "Write the agreement, judges against coefficients, as .tex or .csv."
+    )
+    rows: Path | None = option(
+        None,
+        "Write every row with human ratings and every judge's scores, as .csv or .tex.",
+    )
     epsilon: float = option(
         0.15,
         "How much worse than a rater a judge may be to replace one, in the alternative annotator test: 0.2 for "
@@ -29,4 +40,6 @@ class EvaluateOptions(Limits, EvaluationOptions):
         ge=0,
         lt=1,
     )
-    min_coverage: float = option(0.95, "Share of rows that need a score to pass --fail-under.", ge=0, le=1)
+    min_coverage: float = option(
+        0.95, "Share of rows that need a score to pass --fail-under.", ge=0, le=1
+    )

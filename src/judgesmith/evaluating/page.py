@@ -41,22 +41,38 @@ def render(
     if how["rounds"]:
         method = (
             f"{how['confidence']:.0%} intervals over resampled documents, {how['rounds']} rounds, seed {how['seed']}"
-        ) + "; those of correlations, and tests, speak of other systems, too" * how["new_systems"]
+        ) + "; those of correlations, and tests, speak of other systems, too" * how[
+            "new_systems"
+        ]
     systems = len(set(data.systems or ()))
-    counted = f"{len(data.rows)} rows, {len(set(data.documents))} documents" + f", {systems} systems" * bool(systems)
+    counted = (
+        f"{len(data.rows)} rows, {len(set(data.documents))} documents"
+        + f", {systems} systems" * bool(systems)
+    )
     first, *others = map(pivot_table, made)
     folds = [_fold(table.title, table) for table in others]
-    main = sum(pivot.coefficient == made[0].coefficient for pivot in made) - 1  # those of the headline's coefficient
+    main = (
+        sum(pivot.coefficient == made[0].coefficient for pivot in made) - 1
+    )  # those of the headline's coefficient
     behind = f" {behind_means(result)}." if any(pivot.marked for pivot in made) else ""
     legend = f"Bold: the best of its column.{behind} Human ceiling: one rater with the mean of the others, where there "
     legend += "are several."
     reasons = undefined(result)
     sections = [
-        Section("Agreement", [first, *folds[:main], legend, *_lines(notes, "note", " on these numbers")]),
+        Section(
+            "Agreement",
+            [first, *folds[:main], legend, *_lines(notes, "note", " on these numbers")],
+        ),
         *(
             Section(
                 f"Decisions: {one.name}",
-                [part for about, table in one.tables(LISTED) if len(table) for part in (about, table) if part],
+                [
+                    part
+                    for about, table in one.tables(LISTED)
+                    if len(table)
+                    for part in (about, table)
+                    if part
+                ],
             )
             for one in decided
         ),
@@ -64,7 +80,10 @@ def render(
         *_charts(data, result),
         Section("Every number", [*folds[main:], *_lines(reasons, "undefined number")]),
         *(
-            Section(table.title, [_fold(f"{len(table)} row{'s'[: len(table) != 1]}", table, about)])
+            Section(
+                table.title,
+                [_fold(f"{len(table)} row{'s'[: len(table) != 1]}", table, about)],
+            )
             for about, table in [*tables_beside(result), *beside]
         ),
     ]
@@ -78,7 +97,11 @@ def render(
 
 
 def _lines(lines: Sequence[str], what: str, more: str = "") -> list[Fold]:
-    return [Fold(f"{len(lines)} {what}{'s'[: len(lines) != 1]}{more}", [list(lines)])] if lines else []
+    return (
+        [Fold(f"{len(lines)} {what}{'s'[: len(lines) != 1]}{more}", [list(lines)])]
+        if lines
+        else []
+    )
 
 
 def _fold(summary: str, table: Table, about: str = "") -> Fold:
@@ -88,13 +111,29 @@ def _fold(summary: str, table: Table, about: str = "") -> Fold:
 
 def _forest(pivot: Pivot) -> list[Any]:
     """The first pivot as intervals on one axis, a group for each column."""
-    ceilings = next((line.entries for line in pivot.lines if line.human), (None,) * len(pivot.columns))
+    ceilings = next(
+        (line.entries for line in pivot.lines if line.human),
+        (None,) * len(pivot.columns),
+    )
     groups = []
     for k, (column, ceiling) in enumerate(zip(pivot.columns, ceilings, strict=True)):
         other = math.nan if ceiling is None else ceiling.value
-        entries: list[tuple[str, Any]] = [(line.name, line.entries[k]) for line in pivot.lines if not line.beside]
-        groups.append((column, [Estimate(name, e.value, e.low, e.high, other) for name, e in entries if e is not None]))
-    known = any(not math.isnan(one.other) for _, estimates in groups for one in estimates)
+        entries: list[tuple[str, Any]] = [
+            (line.name, line.entries[k]) for line in pivot.lines if not line.beside
+        ]
+        groups.append(
+            (
+                column,
+                [
+                    Estimate(name, e.value, e.low, e.high, other)
+                    for name, e in entries
+                    if e is not None
+                ],
+            )
+        )
+    known = any(
+        not math.isnan(one.other) for _, estimates in groups for one in estimates
+    )
     about = f"{pivot.title()}: a line is the interval, a dot the value{', a ring the human ceiling' * known}. "
     return [
         f"{about}The thin line is 0; the numbers stand in the table above.",
@@ -107,16 +146,30 @@ def write_figures(folder: Path, data: Judged, result: MetaEvaluation) -> list[Pa
     written = list[Path]()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for section in (Section("", _forest(pivots(result)[0])), *_charts(data, result)):
-            parts = [one for part in section.parts for one in (part.parts if isinstance(part, Fold) else [part])]
-            for caption, drawn in (figure for part in parts if isinstance(part, Figures) for figure in part.figures):
+        for section in (
+            Section("", _forest(pivots(result)[0])),
+            *_charts(data, result),
+        ):
+            parts = [
+                one
+                for part in section.parts
+                for one in (part.parts if isinstance(part, Fold) else [part])
+            ]
+            for caption, drawn in (
+                figure
+                for part in parts
+                if isinstance(part, Figures)
+                for figure in part.figures
+            ):
                 words = f"{section.title} {caption.split(':')[0]}".lower()
                 name = f"{len(written) // 2 + 1:02}-{re.sub('[^a-z0-9]+', '-', words).strip('-')[:60]}"
                 for kind in ("svg", "pdf"):
                     written.append(folder / f"{name}.{kind}")
                     drawn.write(written[-1])  # type: ignore[attr-defined]
     except OSError as error:
-        raise OptionError(f"--figures {folder} cannot be written: {error.strerror or error}") from None
+        raise OptionError(
+            f"--figures {folder} cannot be written: {error.strerror or error}"
+        ) from None
     return written
 
 
@@ -127,7 +180,12 @@ Figure = tuple[str, Drawing]
 
 def _charts(data: Judged, result: MetaEvaluation) -> Iterator[Section]:
     """Figures of every judge and aspect; those beyond the first few are folded away."""
-    pairs = [(judge, aspect) for judge in data.judges for aspect in data.human if aspect in data.judges[judge]]
+    pairs = [
+        (judge, aspect)
+        for judge in data.judges
+        for aspect in data.human
+        if aspect in data.judges[judge]
+    ]
     kinds: list[tuple[str, Callable[[str, str], Figure | None], str]] = [
         (
             "Calibration",
@@ -146,9 +204,13 @@ def _charts(data: Judged, result: MetaEvaluation) -> Iterator[Section]:
     for title, make, about in kinds:
         if len(pairs) > FIGURES:
             about += f" The first {FIGURES} of {len(pairs)} pairs of judge and aspect are drawn."
-        if drawn := [figure for pair in pairs[:FIGURES] if (figure := make(*pair)) is not None]:
+        if drawn := [
+            figure for pair in pairs[:FIGURES] if (figure := make(*pair)) is not None
+        ]:
             more = drawn[_SHOWN:]
-            folded = [Fold(f"{len(more)} more figures", [Figures(more)])] if more else []
+            folded = (
+                [Fold(f"{len(more)} more figures", [Figures(more)])] if more else []
+            )
             yield Section(title, [about, Figures(drawn[:_SHOWN]), *folded])
 
 
@@ -158,9 +220,13 @@ def _both(data: Judged, judge: str, aspect: str) -> tuple[Vector, Vector, Any]:
     return x[known], y[known], known
 
 
-def _calibration(data: Judged, result: MetaEvaluation, judge: str, aspect: str) -> Figure | None:
+def _calibration(
+    data: Judged, result: MetaEvaluation, judge: str, aspect: str
+) -> Figure | None:
     table = result.calibration
-    if not len(table) or not len(table := table[(table["judge"] == judge) & (table["aspect"] == aspect)]):
+    if not len(table) or not len(
+        table := table[(table["judge"] == judge) & (table["aspect"] == aspect)]
+    ):
         return None
     x, y, _ = _both(data, judge, aspect)
     bins, sizes = rows_of(table), table["n"].tolist()
@@ -168,29 +234,67 @@ def _calibration(data: Judged, result: MetaEvaluation, judge: str, aspect: str) 
     for row in bins:
         half = _half(y[(x >= row["low"] - 1e-9) & (x <= row["high"] + 1e-9)])
         radius, mean = max(2.0, 6.0 * math.sqrt(row["n"] / max(sizes))), row["human"]
-        low, high = max(mean - half, min(y)), min(mean + half, max(y))  # Student's t knows no end of a scale
+        low, high = (
+            max(mean - half, min(y)),
+            min(mean + half, max(y)),
+        )  # Student's t knows no end of a scale
         dots.append(Dot(row["predicted"], mean, low, high, radius, f"n = {row['n']}"))
-    text = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else f"{sizes[0]}{' each' * (len(sizes) > 1)}"
+    text = (
+        f"{min(sizes)} to {max(sizes)}"
+        if min(sizes) < max(sizes)
+        else f"{sizes[0]}{' each' * (len(sizes) > 1)}"
+    )
     caption = f"{judge}, {aspect}: {len(sizes)} bin{'s'[: len(sizes) != 1]}, n = {text}"
     axes = ("judge, mean of the bin", "people, mean of the bin")
-    return caption, plot([Dots(dots, JUDGE, joined=True)], *axes, line="diagonal", salt=f"calibration {judge} {aspect}")
+    return caption, plot(
+        [Dots(dots, JUDGE, joined=True)],
+        *axes,
+        line="diagonal",
+        salt=f"calibration {judge} {aspect}",
+    )
 
 
 def _systems(data: Judged, judge: str, aspect: str) -> Figure | None:
     x, y, known = _both(data, judge, aspect)
-    if len(set(data.systems or ())) < 2 or len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+    if (
+        len(set(data.systems or ())) < 2
+        or len(x) < 3
+        or np.ptp(x) == 0
+        or np.ptp(y) == 0
+    ):
         return None
     names = np.array(data.systems, dtype=object)[known]
     x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
     dots = []
-    for name in sorted(set(names), key=lambda name: float(y[names == name].mean()))[-SYSTEMS:]:
+    for name in sorted(set(names), key=lambda name: float(y[names == name].mean()))[
+        -SYSTEMS:
+    ]:
         mean, half = float(x[names == name].mean()), _half(x[names == name])
-        dots.append(Dot(float(y[names == name].mean()), mean, mean - half, mean + half, 4.0, str(name)))
+        dots.append(
+            Dot(
+                float(y[names == name].mean()),
+                mean,
+                mean - half,
+                mean + half,
+                4.0,
+                str(name),
+            )
+        )
     caption = f"{judge}, {aspect}: {len(dots)} systems"
-    return caption, plot([Dots(dots)], "people", "judge", line="diagonal", salt=f"systems {judge} {aspect}")
+    return caption, plot(
+        [Dots(dots)],
+        "people",
+        "judge",
+        line="diagonal",
+        salt=f"systems {judge} {aspect}",
+    )
 
 
 def _half(values: Vector) -> float:
     """Half of a 95 % interval of the mean, 0 for a single value."""
     n = len(values)
-    return float(scipy.stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+    return (
+        float(scipy.stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
+        if n > 1
+        else 0.0
+    )

@@ -81,7 +81,12 @@ class Pivot:
 
     @property
     def marked(self) -> bool:
-        return any(entry.mark for line in self.lines for entry in line.entries if entry is not None)
+        return any(
+            entry.mark
+            for line in self.lines
+            for entry in line.entries
+            if entry is not None
+        )
 
 
 def main_coefficient(result: MetaEvaluation) -> str:
@@ -94,20 +99,36 @@ def main_coefficient(result: MetaEvaluation) -> str:
 def pivots(result: MetaEvaluation) -> list[Pivot]:
     """The tables, those of the coefficient that judges are compared by first, in the order of the levels."""
     rows = rows_of(result.agreement)
-    levels, aspects, names = ([*dict.fromkeys(row[key] for row in rows)] for key in ("level", "aspect", "coefficient"))
-    names.sort(key=lambda name: name not in DECIDED)  # where people decided, that is what is asked
+    levels, aspects, names = (
+        [*dict.fromkeys(row[key] for row in rows)]
+        for key in ("level", "aspect", "coefficient")
+    )
+    names.sort(
+        key=lambda name: name not in DECIDED
+    )  # where people decided, that is what is asked
     if len(aspects) == 1:
-        keys = [(level, "", [(aspects[0], level, name) for name in names]) for level in levels]
+        keys = [
+            (level, "", [(aspects[0], level, name) for name in names])
+            for level in levels
+        ]
     else:
         first = main_coefficient(result)
         ordered = sorted(names, key=lambda name: name != first)
-        keys = [(level, name, [(aspect, level, name) for aspect in aspects]) for name in ordered for level in levels]
+        keys = [
+            (level, name, [(aspect, level, name) for aspect in aspects])
+            for name in ordered
+            for level in levels
+        ]
     measured = {_place(row) for row in rows}
     made = []
     for level, coefficient, places in keys:
         if present := [place for place in places if place in measured]:
-            titles = tuple(aspect if coefficient else TITLES[name] for aspect, _, name in present)
-            made.append(Pivot(level, coefficient, titles, tuple(_lines(present, result))))
+            titles = tuple(
+                aspect if coefficient else TITLES[name] for aspect, _, name in present
+            )
+            made.append(
+                Pivot(level, coefficient, titles, tuple(_lines(present, result)))
+            )
     return made
 
 
@@ -115,15 +136,22 @@ def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return row["aspect"], row["level"], row["coefficient"]
 
 
-def _lines(places: Sequence[tuple[str, str, str]], result: MetaEvaluation) -> list[Line]:
+def _lines(
+    places: Sequence[tuple[str, str, str]], result: MetaEvaluation
+) -> list[Line]:
     rows = rows_of(result.agreement)
     judges = list(dict.fromkeys(row["judge"] for row in rows))
     cells = {(row["judge"], *_place(row)): row for row in rows}
     worse, lines = _worse(result), []
-    known_at = {place: [cells[j, *place] for j in judges if (j, *place) in cells] for place in places}
+    known_at = {
+        place: [cells[j, *place] for j in judges if (j, *place) in cells]
+        for place in places
+    }
     best = {
         place: max(
-            (row for row in known if not math.isnan(row["value"])), key=lambda row: row["value"], default={"judge": ""}
+            (row for row in known if not math.isnan(row["value"])),
+            key=lambda row: row["value"],
+            default={"judge": ""},
         )["judge"]
         for place, known in known_at.items()
     }
@@ -141,20 +169,53 @@ def _lines(places: Sequence[tuple[str, str, str]], result: MetaEvaluation) -> li
             for place in places
             for row in [cells.get((judge, *place))]
         ]
-        if known := [cells[judge, *place] for place in places if (judge, *place) in cells]:
+        if known := [
+            cells[judge, *place] for place in places if (judge, *place) in cells
+        ]:
             fewest = min(known, key=lambda row: row["n"])
-            skipped = max(row["skipped"] for row in known) if fewest["level"] == "sample" else 0
-            rests = count(fewest["n"], fewest["level"]) + (f", {skipped} skipped" if skipped else "")
-            lines.append(Line(judge, rests, max(row["failed"] for row in known), tuple(entries)))
-    people = {_place(row): row for row in rows_of(result.ceiling) if not math.isnan(row["value"])}
+            skipped = (
+                max(row["skipped"] for row in known)
+                if fewest["level"] == "sample"
+                else 0
+            )
+            rests = count(fewest["n"], fewest["level"]) + (
+                f", {skipped} skipped" if skipped else ""
+            )
+            lines.append(
+                Line(judge, rests, max(row["failed"] for row in known), tuple(entries))
+            )
+    people = {
+        _place(row): row
+        for row in rows_of(result.ceiling)
+        if not math.isnan(row["value"])
+    }
     if raters := [people[place]["raters"] for place in places if place in people]:
         found = (people.get(place) for place in places)
-        entries = [None if row is None else Cell(row["value"], row["low"], row["high"]) for row in found]
-        lines.append(Line("human ceiling", f"{raters[0]} raters", 0, tuple(entries), human=True, beside=True))
-    means = {_place(row): row for row in rows_of(result.by_system) if not math.isnan(row["value"])}
+        entries = [
+            None if row is None else Cell(row["value"], row["low"], row["high"])
+            for row in found
+        ]
+        lines.append(
+            Line(
+                "human ceiling",
+                f"{raters[0]} raters",
+                0,
+                tuple(entries),
+                human=True,
+                beside=True,
+            )
+        )
+    means = {
+        _place(row): row
+        for row in rows_of(result.by_system)
+        if not math.isnan(row["value"])
+    }
     if any(place in means for place in places):
         found = (means.get(place) for place in places)
-        entries = [None if row is None else Cell(row["value"], row["low"], row["high"]) for row in found]
+        entries = [
+            None if row is None else Cell(row["value"], row["low"], row["high"])
+            for row in found
+        ]
         lines.append(Line(SYSTEM_MEANS, "no text read", 0, tuple(entries), beside=True))
     return lines
 
@@ -164,8 +225,12 @@ def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:
     results: dict[tuple[str, str, str, str], set[str]] = {}
     for row in rows_of(result.comparisons):
         if row["p"] < alpha(result):  # NaN is not
-            better, other = (row["a"], row["b"]) if row["difference"] > 0 else (row["b"], row["a"])
-            results.setdefault((better, row["aspect"], row["level"], row["coefficient"]), set()).add(other)
+            better, other = (
+                (row["a"], row["b"]) if row["difference"] > 0 else (row["b"], row["a"])
+            )
+            results.setdefault(
+                (better, row["aspect"], row["level"], row["coefficient"]), set()
+            ).add(other)
     return results
 
 
@@ -181,11 +246,21 @@ def headline(result: MetaEvaluation) -> str:
     rows = rows_of(table[table["aspect"] == aspect])
     # Where people decided, that is what is asked, whatever judges are compared by.
     level_of = {row["coefficient"]: row["level"] for row in reversed(rows)}
-    names = [one for one in ("kappa", "accuracy", "pairwise") if one in level_of] or [name, rows[0]["coefficient"]]
+    names = [one for one in ("kappa", "accuracy", "pairwise") if one in level_of] or [
+        name,
+        rows[0]["coefficient"],
+    ]
     name = next(one for one in names if one in level_of)
-    level = level if (name, level) in {(row["coefficient"], row["level"]) for row in rows} else level_of[name]
+    level = (
+        level
+        if (name, level) in {(row["coefficient"], row["level"]) for row in rows}
+        else level_of[name]
+    )
     at = [row for row in rows if (row["level"], row["coefficient"]) == (level, name)]
-    ranked = sorted((row for row in at if not math.isnan(row["value"])), key=lambda row: -row["value"])
+    ranked = sorted(
+        (row for row in at if not math.isnan(row["value"])),
+        key=lambda row: -row["value"],
+    )
     if not ranked:
         return f"No judge has a defined agreement with the human ratings: {at[0]['reason'] or 'no score is there'}."
     best, judged = ranked[0], [one for one in aspects if one != AVERAGE]
@@ -193,23 +268,43 @@ def headline(result: MetaEvaluation) -> str:
     over = f" for {aspect}" if len(judged) > 1 and not over else over
     missing = f", {best['failed']} without a score" if best["failed"] else ""
     where = f"({level}, {count(best['n'], level)}{missing})"
-    on, value = "at", f"{TITLES[name]} {with_interval(best['value'], best['low'], best['high'])}"
+    on, value = (
+        "at",
+        f"{TITLES[name]} {with_interval(best['value'], best['low'], best['high'])}",
+    )
     if name == "accuracy":
         limits = interval(100 * best["low"], 100 * best["high"], 0)
-        on, value = "on", f"{100 * best['value']:.0f} % {limits}".strip() + " of the rows"
+        on, value = (
+            "on",
+            f"{100 * best['value']:.0f} % {limits}".strip() + " of the rows",
+        )
     if len(ranked) == 1:
-        lines = [f"{best['judge']} agrees with the human ratings {on} {value}{over} {where}{_surely(best)}."]
+        lines = [
+            f"{best['judge']} agrees with the human ratings {on} {value}{over} {where}{_surely(best)}."
+        ]
     else:
         lines = [
             f"Of {len(at)} judges, {best['judge']} agrees best with the human ratings: {value}{over} "
             f"{where}{_surely(best)}.",
             _lead(result, best, ranked[1], judged if aspect == AVERAGE else [aspect]),
         ]
-    return " ".join(filter(None, [*lines, _against_people(result, best, judged if aspect == AVERAGE else [aspect])]))
+    return " ".join(
+        filter(
+            None,
+            [
+                *lines,
+                _against_people(
+                    result, best, judged if aspect == AVERAGE else [aspect]
+                ),
+            ],
+        )
+    )
 
 
 def _surely(row: Mapping[str, Any]) -> str:
-    chance = 0.5 if row["coefficient"] in ("auc", "balanced-accuracy", "pairwise") else 0.0
+    chance = (
+        0.5 if row["coefficient"] in ("auc", "balanced-accuracy", "pairwise") else 0.0
+    )
     if math.isnan(row["low"]) or row["coefficient"].startswith("acc"):
         return ""
     if row["high"] < chance:
@@ -217,13 +312,21 @@ def _surely(row: Mapping[str, Any]) -> str:
     return "" if row["low"] > chance else "; that cannot be distinguished from chance"
 
 
-def _lead(result: MetaEvaluation, best: Mapping[str, Any], second: Mapping[str, Any], aspects: Sequence[str]) -> str:
+def _lead(
+    result: MetaEvaluation,
+    best: Mapping[str, Any],
+    second: Mapping[str, Any],
+    aspects: Sequence[str],
+) -> str:
     """How far the best is ahead of the next, and on which aspects that is more than chance."""
     ahead = best["value"] - second["value"]
     text = f"The next is {second['judge']}, {number(ahead, 2)} lower"
     pair, tested = {best["judge"], second["judge"]}, {}
     for row in rows_of(result.comparisons):
-        if {row["a"], row["b"]} == pair and (row["level"], row["coefficient"]) == (best["level"], best["coefficient"]):
+        if {row["a"], row["b"]} == pair and (row["level"], row["coefficient"]) == (
+            best["level"],
+            best["coefficient"],
+        ):
             tested[row["aspect"]] = row
     results = [tested[aspect] for aspect in aspects if aspect in tested]
     if not results or (len(aspects) == 1 and math.isnan(results[0]["p"])):
@@ -235,19 +338,35 @@ def _lead(result: MetaEvaluation, best: Mapping[str, Any], second: Mapping[str, 
         lead = sign * row["difference"]
         if abs(lead - ahead) > 1e-9:  # one of them failed on rows that the other scored
             text += f"; on the rows that both scored {number(abs(lead), 2)} {'lower' if lead >= 0 else 'higher'}"
-        sure = "a difference beyond chance" if row["p"] < alpha(result) else "which may be chance"
+        sure = (
+            "a difference beyond chance"
+            if row["p"] < alpha(result)
+            else "which may be chance"
+        )
         return f"{text} {interval(low, high)}, {sure} (p = {number(row['p'])})."
     # Equal signs: a judge can lead on average and trail, beyond chance, on one aspect.
-    leads = [row for row in results if (row["a"] == best["judge"]) == (row["difference"] > 0)]
+    leads = [
+        row for row in results if (row["a"] == best["judge"]) == (row["difference"] > 0)
+    ]
     ahead_on = [row["aspect"] for row in leads if row["p"] < alpha(result)]
     listed = f": {', '.join(ahead_on)}" if 0 < len(ahead_on) < len(results) else ""
     return f"{text}; the lead is beyond chance on {len(ahead_on)} of {len(results)} aspects{listed}."
 
 
-def _against_people(result: MetaEvaluation, best: Mapping[str, Any], aspects: Sequence[str]) -> str:
+def _against_people(
+    result: MetaEvaluation, best: Mapping[str, Any], aspects: Sequence[str]
+) -> str:
     at = (best["level"], best["coefficient"])
-    results = {row["aspect"]: row for row in rows_of(result.ceiling) if (row["level"], row["coefficient"]) == at}
-    known = [results[aspect] for aspect in aspects if aspect in results and not math.isnan(results[aspect]["value"])]
+    results = {
+        row["aspect"]: row
+        for row in rows_of(result.ceiling)
+        if (row["level"], row["coefficient"]) == at
+    }
+    known = [
+        results[aspect]
+        for aspect in aspects
+        if aspect in results and not math.isnan(results[aspect]["value"])
+    ]
     if not known or len(known) < len(aspects):
         return ""
     value = math.fsum(row["value"] for row in known) / len(known)

@@ -51,11 +51,21 @@ def persons(data: Judged) -> list[Persons]:
     made = []
     for aspect in data.human:
         rated = [(i, row) for i, row in enumerate(data.rows) if aspect in row.scores]
-        named = all(len(row.raters.get(aspect, ())) == len(row.single(aspect)) for _, row in rated)
-        names = tuple(dict.fromkeys(name for _, row in rated for name in row.raters.get(aspect, ())))
+        named = all(
+            len(row.raters.get(aspect, ())) == len(row.single(aspect))
+            for _, row in rated
+        )
+        names = tuple(
+            dict.fromkeys(
+                name for _, row in rated for name in row.raters.get(aspect, ())
+            )
+        )
         if not named or len(names) < 2:
             continue
-        place, table = {name: k for k, name in enumerate(names)}, np.full((len(data.rows), len(names)), np.nan)
+        place, table = (
+            {name: k for k, name in enumerate(names)},
+            np.full((len(data.rows), len(names)), np.nan),
+        )
         for i, row in rated:
             for name, value in zip(row.raters[aspect], row.single(aspect), strict=True):
                 table[i, place[name]] = value
@@ -63,31 +73,56 @@ def persons(data: Judged) -> list[Persons]:
     return made
 
 
-def replacements(data: Judged, found: Sequence[Persons], epsilon: float) -> list[dict[str, Any]]:
+def replacements(
+    data: Judged, found: Sequence[Persons], epsilon: float
+) -> list[dict[str, Any]]:
     """The alternative annotator test of every judge that is on people's scale, or decides as they do."""
     rows = []
     for one in found:
         marks = data.marks.get(one.aspect)
         for judge, by_aspect in data.judges.items():
-            own, scores = data.decided.get(judge, {}).get(one.aspect), by_aspect.get(one.aspect)
+            own, scores = (
+                data.decided.get(judge, {}).get(one.aspect),
+                by_aspect.get(one.aspect),
+            )
             if scores is None or np.isnan(scores).all():
                 continue
             if marks is not None and marks.levels:
-                table = np.column_stack([places(column, marks.levels) for column in one.table.T])
+                table = np.column_stack(
+                    [places(column, marks.levels) for column in one.table.T]
+                )
                 ours = places(scores, marks.levels) if own is None else own
             else:
                 table, ours = one.table, scores
-            if marks is None and judge not in data.on_scale and not _inside(scores, data.scales.get(one.aspect)):
-                test = Replacement(math.nan, math.nan, (), False, "the judge is not on people's scale")
+            if (
+                marks is None
+                and judge not in data.on_scale
+                and not _inside(scores, data.scales.get(one.aspect))
+            ):
+                test = Replacement(
+                    math.nan, math.nan, (), False, "the judge is not on people's scale"
+                )
             else:
-                test = alternative_annotator_test(ours, table, epsilon=epsilon, nominal=marks is not None)
+                test = alternative_annotator_test(
+                    ours, table, epsilon=epsilon, nominal=marks is not None
+                )
             told = asdict(test) | {"p": dict(zip(one.names, test.p, strict=False))}
-            rows.append({"judge": judge, "aspect": one.aspect, "raters": len(one.names), "epsilon": epsilon} | told)
+            rows.append(
+                {
+                    "judge": judge,
+                    "aspect": one.aspect,
+                    "raters": len(one.names),
+                    "epsilon": epsilon,
+                }
+                | told
+            )
     return rows
 
 
 def _inside(scores: Vector, scale: tuple[float, float] | None) -> bool:
-    return scale is not None and bool(scale[0] <= np.nanmin(scores) and np.nanmax(scores) <= scale[1])
+    return scale is not None and bool(
+        scale[0] <= np.nanmin(scores) and np.nanmax(scores) <= scale[1]
+    )
 
 
 def within_raters(data: Judged, found: Sequence[Persons]) -> list[dict[str, Any]]:
@@ -105,12 +140,21 @@ def within_raters(data: Judged, found: Sequence[Persons]) -> list[dict[str, Any]
             sizes, values = list[int](), list[float]()
             for column in one.table.T:
                 both = ~np.isnan(column) & ~np.isnan(scores)
-                value = correlate(scores[both], column[both], coefficient="spearman", level="pooled").value
+                value = correlate(
+                    scores[both], column[both], coefficient="spearman", level="pooled"
+                ).value
                 if both.sum() >= FEWEST and not math.isnan(value):
                     sizes, values = [*sizes, int(both.sum())], [*values, value]
-            pooled = correlate(scores, data.human[one.aspect], coefficient="spearman", level="pooled").value
+            pooled = correlate(
+                scores, data.human[one.aspect], coefficient="spearman", level="pooled"
+            ).value
             within = float(np.average(values, weights=sizes)) if values else math.nan
-            about = {"judge": judge, "aspect": one.aspect, "raters": len(values), "between": between}
+            about = {
+                "judge": judge,
+                "aspect": one.aspect,
+                "raters": len(values),
+                "between": between,
+            }
             rows.append(about | {"pooled": pooled, "within": within})
     return rows
 
@@ -125,14 +169,18 @@ def warnings(found: Sequence[Persons]) -> Iterator[str]:
                 f"{one.aspect}: {one.names[most]} gave {counts[most]} of {counts.sum()} labels; agreement is mostly "
                 "with this one person"
             )
-        for name, (rows, own, others) in zip(one.names, against_others(one.table), strict=True):
+        for name, (rows, own, others) in zip(
+            one.names, against_others(one.table), strict=True
+        ):
             if rows.sum() < FEWEST or np.ptp(others) == 0:
                 continue
             if np.ptp(own) == 0:
                 yield f"{one.aspect}: {name} gave {rows.sum()} rows the same label, {own[0]:g}"
                 continue
             r = float(np.corrcoef(own, others)[0, 1])
-            high = math.tanh(math.atanh(min(r, 1 - 1e-9)) + 1.96 / math.sqrt(max(rows.sum() - 3, 1)))
+            high = math.tanh(
+                math.atanh(min(r, 1 - 1e-9)) + 1.96 / math.sqrt(max(rows.sum() - 3, 1))
+            )
             if high < _usual(one, name) and r < 0.5 * _usual(one, name):
                 yield (
                     f"{one.aspect}: {name} agrees with the other raters by r = {r:.2f} (n = {rows.sum()}, others "
@@ -144,21 +192,43 @@ def _usual(one: Persons, name: str) -> float:
     """The median correlation of the other raters with the rest of them."""
     kept = [k for k, other in enumerate(one.names) if other != name]
     found = against_others(one.table[:, kept])
-    values = [float(np.corrcoef(a, b)[0, 1]) for rows, a, b in found if rows.sum() > 3 and np.ptp(a) and np.ptp(b)]
+    values = [
+        float(np.corrcoef(a, b)[0, 1])
+        for rows, a, b in found
+        if rows.sum() > 3 and np.ptp(a) and np.ptp(b)
+    ]
     return float(np.median(values)) if values else math.nan
 
 
-def tables(replaced: Sequence[dict[str, Any]], inside: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Table]]:
+def tables(
+    replaced: Sequence[dict[str, Any]], inside: Sequence[dict[str, Any]]
+) -> Iterator[tuple[str, Table]]:
     """(introduction, table)."""
-    columns = (Column("raters beaten", ".0%"), Column("as near as a rater", ".0%"), "may replace")
+    columns = (
+        Column("raters beaten", ".0%"),
+        Column("as near as a rater", ".0%"),
+        "may replace",
+    )
     made = Table(["judge", "aspect", *columns], "May it replace a rater?")
     for row in replaced:
         verdict = row["reason"] or ("yes" if row["passes"] else "no")
         made.add(row["judge"], row["aspect"], row["winning"], row["advantage"], verdict)
     epsilon = replaced[0]["epsilon"] if replaced else math.nan
-    yield f"Alternative annotator test, epsilon {epsilon:g}: yes where the judge beats half of the raters.", made
-    numbers = (Column("within raters", ".3f"), Column("with the mean", ".3f"), Column("between raters", ".0%"))
+    yield (
+        f"Alternative annotator test, epsilon {epsilon:g}: yes where the judge beats half of the raters.",
+        made,
+    )
+    numbers = (
+        Column("within raters", ".3f"),
+        Column("with the mean", ".3f"),
+        Column("between raters", ".0%"),
+    )
     made = Table(["judge", "aspect", *numbers], "Within raters (Spearman)")
     for row in inside:
-        made.add(row["judge"], row["aspect"], row["within"], row["pooled"], row["between"])
-    yield "Raters differ in how high they rate (last column: their share of the variance); a judge need not.", made
+        made.add(
+            row["judge"], row["aspect"], row["within"], row["pooled"], row["between"]
+        )
+    yield (
+        "Raters differ in how high they rate (last column: their share of the variance); a judge need not.",
+        made,
+    )

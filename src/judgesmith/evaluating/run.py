@@ -41,22 +41,38 @@ def run(request: EvaluateRequest) -> int:
     gate = Gate.parse(request.fail_under) if request.fail_under else None
     how = how if gate is None else _with_gate(how, gate)
     data = read_judged(request.sources, _wanted(request, how))
-    kinds = set(data.kinds.values()) if data.kinds.keys() == data.human.keys() else set()
+    kinds = (
+        set(data.kinds.values()) if data.kinds.keys() == data.human.keys() else set()
+    )
     together = len(set(data.documents)) < len(data.rows)
-    if how.levels is None and (kinds == {"binary"} or (kinds == {"preference"} and together)):
+    if how.levels is None and (
+        kinds == {"binary"} or (kinds == {"preference"} and together)
+    ):
         # Pass and fail are not ordered within documents, and preferences not between them.
-        how = how.model_copy(update={"levels": ("pooled" if kinds == {"binary"} else "sample",)})
+        how = how.model_copy(
+            update={"levels": ("pooled" if kinds == {"binary"} else "sample",)}
+        )
     where = connection_of(request.reach, request.api_base)
     if how.dry_run:
         planned = plan_live(data, request.lm, where)
-        print_json(planned.to_dict()) if request.as_json else out.print(str(planned), markup=False, soft_wrap=True)
+        print_json(planned.to_dict()) if request.as_json else out.print(
+            str(planned), markup=False, soft_wrap=True
+        )
         return 0
     live: list[LiveRun] = []
     if data.live:
         # People as their own judge: what cannot be evaluated is refused before a call is paid for.
         free = how.model_copy(update={"rounds": 0})
-        meta_evaluate({"people": data.human}, data.human, documents=data.documents, systems=data.systems, options=free)
-        live = judge_live(data, request.lm, where, limits=how.limits(), quietly=request.as_json)
+        meta_evaluate(
+            {"people": data.human},
+            data.human,
+            documents=data.documents,
+            systems=data.systems,
+            options=free,
+        )
+        live = judge_live(
+            data, request.lm, where, limits=how.limits(), quietly=request.as_json
+        )
     result = meta_evaluate(
         data.judges,
         data.human,
@@ -74,11 +90,22 @@ def run(request: EvaluateRequest) -> int:
     reasons = gate.judge(result, how.min_coverage) if gate is not None else []
     decided = decisions(data, how)
     people = persons(data)
-    notes = [*data.notes, *result.notes, *(note for one in decided for note in one.note()), *warnings(people)]
-    beside = Beside(slices(data, how.slices, how), replacements(data, people, how.epsilon), within_raters(data, people))
+    notes = [
+        *data.notes,
+        *result.notes,
+        *(note for one in decided for note in one.note()),
+        *warnings(people),
+    ]
+    beside = Beside(
+        slices(data, how.slices, how),
+        replacements(data, people, how.epsilon),
+        within_raters(data, people),
+    )
     made = {
         request.output: lambda: render(data, result, notes, decided, beside.tables()),
-        how.markdown: lambda: agreement_markdown(result, None if gate is None else gate.text, reasons),
+        how.markdown: lambda: agreement_markdown(
+            result, None if gate is None else gate.text, reasons
+        ),
         how.table: lambda: agreement_table(result, how.table or Path()),
         how.rows: lambda: row_table(data, how.rows or Path()),
     }
@@ -89,10 +116,18 @@ def run(request: EvaluateRequest) -> int:
     if request.as_json:
         print_json(
             result.to_dict()
-            | {"notes": notes, "origin": data.origin, "rows": len(data.rows), "gate": _passed(gate, reasons)}
+            | {
+                "notes": notes,
+                "origin": data.origin,
+                "rows": len(data.rows),
+                "gate": _passed(gate, reasons),
+            }
             | {"decisions": [one.to_dict() for one in decided]}
             | beside.to_dict()
-            | {"figures": list(map(str, drawn)), "live": [one.to_dict() for one in live]}
+            | {
+                "figures": list(map(str, drawn)),
+                "live": [one.to_dict() for one in live],
+            }
         )
     else:
         _tell(data, result, notes, live, decided)
@@ -100,14 +135,21 @@ def run(request: EvaluateRequest) -> int:
         for path in written:
             out.print(f"Wrote {escape(str(path))}")
         if how.figures is not None:
-            out.print(f"Wrote {len(drawn)} files of figures to {escape(str(how.figures))}")
+            out.print(
+                f"Wrote {len(drawn)} files of figures to {escape(str(how.figures))}"
+            )
     return _leave(gate, reasons)
 
 
 def _wanted(request: EvaluateRequest, how: EvaluateOptions) -> Wanted:
     """What is to be read. Raises OptionError for files that would be written in no known form."""
-    if request.output is not None and request.output.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"-o {request.output}: the report is HTML; name it .html (numbers go to --json)")
+    if request.output is not None and request.output.suffix.lower() not in (
+        ".html",
+        ".htm",
+    ):
+        raise OptionError(
+            f"-o {request.output}: the report is HTML; name it .html (numbers go to --json)"
+        )
     check_kind("table", how.table)
     check_kind("rows", how.rows)
     return Wanted(
@@ -131,7 +173,10 @@ class Beside:
     within: Sequence[dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
-        raters = {"replacement": list(self.replaced), "within_raters": list(self.within)}
+        raters = {
+            "replacement": list(self.replaced),
+            "within_raters": list(self.within),
+        }
         return {"slices": [one.to_dict() for one in self.slices], **finite(raters)}
 
     def tables(self) -> list[tuple[str, Table]]:
@@ -149,7 +194,11 @@ def _spans(request: EvaluateRequest, how: EvaluateOptions) -> int:
     if len(request.sources) != 1:
         raise OptionError("--spans compares one scored file with TRUTH; name one file")
     report = evaluate_spans(
-        request.sources[0], str(request.spans), rounds=how.rounds, confidence=how.confidence, seed=how.seed
+        request.sources[0],
+        str(request.spans),
+        rounds=how.rounds,
+        confidence=how.confidence,
+        seed=how.seed,
     )
     gate = Gate.parse(request.fail_under) if request.fail_under else None
     reasons = report.gated(gate, how.min_coverage) if gate is not None else []
@@ -161,21 +210,38 @@ def _spans(request: EvaluateRequest, how: EvaluateOptions) -> int:
 
 
 def _passed(gate: Gate | None, reasons: Sequence[str]) -> dict[str, Any] | None:
-    return None if gate is None else {"gate": gate.text, "passed": not reasons, "reasons": list(reasons)}
+    return (
+        None
+        if gate is None
+        else {"gate": gate.text, "passed": not reasons, "reasons": list(reasons)}
+    )
 
 
 def _leave(gate: Gate | None, reasons: Sequence[str]) -> int:
     """Say whether the gate was passed; the exit code."""
     if gate is not None:
-        line = f"FAILED {gate.text}: {'; '.join(reasons)}" if reasons else f"passed {gate.text}"
-        err.print(clean(line), markup=False, soft_wrap=True, style="red" if reasons else "green")
+        line = (
+            f"FAILED {gate.text}: {'; '.join(reasons)}"
+            if reasons
+            else f"passed {gate.text}"
+        )
+        err.print(
+            clean(line),
+            markup=False,
+            soft_wrap=True,
+            style="red" if reasons else "green",
+        )
     return 1 if reasons else 0
 
 
 def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
     """With what the gate asks about."""
     levels: tuple[str, ...] | None = how.levels
-    if levels is not None and gate.level is not None and gate.coefficient not in DECIDED:
+    if (
+        levels is not None
+        and gate.level is not None
+        and gate.coefficient not in DECIDED
+    ):
         levels = tuple(dict.fromkeys((*levels, gate.level)))
     measured = (gate.coefficient,) if gate.coefficient in COEFFICIENTS else ()
     coefficients = tuple(dict.fromkeys((*how.coefficients, *measured)))
@@ -183,12 +249,20 @@ def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
 
 
 def _tell(
-    data: Judged, result: MetaEvaluation, notes: Sequence[str], live: Sequence[LiveRun], decided: Sequence[Decided]
+    data: Judged,
+    result: MetaEvaluation,
+    notes: Sequence[str],
+    live: Sequence[LiveRun],
+    decided: Sequence[Decided],
 ) -> None:
     for run in live:
         out.print(clean(str(run)), markup=False, soft_wrap=True)
         for identity, reason in run.summary.failures[:5]:
-            out.print(clean(f"  no score for {identity}: {reason}"), markup=False, style="red")
+            out.print(
+                clean(f"  no score for {identity}: {reason}"), markup=False, style="red"
+            )
         if run.summary.failed > 5:
-            out.print(f"  … and {run.summary.failed - 5} more; --json has their reasons")
+            out.print(
+                f"  … and {run.summary.failed - 5} more; --json has their reasons"
+            )
     show(result, data.origin, len(data.rows), notes, decided)

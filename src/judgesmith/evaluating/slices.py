@@ -46,10 +46,23 @@ class Slice:
     reason: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        about = {name: getattr(self, name) for name in ("judge", "aspect", "column", "value", "n", "coefficient")}
-        ends = {"agreement": self.agreement.value, "low": self.agreement.low, "high": self.agreement.high}
-        numbers = ends | {name: getattr(self, name) for name in ("difference", "p", "holm", "bh")}
-        return about | {name: None if _absent(v) else v for name, v in numbers.items()} | {"reason": self.reason}
+        about = {
+            name: getattr(self, name)
+            for name in ("judge", "aspect", "column", "value", "n", "coefficient")
+        }
+        ends = {
+            "agreement": self.agreement.value,
+            "low": self.agreement.low,
+            "high": self.agreement.high,
+        }
+        numbers = ends | {
+            name: getattr(self, name) for name in ("difference", "p", "holm", "bh")
+        }
+        return (
+            about
+            | {name: None if _absent(v) else v for name, v in numbers.items()}
+            | {"reason": self.reason}
+        )
 
 
 def _absent(value: float | None) -> bool:
@@ -63,21 +76,33 @@ def slices(data: Judged, columns: Sequence[str], how: EvaluationOptions) -> list
     made: list[Slice] = []
     for column in columns:
         values = _values(data, column)
-        for (judge, by_aspect), aspect in itertools.product(data.judges.items(), data.human):
+        for (judge, by_aspect), aspect in itertools.product(
+            data.judges.items(), data.human
+        ):
             if aspect in by_aspect and data.kinds.get(aspect) != "preference":
-                found = [_slice(data, judge, aspect, column, (values, value), free) for value in _known(values)]
+                found = [
+                    _slice(data, judge, aspect, column, (values, value), free)
+                    for value in _known(values)
+                ]
                 made += _corrected(found)
     return made
 
 
 def _values(data: Judged, column: str) -> list[str]:
-    cells = [row.system if column == "system" else inside(row.columns, column) for row in data.rows]
+    cells = [
+        row.system if column == "system" else inside(row.columns, column)
+        for row in data.rows
+    ]
     if all(map(unrated, cells)):
         names = dict.fromkeys(name for row in data.rows for name in row.columns)
-        raise OptionError(f"--slices {column}: no row has it; the columns are {some(names)}")
+        raise OptionError(
+            f"--slices {column}: no row has it; the columns are {some(names)}"
+        )
     values = ["" if unrated(cell) else str(cell) for cell in cells]
     if len(set(values)) > MOST:
-        raise LabelsError(f"--slices {column}: it has {len(set(values))} values; at most {MOST} are slices")
+        raise LabelsError(
+            f"--slices {column}: it has {len(set(values))} values; at most {MOST} are slices"
+        )
     return values
 
 
@@ -86,21 +111,45 @@ def _known(values: Sequence[str]) -> list[str]:
 
 
 def _slice(
-    data: Judged, judge: str, aspect: str, column: str, where: tuple[Sequence[str], str], how: EvaluationOptions
+    data: Judged,
+    judge: str,
+    aspect: str,
+    column: str,
+    where: tuple[Sequence[str], str],
+    how: EvaluationOptions,
 ) -> Slice:
     """where: the values of the column, and the one of the slice. how: of one level, without comparisons."""
     values, value = where
     here = np.array(values, dtype=object) == value
     kind = data.kinds.get(aspect, "score")
-    name = next((one for one in OF_KIND.get(kind, ()) if one in ("kappa", "accuracy")), how.compare_by)
+    name = next(
+        (one for one in OF_KIND.get(kind, ()) if one in ("kappa", "accuracy")),
+        how.compare_by,
+    )
     sides = [_agreement(data, judge, aspect, rows, name, how) for rows in (here, ~here)]
     (own, n, reason), (rest, _, other) = sides
     difference, p = _apart(own, rest, name, how)
-    return Slice(judge, aspect, column, value, n, name, own, difference, p, reason=reason or other)
+    return Slice(
+        judge,
+        aspect,
+        column,
+        value,
+        n,
+        name,
+        own,
+        difference,
+        p,
+        reason=reason or other,
+    )
 
 
 def _agreement(
-    data: Judged, judge: str, aspect: str, rows: Vector, name: str, how: EvaluationOptions
+    data: Judged,
+    judge: str,
+    aspect: str,
+    rows: Vector,
+    name: str,
+    how: EvaluationOptions,
 ) -> tuple[Cell, int, str | None]:
     rated = rows & ~np.isnan(data.human[aspect])
     n, marks = int(rated.sum()), data.marks.get(aspect)
@@ -121,10 +170,16 @@ def _agreement(
     except LabelsError as error:
         return Cell(None), n, str(error)
     one = found.cell(judge, aspect, LEVEL_OF.get(name, "pooled"), name)
-    return Cell(float(one["value"]), float(one["low"]), float(one["high"])), n, one["reason"] or None
+    return (
+        Cell(float(one["value"]), float(one["low"]), float(one["high"])),
+        n,
+        one["reason"] or None,
+    )
 
 
-def _apart(own: Cell, rest: Cell, name: str, how: EvaluationOptions) -> tuple[float, float]:
+def _apart(
+    own: Cell, rest: Cell, name: str, how: EvaluationOptions
+) -> tuple[float, float]:
     """A slice less the rest, and p by the standard errors of both intervals, correlations as Fisher's z."""
     given = (own.value, own.low, own.high, rest.value, rest.low, rest.high)
     numbers = [math.nan if value is None else float(value) for value in given]
@@ -135,23 +190,45 @@ def _apart(own: Cell, rest: Cell, name: str, how: EvaluationOptions) -> tuple[fl
     error = math.hypot(*((numbers[k + 2] - numbers[k + 1]) / width for k in (0, 3)))
     if math.isnan(error) or error <= 0:
         return difference, math.nan
-    return difference, float(2 * scipy.stats.norm.sf(abs(numbers[0] - numbers[3]) / error))
+    return difference, float(
+        2 * scipy.stats.norm.sf(abs(numbers[0] - numbers[3]) / error)
+    )
 
 
 def _corrected(found: Sequence[Slice]) -> list[Slice]:
     p = [one.p for one in found]
-    return [replace(one, holm=h, bh=b) for one, h, b in zip(found, holm(p), false_discovery(p), strict=True)]
+    return [
+        replace(one, holm=h, bh=b)
+        for one, h, b in zip(found, holm(p), false_discovery(p), strict=True)
+    ]
 
 
 def tables(found: Sequence[Slice]) -> Iterator[tuple[str, Table]]:
     """(introduction, table), one for each column."""
     for column in dict.fromkeys(one.column for one in found):
         here = [one for one in found if one.column == column]
-        numbers = [Column("rows", "d"), Column("agreement", ".3f"), Column("less the rest", "+.3f")]
+        numbers = [
+            Column("rows", "d"),
+            Column("agreement", ".3f"),
+            Column("less the rest", "+.3f"),
+        ]
         tests = [Column("p", "p"), Column("p Holm", "p"), Column("p BH", "p")]
-        made = Table(["judge", "aspect", column, *numbers, *tests], f"By {column}: {TITLES[here[0].coefficient]}")
+        made = Table(
+            ["judge", "aspect", column, *numbers, *tests],
+            f"By {column}: {TITLES[here[0].coefficient]}",
+        )
         for one in here:
-            made.add(one.judge, one.aspect, one.value, one.n, one.agreement, one.difference, one.p, one.holm, one.bh)
+            made.add(
+                one.judge,
+                one.aspect,
+                one.value,
+                one.n,
+                one.agreement,
+                one.difference,
+                one.p,
+                one.holm,
+                one.bh,
+            )
         yield (
             "Each slice against all other rows, p by the errors of both intervals; Holm and Benjamini-Hochberg over "
             "the slices of a judge and aspect.",

@@ -20,7 +20,13 @@ from ..datasets.loading import read_outputs
 from ..datasets.marks import Marks, named_scale
 from ..datasets.meanings import likely_scores, parts_of
 from ..datasets.orders import Orders, refuse_unordered
-from ..datasets.records import infer_scale, is_score, merge_groups, read_ratings, refuse_outliers
+from ..datasets.records import (
+    infer_scale,
+    is_score,
+    merge_groups,
+    read_ratings,
+    refuse_outliers,
+)
 from ..datasets.row import OVERALL, Row
 from ..datasets.sheet import Outputs as File
 from ..errors import LabelsError
@@ -45,12 +51,19 @@ class Known:
     @property
     def documents(self) -> list[str]:
         """What is drawn again for intervals: the file's own documents, else groups without near duplicates."""
-        return [row.group if row.doc_id.startswith(DERIVED) else row.doc_id for row in self.rows]
+        return [
+            row.group if row.doc_id.startswith(DERIVED) else row.doc_id
+            for row in self.rows
+        ]
 
     @property
     def systems(self) -> list[str] | None:
         """None unless every row has one."""
-        return [str(row.system) for row in self.rows] if all(row.system for row in self.rows) else None
+        return (
+            [str(row.system) for row in self.rows]
+            if all(row.system for row in self.rows)
+            else None
+        )
 
 
 @dataclass
@@ -78,7 +91,9 @@ class Judged(Known):
     @property
     def lengths(self) -> Vector:
         """Words of the outputs."""
-        return np.array([len(row.output.split()) for row in self.rows], dtype=np.float64)
+        return np.array(
+            [len(row.output.split()) for row in self.rows], dtype=np.float64
+        )
 
 
 # Files ---------------------------------------------------------------------------------------------------------------
@@ -96,13 +111,22 @@ def read_file(
     """human: columns with human ratings beside those that are found. texts_needed: as in `read_outputs`. orders: the
     words of columns, worst first, by name."""
     return read_outputs(
-        rows_file(name), columns=columns, limit=limit, also=human, texts_needed=texts_needed, categories=orders
+        rows_file(name),
+        columns=columns,
+        limit=limit,
+        also=human,
+        texts_needed=texts_needed,
+        categories=orders,
     )
 
 
 def beside_file(file: File, what: str) -> Path | None:
     """`SET.WHAT.jsonl` beside a file; None where there is none."""
-    path = None if file.path is None else file.path.with_name(f"{file.path.name.split('.')[0]}.{what}.jsonl")
+    path = (
+        None
+        if file.path is None
+        else file.path.with_name(f"{file.path.name.split('.')[0]}.{what}.jsonl")
+    )
     return path if path is not None and path.exists() and path != file.path else None
 
 
@@ -114,17 +138,27 @@ def with_metrics(file: File) -> File:
     values: dict[str, dict[str, Any]] = {}
     for line, record in enumerate(open_table(path).records, 1):
         given = record.get("metrics")
-        if not isinstance(given, dict) or values.setdefault(str(record.get("id")), given) is not given:
+        if (
+            not isinstance(given, dict)
+            or values.setdefault(str(record.get("id")), given) is not given
+        ):
             raise LabelsError(
                 f'{path.name}, line {line}: expected {{"id": …, "metrics": {{name: value}}}}, with an id of its own'
             )
-    records = [values.get(row.id, {}) | record for row, record in zip(file.rows, file.records, strict=True)]
+    records = [
+        values.get(row.id, {}) | record
+        for row, record in zip(file.rows, file.records, strict=True)
+    ]
     return replace(file, records=records)
 
 
 def grouped(rows: Sequence[Row]) -> list[Row]:
     """The rows, those of near duplicates in one group where the file names no documents and has at most `MANY` rows."""
-    return list(merge_groups(rows) if len(rows) <= MANY and any(r.doc_id.startswith(DERIVED) for r in rows) else rows)
+    return list(
+        merge_groups(rows)
+        if len(rows) <= MANY and any(r.doc_id.startswith(DERIVED) for r in rows)
+        else rows
+    )
 
 
 def places(origin: str, rows: Sequence[Row]) -> dict[str, int]:
@@ -138,7 +172,9 @@ def places(origin: str, rows: Sequence[Row]) -> dict[str, int]:
     return place
 
 
-def joined_by_id(here: str, rows: Sequence[Row], file: File) -> tuple[list[tuple[int, int]], list[int], int]:
+def joined_by_id(
+    here: str, rows: Sequence[Row], file: File
+) -> tuple[list[tuple[int, int]], list[int], int]:
     """(row here, row of the file) of equal ids, the places here that the file lacks, and how many of its rows are not
     here. Raises LabelsError where no id is the same, or equal ones hold different outputs."""
     place, index = places(here, rows), places(file.origin, file.rows)
@@ -150,7 +186,10 @@ def joined_by_id(here: str, rows: Sequence[Row], file: File) -> tuple[list[tuple
         )
     pairs = [(place[name], j) for name, j in index.items() if name in place]
     for i, j in pairs:
-        if "" not in (texts := {rows[i].output, file.rows[j].output}) and len(texts) > 1:
+        if (
+            "" not in (texts := {rows[i].output, file.rows[j].output})
+            and len(texts) > 1
+        ):
             raise LabelsError(
                 f"id {rows[i].id!r} is another output in {file.origin} (row {file.rows[j].line}) than in "
                 f"{here} (row {rows[i].line}); give the rows ids of their own, or join files of the same rows"
@@ -160,13 +199,19 @@ def joined_by_id(here: str, rows: Sequence[Row], file: File) -> tuple[list[tuple
 
 def some(names: Iterable[str]) -> str:
     every = list(names)
-    return ", ".join(every[:_SHOWN]) + (f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else "") or "none"
+    return (
+        ", ".join(every[:_SHOWN])
+        + (f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else "")
+        or "none"
+    )
 
 
 # Human ratings -----------------------------------------------------------------------------------------------------
 
 
-def read_people(joined: Judged, file: File, wanted: Sequence[str], scale: tuple[float, float] | None) -> None:
+def read_people(
+    joined: Judged, file: File, wanted: Sequence[str], scale: tuple[float, float] | None
+) -> None:
     known = file.aspects()
     joined.notes += file.notes
     if not wanted:
@@ -175,34 +220,58 @@ def read_people(joined: Judged, file: File, wanted: Sequence[str], scale: tuple[
             likely = likely_scores(file.records, file.names())
             raise LabelsError(
                 f"{file.origin}: no column with human ratings was found; name it with --human COLUMN; "
-                + (f"it could be one of: {some(likely)}" if likely else f"the columns are: {some(file.names())}")
+                + (
+                    f"it could be one of: {some(likely)}"
+                    if likely
+                    else f"the columns are: {some(file.names())}"
+                )
             )
         column = file.columns.column_of(OVERALL)
         own, several = file.columns.aspects.get(OVERALL, (column, ()))
         if wanted == [OVERALL] and column and not file.compared and own is None:
-            joined.notes.append(f"human ratings are the mean of the columns {some(map(repr, several))}")
-        elif wanted == [OVERALL] and column and not file.compared and not is_score(column):
-            joined.notes.append(f"human ratings are taken from the column {column!r}; --human names another")
-    for name in dict.fromkeys(known if "all" in wanted and "all" not in known else wanted):
+            joined.notes.append(
+                f"human ratings are the mean of the columns {some(map(repr, several))}"
+            )
+        elif (
+            wanted == [OVERALL]
+            and column
+            and not file.compared
+            and not is_score(column)
+        ):
+            joined.notes.append(
+                f"human ratings are taken from the column {column!r}; --human names another"
+            )
+    for name in dict.fromkeys(
+        known if "all" in wanted and "all" not in known else wanted
+    ):
         aspect = name if name in known else name.removeprefix("scores.")
         values, ratings, marks = human_ratings(file, name, aspect, known)
         joined.human[aspect], joined.words[aspect] = values, marks
         cells = (
-            part for record in file.records for _, part in parts_of(record.get(file.columns.column_of(aspect) or ""))
+            part
+            for record in file.records
+            for _, part in parts_of(record.get(file.columns.column_of(aspect) or ""))
         )
         if (how := marks.shown(cells)) and not file.compared:
             joined.notes.append(f"human ratings of {aspect!r} are read as {how}")
         kind = "preference" if file.compared else marks.kind
-        longer = not marks.values and scale not in (None, marks.scale)  # only two of its numbers were given so far
+        longer = not marks.values and scale not in (
+            None,
+            marks.scale,
+        )  # only two of its numbers were given so far
         if kind != "score" and not longer:
             joined.kinds[aspect], joined.marks[aspect] = kind, marks
         raters = 0 if file.compared else max((len(r) for r in ratings), default=0)
         if raters > 1:
-            joined.ratings[aspect] = np.array([[*r, *[math.nan] * (raters - len(r))] for r in ratings])
+            joined.ratings[aspect] = np.array(
+                [[*r, *[math.nan] * (raters - len(r))] for r in ratings]
+            )
         defined = values[~np.isnan(values)]
         if scale is not None:
             joined.scales[aspect] = scale
-        elif (told := _told_scale(file, aspect, marks)) and not (told == (0, 100) and np.nanmax(values) <= 1):
+        elif (told := _told_scale(file, aspect, marks)) and not (
+            told == (0, 100) and np.nanmax(values) <= 1
+        ):
             joined.scales[aspect] = told
         elif len(defined):
             rated = [row for row in file.rows if aspect in row.scores]
@@ -223,17 +292,22 @@ def human_ratings(
     names, rows = file.names(), file.rows
     if aspect in known:
         marks = file.columns.marks.get(aspect, Marks())
-        refuse_unordered(f"{file.origin}, column {file.columns.column_of(aspect)!r}", aspect, marks)
+        refuse_unordered(
+            f"{file.origin}, column {file.columns.column_of(aspect)!r}", aspect, marks
+        )
         if aspect in file.problems:
             raise LabelsError(file.problems[aspect])
         values = [row.scores.get(aspect, math.nan) for row in rows]
         return np.array(values), [row.ratings.get(aspect, ()) for row in rows], marks
     if name not in names and "." in name and name.split(".")[0] in names:
         values = [
-            read_number(file, row, name, inside(record, name)) for row, record in zip(rows, file.records, strict=True)
+            read_number(file, row, name, inside(record, name))
+            for row, record in zip(rows, file.records, strict=True)
         ]
         if all(math.isnan(v) for v in values):
-            raise LabelsError(f"{file.origin}: {name!r} is in no row; human ratings are {some(known)}")
+            raise LabelsError(
+                f"{file.origin}: {name!r} is in no row; human ratings are {some(known)}"
+            )
         return np.array(values), [()] * len(rows), Marks()
     raise LabelsError(
         f"{file.origin}: there is no column or aspect {name!r} with human ratings; aspects: {some(known)}; "
@@ -242,7 +316,10 @@ def human_ratings(
 
 
 def own_categories(
-    joined: Judged, judge: str, said: Sequence[tuple[Any, Any]], aspects: Sequence[str] | None = None
+    joined: Judged,
+    judge: str,
+    said: Sequence[tuple[Any, Any]],
+    aspects: Sequence[str] | None = None,
 ) -> None:
     """Keep what a judge decided itself. said: category and pass or fail of each row, None where it has none. aspects:
     those that it judged; None for all."""
@@ -252,10 +329,19 @@ def own_categories(
         names = {folded(name): float(place) for place, name in enumerate(marks.names)}
         binary = joined.kinds[aspect] == "binary"
         # Categories that no score tells apart are one, "4 stars or 5 stars", and count as the best of them.
-        words = [(folded(word), folded(str(word).rpartition(" or ")[2])) if word else ("", "") for word, _ in said]
-        places = np.array([names.get(word, names.get(last, math.nan)) for word, last in words])
+        words = [
+            (folded(word), folded(str(word).rpartition(" or ")[2]))
+            if word
+            else ("", "")
+            for word, _ in said
+        ]
+        places = np.array(
+            [names.get(word, names.get(last, math.nan)) for word, last in words]
+        )
         if binary:  # a judge may call pass and fail otherwise than these people do
-            other = [float(passed) if passed is not None else math.nan for _, passed in said]
+            other = [
+                float(passed) if passed is not None else math.nan for _, passed in said
+            ]
             places = np.where(np.isnan(places), other, places)
         if not np.isnan(places).all():
             joined.decided.setdefault(judge, {})[aspect] = places
@@ -266,7 +352,9 @@ def own_categories(
             )
 
 
-def read_cell(origin: str, line: int, column: str, cell: Any, marks: Marks | None = None) -> tuple[float, ...]:
+def read_cell(
+    origin: str, line: int, column: str, cell: Any, marks: Marks | None = None
+) -> tuple[float, ...]:
     """The number or numbers in a cell, () where it is empty. marks: how the words of its column are read. Raises
     LabelsError with the place and what to do."""
     try:
@@ -307,7 +395,9 @@ def read_raters(joined: Judged, file: File) -> None:
         for person in given if i is not None and isinstance(given, list) else []:
             for aspect, cell in person.items() if isinstance(person, Mapping) else ():
                 rating = read_cell(beside.name, line, str(aspect), cell)
-                result.setdefault(str(aspect), {}).setdefault(i or 0, []).append(rating[0] if rating else math.nan)
+                result.setdefault(str(aspect), {}).setdefault(i or 0, []).append(
+                    rating[0] if rating else math.nan
+                )
     for aspect in joined.human:
         if aspect in result and aspect not in joined.ratings:
             raters = max(len(r) for r in result[aspect].values())
@@ -335,7 +425,10 @@ def references_beside(file: File) -> dict[str, list[str]]:
 # Verdicts ------------------------------------------------------------------------------------------------------------
 
 #: The columns of a scored CSV that describe a verdict, by what they hold.
-CELLS = {name: f"judge_{name}" for name in ("score", "explanation", "failure", "aspect", "category", "low", "high")}
+CELLS = {
+    name: f"judge_{name}"
+    for name in ("score", "explanation", "failure", "aspect", "category", "low", "high")
+}
 
 
 def verdict_of(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -366,5 +459,7 @@ def matched(joined: Judged, name: str, aspects: Iterable[str]) -> list[str]:
     result = [human for human in joined.human if plain_name(human) in by_name]
     if by_name and not result:
         text = ", ".join(map(repr, by_name.values()))
-        joined.notes.append(f"{name} judged {text}; its score is compared with human {some(joined.human)} here")
+        joined.notes.append(
+            f"{name} judged {text}; its score is compared with human {some(joined.human)} here"
+        )
     return result or list(joined.human)

@@ -47,7 +47,11 @@ class SpanReport:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; NaN becomes null."""
         human = None if self.human is None else self.human.to_dict()
-        spans = {"spans": self.agreement.to_dict(), "human_spans": human, "notes": list(self.notes)}
+        spans = {
+            "spans": self.agreement.to_dict(),
+            "human_spans": human,
+            "notes": list(self.notes),
+        }
         names = ("scored", "gold", "rows", "failed", "unmarked", "unscored")
         return {name: getattr(self, name) for name in names} | spans
 
@@ -55,7 +59,9 @@ class SpanReport:
         """The reasons why the gate is not passed, by all characters (micro), none if it is. Raises OptionError for a
         number that is not measured of spans."""
         if gate.coefficient not in OF_SPANS or gate.level is not None:
-            raise OptionError(f"--fail-under {gate.text!r}: of spans there are {', '.join(OF_SPANS)}, such as f1>=0.3")
+            raise OptionError(
+                f"--fail-under {gate.text!r}: of spans there are {', '.join(OF_SPANS)}, such as f1>=0.3"
+            )
         found: Estimate = getattr(self.agreement.micro, gate.coefficient)
         counts = {"failed": self.failed, "rows": self.rows, "reason": None}
         row = {"aspect": "spans", "what": gate.coefficient} | asdict(found) | counts
@@ -67,16 +73,26 @@ class SpanReport:
         documents = _count(agreement.documents, "document")
         intervals = f"{agreement.confidence:.0%} intervals over {documents}, seed {agreement.seed}"
         table = Table(
-            ["characters", *(Column(name, ".3f") for name in ("precision", "recall", "F1"))],
+            [
+                "characters",
+                *(Column(name, ".3f") for name in ("precision", "recall", "F1")),
+            ],
             f"Error spans of {self.scored} against {self.gold} ({intervals if agreement.rounds else 'no intervals'})",
         )
         for who, several in (("", agreement), ("people: ", self.human)):
             table.section()
-            lines = {} if several is None else {"all (micro)": several.micro, "per text (macro)": several.macro}
+            lines = (
+                {}
+                if several is None
+                else {"all (micro)": several.micro, "per text (macro)": several.macro}
+            )
             if several is not None and not math.isnan(several.weighted.f1.value):
                 lines["by severity (micro)"] = several.weighted
             for name, scores in lines.items():
-                cells = (Cell(one.value, one.low, one.high) for one in (scores.precision, scores.recall, scores.f1))
+                cells = (
+                    Cell(one.value, one.low, one.high)
+                    for one in (scores.precision, scores.recall, scores.f1)
+                )
                 table.add(who + name, *cells)
         out = wide()
         table.show(out)
@@ -120,7 +136,11 @@ def evaluate_spans(
         verdict = record.get("verdict")
         verdicts += isinstance(verdict, Mapping)
         seen += record.get("seen") is True
-        errors = verdict.get("errors") if isinstance(verdict, Mapping) and not verdict.get("failure") else None
+        errors = (
+            verdict.get("errors")
+            if isinstance(verdict, Mapping) and not verdict.get("failure")
+            else None
+        )
         if not isinstance(errors, list):
             failed += 1
             continue
@@ -157,14 +177,28 @@ def evaluate_spans(
         f"{unmarked} of {len(outputs)} rows were not marked by people and are left out": unmarked,
         f"{unscored} outputs that people marked were not scored": unscored,
         f"{seen} of the rows were used to compile the judge; agreement on them says little. Leave them out": seen,
-        "no verdict has an error: does this judge give error spans?": not any(predicted.values()),
+        "no verdict has an error: does this judge give error spans?": not any(
+            predicted.values()
+        ),
         f"{misshapen} entries of verdicts' errors are not objects and were passed over": misshapen,
     }
     applied = (*(note for note, applies in notes.items() if applies), *agreement.notes)
-    return SpanReport(scored.name, name, agreement, human, len(outputs), failed, unmarked, unscored, applied)
+    return SpanReport(
+        scored.name,
+        name,
+        agreement,
+        human,
+        len(outputs),
+        failed,
+        unmarked,
+        unscored,
+        applied,
+    )
 
 
-def _gold(gold: str | PathLike[str], outputs: Mapping[str, str]) -> tuple[SpanSet, str, Mapping[str, str] | None]:
+def _gold(
+    gold: str | PathLike[str], outputs: Mapping[str, str]
+) -> tuple[SpanSet, str, Mapping[str, str] | None]:
     """People's spans, what to call them, and all outputs that they read where the file lists only those with errors."""
     if not str(gold).startswith(PREFIX):
         return read_spans(gold, outputs), Path(gold).name, None
@@ -172,15 +206,25 @@ def _gold(gold: str | PathLike[str], outputs: Mapping[str, str]) -> tuple[SpanSe
     folder = data_dir()
     path = None if folder is None else folder / f"{card.key}.spans.jsonl"
     if path is None or not path.is_file():
-        lacking = "the set has no spans" if "spans" not in card.extras else f"{card.key}.spans.jsonl is not here"
-        raise LabelsError(f"{card.name}: {lacking}; set JUDGESMITH_DATA to a folder with it, or name a file of spans")
+        lacking = (
+            "the set has no spans"
+            if "spans" not in card.extras
+            else f"{card.key}.spans.jsonl is not here"
+        )
+        raise LabelsError(
+            f"{card.name}: {lacking}; set JUDGESMITH_DATA to a folder with it, or name a file of spans"
+        )
     texts = {row.id: row.output for row, _ in iter_rows(resolve(card.name))}
     for identity, text in outputs.items():
         if texts.get(identity, text) != text:
             raise LabelsError(
                 f"{card.name}: the output of {identity!r} is not the one that was judged; score the set's own outputs"
             )
-    return read_spans(path, texts), card.name, texts if card.key in _LISTS_ERRORS_ONLY else None
+    return (
+        read_spans(path, texts),
+        card.name,
+        texts if card.key in _LISTS_ERRORS_ONLY else None,
+    )
 
 
 def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
@@ -188,13 +232,17 @@ def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
     spans = []
     for error in errors:
         if isinstance(error, Mapping):
-            start, end, severity, how = (error.get(key) for key in ("start", "end", "severity", "how"))
+            start, end, severity, how = (
+                error.get(key) for key in ("start", "end", "severity", "how")
+            )
             placed = type(start) is type(end) is int
             spans.append(
                 ErrorSpan(
                     text=str(error.get("text") or ""),
                     explanation=str(error.get("explanation") or ""),
-                    severity=math.nan if severity is None or type(severity) not in (int, float) else float(severity),
+                    severity=math.nan
+                    if severity is None or type(severity) not in (int, float)
+                    else float(severity),
                     start=start if placed else None,
                     end=end if placed else None,
                     how=how if how in get_args(How) else None,

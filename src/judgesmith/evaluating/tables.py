@@ -20,11 +20,20 @@ def pivot_table(pivot: Pivot) -> Table:
     """Judges against aspects or coefficients; below them the human ceiling and what systems' mean labels reach."""
     failed = any(line.failed for line in pivot.lines)
     beside = [Column("n", "s"), *([Column("failed", "d")] if failed else [])]
-    made = Table(["judge", *beside, *(Column(title, ".3f", ".2f") for title in pivot.columns)], pivot.title())
+    made = Table(
+        ["judge", *beside, *(Column(title, ".3f", ".2f") for title in pivot.columns)],
+        pivot.title(),
+    )
     for line in pivot.lines:
         missing = [""] if line.beside else [line.failed]
         cells = (cell or Cell(None) for cell in line.entries)
-        made.add(line.name, line.rests, *(missing if failed else []), *cells, kind="human" if line.beside else "")
+        made.add(
+            line.name,
+            line.rests,
+            *(missing if failed else []),
+            *cells,
+            kind="human" if line.beside else "",
+        )
     return made
 
 
@@ -44,8 +53,15 @@ def agreement_table(result: MetaEvaluation) -> Table:
     for _, group in result.agreement.groupby(["judge", "aspect", "level"], sort=False):
         rows = rows_of(group)
         judge, aspect, level = (rows[0][name] for name in ("judge", "aspect", "level"))
-        skipped = f", {rows[0]['skipped']} skipped" if rows[0]["skipped"] and level == "sample" else ""
-        cells = {row["coefficient"]: Cell(row["value"], row["low"], row["high"]) for row in rows}
+        skipped = (
+            f", {rows[0]['skipped']} skipped"
+            if rows[0]["skipped"] and level == "sample"
+            else ""
+        )
+        cells = {
+            row["coefficient"]: Cell(row["value"], row["low"], row["high"])
+            for row in rows
+        }
         made.add(
             judge,
             aspect,
@@ -98,7 +114,9 @@ def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
 def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
     numbers = (Column("difference", ".3f"), Column("p", "p"))
     by = TITLES[rows[0]["coefficient"]] if rows else ""
-    made = Table(["judge", "less judge", "aspect", "level", *numbers], f"{COMPARED} by {by}?")
+    made = Table(
+        ["judge", "less judge", "aspect", "level", *numbers], f"{COMPARED} by {by}?"
+    )
     for row in rows:
         made.add(
             row["a"],
@@ -112,9 +130,17 @@ def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _ways(rows: Sequence[Mapping[str, Any]]) -> Table:
-    made = Table(["judge", "aspect", Column("raters", "d"), Column("share", ".0%")], "On the way to one human rater")
+    made = Table(
+        ["judge", "aspect", Column("raters", "d"), Column("share", ".0%")],
+        "On the way to one human rater",
+    )
     for row in rows:
-        made.add(row["judge"], row["aspect"], row["raters"], Cell(row["value"], row["low"], row["high"]))
+        made.add(
+            row["judge"],
+            row["aspect"],
+            row["raters"],
+            Cell(row["value"], row["low"], row["high"]),
+        )
     return made
 
 
@@ -123,11 +149,23 @@ def _errors(rows: Sequence[Mapping[str, Any]]) -> Table:
     names = {"mae": "mean error", "bias": "bias", "rmse": "root mean square"}
     reasons = ["undefined"] if any(text(row["reason"]) for row in rows) else []
     columns = (Column(name, ".3f") for name in names.values())
-    made = Table(["judge", "aspect", Column("rows", "s"), *columns, *reasons], "On the scale itself")
+    made = Table(
+        ["judge", "aspect", Column("rows", "s"), *columns, *reasons],
+        "On the scale itself",
+    )
     for row in rows:
         reason = text(row["reason"])
-        cells = [Cell(None if reason else row[n], row[f"{n}_low"], row[f"{n}_high"]) for n in names]
-        made.add(row["judge"], row["aspect"], str(row["n"]), *cells, *([reason] if reasons else []))
+        cells = [
+            Cell(None if reason else row[n], row[f"{n}_low"], row[f"{n}_high"])
+            for n in names
+        ]
+        made.add(
+            row["judge"],
+            row["aspect"],
+            str(row["n"]),
+            *cells,
+            *([reason] if reasons else []),
+        )
     return made
 
 
@@ -138,7 +176,9 @@ def _length(result: MetaEvaluation) -> Table:
         "bias": "bias",
         "agreement": "agreement given length",
     }
-    made = Table(["judge", "aspect", *(Column(name, ".2f") for name in names.values())], "Length")
+    made = Table(
+        ["judge", "aspect", *(Column(name, ".2f") for name in names.values())], "Length"
+    )
     for row in rows_of(result.length):
         made.add(row["judge"], row["aspect"], *(row[name] for name in names))
     return made
@@ -147,14 +187,22 @@ def _length(result: MetaEvaluation) -> Table:
 # Files ---------------------------------------------------------------------------------------------------------------
 
 
-def agreement_markdown(result: MetaEvaluation, gate: str | None = None, reasons: Sequence[str] = ()) -> str:
+def agreement_markdown(
+    result: MetaEvaluation, gate: str | None = None, reasons: Sequence[str] = ()
+) -> str:
     """A comment for a pull request: whether the gate passed, if there was one, why not, and the table."""
     lines = ["### Agreement with the human ratings", ""]
     if gate is not None:
-        lines += [f"**{'failed' if reasons else 'passed'}** {md(gate)}", "", *(f"- {md(reason)}" for reason in reasons)]
+        lines += [
+            f"**{'failed' if reasons else 'passed'}** {md(gate)}",
+            "",
+            *(f"- {md(reason)}" for reason in reasons),
+        ]
         lines += [""] if reasons else []
     about = f" {_intervals(result)}." if result.settings["rounds"] else ""
-    return "\n".join([*lines, agreement_table(result).markdown(), md(headline(result) + about), ""])
+    return "\n".join(
+        [*lines, agreement_table(result).markdown(), md(headline(result) + about), ""]
+    )
 
 
 def _intervals(result: MetaEvaluation) -> str:
@@ -162,17 +210,29 @@ def _intervals(result: MetaEvaluation) -> str:
     if not how["rounds"]:
         return "no intervals"
     other = " and systems" * how["new_systems"]
-    return f"{how['confidence']:.0%} intervals over documents{other}, seed {how['seed']}"
+    return (
+        f"{how['confidence']:.0%} intervals over documents{other}, seed {how['seed']}"
+    )
 
 
 # Terminal ------------------------------------------------------------------------------------------------------------
 
 
-def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], decided: Sequence[Decided] = ()) -> None:
+def show(
+    result: MetaEvaluation,
+    origin: str,
+    rows: int,
+    notes: Sequence[str],
+    decided: Sequence[Decided] = (),
+) -> None:
     """On standard output: the result in a sentence, the pivots, tests of the best against the others, the rest."""
     out, made = wide(), pivots(result)
     out.print(one_line(headline(result)), markup=False, style="bold")
-    out.print(f"{rows} rows of {one_line(origin)}; {_intervals(result)}", markup=False, style="dim")
+    out.print(
+        f"{rows} rows of {one_line(origin)}; {_intervals(result)}",
+        markup=False,
+        style="dim",
+    )
     for about, table in itertools.chain(*(one.tables() for one in decided)):
         if len(table):
             table.show(out)
@@ -184,9 +244,16 @@ def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], d
             pivot_table(pivot).show(out)
     if any(pivot.marked for pivot in made):
         out.print(f"Bold: best. {behind_means(result)}.", markup=False, style="dim")
-    others = [TITLES[name] for name in dict.fromkeys(pivot.coefficient for pivot in made) if name != first]
+    others = [
+        TITLES[name]
+        for name in dict.fromkeys(pivot.coefficient for pivot in made)
+        if name != first
+    ]
     if others:
-        out.print(f"{', '.join(others)}: in --json and the page (-o report.html).", style="dim")
+        out.print(
+            f"{', '.join(others)}: in --json and the page (-o report.html).",
+            style="dim",
+        )
     reasons = undefined(result)
     for line in reasons[:8]:
         out.print(f"note: {clean(line)}", style="yellow", markup=False)
@@ -194,7 +261,10 @@ def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], d
         out.print(f"… and {len(reasons) - 8} more; they are in --json", style="yellow")
     for about, table in tables_beside(result):
         if table.title.startswith(COMPARED) and len(table) > MOST_COMPARED:
-            out.print(f"{len(table)} comparisons of judges: in --json and the page (-o report.html).", style="dim")
+            out.print(
+                f"{len(table)} comparisons of judges: in --json and the page (-o report.html).",
+                style="dim",
+            )
             continue
         table.show(out)
         out.print(about, markup=False, style="dim")

@@ -36,12 +36,21 @@ class Said:
 
     @classmethod
     def of(cls, store: Store, task: Task) -> Said:
-        made = cls(task, store.units(), {}, {}, [], frozenset(json.loads(store.get("suggested") or "[]")))
+        made = cls(
+            task,
+            store.units(),
+            {},
+            {},
+            [],
+            frozenset(json.loads(store.get("suggested") or "[]")),
+        )
         for one in store.given():
             if one.answer is None:
                 made.skipped.append(one)
             else:
-                (made.again if one.turn else made.first).setdefault(one.unit, {})[one.rater] = one
+                (made.again if one.turn else made.first).setdefault(one.unit, {})[
+                    one.rater
+                ] = one
         return made
 
     def apart(self, unit: str, one: Given, other: Given) -> float:
@@ -50,40 +59,67 @@ class Said:
         assert one.answer is not None and other.answer is not None
         if self.task.kind == "spans":
             return _spans_apart(self.units[unit], one.answer, other.answer)
-        return max(q.apart(one.answer[q.name], other.answer[q.name]) for q in self.task.questions)
+        return max(
+            q.apart(one.answer[q.name], other.answer[q.name])
+            for q in self.task.questions
+        )
 
     def shown(self, given: Given) -> str:
         """An answer in words."""
         assert given.answer is not None
         if self.task.kind == "spans":
             errors = given.answer["errors"]
-            marks = [f"{e['text'] or 'omission'} ({_SEVERITY[e['severity']]})" for e in errors]
+            marks = [
+                f"{e['text'] or 'omission'} ({_SEVERITY[e['severity']]})"
+                for e in errors
+            ]
             return "; ".join(marks)[:300] or "no errors"
         questions = self.task.questions
         why = given.answer.get(WHY, {})
         reasons = {name: f" ({shortened(text, 300)})" for name, text in why.items()}
-        answers = [(q.name, q.shown(given.answer[q.name]) + reasons.get(q.name, "")) for q in questions]
-        return answers[0][1] if len(answers) == 1 else ", ".join(f"{name}: {answer}" for name, answer in answers)
+        answers = [
+            (q.name, q.shown(given.answer[q.name]) + reasons.get(q.name, ""))
+            for q in questions
+        ]
+        return (
+            answers[0][1]
+            if len(answers) == 1
+            else ", ".join(f"{name}: {answer}" for name, answer in answers)
+        )
 
 
 _SEVERITY = {int(number): name for name, number in SEVERITIES.items()}
 
 
-def summary(answers: Said, raters: Sequence[str], seen_by: str | None = None) -> dict[str, Any]:
+def summary(
+    answers: Said, raters: Sequence[str], seen_by: str | None = None
+) -> dict[str, Any]:
     """What is known of the raters, as JSON values. seen_by: list only rows that this rater has answered, as the others'
     answers would colour the rater's own."""
     splits = sorted(_splits(answers), key=lambda one: -one["apart"])
-    mine = {key for key, by in answers.first.items() if seen_by in by} if seen_by is not None else None
+    mine = (
+        {key for key, by in answers.first.items() if seen_by in by}
+        if seen_by is not None
+        else None
+    )
     kept = [one for one in splits if mine is None or one["unit"] in mine]
     return {
         "raters": [_rater(answers, name) for name in raters],
-        "agreement": _spans_agreement(answers) if answers.task.kind == "spans" else list(_questions(answers)),
+        "agreement": _spans_agreement(answers)
+        if answers.task.kind == "spans"
+        else list(_questions(answers)),
         "splits": kept[:_MOST],
         "split_rows": len(splits),
-        "contradictions": [one for one in _contradictions(answers) if seen_by in (None, one["rater"])][:_MOST],
+        "contradictions": [
+            one for one in _contradictions(answers) if seen_by in (None, one["rater"])
+        ][:_MOST],
         "confused": _confused(answers),
         "skipped": [
-            {"id": answers.units[one.unit].row["id"], "rater": one.rater, "reason": one.reason}
+            {
+                "id": answers.units[one.unit].row["id"],
+                "rater": one.rater,
+                "reason": one.reason,
+            }
             for one in answers.skipped
             if seen_by in (None, one.rater)
         ][:_MOST],
@@ -112,14 +148,20 @@ def _questions(answers: Said) -> Iterator[dict[str, Any]]:
     for question in answers.task.questions:
         name = question.name
         given = (
-            {rater: question.number(one.answer[name]) for rater, one in by.items() if one.answer}
+            {
+                rater: question.number(one.answer[name])
+                for rater, one in by.items()
+                if one.answer
+            }
             for by in answers.first.values()
         )
         shared = [row for row in given if len(row) > 1]
         raters = sorted({rater for row in shared for rater in row})
         table = [[row.get(rater, math.nan) for rater in raters] for row in shared]
         alpha = krippendorff_alpha(table) if table else math.nan
-        equal = [a == b for row in shared for a, b in itertools.combinations(row.values(), 2)]
+        equal = [
+            a == b for row in shared for a, b in itertools.combinations(row.values(), 2)
+        ]
         yield {
             "question": name,
             "alpha": _finite(alpha),
@@ -132,11 +174,28 @@ def _questions(answers: Said) -> Iterator[dict[str, Any]]:
 def _spans_agreement(answers: Said) -> list[dict[str, Any]]:
     """F1 of every two raters over the marked characters, and with severities."""
     raters = sorted({rater for by in answers.first.values() for rater in by})
-    people = [{key: _spans(by[name].answer) for key, by in answers.first.items() if name in by} for name in raters]
+    people = [
+        {
+            key: _spans(by[name].answer)
+            for key, by in answers.first.items()
+            if name in by
+        }
+        for name in raters
+    ]
     lengths = {key: len(answers.units[key].row["output"]) for key in answers.first}
-    agreement = human_span_agreement(people, lengths, rounds=0) if len(people) > 1 else None
+    agreement = (
+        human_span_agreement(people, lengths, rounds=0) if len(people) > 1 else None
+    )
     if agreement is None:
-        return [{"question": "errors", "f1": None, "weighted_f1": None, "rows": 0, "raters": len(raters)}]
+        return [
+            {
+                "question": "errors",
+                "f1": None,
+                "weighted_f1": None,
+                "rows": 0,
+                "raters": len(raters),
+            }
+        ]
     return [
         {
             "question": "errors",
@@ -150,7 +209,13 @@ def _spans_agreement(answers: Said) -> list[dict[str, Any]]:
 
 def _spans(answer: Mapping[str, Any] | None) -> tuple[Span, ...]:
     return tuple(
-        Span(e["text"], e["start"], e["end"], float(e["severity"]), how="omission" if e["start"] is None else "exact")
+        Span(
+            e["text"],
+            e["start"],
+            e["end"],
+            float(e["severity"]),
+            how="omission" if e["start"] is None else "exact",
+        )
         for e in (answer or {}).get("errors", ())
     )
 
@@ -159,7 +224,9 @@ def _spans_apart(unit: Unit, one: Mapping[str, Any], other: Mapping[str, Any]) -
     if bool(one["errors"]) != bool(other["errors"]):
         return 1.0
     agreement = human_span_agreement(
-        [{unit.key: _spans(one)}, {unit.key: _spans(other)}], {unit.key: len(unit.row["output"])}, rounds=0
+        [{unit.key: _spans(one)}, {unit.key: _spans(other)}],
+        {unit.key: len(unit.row["output"])},
+        rounds=0,
     )
     f1 = math.nan if agreement is None else agreement.micro.f1.value
     return 0.0 if math.isnan(f1) else 1 - f1
@@ -167,10 +234,21 @@ def _spans_apart(unit: Unit, one: Mapping[str, Any], other: Mapping[str, Any]) -
 
 def _splits(answered: Said) -> Iterator[dict[str, Any]]:
     for key, by in answered.first.items():
-        apart = max((answered.apart(key, *pair) for pair in itertools.combinations(by.values(), 2)), default=0.0)
+        apart = max(
+            (
+                answered.apart(key, *pair)
+                for pair in itertools.combinations(by.values(), 2)
+            ),
+            default=0.0,
+        )
         if apart >= SPLIT:
             answers = {name: answered.shown(one) for name, one in by.items()}
-            yield {"unit": key, "id": answered.units[key].row["id"], "apart": round(apart, 4), "answers": answers}
+            yield {
+                "unit": key,
+                "id": answered.units[key].row["id"],
+                "apart": round(apart, 4),
+                "answers": answers,
+            }
 
 
 def _contradictions(answers: Said) -> Iterator[dict[str, Any]]:
@@ -194,9 +272,17 @@ def _confused(answers: Said) -> list[dict[str, Any]]:
         for question in answers.task.questions:
             present = {one.answer[question.name] for one in by.values() if one.answer}
             if question.choices:
-                ranked = [choice for choice in question.choices if choice.value in present]
-                pairs.update((question.name, a.label, b.label) for a, b in itertools.combinations(ranked, 2))
-    return [{"question": name, "between": [a, b], "rows": n} for (name, a, b), n in pairs.most_common(10)]
+                ranked = [
+                    choice for choice in question.choices if choice.value in present
+                ]
+                pairs.update(
+                    (question.name, a.label, b.label)
+                    for a, b in itertools.combinations(ranked, 2)
+                )
+    return [
+        {"question": name, "between": [a, b], "rows": n}
+        for (name, a, b), n in pairs.most_common(10)
+    ]
 
 
 def _finite(value: float) -> float | None:

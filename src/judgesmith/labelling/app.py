@@ -29,7 +29,13 @@ FILES = {
     "/page.css": ("page.css", "text/css"),
 }
 #: Why a row may be skipped; with the last, the rater writes a text.
-REASONS = ("I cannot tell", "The guidelines do not say", "The text is broken", "Not my language or field", "Other")
+REASONS = (
+    "I cannot tell",
+    "The guidelines do not say",
+    "The text is broken",
+    "Not my language or field",
+    "Other",
+)
 
 
 def rater_name(name: str) -> str:
@@ -85,10 +91,16 @@ class Desk:
         """The first row that this rater has not dealt with, and how many there are."""
         answered = {(one.unit, one.turn) for one in self.store.given(rater)}
         left = [one for one in self.shown if one not in answered]
-        counts = {"done": len(self.shown) - len(left), "total": len(self.shown), "undo": bool(answered)}
+        counts = {
+            "done": len(self.shown) - len(left),
+            "total": len(self.shown),
+            "undo": bool(answered),
+        }
         return counts | {"unit": self.show(*left[0]) if left else None}
 
-    def show(self, key: str, turn: int, answer: Any = None, after: int | None = None) -> dict[str, Any]:
+    def show(
+        self, key: str, turn: int, answer: Any = None, after: int | None = None
+    ) -> dict[str, Any]:
         """A unit as the page shows it: its texts, without who wrote them and what others said of them."""
         row = self.units[key].row
         if self._turned(key, turn):
@@ -104,7 +116,9 @@ class Desk:
             "answer": answer,
             "questions": [question.to_dict() for question in self.task.questions],
             "texts": texts,
-            "turns": {name: turns for name, text in texts.items() if (turns := turns_in(text))},
+            "turns": {
+                name: turns for name, text in texts.items() if (turns := turns_in(text))
+            },
         }
 
     def _turned(self, key: str, turn: int) -> bool:
@@ -125,7 +139,13 @@ class Desk:
             body = self.task.read(unit, event.answer)
             body = _swapped(body) if self._turned(event.unit, event.turn) else body
         self.store.say(
-            event.rater, event.unit, event.turn, event.action, body, after=event.after, request=event.request
+            event.rater,
+            event.unit,
+            event.turn,
+            event.action,
+            body,
+            after=event.after,
+            request=event.request,
         )
         return self.next(event.rater)
 
@@ -134,7 +154,9 @@ class Desk:
         state = self.next(event.rater)
         if undone is None or (undone.unit, undone.turn) not in self.shown:
             return state
-        standing = {(one.unit, one.turn): one.n for one in self.store.given(event.rater)}
+        standing = {
+            (one.unit, one.turn): one.n for one in self.store.given(event.rater)
+        }
         after = standing.get((undone.unit, undone.turn))
         state["unit"] = self.show(undone.unit, undone.turn, undone.answer, after)
         return state
@@ -148,7 +170,9 @@ class Desk:
 
 def _swapped(answer: dict[str, Any]) -> dict[str, Any]:
     """An answer on two outputs, as one on the same in the other order."""
-    return answer | {"preference": {"a": "b", "b": "a"}.get(answer["preference"], "tie")}
+    return answer | {
+        "preference": {"a": "b", "b": "a"}.get(answer["preference"], "tie")
+    }
 
 
 def _reason(event: Event) -> str:
@@ -164,7 +188,9 @@ def _cleaned(value: Any) -> Any:
         return clean(value)
     if isinstance(value, dict):
         return {_cleaned(name): _cleaned(one) for name, one in value.items()}
-    return [_cleaned(one) for one in value] if isinstance(value, list | tuple) else value
+    return (
+        [_cleaned(one) for one in value] if isinstance(value, list | tuple) else value
+    )
 
 
 def application(desk: Desk, port: int) -> App:
@@ -194,11 +220,20 @@ def application(desk: Desk, port: int) -> App:
         try:
             return _json(desk.take(event))
         except Answered as conflict:
-            return _json(desk.conflict(event, conflict.given) | {"error": f"Not saved: {conflict}."}, 409)
+            return _json(
+                desk.conflict(event, conflict.given)
+                | {"error": f"Not saved: {conflict}."},
+                409,
+            )
         except ValueError as error:
             return _json({"error": str(error)}, 422)
         except sqlite3.Error as error:
-            return _json({"error": f"Not saved: {desk.store.path.name} cannot be written ({error})."}, 503)
+            return _json(
+                {
+                    "error": f"Not saved: {desk.store.path.name} cannot be written ({error})."
+                },
+                503,
+            )
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, problem: RequestValidationError) -> Response:

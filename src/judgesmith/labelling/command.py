@@ -31,21 +31,48 @@ class Label(Command, Rows, Json):
         "`judgesmith evaluate --spans`).",
         metavar="KIND",
     )
-    scale: tuple[float, float] | None = flag(None, "Worst and best score; default 1 5.", metavar="LOW HIGH")
-    categories: str | None = flag(None, "Their words, worst first: bad,ok,good.", metavar="WORDS")
-    aspect: list[str] = flag([], "What is rated, for example coherence. Repeatable: a question each.", metavar="NAME")
-    why: bool = flag(False, "Ask why after every answer; without it a reason can be given, too.")
-    guidelines: Path | None = flag(None, "A text that is shown beside every row.", metavar="FILE")
+    scale: tuple[float, float] | None = flag(
+        None, "Worst and best score; default 1 5.", metavar="LOW HIGH"
+    )
+    categories: str | None = flag(
+        None, "Their words, worst first: bad,ok,good.", metavar="WORDS"
+    )
+    aspect: list[str] = flag(
+        [],
+        "What is rated, for example coherence. Repeatable: a question each.",
+        metavar="NAME",
+    )
+    why: bool = flag(
+        False, "Ask why after every answer; without it a reason can be given, too."
+    )
+    guidelines: Path | None = flag(
+        None, "A text that is shown beside every row.", metavar="FILE"
+    )
     rater: str | None = flag(None, "Who labels; asked on the page where not given.")
-    store: Path | None = flag(None, "Where labels are kept; default ROWS.labels.sqlite in this folder.", metavar="FILE")
-    export: Path | None = flag(None, "Write the labels at the end: JSON lines, one a rater and row.", metavar="FILE")
-    export_only: bool = flag(False, "No page: agreement and --export of what is in the store.")
-    n: int | None = flag(None, "Rows to label in all; a larger number later adds rows.", "--n", ge=1)
+    store: Path | None = flag(
+        None,
+        "Where labels are kept; default ROWS.labels.sqlite in this folder.",
+        metavar="FILE",
+    )
+    export: Path | None = flag(
+        None,
+        "Write the labels at the end: JSON lines, one a rater and row.",
+        metavar="FILE",
+    )
+    export_only: bool = flag(
+        False, "No page: agreement and --export of what is in the store."
+    )
+    n: int | None = flag(
+        None, "Rows to label in all; a larger number later adds rows.", "--n", ge=1
+    )
     order: Order = flag(
-        "file", "file, random (as `estimate` needs them), or suggest (as `judgesmith suggest` chooses)."
+        "file",
+        "file, random (as `estimate` needs them), or suggest (as `judgesmith suggest` chooses).",
     )
     repeats: float | None = flag(
-        None, "Share of rows that each rater is shown twice, to measure consistency.", metavar="SHARE"
+        None,
+        "Share of rows that each rater is shown twice, to measure consistency.",
+        metavar="SHARE",
     )
     seed: int = flag(0, "Random seed of --order random.")
     port: int = flag(0, "0: that of the last run, or any free one.", ge=0, le=65535)
@@ -59,10 +86,13 @@ class Label(Command, Rows, Json):
     def request(self) -> LabelRequest:
         """Return the session that the options describe. Its store is beside ROWS unless named. Raises OptionError."""
         if self.store is None and self.rows is None:
-            raise OptionError("give ROWS, or --store FILE of rows that were labelled before")
+            raise OptionError(
+                "give ROWS, or --store FILE of rows that were labelled before"
+            )
         words = self.categories.split(",") if self.categories else []
         return LabelRequest(
-            store=self.store or Path(Path(str(self.rows)).name).with_suffix(".labels.sqlite"),
+            store=self.store
+            or Path(Path(str(self.rows)).name).with_suffix(".labels.sqlite"),
             rows=self.rows,
             columns=self.roles(),
             kind=self.kind,
@@ -85,7 +115,9 @@ class Label(Command, Rows, Json):
         from .run import open_store
 
         if self.rows is None and not self.export_only:
-            raise OptionError("give ROWS to label, or --export-only --store FILE for labels that are there")
+            raise OptionError(
+                "give ROWS to label, or --export-only --store FILE for labels that are there"
+            )
         if not self.export_only:
             require_server()
         opened = open_store(self.request())
@@ -110,8 +142,16 @@ class Label(Command, Rows, Json):
         from .run import serve
 
         def started(address: str) -> None:
-            err.print(f"labelling {opened.rows} rows at {address}", markup=False, soft_wrap=True)
-            err.print(f"Kept in {one_line(str(opened.store.path))}; Ctrl-C ends it.", markup=False, soft_wrap=True)
+            err.print(
+                f"labelling {opened.rows} rows at {address}",
+                markup=False,
+                soft_wrap=True,
+            )
+            err.print(
+                f"Kept in {one_line(str(opened.store.path))}; Ctrl-C ends it.",
+                markup=False,
+                soft_wrap=True,
+            )
             if not self.no_browser:
                 webbrowser.open(address)
 
@@ -120,13 +160,23 @@ class Label(Command, Rows, Json):
 
 def _told(result: dict[str, Any]) -> list[str]:
     """A summary in a few lines."""
-    lines = [f"{result['labels']} labels on {result['rows']} rows, kept in {result['store']}"]
+    lines = [
+        f"{result['labels']} labels on {result['rows']} rows, kept in {result['store']}"
+    ]
     for one in result["raters"]:
-        again = "" if one["same"] is None else f", the same answer twice on {one['same']:.0%} of {one['twice']}"
-        lines.append(f"  {one['rater']}: {one['rated']} rated, {one['skipped']} skipped{again}")
+        again = (
+            ""
+            if one["same"] is None
+            else f", the same answer twice on {one['same']:.0%} of {one['twice']}"
+        )
+        lines.append(
+            f"  {one['rater']}: {one['rated']} rated, {one['skipped']} skipped{again}"
+        )
     for one in result["agreement"]:
         if one["rows"]:
-            lines.append(f"  {one['question']}: {_agreement(one)} on {one['rows']} rows of {one['raters']} raters")
+            lines.append(
+                f"  {one['question']}: {_agreement(one)} on {one['rows']} rows of {one['raters']} raters"
+            )
     if result["split_rows"]:
         lines.append(f"  raters split on {result['split_rows']} rows (--json has them)")
     if "export" in result:

@@ -21,7 +21,9 @@ class Estimate(Command, Rows, Worded, Json):
 
     hidden: ClassVar[bool] = True
 
-    scored: str = argument(..., "All rows with a judge's scores: an output of `score`, bench/NAME.")
+    scored: str = argument(
+        ..., "All rows with a judge's scores: an output of `score`, bench/NAME."
+    )
     human: list[str] = flag(
         [],
         "Human ratings of some of the rows: files joined by id (repeatable), or a column of SCORED; found in SCORED by "
@@ -35,9 +37,13 @@ class Estimate(Command, Rows, Worded, Json):
     )
     aspect: str | None = flag(None, "Which rating, where there are several.")
     probability: str | None = flag(
-        None, "How likely each labelled row was to be labelled, in (0, 1], where that differs.", metavar="COLUMN"
+        None,
+        "How likely each labelled row was to be labelled, in (0, 1], where that differs.",
+        metavar="COLUMN",
     )
-    unseen: bool = flag(False, "Do not use human scores that the judge was compiled from.")
+    unseen: bool = flag(
+        False, "Do not use human scores that the judge was compiled from."
+    )
     confidence: float = flag(0.95, "Confidence level of the intervals.")
 
     def run(self) -> None:
@@ -48,20 +54,32 @@ class Estimate(Command, Rows, Worded, Json):
         from .few import read_known
 
         judges = [self.judge] if self.judge else ()
-        how: dict[str, Any] = {"aspect": self.aspect, "columns": self.roles(), "orders": self.orders()}
+        how: dict[str, Any] = {
+            "aspect": self.aspect,
+            "columns": self.roles(),
+            "orders": self.orders(),
+        }
         known = read_known(self.scored, human=self.human, judges=judges, **how)
         if not known.judges:
-            raise OptionError(f"{known.origin}: no row has a verdict; name the judge's scores with --judge COLUMN")
+            raise OptionError(
+                f"{known.origin}: no row has a verdict; name the judge's scores with --judge COLUMN"
+            )
         learnt = [i for i in sorted(known.seen) if not np.isnan(known.human[i])]
         if learnt and self.unseen:
             known.human[learnt] = np.nan
-            known.notes.append(f"{len(learnt)} human scores that the judge was compiled from are not used")
+            known.notes.append(
+                f"{len(learnt)} human scores that the judge was compiled from are not used"
+            )
         elif learnt:
             known.notes.append(
                 f"{len(learnt)} of the rows with human scores were used to compile the judge, which is more right "
                 "there than elsewhere: the estimates can be off; --unseen leaves their human scores out"
             )
-        chosen = [i for i, row in enumerate(known.rows) if row.suggested and not np.isnan(known.human[i])]
+        chosen = [
+            i
+            for i, row in enumerate(known.rows)
+            if row.suggested and not np.isnan(known.human[i])
+        ]
         if 0 < len(chosen) < np.isfinite(known.human).sum():
             known.human[chosen] = np.nan
             known.notes.append(
@@ -73,14 +91,21 @@ class Estimate(Command, Rows, Worded, Json):
             known.human,
             systems=known.systems,
             documents=known.documents,
-            probabilities=None if self.probability is None else known.numbers(self.probability),
+            probabilities=None
+            if self.probability is None
+            else known.numbers(self.probability),
             confidence=self.confidence,
         )
         notes = [*known.notes, *estimates.notes]
         if known.systems is None:
             notes.append("not every row has a system: all rows are taken together")
         if self.as_json:
-            about = {"notes": notes, "origin": known.origin, "judge": name, "aspect": known.aspect}
+            about = {
+                "notes": notes,
+                "origin": known.origin,
+                "judge": name,
+                "aspect": known.aspect,
+            }
             print_json(estimates.to_dict() | about)
         else:
             _show(estimates, f"{known.origin}, {known.aspect}, judge {name}", notes)
@@ -102,9 +127,16 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
         Column("judge", "d"),
         "worth",
     ]
-    table = Table(columns, f"How good the systems are ({estimates.confidence:.0%} intervals): {title}")
+    table = Table(
+        columns,
+        f"How good the systems are ({estimates.confidence:.0%} intervals): {title}",
+    )
     for s in estimates.systems:
-        ranks = f"{s.rank_low}" if s.rank_low == s.rank_high else f"{s.rank_low}–{s.rank_high}"
+        ranks = (
+            f"{s.rank_low}"
+            if s.rank_low == s.rank_high
+            else f"{s.rank_low}–{s.rank_high}"
+        )
         worth = "–" if s.effective != s.effective else f"{s.effective:.0f} labels"
         table.add(
             s.system,
@@ -118,10 +150,14 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
         )
     table.show(out)
     if (mean := estimates.at_large)[0] == mean[0]:
-        out.print(f"Systems like these at large: {mean[0]:.3f} [{mean[1]:.3f}, {mean[2]:.3f}].")
+        out.print(
+            f"Systems like these at large: {mean[0]:.3f} [{mean[1]:.3f}, {mean[2]:.3f}]."
+        )
     sure = [d for d in estimates.differences if d.p < 1 - estimates.confidence]
     if estimates.differences:
-        out.print(f"{len(sure)} of {len(estimates.differences)} differences are more than chance (p after Holm).")
+        out.print(
+            f"{len(sure)} of {len(estimates.differences)} differences are more than chance (p after Holm)."
+        )
     for d in sorted(sure, key=lambda d: d.p)[:10]:
         better, worse = (d.a, d.b) if d.difference > 0 else (d.b, d.a)
         low, high = sorted((abs(d.low), abs(d.high)))
@@ -129,6 +165,8 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
         out.print(clean(text), markup=False)
     for s in estimates.systems:
         if s.reason:
-            out.print(clean(f"note: {s.system}: {s.reason}"), style="yellow", markup=False)
+            out.print(
+                clean(f"note: {s.system}: {s.reason}"), style="yellow", markup=False
+            )
     for note in notes:
         out.print(f"note: {clean(note)}", style="yellow", markup=False)

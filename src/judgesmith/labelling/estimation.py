@@ -88,7 +88,9 @@ class Estimates:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; the systems by their names."""
         made: dict[str, Any] = json_values(asdict(self))
-        return made | {"systems": {system.pop("system"): system for system in made["systems"]}}
+        return made | {
+            "systems": {system.pop("system"): system for system in made["systems"]}
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +115,16 @@ class _Sums:
             return "no row has a human score"
         if self.clusters < 2:
             return "human scores of one document only: no interval"
-        return None if self.spread > 0 else "all human scores are equal: how far others may be from them is unknown"
+        return (
+            None
+            if self.spread > 0
+            else "all human scores are equal: how far others may be from them is unknown"
+        )
 
     def mean(self, weight: float) -> float:
-        return self.human + weight * (self.naive - self.judge) if self.labels else math.nan
+        return (
+            self.human + weight * (self.naive - self.judge) if self.labels else math.nan
+        )
 
 
 def estimate(
@@ -146,13 +154,22 @@ def estimate(
         raise OptionError(f"confidence is {confidence}; it lies between 0 and 1")
     f, y = _vectors(judge, human)
     w = _weights(probabilities, y)
-    doc = np.arange(len(f)) if documents is None else id_codes(documents, len(f), "documents")
+    doc = (
+        np.arange(len(f))
+        if documents is None
+        else id_codes(documents, len(f), "documents")
+    )
     names, sys = _systems(systems, len(f))
     notes = []
     if failed := int(np.isnan(f).sum()):
-        notes.append(f"the judge has no score for {failed} of {len(f)} rows; its mean for the system takes their place")
+        notes.append(
+            f"the judge has no score for {failed} of {len(f)} rows; its mean for the system takes their place"
+        )
     count = int(doc.max()) + 1
-    sums = [_sums(f[sys == s], y[sys == s], w[sys == s], doc[sys == s], count) for s in range(len(names))]
+    sums = [
+        _sums(f[sys == s], y[sys == s], w[sys == s], doc[sys == s], count)
+        for s in range(len(names))
+    ]
     # One weight for all systems: with a handful of labels each, a weight of its own would fit their noise.
     size = sum(float(s.b @ s.b) for s in sums)
     weight = sum(float(s.a @ s.b) for s in sums) / size if size > 0 else 0.0
@@ -162,24 +179,35 @@ def estimate(
         weight, lost = 0.0, 0
     labelled = len(np.unique(doc[~np.isnan(y)]))
     if labelled < FEW_DOCUMENTS:
-        notes.append(f"only {labelled} documents have human scores: the intervals are wide, and approximate at best")
+        notes.append(
+            f"only {labelled} documents have human scores: the intervals are wide, and approximate at best"
+        )
     if probabilities is None and (p := _chosen_by_score(f, y, sys, doc)) < 0.01:
         notes.append(
             f"the rows that people scored have other judge scores than the rest (p {p:.2g}): if they were not drawn at "
             "random, the estimates are off"
         )
-    result = [_estimate(name, s, weight, confidence, lost) for name, s in zip(names, sums, strict=True)]
+    result = [
+        _estimate(name, s, weight, confidence, lost)
+        for name, s in zip(names, sums, strict=True)
+    ]
     differences = _differences(names, sums, weight, confidence)
     ranked = _ranked(result, differences, 1 - confidence)
     at_large = _at_large([s.mean for s in result if s.n_human], confidence)
-    return Estimates(ranked, differences, weight, confidence, count, labelled, tuple(notes), at_large)
+    return Estimates(
+        ranked, differences, weight, confidence, count, labelled, tuple(notes), at_large
+    )
 
 
 def _at_large(means: Sequence[float], confidence: float) -> tuple[float, float, float]:
     if len(means) < FEWEST_SYSTEMS:
         return math.nan, math.nan, math.nan
     mean = float(np.mean(means))
-    half = float(scipy.stats.t.ppf((1 + confidence) / 2, len(means) - 1) * np.std(means, ddof=1) / len(means) ** 0.5)
+    half = float(
+        scipy.stats.t.ppf((1 + confidence) / 2, len(means) - 1)
+        * np.std(means, ddof=1)
+        / len(means) ** 0.5
+    )
     return mean, mean - half, mean + half
 
 
@@ -190,7 +218,9 @@ def _vectors(judge: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector
             f"the judge has {len(f)} scores and people {len(y)}; give one per row, NaN where there is none"
         )
     if np.isnan(y).all():
-        raise LabelsError("no row has a human score; without any, the judge cannot be checked")
+        raise LabelsError(
+            "no row has a human score; without any, the judge cannot be checked"
+        )
     if np.isnan(f).all():
         raise LabelsError("no row has a judge's score")
     return f, y
@@ -203,11 +233,15 @@ def _weights(probabilities: npt.ArrayLike | None, y: Vector) -> Vector:
     chance = vector(probabilities, "probabilities", missing=True)
     labelled = ~np.isnan(y)
     if len(chance) != len(y):
-        raise LabelsError(f"there are {len(chance)} probabilities for {len(y)} rows; give one per row")
+        raise LabelsError(
+            f"there are {len(chance)} probabilities for {len(y)} rows; give one per row"
+        )
     wrong = labelled & ~((chance > 0) & (chance <= 1))
     if wrong.any():
         row = int(wrong.argmax())
-        raise LabelsError(f"row {row + 1} has the probability {chance[row]:g} of being labelled; it lies in (0, 1]")
+        raise LabelsError(
+            f"row {row + 1} has the probability {chance[row]:g} of being labelled; it lies in (0, 1]"
+        )
     return np.where(labelled, 1 / np.where(labelled, chance, 1.0), 1.0)
 
 
@@ -234,7 +268,9 @@ def _sums(f: Vector, y: Vector, w: Vector, doc: Codes, documents: int) -> _Sums:
     clusters, every = len(np.unique(where)), len(np.unique(doc))
     small, large = (math.sqrt(k / (k - 1)) if k > 1 else 1.0 for k in (clusters, every))
     a += small * np.bincount(where, centred, documents)
-    b += small * np.bincount(where, own, documents) - large * np.bincount(doc, f - f.mean(), documents) / len(f)
+    b += small * np.bincount(where, own, documents) - large * np.bincount(
+        doc, f - f.mean(), documents
+    ) / len(f)
     if n == len(f) and np.ptp(share) == 0:
         b[:] = 0.0
     means = human, judge, float(f.mean())
@@ -243,10 +279,14 @@ def _sums(f: Vector, y: Vector, w: Vector, doc: Codes, documents: int) -> _Sums:
 
 def _half(errors: Vector, df: int, confidence: float) -> float:
     """Half the width of an interval."""
-    return float(scipy.stats.t.ppf((1 + confidence) / 2, df) * math.sqrt(float(errors @ errors)))
+    return float(
+        scipy.stats.t.ppf((1 + confidence) / 2, df) * math.sqrt(float(errors @ errors))
+    )
 
 
-def _estimate(name: str, s: _Sums, weight: float, confidence: float, lost: int) -> SystemEstimate:
+def _estimate(
+    name: str, s: _Sums, weight: float, confidence: float, lost: int
+) -> SystemEstimate:
     """lost: degrees of freedom that the weight took from this system."""
     mean, df = s.mean(weight), s.clusters - 1
     half = alone = effective = math.nan
@@ -274,7 +314,9 @@ def _estimate(name: str, s: _Sums, weight: float, confidence: float, lost: int) 
 def _differences(
     names: Sequence[str], sums: Sequence[_Sums], weight: float, confidence: float
 ) -> tuple[SystemDifference, ...]:
-    usable = [(name, s) for name, s in zip(names, sums, strict=True) if s.reason is None]
+    usable = [
+        (name, s) for name, s in zip(names, sums, strict=True) if s.reason is None
+    ]
     if len(usable) < 2:
         return ()
     one, other = np.triu_indices(len(usable), 1)
@@ -283,17 +325,32 @@ def _differences(
     # Errors of one document go together: what both systems found hard leaves the difference.
     errors = np.stack([s.a - weight * s.b for _, s in usable])
     common = errors @ errors.T
-    size = np.sqrt(np.maximum(common[one, one] + common[other, other] - 2 * common[one, other], 0.0))
+    size = np.sqrt(
+        np.maximum(
+            common[one, one] + common[other, other] - 2 * common[one, other], 0.0
+        )
+    )
     gap, df = means[one] - means[other], np.minimum(clusters[one], clusters[other]) - 1
     half = scipy.stats.t.ppf((1 + confidence) / 2, df) * size
-    raw = np.where(size > 0, 2 * scipy.stats.t.sf(np.abs(gap) / np.where(size > 0, size, 1.0), df), gap == 0)
+    raw = np.where(
+        size > 0,
+        2 * scipy.stats.t.sf(np.abs(gap) / np.where(size > 0, size, 1.0), df),
+        gap == 0,
+    )
     columns = (values.tolist() for values in (gap, gap - half, gap + half, holm(raw)))
-    pairs = zip((usable[i][0] for i in one), (usable[j][0] for j in other), *columns, strict=True)
+    pairs = zip(
+        (usable[i][0] for i in one),
+        (usable[j][0] for j in other),
+        *columns,
+        strict=True,
+    )
     return tuple(SystemDifference(*pair) for pair in pairs)
 
 
 def _ranked(
-    systems: Sequence[SystemEstimate], differences: Sequence[SystemDifference], alpha: float
+    systems: Sequence[SystemEstimate],
+    differences: Sequence[SystemDifference],
+    alpha: float,
 ) -> tuple[SystemEstimate, ...]:
     """Best first. A rank is left open by every system that is not certainly better or worse, at `alpha` for all pairs
     together. Source: Mogstad et al. 2024, with Holm's correction in place of their simulated bound."""
@@ -306,10 +363,20 @@ def _ranked(
             worse[winner] += 1
     count = sum(s.reason is None for s in systems)
     made = [
-        replace(s, rank_low=1 + better[s.system], rank_high=count - worse[s.system]) if s.reason is None else s
+        replace(s, rank_low=1 + better[s.system], rank_high=count - worse[s.system])
+        if s.reason is None
+        else s
         for s in systems
     ]
-    return tuple(sorted(made, key=lambda s: (math.isnan(s.mean), -s.mean if not math.isnan(s.mean) else 0.0)))
+    return tuple(
+        sorted(
+            made,
+            key=lambda s: (
+                math.isnan(s.mean),
+                -s.mean if not math.isnan(s.mean) else 0.0,
+            ),
+        )
+    )
 
 
 def _chosen_by_score(f: Vector, y: Vector, sys: Codes, doc: Codes) -> float:
@@ -320,8 +387,13 @@ def _chosen_by_score(f: Vector, y: Vector, sys: Codes, doc: Codes) -> float:
         if (~np.isnan(f[own])).any():
             f[own] -= np.nanmean(f[own])
     labelled, judged = ~np.isnan(y), ~np.isnan(f)
-    parts = [(f[k], np.unique(doc[k], return_inverse=True)[1]) for k in (labelled & judged, ~labelled & judged)]
-    one, rest = (np.bincount(codes, values) / np.bincount(codes) for values, codes in parts)
+    parts = [
+        (f[k], np.unique(doc[k], return_inverse=True)[1])
+        for k in (labelled & judged, ~labelled & judged)
+    ]
+    one, rest = (
+        np.bincount(codes, values) / np.bincount(codes) for values, codes in parts
+    )
     if min(len(one), len(rest)) < 5 or np.ptp(one) == 0 or np.ptp(rest) == 0:
         return 1.0
     return float(scipy.stats.ttest_ind(one, rest, equal_var=False).pvalue)

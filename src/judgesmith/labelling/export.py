@@ -20,18 +20,24 @@ from .task import WHY, Task
 def check_export(path: Path) -> None:
     """Raises OptionError for another format."""
     if path.suffix.lower() != ".jsonl":
-        raise OptionError(f"--export {path}: labels are written as JSON lines; name it .jsonl")
+        raise OptionError(
+            f"--export {path}: labels are written as JSON lines; name it .jsonl"
+        )
 
 
 def export(answers: Said, path: Path) -> int:
     """Write a line for each rater's answer on each row, the first one where the row was shown twice; how many. Raises
     OptionError where the file cannot be written."""
     records = labels(answers)
-    lines = (json.dumps(finite(record), ensure_ascii=False) + "\n" for record in records)
+    lines = (
+        json.dumps(finite(record), ensure_ascii=False) + "\n" for record in records
+    )
     try:  # a lone surrogate becomes JSON's own escape for it
         write_whole(path, "".join(lines).encode("utf-8", "backslashreplace"))
     except OSError as error:
-        raise OptionError(f"--export {path}: cannot be written ({error.strerror or error})") from None
+        raise OptionError(
+            f"--export {path}: cannot be written ({error.strerror or error})"
+        ) from None
     return len(records)
 
 
@@ -42,11 +48,15 @@ def labels(answers: Said) -> list[dict[str, Any]]:
     for key, unit in answers.units.items():
         for given in answers.first.get(key, {}).values():
             row = {
-                name: value for name, value in unit.row.items() if name != "system" or answers.task.kind != "preference"
+                name: value
+                for name, value in unit.row.items()
+                if name != "system" or answers.task.kind != "preference"
             }
             when = datetime.fromtimestamp(given.at, UTC).isoformat(timespec="seconds")
             chosen = {"chosen_by": "suggest"} if key in answers.suggested else {}
-            result.append(row | _label(answers, given, words) | {"labelled_at": when} | chosen)
+            result.append(
+                row | _label(answers, given, words) | {"labelled_at": when} | chosen
+            )
     return result
 
 
@@ -54,17 +64,28 @@ def _label(answers: Said, given: Given, words: Mapping[str, str]) -> dict[str, A
     task, answer = answers.task, given.answer
     assert answer is not None
     if task.kind == "spans":
-        errors = [one | {"how": "omission" if one["start"] is None else "exact"} for one in answer["errors"]]
+        errors = [
+            one | {"how": "omission" if one["start"] is None else "exact"}
+            for one in answer["errors"]
+        ]
         return {"annotator": given.rater, "errors": errors}
     who: dict[str, Any] = {"rater": given.rater}
     reasons = answer.get(WHY, {})
     if len(task.aspects) < 2:
         reasons = next(iter(reasons.values()), None)
     who |= {WHY: reasons} if reasons else {}
-    if task.kind == "preference":  # the names of the columns: those of systems may be "a" and "b", too
-        return who | {"winner": {"a": "output_a", "b": "output_b"}.get(answer["preference"], "tie")}
+    if (
+        task.kind == "preference"
+    ):  # the names of the columns: those of systems may be "a" and "b", too
+        return who | {
+            "winner": {"a": "output_a", "b": "output_b"}.get(
+                answer["preference"], "tie"
+            )
+        }
     return who | {
-        score_column(task, question): words.get(value, value) for question, value in answer.items() if question != WHY
+        score_column(task, question): words.get(value, value)
+        for question, value in answer.items()
+        if question != WHY
     }
 
 
@@ -82,11 +103,22 @@ def _category_words(answers: Said) -> dict[str, str]:
     names = answers.task.categories
     if not names:
         return {}
-    given = [one.answer for by in answers.first.values() for one in by.values() if one.answer]
-    used = [value for answer in given for question, value in answer.items() if question != WHY]
+    given = [
+        one.answer for by in answers.first.values() for one in by.values() if one.answer
+    ]
+    used = [
+        value
+        for answer in given
+        for question, value in answer.items()
+        if question != WHY
+    ]
     marks = Marks.of(used)
     known = [marks.values.get(name.casefold()) for name in names]
     order = [number for number in known if number is not None]
-    if None not in known and len(marks.names) == len(names) and order == sorted(set(order)):
+    if (
+        None not in known
+        and len(marks.names) == len(names)
+        and order == sorted(set(order))
+    ):
         return {}
     return {name: f"{place} - {name}" for place, name in enumerate(names, 1)}

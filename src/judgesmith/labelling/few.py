@@ -48,8 +48,13 @@ class Scored(Known):
         cells = [inside(row.columns, column) for row in self.rows]
         if all(cell is None for cell in cells):
             names = dict.fromkeys(name for row in self.rows for name in row.columns)
-            raise LabelsError(f"{self.origin}: there is no column {column!r}; there are {some(names)}")
-        read = (read_cell(self.origin, row.line, column, cell) for row, cell in zip(self.rows, cells, strict=True))
+            raise LabelsError(
+                f"{self.origin}: there is no column {column!r}; there are {some(names)}"
+            )
+        read = (
+            read_cell(self.origin, row.line, column, cell)
+            for row, cell in zip(self.rows, cells, strict=True)
+        )
         return np.array([one[0] if one else np.nan for one in read])
 
 
@@ -74,23 +79,47 @@ def read_known(
     own = [name for name in human if name not in files]
     file = with_metrics(read_file(scored, columns, human=own, orders=orders or {}))
     places(file.origin, file.rows)  # no id stands twice
-    known = Scored(file.origin, grouped(file.rows), human=np.full(len(file.rows), np.nan), aspect=aspect or "")
-    marks = (str(record.get("seen", record.get("judge_seen"))).lower() for record in file.records)
+    known = Scored(
+        file.origin,
+        grouped(file.rows),
+        human=np.full(len(file.rows), np.nan),
+        aspect=aspect or "",
+    )
+    marks = (
+        str(record.get("seen", record.get("judge_seen"))).lower()
+        for record in file.records
+    )
     known.seen |= {i for i, mark in enumerate(marks) if mark == "true"}
-    verdicts = (name for name in VERDICTS if any(inside(record, name) is not None for record in file.records))
+    verdicts = (
+        name
+        for name in VERDICTS
+        if any(inside(record, name) is not None for record in file.records)
+    )
     for name in judges or itertools.islice(verdicts, 1):
         cells = [inside(record, name) for record in file.records]
         if all(cell is None for cell in cells):
-            raise LabelsError(f"{file.origin}: there is no column {name!r}; there are {some(file.names())}")
+            raise LabelsError(
+                f"{file.origin}: there is no column {name!r}; there are {some(file.names())}"
+            )
         known.judges[name], _, read = column_scores(file, name, [])
         known.notes += [f"{name} is read as {read}"] if read else []
     check_orders(orders or {}, [*file.names(), *file.columns.aspects, *known.judges])
     if len(own) > 1:
-        raise OptionError(f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings")
-    if own and Path(own[0]).suffix.lower() in (".csv", ".tsv", ".json", ".jsonl", ".parquet"):
+        raise OptionError(
+            f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings"
+        )
+    if own and Path(own[0]).suffix.lower() in (
+        ".csv",
+        ".tsv",
+        ".json",
+        ".jsonl",
+        ".parquet",
+    ):
         raise LabelsError(f"{own[0]}: no such file")
     if own or (not files and labels_needed):
-        known.aspect, known.human = _people(file, own[0] if own else aspect, known.notes)
+        known.aspect, known.human = _people(
+            file, own[0] if own else aspect, known.notes
+        )
     for name in files:
         labels = read_file(name, columns, texts_needed=False, orders=orders or {})
         known.aspect, ratings = _people(labels, aspect, known.notes)
@@ -98,9 +127,13 @@ def read_known(
         for j, i in pairs:
             if not np.isnan(ratings[j]):
                 known.human[i] = ratings[j]
-                known.rows[i] = replace(known.rows[i], suggested=labels.rows[j].suggested)
+                known.rows[i] = replace(
+                    known.rows[i], suggested=labels.rows[j].suggested
+                )
         if absent:
-            known.notes.append(f"{len(absent)} of {len(labels.rows)} rows of {labels.origin} are not in {known.origin}")
+            known.notes.append(
+                f"{len(absent)} of {len(labels.rows)} rows of {labels.origin} are not in {known.origin}"
+            )
     return known
 
 
@@ -108,8 +141,12 @@ def _people(file: File, aspect: str | None, notes: list[str]) -> tuple[str, Vect
     people = Judged(file.origin)
     read_people(people, file, [aspect] if aspect else (), None)
     if len(people.human) > 1:
-        raise OptionError(f"{file.origin} has human ratings for {some(people.human)}; choose one with --aspect")
-    notes += (note for note in people.notes if " are read as " in note and note not in notes)
+        raise OptionError(
+            f"{file.origin} has human ratings for {some(people.human)}; choose one with --aspect"
+        )
+    notes += (
+        note for note in people.notes if " are read as " in note and note not in notes
+    )
     return next(iter(people.human.items()))
 
 
@@ -128,11 +165,18 @@ def read_suggestable(
     labels: files with human ratings; none: those of the rows' own file, unless `own` is false. A row whose text
     stands in a file of labels counts as labelled, whatever its id. Raises LabelsError for a file that cannot be read.
     """
-    how: dict[str, Any] = {"judges": judges, "aspect": aspect, "columns": columns, "orders": orders}
+    how: dict[str, Any] = {
+        "judges": judges,
+        "aspect": aspect,
+        "columns": columns,
+        "orders": orders,
+    }
     known = read_known(rows, labels_needed=False, **how)
     if labels:
         labelled = _labelled_texts(labels, aspect, columns, known)
-        known.human = np.array([labelled.get(_key(row.source, row.output), np.nan) for row in known.rows])
+        known.human = np.array(
+            [labelled.get(_key(row.source, row.output), np.nan) for row in known.rows]
+        )
     elif own and any(row.scores for row in known.rows):
         known = read_known(rows, **how)
     known.rows = list(merge_groups(known.rows))
@@ -141,8 +185,12 @@ def read_suggestable(
         from ..programs.readings.kinds import surface
 
         counted = [surface(row.source, row.output) for row in known.rows]
-        readings = {name: np.array([one[name] for one in counted]) for name in counted[0]}
-        known.notes.append("no judge has scored these rows: they are spread by length, overlap and repetition alone")
+        readings = {
+            name: np.array([one[name] for one in counted]) for name in counted[0]
+        }
+        known.notes.append(
+            "no judge has scored these rows: they are spread by length, overlap and repetition alone"
+        )
     return known, readings
 
 
@@ -151,7 +199,10 @@ def _key(source: str, output: str) -> tuple[str, str]:
 
 
 def _labelled_texts(
-    labels: Sequence[str], aspect: str | None, columns: Mapping[str, Any] | None, known: Scored
+    labels: Sequence[str],
+    aspect: str | None,
+    columns: Mapping[str, Any] | None,
+    known: Scored,
 ) -> dict[tuple[str, str], float]:
     """Human ratings by text: files of labels often number their rows afresh."""
     result: dict[tuple[str, str], float] = {}
@@ -160,8 +211,17 @@ def _labelled_texts(
         aspects = list(dict.fromkeys(a for row in file.rows for a in row.scores))
         wanted = aspect or next(iter(aspects), None)
         if wanted not in aspects:
-            raise LabelsError(f"{file.origin}: no row has a score" + (f" for {aspect!r}" if aspect else ""))
+            raise LabelsError(
+                f"{file.origin}: no row has a score"
+                + (f" for {aspect!r}" if aspect else "")
+            )
         if len(aspects) > 1 and aspect is None:
-            known.notes.append(f"{file.origin} has several aspects; a row with a score for {wanted!r} is labelled")
-        result |= {_key(row.source, row.output): row.scores[wanted] for row in file.rows if wanted in row.scores}
+            known.notes.append(
+                f"{file.origin} has several aspects; a row with a score for {wanted!r} is labelled"
+            )
+        result |= {
+            _key(row.source, row.output): row.scores[wanted]
+            for row in file.rows
+            if wanted in row.scores
+        }
     return result

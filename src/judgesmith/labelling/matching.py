@@ -21,7 +21,12 @@ FEWEST = 4
 
 
 def matched_rows(
-    judge: npt.ArrayLike, stand_in: npt.ArrayLike, n: int, *, free: npt.ArrayLike | None = None, seed: int = 0
+    judge: npt.ArrayLike,
+    stand_in: npt.ArrayLike,
+    n: int,
+    *,
+    free: npt.ArrayLike | None = None,
+    seed: int = 0,
 ) -> list[int]:
     """Places of `n` rows, in their order, whose Pearson, Spearman and Kendall correlations of both judges are nearest
     to those of all rows (mean distance), of `TRIES` random subsets.
@@ -34,16 +39,27 @@ def matched_rows(
     >>> matched_rows([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], 5)
     [0, 1, 2, 3, 4]
     """
-    x, y = vector(judge, "judge", missing=True), vector(stand_in, "stand-in", missing=True)
+    x, y = (
+        vector(judge, "judge", missing=True),
+        vector(stand_in, "stand-in", missing=True),
+    )
     if len(x) != len(y):
-        raise OptionError(f"the judge has {len(x)} scores and its stand-in {len(y)}; give one per row each")
+        raise OptionError(
+            f"the judge has {len(x)} scores and its stand-in {len(y)}; give one per row each"
+        )
     scored = ~(np.isnan(x) | np.isnan(y))
-    able = np.flatnonzero(scored if free is None else scored & np.asarray(free, dtype=np.bool_))
+    able = np.flatnonzero(
+        scored if free is None else scored & np.asarray(free, dtype=np.bool_)
+    )
     if not FEWEST <= n <= len(able):
-        raise OptionError(f"n is {n}; take {FEWEST} rows or more, and at most the {len(able)} that both judges scored")
+        raise OptionError(
+            f"n is {n}; take {FEWEST} rows or more, and at most the {len(able)} that both judges scored"
+        )
     whole = _coefficients(x[None, scored], y[None, scored])[0]
     if np.isnan(whole).all():
-        raise OptionError("the judges' scores are constant: there is no agreement to match")
+        raise OptionError(
+            "the judges' scores are constant: there is no agreement to match"
+        )
     rng, best, least = np.random.default_rng(seed), able[:n], np.inf
     for _ in range(0, TRIES, AT_ONCE):
         drawn = rng.permuted(np.tile(able, (AT_ONCE, 1)), axis=1)[:, :n]

@@ -22,7 +22,9 @@ from .units import Units
 GAP = 10
 
 
-def next_units(candidates: Units, store: Store, task: Task, request: LabelRequest) -> list[str]:
+def next_units(
+    candidates: Units, store: Store, task: Task, request: LabelRequest
+) -> list[str]:
     """Return the keys of the units to add, so that the store's queue reaches the requested length.
 
     Raises:
@@ -35,10 +37,20 @@ def next_units(candidates: Units, store: Store, task: Task, request: LabelReques
         random.Random(request.seed).shuffle(units)
     elif request.order == "suggest":
         if task.kind == "preference":
-            raise OptionError("--order suggest: it chooses single rows, not pairs; take --order random")
-        known, readings = read_suggestable(str(request.rows), columns=request.columns, own=False)
+            raise OptionError(
+                "--order suggest: it chooses single rows, not pairs; take --order random"
+            )
+        known, readings = read_suggestable(
+            str(request.rows), columns=request.columns, own=False
+        )
         human = _labelled([row.line for row in known.rows], candidates, store, task)
-        chosen = suggest(readings, len(known.rows), human=human, documents=known.documents, systems=known.systems)
+        chosen = suggest(
+            readings,
+            len(known.rows),
+            human=human,
+            documents=known.documents,
+            systems=known.systems,
+        )
         of_line = {unit.line: unit for unit in units}
         lines = [known.rows[one.row].line for one in chosen]
         units = [of_line[line] for line in lines if line in of_line]
@@ -53,7 +65,9 @@ def _labelled(lines: list[int], units: Units, store: Store, task: Task) -> Vecto
     for one in store.given():
         if one.unit in line_of and one.answer is not None:
             known.setdefault(line_of[one.unit], []).append(as_number(task, one))
-    return np.array([np.mean(known[line]) if line in known else np.nan for line in lines])
+    return np.array(
+        [np.mean(known[line]) if line in known else np.nan for line in lines]
+    )
 
 
 def as_number(task: Task, given: Given) -> float:
@@ -72,7 +86,9 @@ def sequence(queue: Sequence[str], share: float) -> list[tuple[str, int]]:
     again: deque[tuple[int, str]] = deque()
     for place, key in enumerate(queue):
         shown.append((key, 0))
-        if math.ceil((place + 1) * share) > math.ceil(place * share) and place + GAP < len(queue):
+        if math.ceil((place + 1) * share) > math.ceil(
+            place * share
+        ) and place + GAP < len(queue):
             again.append((place + GAP, key))
         while again and again[0][0] <= place:
             shown.append((again.popleft()[1], 1))

@@ -30,8 +30,14 @@ class Opened:
     def result(self, target: Path | None = None) -> dict[str, Any]:
         """The result as JSON values, and the labels written to `target`."""
         answers = Said.of(self.store, self.task)
-        results: dict[str, Any] = {"store": str(self.store.path), "kind": self.task.kind, "rows": self.rows}
-        results |= {"labels": sum(map(len, answers.first.values()))} | summary(answers, self.store.raters())
+        results: dict[str, Any] = {
+            "store": str(self.store.path),
+            "kind": self.task.kind,
+            "rows": self.rows,
+        }
+        results |= {"labels": sum(map(len, answers.first.values()))} | summary(
+            answers, self.store.raters()
+        )
         if target is not None:
             results |= {"export": str(target), "exported": export(answers, target)}
         return results
@@ -41,19 +47,36 @@ def open_store(request: LabelRequest) -> Opened:
     """The store with its task, and the rows of ROWS in its queue. Raises LabelsError, OptionError."""
     guidelines = None if request.guidelines is None else _guidelines(request.guidelines)
     # Wrong options and rows are refused before a file is made.
-    store = Store(request.store, create=False) if request.store.is_file() or request.rows is None else None
+    store = (
+        Store(request.store, create=False)
+        if request.store.is_file() or request.rows is None
+        else None
+    )
     task = _task(request, None if store is None else store.task)
-    units = None if request.rows is None else read_units(request.rows, task.kind, request.columns)
+    units = (
+        None
+        if request.rows is None
+        else read_units(request.rows, task.kind, request.columns)
+    )
     store = store or Store(request.store)
     if units is not None:
         more = next_units(units, store, task, request)
         store.add(units.units)
         store.enqueue(more)
         if request.order == "suggest":
-            store.set(suggested=json.dumps([*json.loads(store.get("suggested") or "[]"), *more]))
+            store.set(
+                suggested=json.dumps(
+                    [*json.loads(store.get("suggested") or "[]"), *more]
+                )
+            )
         store.set(origin=units.origin)
-    store.set(task=json.dumps(asdict(task)), **({} if guidelines is None else {"guidelines": guidelines}))
-    return Opened(store, task, len(store.queue()), units.notes if units is not None else ())
+    store.set(
+        task=json.dumps(asdict(task)),
+        **({} if guidelines is None else {"guidelines": guidelines}),
+    )
+    return Opened(
+        store, task, len(store.queue()), units.notes if units is not None else ()
+    )
 
 
 def _task(request: LabelRequest, before: Task | None) -> Task:
@@ -75,7 +98,9 @@ def _task(request: LabelRequest, before: Task | None) -> Task:
                 f"{_words(getattr(before, name))}; leave the option out, or give another --store"
             )
     if "scale" in given and (given.get("kind") or old.kind) != "score":
-        raise OptionError(f"--scale: labels of kind {old.kind} have none; leave it out, or pass --kind score")
+        raise OptionError(
+            f"--scale: labels of kind {old.kind} have none; leave it out, or pass --kind score"
+        )
     given |= {"why": True} if request.why else {}
     if request.repeats is not None:
         given["repeats"] = request.repeats
@@ -90,22 +115,34 @@ def _guidelines(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise LabelsError(f"{path}: is not a text in UTF-8; save the guidelines as plain text or Markdown") from None
+        raise LabelsError(
+            f"{path}: is not a text in UTF-8; save the guidelines as plain text or Markdown"
+        ) from None
     except OSError as error:
-        raise LabelsError(f"{path}: the guidelines cannot be read ({error.strerror}); check --guidelines") from None
+        raise LabelsError(
+            f"{path}: the guidelines cannot be read ({error.strerror}); check --guidelines"
+        ) from None
 
 
-def serve(opened: Opened, rater: str | None, started: Callable[[str], None], port: int = 0) -> None:
+def serve(
+    opened: Opened, rater: str | None, started: Callable[[str], None], port: int = 0
+) -> None:
     """Serve the page until Ctrl-C or SIGTERM. started: called with the address. port: 0 for that of the run before, so
     that an open tab goes on, or any free one. Raises OptionError where it cannot be had."""
     from ..running import private
     from .app import Desk, application, rater_name
 
     try:
-        desk = Desk(opened.store, opened.task, None if rater is None else rater_name(rater))
+        desk = Desk(
+            opened.store, opened.task, None if rater is None else rater_name(rater)
+        )
     except ValueError:
-        raise OptionError("--rater: the name is empty; give one, or leave the option out to be asked") from None
-    made = private.listening(*([port] if port else [int(opened.store.get("port") or 0), 0]))
+        raise OptionError(
+            "--rater: the name is empty; give one, or leave the option out to be asked"
+        ) from None
+    made = private.listening(
+        *([port] if port else [int(opened.store.get("port") or 0), 0])
+    )
     own = made.getsockname()[1]
     opened.store.set(port=str(own))
     private.serve(application(desk, own), made, opened.store.token, started)

@@ -35,7 +35,9 @@ _SCHEMA = (
     f"PRAGMA application_id={_APPLICATION}",
     f"PRAGMA user_version={_VERSION}",
 )
-_STANDING = "action != 'undo' AND n NOT IN (SELECT undoes FROM events WHERE undoes IS NOT NULL)"
+_STANDING = (
+    "action != 'undo' AND n NOT IN (SELECT undoes FROM events WHERE undoes IS NOT NULL)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +68,45 @@ class Store:
     def __init__(self, path: Path, *, create: bool = True) -> None:
         self.path = path
         if not create and not path.is_file():
-            raise LabelsError(f"{path}: there is no such store; name one with --store, or give ROWS to begin one")
+            raise LabelsError(
+                f"{path}: there is no such store; name one with --store, or give ROWS to begin one"
+            )
         try:
             os.close(os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
             # One thread at a time uses it: the page's server has one loop, and its end comes after it.
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
+            self._db = sqlite3.connect(
+                path, isolation_level=None, timeout=30, check_same_thread=False
+            )
             self._prepare()
         except OSError as error:
-            raise LabelsError(f"{path}: cannot be opened ({error.strerror}); name another file with --store") from None
+            raise LabelsError(
+                f"{path}: cannot be opened ({error.strerror}); name another file with --store"
+            ) from None
         except sqlite3.Error as error:
-            raise LabelsError(f"{path}: is not a store of labels ({error}); name another file with --store") from None
+            raise LabelsError(
+                f"{path}: is not a store of labels ({error}); name another file with --store"
+            ) from None
 
     def _prepare(self) -> None:
         db = self._db
         db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=FULL")  # an answer that was confirmed survives a power cut
+        db.execute(
+            "PRAGMA synchronous=FULL"
+        )  # an answer that was confirmed survives a power cut
         with self._writing():
             empty = not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-            for statement in _SCHEMA if empty else ():  # `executescript` would end the transaction
+            for statement in (
+                _SCHEMA if empty else ()
+            ):  # `executescript` would end the transaction
                 db.execute(statement)
-        (whose,), (version,) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
+        (whose,), (version,) = (
+            db.execute(f"PRAGMA {name}").fetchone()
+            for name in ("application_id", "user_version")
+        )
         if whose != _APPLICATION:
-            raise LabelsError(f"{self.path}: is the database of another program; name another file with --store")
+            raise LabelsError(
+                f"{self.path}: is the database of another program; name another file with --store"
+            )
         if version != _VERSION:
             raise LabelsError(
                 f"{self.path}: is of format {version}, which this version of judgesmith does not know (it knows "
@@ -110,12 +129,16 @@ class Store:
     # What is asked, and of what
 
     def get(self, name: str) -> str | None:
-        row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        row = self._db.execute(
+            "SELECT value FROM meta WHERE name = ?", (name,)
+        ).fetchone()
         return None if row is None else str(row[0])
 
     def set(self, **values: str) -> None:
         with self._writing():
-            self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+            self._db.executemany(
+                "INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items()
+            )
 
     @property
     def task(self) -> Task | None:
@@ -134,10 +157,15 @@ class Store:
     def add(self, units: Iterable[Unit]) -> None:
         """Units that are not there yet. Those of an earlier file stay."""
         with self._writing():
-            (last,) = self._db.execute("SELECT coalesce(max(place), 0) FROM units").fetchone()
+            (last,) = self._db.execute(
+                "SELECT coalesce(max(place), 0) FROM units"
+            ).fetchone()
             for place, unit in enumerate(units, last + 1):
                 body = json.dumps({"row": dict(unit.row)})
-                self._db.execute("INSERT OR IGNORE INTO units VALUES (?, ?, ?)", (unit.key, place, body))
+                self._db.execute(
+                    "INSERT OR IGNORE INTO units VALUES (?, ?, ?)",
+                    (unit.key, place, body),
+                )
 
     def units(self) -> dict[str, Unit]:
         rows = self._db.execute("SELECT key, body FROM units ORDER BY place")
@@ -145,11 +173,16 @@ class Store:
 
     def queue(self) -> list[str]:
         """The units to be labelled, in their order."""
-        return [key for (key,) in self._db.execute("SELECT unit FROM queue ORDER BY place")]
+        return [
+            key for (key,) in self._db.execute("SELECT unit FROM queue ORDER BY place")
+        ]
 
     def enqueue(self, keys: Iterable[str]) -> None:
         with self._writing():
-            self._db.executemany("INSERT OR IGNORE INTO queue (unit) VALUES (?)", ((key,) for key in keys))
+            self._db.executemany(
+                "INSERT OR IGNORE INTO queue (unit) VALUES (?)",
+                ((key,) for key in keys),
+            )
 
     # What was said
 
@@ -165,15 +198,30 @@ class Store:
         return list(last.values())
 
     def raters(self) -> list[str]:
-        return [name for (name,) in self._db.execute("SELECT rater FROM events GROUP BY rater ORDER BY min(n)")]
+        return [
+            name
+            for (name,) in self._db.execute(
+                "SELECT rater FROM events GROUP BY rater ORDER BY min(n)"
+            )
+        ]
 
     def say(
-        self, rater: str, unit: str, turn: int, action: str, body: dict[str, Any], *, after: int | None, request: str
+        self,
+        rater: str,
+        unit: str,
+        turn: int,
+        action: str,
+        body: dict[str, Any],
+        *,
+        after: int | None,
+        request: str,
     ) -> None:
         """Keep an answer or a skip. after: the number of what the rater saw to stand, None for nothing. request: an
         identity; what comes twice is kept once. Raises Answered where something else stands."""
         with self._writing():
-            if self._db.execute("SELECT 1 FROM events WHERE request = ?", (request,)).fetchone():
+            if self._db.execute(
+                "SELECT 1 FROM events WHERE request = ?", (request,)
+            ).fetchone():
                 return
             mine = "rater = ? AND unit = ? AND turn = ?"
             standing = self._db.execute(
@@ -187,8 +235,12 @@ class Store:
     def undo(self, rater: str, request: str) -> Given | None:
         """Take back the last thing that the rater said; what it was, None where there is nothing."""
         with self._writing():
-            again = self._db.execute("SELECT undoes FROM events WHERE request = ?", (request,)).fetchone()
-            where, value = ("n = ?", again[0]) if again else (f"rater = ? AND {_STANDING}", rater)
+            again = self._db.execute(
+                "SELECT undoes FROM events WHERE request = ?", (request,)
+            ).fetchone()
+            where, value = (
+                ("n = ?", again[0]) if again else (f"rater = ? AND {_STANDING}", rater)
+            )
             row = self._db.execute(
                 f"SELECT {_COLUMNS} FROM events WHERE {where} ORDER BY n DESC LIMIT 1",  # noqa: S608
                 (value,),
@@ -201,7 +253,14 @@ class Store:
             return last
 
     def _insert(
-        self, rater: str, unit: str, turn: int, action: str, body: dict[str, Any], undoes: int | None, request: str
+        self,
+        rater: str,
+        unit: str,
+        turn: int,
+        action: str,
+        body: dict[str, Any],
+        undoes: int | None,
+        request: str,
     ) -> None:
         self._db.execute(
             "INSERT INTO events (at, rater, unit, turn, action, body, undoes, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -216,4 +275,12 @@ def _given(row: tuple[Any, ...]) -> Given:
     n, rater, unit, turn, action, body, at = row
     answer = json.loads(body)
     skipped = action == "skip"
-    return Given(n, rater, unit, turn, None if skipped else answer, answer["reason"] if skipped else "", at)
+    return Given(
+        n,
+        rater,
+        unit,
+        turn,
+        None if skipped else answer,
+        answer["reason"] if skipped else "",
+        at,
+    )

@@ -23,7 +23,11 @@ class Suggest(Command, Rows, Worded, Json):
     hidden: ClassVar[bool] = True
 
     rows: str = argument(..., "Rows to choose from; ideally an output of `score`.")
-    labels: list[str] = flag([], "A file with the labels that are there, joined by id. Repeatable.", metavar="FILE")
+    labels: list[str] = flag(
+        [],
+        "A file with the labels that are there, joined by id. Repeatable.",
+        metavar="FILE",
+    )
     n: int = flag(10, "How many rows.", "--n", "-n", ge=1)
     judge: list[str] = flag(
         [],
@@ -58,9 +62,19 @@ class Suggest(Command, Rows, Worded, Json):
         if self.purpose == "agreement":
             self._matched(known, readings)
             return
-        suggestions = suggest(readings, self.n, human=known.human, documents=known.documents, systems=known.systems)
+        suggestions = suggest(
+            readings,
+            self.n,
+            human=known.human,
+            documents=known.documents,
+            systems=known.systems,
+        )
         if self.as_json:
-            chosen = [{"id": known.rows[s.row].id, "row": known.rows[s.row].line} | s.to_dict() for s in suggestions]
+            chosen = [
+                {"id": known.rows[s.row].id, "row": known.rows[s.row].line}
+                | s.to_dict()
+                for s in suggestions
+            ]
             print_json(
                 {
                     "ids": [one["id"] for one in chosen],
@@ -73,10 +87,19 @@ class Suggest(Command, Rows, Worded, Json):
             )
             return
         for s in suggestions:
-            out.print(one_line(f"{known.rows[s.row].id}  {s.why}"), markup=False, soft_wrap=True)
+            out.print(
+                one_line(f"{known.rows[s.row].id}  {s.why}"),
+                markup=False,
+                soft_wrap=True,
+            )
         if len(suggestions) < self.n:
-            out.print(f"{len(suggestions)} of {self.n}: no other row is without a label.", style="yellow")
-        out.print("Give their labels a column chosen_by with the word suggest: agreement is measured on others.")
+            out.print(
+                f"{len(suggestions)} of {self.n}: no other row is without a label.",
+                style="yellow",
+            )
+        out.print(
+            "Give their labels a column chosen_by with the word suggest: agreement is measured on others."
+        )
         for note in known.notes:
             out.print(one_line(f"note: {note}"), style="yellow", markup=False)
 
@@ -88,18 +111,28 @@ class Suggest(Command, Rows, Worded, Json):
         from .matching import matched_rows
 
         if len(self.judge) < 2:
-            raise OptionError("--for agreement needs two: --judge the one to be checked, --judge another in its place")
+            raise OptionError(
+                "--for agreement needs two: --judge the one to be checked, --judge another in its place"
+            )
         judge, stand_in = self.judge[:2]
         free = np.isnan(known.human)
         places = matched_rows(readings[judge], readings[stand_in], self.n, free=free)
         ids = [known.rows[place].id for place in places]
         if self.as_json:
             print_json(
-                {"ids": ids, "judge": judge, "stand_in": stand_in, "rows": len(known.rows), "notes": known.notes}
+                {
+                    "ids": ids,
+                    "judge": judge,
+                    "stand_in": stand_in,
+                    "rows": len(known.rows),
+                    "notes": known.notes,
+                }
             )
             return
         for name in ids:
             out.print(one_line(name), markup=False, soft_wrap=True)
-        out.print(f"On these rows {judge} agrees with {stand_in} as on all {len(known.rows)}; `evaluate` them alone.")
+        out.print(
+            f"On these rows {judge} agrees with {stand_in} as on all {len(known.rows)}; `evaluate` them alone."
+        )
         for note in known.notes:
             out.print(one_line(f"note: {note}"), style="yellow", markup=False)

@@ -42,7 +42,11 @@ class Suggestion:
 
     def to_dict(self) -> dict[str, Any]:
         """With a column that says how the row came to be chosen, which compiling heeds."""
-        told = {"predicted": round(self.predicted, 4), "disagreement": round(self.disagreement, 4), "why": self.why}
+        told = {
+            "predicted": round(self.predicted, 4),
+            "disagreement": round(self.disagreement, 4),
+            "why": self.why,
+        }
         return told | {"chosen_by": "suggest"}
 
 
@@ -72,11 +76,21 @@ def suggest(
     if not columns or len({len(c) for c in columns}) > 1:
         raise OptionError("give one reading at least, with a number for each row")
     rows = len(columns[0])
-    scores = np.full(rows, np.nan) if human is None else vector(human, "human", missing=True)
+    scores = (
+        np.full(rows, np.nan) if human is None else vector(human, "human", missing=True)
+    )
     if len(scores) != rows:
-        raise OptionError(f"human ratings: {len(scores)} for {rows} rows; give one per row, NaN where there is none")
-    doc = np.arange(rows) if documents is None else id_codes(documents, rows, "documents")
-    sys = np.zeros(rows, dtype=np.intp) if systems is None else id_codes(systems, rows, "systems")
+        raise OptionError(
+            f"human ratings: {len(scores)} for {rows} rows; give one per row, NaN where there is none"
+        )
+    doc = (
+        np.arange(rows) if documents is None else id_codes(documents, rows, "documents")
+    )
+    sys = (
+        np.zeros(rows, dtype=np.intp)
+        if systems is None
+        else id_codes(systems, rows, "systems")
+    )
     ranks = _ranks(columns, scores)
     return _Choice(ranks, ~np.isnan(scores), doc, sys).take(n)
 
@@ -89,10 +103,20 @@ def _ranks(columns: list[Vector], scores: Vector) -> Vector:
         present = ~np.isnan(column)
         rank = np.full(len(column), 0.5)
         if present.sum() > 1:
-            rank[present] = (scipy.stats.rankdata(column[present]) - 1) / (present.sum() - 1)
+            rank[present] = (scipy.stats.rankdata(column[present]) - 1) / (
+                present.sum() - 1
+            )
         both = present & known
-        if both.sum() >= FEWEST_LABELS and np.ptp(rank[both]) > 0 and np.ptp(scores[both]) > 0:
-            rank = 1 - rank if scipy.stats.spearmanr(rank[both], scores[both])[0] < 0 else rank
+        if (
+            both.sum() >= FEWEST_LABELS
+            and np.ptp(rank[both]) > 0
+            and np.ptp(scores[both]) > 0
+        ):
+            rank = (
+                1 - rank
+                if scipy.stats.spearmanr(rank[both], scores[both])[0] < 0
+                else rank
+            )
         ranks.append(rank)
     return np.stack(ranks, axis=1)
 
@@ -100,7 +124,9 @@ def _ranks(columns: list[Vector], scores: Vector) -> Vector:
 class _Choice:
     """One choice of rows, taken one after the other."""
 
-    def __init__(self, ranks: Vector, labelled: npt.NDArray[np.bool_], doc: Codes, sys: Codes) -> None:
+    def __init__(
+        self, ranks: Vector, labelled: npt.NDArray[np.bool_], doc: Codes, sys: Codes
+    ) -> None:
         self.ranks, self.open, self.doc, self.sys = ranks, ~labelled, doc, sys
         self.predicted, self.disagreement = ranks.mean(axis=1), ranks.std(axis=1)
         self.of_doc = np.bincount(doc[labelled], minlength=int(doc.max(initial=-1)) + 1)
@@ -114,7 +140,14 @@ class _Choice:
         chosen: list[Suggestion] = []
         while len(chosen) < n and self.open.any():
             row = self._next()
-            chosen.append(Suggestion(row, float(self.predicted[row]), float(self.disagreement[row]), self._why(row)))
+            chosen.append(
+                Suggestion(
+                    row,
+                    float(self.predicted[row]),
+                    float(self.disagreement[row]),
+                    self._why(row),
+                )
+            )
             self.open[row] = False
             self.of_doc[self.doc[row]] += 1
             self.of_sys[self.sys[row]] += 1
@@ -129,7 +162,9 @@ class _Choice:
         rows = np.flatnonzero(self.open)
         for count in (self.odd, self.of_doc[self.doc], self.of_sys[self.sys]):
             rows = rows[count[rows] == count[rows].min()]
-        if np.isinf(self.distance[rows[0]]):  # nothing is labelled: from the middle outwards
+        if np.isinf(
+            self.distance[rows[0]]
+        ):  # nothing is labelled: from the middle outwards
             gain = -np.abs(self.predicted[rows] - np.median(self.predicted))
         else:
             gain = self.distance[rows] + CONTRADICTION * self.disagreement[rows]
@@ -140,7 +175,11 @@ class _Choice:
         place = "low" if at < 1 / 3 else "high" if at > 2 / 3 else "middling"
         reasons = [f"{place} predicted score (rank {at:.2f})"]
         before = int(self.of_doc[self.doc[row]])
-        reasons.append("a document without labels" if not before else f"a document with {before} labels")
+        reasons.append(
+            "a document without labels"
+            if not before
+            else f"a document with {before} labels"
+        )
         if len(self.of_sys) > 1:
             reasons.append(f"a system with {int(self.of_sys[self.sys[row]])} labels")
         if self.disagreement[row] > np.quantile(self.disagreement, 0.75):
@@ -154,5 +193,7 @@ def _odd(ranks: Vector) -> npt.NDArray[np.bool_]:
     """Rows that lie farther from their nearest others than almost all rows do."""
     if len(ranks) <= 4 * NEIGHBOURS or ranks.shape[1] < 2:
         return np.zeros(len(ranks), dtype=np.bool_)
-    away = np.asarray(scipy.spatial.cKDTree(ranks).query(ranks, k=NEIGHBOURS + 1)[0])[:, -1]
+    away = np.asarray(scipy.spatial.cKDTree(ranks).query(ranks, k=NEIGHBOURS + 1)[0])[
+        :, -1
+    ]
     return np.asarray(away > np.quantile(away, 1 - ODD))

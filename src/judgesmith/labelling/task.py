@@ -42,19 +42,29 @@ class Question:
     def read(self, value: Any) -> str | float:
         """An answer that came from outside. Raises ValueError."""
         if not self.choices:
-            if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
-                raise ValueError(f"{self.name}: give a number from {self.low:g} to {self.high:g}")
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not self.low <= value <= self.high
+            ):
+                raise ValueError(
+                    f"{self.name}: give a number from {self.low:g} to {self.high:g}"
+                )
             return float(value)
         for choice in self.choices:
             if type(value) is not bool and value == choice.value:
                 return choice.value
-        raise ValueError(f"{self.name}: choose one of {', '.join(choice.label for choice in self.choices)}")
+        raise ValueError(
+            f"{self.name}: choose one of {', '.join(choice.label for choice in self.choices)}"
+        )
 
     def number(self, value: str | float) -> float:
         """An answer as a number: its place from 0 to 1."""
         if not self.choices or isinstance(value, int | float):
             return (float(value) - self.low) / (self.high - self.low)
-        return [choice.value for choice in self.choices].index(value) / (len(self.choices) - 1)
+        return [choice.value for choice in self.choices].index(value) / (
+            len(self.choices) - 1
+        )
 
     def apart(self, one: str | float, other: str | float) -> float:
         """How far two answers are from each other: 0 for equal ones, 1 for the ends of the scale."""
@@ -69,7 +79,12 @@ class Question:
 
     def to_dict(self) -> dict[str, Any]:
         number = {} if self.choices else {"low": self.low, "high": self.high}
-        return {"name": self.name, "text": self.text, "choices": [asdict(choice) for choice in self.choices], **number}
+        return {
+            "name": self.name,
+            "text": self.text,
+            "choices": [asdict(choice) for choice in self.choices],
+            **number,
+        }
 
 
 @dataclass(frozen=True)
@@ -100,26 +115,46 @@ class Task:
             raise OptionError(f"--kind {self.kind}: it is one of {', '.join(KINDS)}")
         low, high = self.scale
         if not -1e12 <= low < high <= 1e12:
-            raise OptionError(f"--scale {low:g} {high:g}: give two numbers, the worst score first and lower")
+            raise OptionError(
+                f"--scale {low:g} {high:g}: give two numbers, the worst score first and lower"
+            )
         wanted = {"category": "two to ten", "binary": "two"}
         if self.categories and self.kind not in wanted:
-            raise OptionError(f"--categories: labels of kind {self.kind} have none; pass --kind category")
+            raise OptionError(
+                f"--categories: labels of kind {self.kind} have none; pass --kind category"
+            )
         needed = self.kind == "category" or self.categories
         count = len(self.categories)
-        if needed and (not 2 <= count <= MOST_CHOICES or (self.kind == "binary" and count > 2)):
+        if needed and (
+            not 2 <= count <= MOST_CHOICES or (self.kind == "binary" and count > 2)
+        ):
             raise OptionError(
                 f"--categories: {count} given, {wanted[self.kind]} are needed, worst first: --categories bad,ok,good"
             )
-        if len({word.casefold() for word in self.categories}) < count or not all(self.categories):
-            raise OptionError("--categories: the words must differ from each other, and none may be empty")
+        if len({word.casefold() for word in self.categories}) < count or not all(
+            self.categories
+        ):
+            raise OptionError(
+                "--categories: the words must differ from each other, and none may be empty"
+            )
         if len(self.aspects) > 1 and self.kind not in ("score", "category", "binary"):
-            raise OptionError(f"--aspect: labels of kind {self.kind} are of one aspect; give one")
-        if len({aspect.casefold() for aspect in (*self.aspects, WHY)}) <= len(self.aspects) or not all(self.aspects):
-            raise OptionError(f"--aspect: the names must differ, from {WHY!r} too, and none may be empty")
+            raise OptionError(
+                f"--aspect: labels of kind {self.kind} are of one aspect; give one"
+            )
+        if len({aspect.casefold() for aspect in (*self.aspects, WHY)}) <= len(
+            self.aspects
+        ) or not all(self.aspects):
+            raise OptionError(
+                f"--aspect: the names must differ, from {WHY!r} too, and none may be empty"
+            )
         if self.why and not self.takes_why:
-            raise OptionError(f"--why: labels of kind {self.kind} have no reasons; leave it out")
+            raise OptionError(
+                f"--why: labels of kind {self.kind} have no reasons; leave it out"
+            )
         if not 0 <= self.repeats <= 1:
-            raise OptionError(f"--repeats {self.repeats:g}: give a share from 0 to 1, for example 0.1")
+            raise OptionError(
+                f"--repeats {self.repeats:g}: give a share from 0 to 1, for example 0.1"
+            )
 
     @property
     def title(self) -> str:
@@ -138,24 +173,44 @@ class Task:
             return ()
         if self.kind == "preference":
             labels = {"b": "B is better", "tie": "Equally good", "a": "A is better"}
-            sides = tuple(Choice(side, label, side[0]) for side, label in labels.items())
-            return (Question("preference", self._text("Which output is better?"), sides),)
+            sides = tuple(
+                Choice(side, label, side[0]) for side, label in labels.items()
+            )
+            return (
+                Question("preference", self._text("Which output is better?"), sides),
+            )
         if self.kind == "score":
             low, high = self.scale
             text = f"{low:g} is the worst, {high:g} the best."
-            text = text if len(self.aspects) > 1 else self._text(f"How good is the output? {text}")
+            text = (
+                text
+                if len(self.aspects) > 1
+                else self._text(f"How good is the output? {text}")
+            )
             return self._of_aspects(_scale(self.kind, text, float(low), float(high)))
         words = self.categories or ("fail", "pass")
-        keys = ["f", "p"] if not self.categories else [_digit(place) for place in range(1, len(words) + 1)]
-        answers = tuple(Choice(word, word, key) for word, key in zip(words, keys, strict=True))
-        return self._of_aspects(Question(self.kind, self._text("How good is the output?"), answers))
+        keys = (
+            ["f", "p"]
+            if not self.categories
+            else [_digit(place) for place in range(1, len(words) + 1)]
+        )
+        answers = tuple(
+            Choice(word, word, key) for word, key in zip(words, keys, strict=True)
+        )
+        return self._of_aspects(
+            Question(self.kind, self._text("How good is the output?"), answers)
+        )
 
     def _text(self, otherwise: str) -> str:
-        return f"{self.aspects[0]}: {otherwise}" if len(self.aspects) == 1 else otherwise
+        return (
+            f"{self.aspects[0]}: {otherwise}" if len(self.aspects) == 1 else otherwise
+        )
 
     def _of_aspects(self, question: Question) -> tuple[Question, ...]:
         several = self.aspects if len(self.aspects) > 1 else ()
-        return tuple(replace(question, name=aspect) for aspect in several) or (question,)
+        return tuple(replace(question, name=aspect) for aspect in several) or (
+            question,
+        )
 
     def read(self, unit: Unit, answer: Any) -> dict[str, Any]:
         """An answer that came from outside, checked: {question: value}, perhaps with the reasons {"why": {question:
@@ -164,15 +219,23 @@ class Task:
             raise ValueError("an answer must be an object")
         if self.kind == "spans":
             return {"errors": _errors(answer.get("errors"), unit.row["output"])}
-        made: dict[str, Any] = {q.name: q.read(answer.get(q.name)) for q in self.questions}
+        made: dict[str, Any] = {
+            q.name: q.read(answer.get(q.name)) for q in self.questions
+        }
         reasons = _reasons(answer.get(WHY) or {}, made) if self.takes_why else {}
         return made | ({WHY: reasons} if reasons else {})
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Task:
-        old = {name: value for name, value in data.items() if name != "aspect"}  # of stores with one aspect
+        old = {
+            name: value for name, value in data.items() if name != "aspect"
+        }  # of stores with one aspect
         aspects = data.get("aspects") or filter(None, [data.get("aspect")])
-        lists = {"scale": data["scale"], "categories": data["categories"], "aspects": aspects}
+        lists = {
+            "scale": data["scale"],
+            "categories": data["categories"],
+            "aspects": aspects,
+        }
         return cls(**old | {name: tuple(values) for name, values in lists.items()})
 
 
@@ -185,14 +248,28 @@ def _scale(name: str, text: str, low: float, high: float) -> Question:
     if not (low.is_integer() and steps.is_integer() and steps < MOST_CHOICES):
         return Question(name, text, (), low, high)
     values = [low + step for step in range(int(steps) + 1)]
-    own = all(0 <= value <= 9 for value in values)  # else the first has the key 1, the tenth 0
-    keys = [f"{value:g}" if own else _digit(place) for place, value in enumerate(values, 1)]
-    return Question(name, text, tuple(map(Choice, values, (f"{v:g}" for v in values), keys)), low, high)
+    own = all(
+        0 <= value <= 9 for value in values
+    )  # else the first has the key 1, the tenth 0
+    keys = [
+        f"{value:g}" if own else _digit(place) for place, value in enumerate(values, 1)
+    ]
+    return Question(
+        name,
+        text,
+        tuple(map(Choice, values, (f"{v:g}" for v in values), keys)),
+        low,
+        high,
+    )
 
 
 def _reasons(given: Any, questions: Container[str]) -> dict[str, str]:
-    if not isinstance(given, Mapping) or not all(q in questions and _is_note(text) for q, text in given.items()):
-        raise ValueError(f"{WHY}: give a text of {LONGEST_NOTE} characters at most for each question")
+    if not isinstance(given, Mapping) or not all(
+        q in questions and _is_note(text) for q, text in given.items()
+    ):
+        raise ValueError(
+            f"{WHY}: give a text of {LONGEST_NOTE} characters at most for each question"
+        )
     return {question: text.strip() for question, text in given.items() if text.strip()}
 
 
@@ -204,7 +281,14 @@ def _errors(given: Any, output: str) -> list[dict[str, Any]]:
     if not isinstance(given, list) or len(given) > MOST_ERRORS:
         raise ValueError(f"errors: give a list of {MOST_ERRORS} at most")
     errors = [_error(one, output) for one in given]
-    return sorted(errors, key=lambda error: (error["start"] is None, error["start"] or 0, error["end"] or 0))
+    return sorted(
+        errors,
+        key=lambda error: (
+            error["start"] is None,
+            error["start"] or 0,
+            error["end"] or 0,
+        ),
+    )
 
 
 def _error(given: Any, output: str) -> dict[str, Any]:
@@ -215,11 +299,23 @@ def _error(given: Any, output: str) -> dict[str, Any]:
     end: Any = given.get("end")
     severity, note = given.get("severity"), given.get("explanation")
     nowhere = start is None and end is None
-    if not nowhere and not (type(start) is int and type(end) is int and 0 <= start < end <= len(output)):
-        raise ValueError(f"errors: characters {start} to {end} do not lie in the {len(output)} of the text")
+    if not nowhere and not (
+        type(start) is int and type(end) is int and 0 <= start < end <= len(output)
+    ):
+        raise ValueError(
+            f"errors: characters {start} to {end} do not lie in the {len(output)} of the text"
+        )
     if type(severity) is not int or not 1 <= severity <= len(SEVERITIES):
         raise ValueError(f"errors: severity is a number from 1 to {len(SEVERITIES)}")
     if note is not None and not _is_note(note):
-        raise ValueError(f"errors: an explanation is a text of {LONGEST_NOTE} characters at most")
+        raise ValueError(
+            f"errors: an explanation is a text of {LONGEST_NOTE} characters at most"
+        )
     words = "" if nowhere else output[start:end]
-    return {"text": words, "start": start, "end": end, "severity": severity, "explanation": (note or "").strip()}
+    return {
+        "text": words,
+        "start": start,
+        "end": end,
+        "severity": severity,
+        "explanation": (note or "").strip(),
+    }

@@ -43,18 +43,30 @@ def read_units(name: str, kind: Kind, columns: Mapping[str, str]) -> Units:
         raise LabelsError(
             f"{file.origin}: the output is empty in every row; name its column with --columns output=NAME"
         )
-    notes = [f"{file.origin}: {len(file.rows) - len(full)} rows without an output are left out"]
-    whole: list[_Found] = [(_row(row) | {"output": row.output}, row.line) for row in full]
+    notes = [
+        f"{file.origin}: {len(file.rows) - len(full)} rows without an output are left out"
+    ]
+    whole: list[_Found] = [
+        (_row(row) | {"output": row.output}, row.line) for row in full
+    ]
     return _keyed(file.origin, whole, notes if len(full) < len(file.rows) else ())
 
 
-def _keyed(origin: str, candidates: Iterable[_Found], notes: Sequence[str] = ()) -> Units:
+def _keyed(
+    origin: str, candidates: Iterable[_Found], notes: Sequence[str] = ()
+) -> Units:
     """Units with keys of what is shown: the same texts are the same unit wherever they stand in the file."""
     seen: Counter[str] = Counter()
     units = []
     for row, line in candidates:
-        shown = {name: value for name, value in row.items() if name not in ("id", "doc_id", "group", "system")}
-        digest = sha256(json.dumps([shown, {}], sort_keys=True).encode()).hexdigest()[:20]
+        shown = {
+            name: value
+            for name, value in row.items()
+            if name not in ("id", "doc_id", "group", "system")
+        }
+        digest = sha256(json.dumps([shown, {}], sort_keys=True).encode()).hexdigest()[
+            :20
+        ]
         seen[digest] += 1
         units.append(Unit(f"{digest}-{seen[digest]}", row, line))
     return Units(origin, tuple(units), tuple(notes))
@@ -84,10 +96,18 @@ def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Found
         documents: dict[str, list[Row]] = {}
         for row in read_file(name, columns).rows:
             documents.setdefault(row.doc_id, []).append(row)
-        pairs = [(a, b, f"{a.id} | {b.id}") for rows in documents.values() for a, b in itertools.pairwise(rows)]
+        pairs = [
+            (a, b, f"{a.id} | {b.id}")
+            for rows in documents.values()
+            for a, b in itertools.pairwise(rows)
+        ]
     else:
         pairs = [(pair.a, pair.b, pair.id) for pair, _ in compared]
-    pairs = [(a, b, pair) for a, b, pair in pairs if a.output.strip() and b.output.strip() and a.output != b.output]
+    pairs = [
+        (a, b, pair)
+        for a, b, pair in pairs
+        if a.output.strip() and b.output.strip() and a.output != b.output
+    ]
     if not pairs:
         raise LabelsError(
             f"{path.name}: there are no two different outputs to compare; give rows with two outputs (output_a, "

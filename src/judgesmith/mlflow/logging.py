@@ -68,8 +68,12 @@ class ExperimentLog:
         """register: NAME or NAME@ALIAS, where the judge is to be registered, too."""
         self.experiment = experiment.strip()
         self._name, at, self._alias = (register or "").partition("@")
-        if register is not None and (not self._name.strip() or (at and not self._alias) or "/" in self._name):
-            raise OptionError(f"--register {register!r}: give NAME or NAME@ALIAS, without a slash")
+        if register is not None and (
+            not self._name.strip() or (at and not self._alias) or "/" in self._name
+        ):
+            raise OptionError(
+                f"--register {register!r}: give NAME or NAME@ALIAS, without a slash"
+            )
         if not self.experiment:
             raise OptionError("--mlflow: name the experiment to log to")
         self._entities = mlflow_part("mlflow.entities", "--mlflow")
@@ -80,7 +84,11 @@ class ExperimentLog:
                 self._client = mlflow.MlflowClient()
                 known = self._client.get_experiment_by_name(self.experiment)
                 deleted = known is not None and known.lifecycle_stage != "active"
-                self._id = known.experiment_id if known else self._client.create_experiment(self.experiment)
+                self._id = (
+                    known.experiment_id
+                    if known
+                    else self._client.create_experiment(self.experiment)
+                )
             # Stores are databases, servers and plugins, each with exceptions of its own.
             except Exception as error:
                 raise OptionError(
@@ -98,7 +106,10 @@ class ExperimentLog:
         """From --mlflow and --register; None where neither was given."""
         if experiment is None and register is None:
             return None
-        return cls(experiment if experiment is not None else str(register).partition("@")[0], register)
+        return cls(
+            experiment if experiment is not None else str(register).partition("@")[0],
+            register,
+        )
 
     def log(self, judge: Judge, report: CompileReport) -> Logged:
         """Log one run: parameters, metrics, each candidate as a step, and as files the judge and the report. Never
@@ -110,11 +121,19 @@ class ExperimentLog:
                 started = now - int(report.seconds * 1000)
                 saved, data = artifact.to_dict(judge), report.to_dict()
                 made = self._client.create_run(
-                    self._id, start_time=started, tags=tags(judge, data), run_name=run_name(saved)
+                    self._id,
+                    start_time=started,
+                    tags=tags(judge, data),
+                    run_name=run_name(saved),
                 )
                 run = str(made.info.run_id)
                 try:
-                    self._numbers(run, parameters(saved), [*metrics(data), *steps(data["candidates"])], now)
+                    self._numbers(
+                        run,
+                        parameters(saved),
+                        [*metrics(data), *steps(data["candidates"])],
+                        now,
+                    )
                     self._files(run, judge, data)
                 except BaseException:
                     with suppress(Exception):
@@ -129,27 +148,41 @@ class ExperimentLog:
     def _register(self, run: str, judge: Judge, report: Mapping[str, Any]) -> str:
         """The next version of the registered model, whose files are the run's: judge.json, and no pickle. Its address,
         by alias where there is one."""
-        if not self._client.search_registered_models(f"name = '{self._name}'", max_results=1):
+        if not self._client.search_registered_models(
+            f"name = '{self._name}'", max_results=1
+        ):
             self._client.create_registered_model(self._name)
         source = self._client.get_run(run).info.artifact_uri
-        made = self._client.create_model_version(self._name, source, run_id=run, tags=tags(judge, report))
+        made = self._client.create_model_version(
+            self._name, source, run_id=run, tags=tags(judge, report)
+        )
         if not self._alias:
             return f"models:/{self._name}/{made.version}"
         self._client.set_registered_model_alias(self._name, self._alias, made.version)
         return f"models:/{self._name}@{self._alias}"
 
-    def _numbers(self, run: str, params: Mapping[str, str], values: Sequence[tuple[str, float, int]], now: int) -> None:
+    def _numbers(
+        self,
+        run: str,
+        params: Mapping[str, str],
+        values: Sequence[tuple[str, float, int]],
+        now: int,
+    ) -> None:
         entities = self._entities
         listed = [entities.Param(name, value) for name, value in params.items()]
         for start in range(0, len(listed), PARAMS_AT_ONCE):
             self._client.log_batch(run, params=listed[start : start + PARAMS_AT_ONCE])
-        points = [entities.Metric(name, value, now, step) for name, value, step in values]
+        points = [
+            entities.Metric(name, value, now, step) for name, value, step in values
+        ]
         for start in range(0, len(points), METRICS_AT_ONCE):
             self._client.log_batch(run, metrics=points[start : start + METRICS_AT_ONCE])
 
     def _files(self, run: str, judge: Judge, report: Mapping[str, Any]) -> None:
         self._client.log_text(run, artifact.dumps(judge), "judge.json")
-        self._client.log_text(run, json.dumps(report, indent=2, ensure_ascii=False) + "\n", "report.json")
+        self._client.log_text(
+            run, json.dumps(report, indent=2, ensure_ascii=False) + "\n", "report.json"
+        )
 
 
 def run_name(saved: Mapping[str, Any]) -> str:
@@ -176,13 +209,20 @@ def parameters(saved: Mapping[str, Any]) -> dict[str, str]:
     labels, options = provenance["labels"], saved["program"]["options"]
     chosen = {
         "method": saved["program"]["kind"],
-        "option": {k: v for k, v in options.items() if v is None or isinstance(v, str | int | float)},
+        "option": {
+            k: v
+            for k, v in options.items()
+            if v is None or isinstance(v, str | int | float)
+        },
         "model": (saved["lm"] or {}).get("model"),
         "sampling": (saved["lm"] or {}).get("sampling"),
         "scale": f"{saved['scale']['low']:g} to {saved['scale']['high']:g}",
         "optimizer": provenance["optimizer"],
         "seed": provenance["seed"],
-        "labels": {k: labels[k] for k in ("origin", "aspect", "fingerprint", "rows", "train", "heldout")},
+        "labels": {
+            k: labels[k]
+            for k in ("origin", "aspect", "fingerprint", "rows", "train", "heldout")
+        },
         "folds": provenance["heldout"]["folds"],
         "version": provenance["versions"],
     }
@@ -194,23 +234,45 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)
+            yield (
+                f"{prefix}{name}",
+                value if isinstance(value, str) else json.dumps(value),
+            )
 
 
 def metrics(report: Mapping[str, Any]) -> list[tuple[str, float, int]]:
     """Name, value and step (0) of a report's numbers. An undefined one is left out: MLflow draws NaN as 0."""
     result: dict[str, Any] = {"seconds": report["seconds"]}
     for part in ("heldout", "zero_shot"):
-        for name in ("value", "q", "low", "high", "n", "failed", "pearson", "spearman", "kendall"):
+        for name in (
+            "value",
+            "q",
+            "low",
+            "high",
+            "n",
+            "failed",
+            "pearson",
+            "spearman",
+            "kendall",
+        ):
             result[f"{part}.{name}"] = report[part].get(name)
     for part in ("difference", "mean_absolute_error"):
         result |= {f"{part}.{name}": value for name, value in report[part].items()}
     result |= {
-        f"selected.{name}": report["selected"].get(name) for name in ("value", "corrected", "q", "q_corrected", "demos")
+        f"selected.{name}": report["selected"].get(name)
+        for name in ("value", "corrected", "q", "q_corrected", "demos")
     }
-    for name in ("calls", "cached_calls", "tokens", "prompt_tokens", "completion_tokens"):
+    for name in (
+        "calls",
+        "cached_calls",
+        "tokens",
+        "prompt_tokens",
+        "completion_tokens",
+    ):
         result[name] = report[name]
-    return [(name, float(value), 0) for name, value in result.items() if _is_number(value)]
+    return [
+        (name, float(value), 0) for name, value in result.items() if _is_number(value)
+    ]
 
 
 def steps(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, int]]:
@@ -226,7 +288,11 @@ def steps(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, int
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
 
 
 # -- a judge as a scorer
@@ -235,7 +301,11 @@ def _is_number(value: Any) -> bool:
 def _not_mlflows() -> list[Any]:
     """DSPy's callbacks without MLflow's: while it evaluates it may trace every DSPy module, and the judge's own calls
     would stand among the traces of what is evaluated."""
-    return [one for one in dspy.settings.get("callbacks") or () if not type(one).__module__.startswith("mlflow.")]
+    return [
+        one
+        for one in dspy.settings.get("callbacks") or ()
+        if not type(one).__module__.startswith("mlflow.")
+    ]
 
 
 def mlflow_scorer(
@@ -283,11 +353,15 @@ def mlflow_scorer(
                 verdict = made.score(
                     _clear(given, "inputs", "source"),
                     _clear(answered, "outputs", "output"),
-                    context=None if given.context is None else context_of("context", given.context),
+                    context=None
+                    if given.context is None
+                    else context_of("context", given.context),
                     reference=_reference(expectations),
                 )
         except JudgesmithError as error:
-            return entities.Feedback(error=_error(entities, type(error).__name__, str(error)), **about)
+            return entities.Feedback(
+                error=_error(entities, type(error).__name__, str(error)), **about
+            )
         return feedback(entities, about, verdict)
 
     return scorers.scorer(score, name=title)
@@ -301,7 +375,11 @@ def about_judge(entities: Any, judge: Judge, name: str) -> dict[str, Any]:
 
 def feedback(entities: Any, about: Mapping[str, Any], verdict: Verdict) -> Any:
     """A verdict as MLflow's feedback: the score, or an error where there is none, and the explanation."""
-    given = {**about, "metadata": about["metadata"] | _details(verdict), "rationale": verdict.explanation or None}
+    given = {
+        **about,
+        "metadata": about["metadata"] | _details(verdict),
+        "rationale": verdict.explanation or None,
+    }
     if verdict.failure is not None or math.isnan(verdict.score):
         reason = verdict.failure or "the judge gave no score"
         return entities.Feedback(error=_error(entities, "NoScore", reason), **given)
@@ -311,8 +389,14 @@ def feedback(entities: Any, about: Mapping[str, Any], verdict: Verdict) -> Any:
 def _open(judge: str | Path | Judge, lm: Any, connection: Connection | None) -> Judge:
     if isinstance(judge, Judge):
         if lm is None and connection is not None:
-            raise OptionError("connection is for a judge's file or for lm; this judge has its model already")
-        return judge if lm is None else judge.with_(own_lm=language_model(lm, connection=connection))
+            raise OptionError(
+                "connection is for a judge's file or for lm; this judge has its model already"
+            )
+        return (
+            judge
+            if lm is None
+            else judge.with_(own_lm=language_model(lm, connection=connection))
+        )
     return loading.load(judge, lm=lm, connection=connection)
 
 
@@ -320,13 +404,17 @@ def _clear(side: Side, what: str, usual: str) -> str:
     """One side of a trace as text. Raises OptionError where several parts of it could be meant."""
     if side.parts:
         names = ", ".join(map(repr, side.parts[:8]))
-        raise OptionError(f"{what} has several parts ({names}); call the one that is judged {usual!r}")
+        raise OptionError(
+            f"{what} has several parts ({names}); call the one that is judged {usual!r}"
+        )
     return as_text(side.value) or ""
 
 
 def _reference(expectations: Any) -> str | None:
     given = expectations if isinstance(expectations, Mapping) else {}
-    return next((as_text(given[key]) for key in ("reference", EXPECTED) if key in given), None)
+    return next(
+        (as_text(given[key]) for key in ("reference", EXPECTED) if key in given), None
+    )
 
 
 def _details(verdict: Verdict) -> dict[str, str]:
@@ -340,4 +428,6 @@ def _details(verdict: Verdict) -> dict[str, str]:
 
 
 def _error(entities: Any, code: str, message: str) -> Any:
-    return entities.AssessmentError(error_code=code, error_message=_without_addresses(message))
+    return entities.AssessmentError(
+        error_code=code, error_message=_without_addresses(message)
+    )

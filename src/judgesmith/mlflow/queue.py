@@ -37,9 +37,13 @@ class Experiment:
         self._client = _asked(lambda: self._mlflow.MlflowClient(), CHECK)
         known = _asked(lambda: self._client.get_experiment_by_name(name), CHECK)
         if known is None or known.lifecycle_stage != "active":
-            there = _asked(lambda: self._client.search_experiments(max_results=20), CHECK)
+            there = _asked(
+                lambda: self._client.search_experiments(max_results=20), CHECK
+            )
             names = ", ".join(repr(one.name) for one in there)
-            raise OptionError(f"MLflow has no experiment {name!r}; there are: {names or 'none'} (MLFLOW_TRACKING_URI)")
+            raise OptionError(
+                f"MLflow has no experiment {name!r}; there are: {names or 'none'} (MLFLOW_TRACKING_URI)"
+            )
         self._id = known.experiment_id
 
     def heads(self) -> Iterator[dict[str, Any]]:
@@ -47,14 +51,24 @@ class Experiment:
         those of judges by their fingerprints. Raises OptionError."""
         token, more = None, True
         while more:
-            how = {"filter_string": self._only, "max_results": PAGE, "page_token": token, "include_spans": False}
-            page = _asked(partial(self._client.search_traces, locations=[self._id], **how))
+            how = {
+                "filter_string": self._only,
+                "max_results": PAGE,
+                "page_token": token,
+                "include_spans": False,
+            }
+            page = _asked(
+                partial(self._client.search_traces, locations=[self._id], **how)
+            )
             yield from map(self._head, page)
             token, more = page.token, bool(page.token)
 
     def _head(self, trace: Any) -> dict[str, Any]:
         """A trace without its texts: with its spans where somebody rated single ones, and one of them is its root."""
-        if any(one.span_id and one.source.source_type == "HUMAN" for one in trace.info.assessments or ()):
+        if any(
+            one.span_id and one.source.source_type == "HUMAN"
+            for one in trace.info.assessments or ()
+        ):
             return self.whole(trace.info.trace_id) or _record(trace)
         has_none = trace.info.request_preview and not trace.info.response_preview
         return _record(trace) | {"output": "" if has_none else None}
@@ -65,9 +79,14 @@ class Experiment:
             try:
                 return _record(self._client.get_trace(trace, display=False))
             except Exception as error:  # as in `_asked`
-                if getattr(error, "error_code", "") in ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND"):
+                if getattr(error, "error_code", "") in (
+                    "RESOURCE_DOES_NOT_EXIST",
+                    "NOT_FOUND",
+                ):
                     return None
-                raise OptionError(f"MLflow does not give trace {trace} ({short(error)})") from None
+                raise OptionError(
+                    f"MLflow does not give trace {trace} ({short(error)})"
+                ) from None
 
     def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:
         """What logs a verdict of this judge to a trace, as feedback of that name: passed or failed, or a category,
@@ -91,28 +110,47 @@ def _asked(call: Callable[[], T], how: tuple[int, int] = LOG) -> T:
         try:
             return call()
         except Exception as error:  # stores are databases, servers and plugins, each with exceptions of its own
-            raise OptionError(f"MLflow cannot be used; see MLFLOW_TRACKING_URI ({short(error)})") from None
+            raise OptionError(
+                f"MLflow cannot be used; see MLFLOW_TRACKING_URI ({short(error)})"
+            ) from None
 
 
 def _record(trace: Any) -> dict[str, Any]:
     info, texts = trace.info, trace.data
     assessments = [one.to_dictionary() for one in info.assessments or ()]
-    exported = {"trace_id": info.trace_id, "trace_metadata": info.trace_metadata, "assessments": assessments}
+    exported = {
+        "trace_id": info.trace_id,
+        "trace_metadata": info.trace_metadata,
+        "assessments": assessments,
+    }
     exported |= {"request": _loaded(texts.request), "response": _loaded(texts.response)}
-    exported["spans"] = [{"span_id": span.span_id, "parent_id": span.parent_id} for span in texts.spans or ()]
+    exported["spans"] = [
+        {"span_id": span.span_id, "parent_id": span.parent_id}
+        for span in texts.spans or ()
+    ]
     export = recognised([exported], "MLflow")
     assert export is not None
     return export.record(exported) | {"verdicts": dict(_verdicts(assessments))}
 
 
-def _verdicts(assessments: list[dict[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _verdicts(
+    assessments: list[dict[str, Any]],
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(fingerprint of the judge, what it said), also of verdicts that a person overrode: the judge did say that."""
     for one in assessments:
         about, value = one.get("metadata") or {}, one.get("feedback", {}).get("value")
-        if "judge" in about and value is not None and one["source"]["source_type"] == "LLM_JUDGE":
+        if (
+            "judge" in about
+            and value is not None
+            and one["source"]["source_type"] == "LLM_JUDGE"
+        ):
             kind = {bool: "passed", str: "category"}.get(type(value))
             with suppress(TypeError, ValueError):
-                yield about["judge"], {"score": float(about.get("score", value))} | ({kind: value} if kind else {})
+                yield (
+                    about["judge"],
+                    {"score": float(about.get("score", value))}
+                    | ({kind: value} if kind else {}),
+                )
 
 
 def _loaded(text: str | None) -> Any:

@@ -39,17 +39,29 @@ def mlflow_part(part: str, what: str) -> Any:
 def check_address() -> None:
     """Raises OptionError for the address of a server without its scheme, which MLflow takes for a folder."""
     address = os.environ.get("MLFLOW_TRACKING_URI", "")
-    if re.fullmatch(r"(?:[\w.-]{2,}|\[[\da-f:]+\]):\d{2,5}(?:/.*)?", address, re.IGNORECASE):
-        raise OptionError(f"MLFLOW_TRACKING_URI={address}: the address has no scheme; write http://{address}")
+    if re.fullmatch(
+        r"(?:[\w.-]{2,}|\[[\da-f:]+\]):\d{2,5}(?:/.*)?", address, re.IGNORECASE
+    ):
+        raise OptionError(
+            f"MLFLOW_TRACKING_URI={address}: the address has no scheme; write http://{address}"
+        )
 
 
 @contextmanager
 def patience(retries: int, seconds: int) -> Iterator[None]:
     """MLflow without chatter (its log, its bars, an address on stdout), and with bounds on how long it waits for a
     server; those that the user's environment sets hold."""
-    bounds = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": retries, "MLFLOW_HTTP_REQUEST_TIMEOUT": seconds}
-    ours = {name: str(value) for name, value in bounds.items() if name not in os.environ}
-    ours |= {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
+    bounds = {
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": retries,
+        "MLFLOW_HTTP_REQUEST_TIMEOUT": seconds,
+    }
+    ours = {
+        name: str(value) for name, value in bounds.items() if name not in os.environ
+    }
+    ours |= {
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    }
     before = {name: os.environ.get(name) for name in ours}
     loggers = [logging.getLogger(name) for name in ("mlflow", "alembic", "urllib3")]
     levels = [logger.level for logger in loggers]
@@ -74,7 +86,9 @@ def short(error: BaseException | str) -> str:
     # urllib3 says within urllib3 within requests within MLflow why a request failed; its innermost words suffice.
     head, caused, cause = text.partition(" (Caused by ")
     if caused:
-        text = f"{head.split(' failed with exception')[0]} failed: {cause.rsplit(': ', 1)[-1]}".rstrip("'\")")
+        text = f"{head.split(' failed with exception')[0]} failed: {cause.rsplit(': ', 1)[-1]}".rstrip(
+            "'\")"
+        )
     text = " ".join(text.split())
     return text if len(text) <= 300 else f"{text[:299]}…"
 
@@ -94,9 +108,15 @@ def fetched(address: str) -> Iterator[Path]:
     with TemporaryDirectory() as folder:
         try:
             with patience(*LOG):
-                path = Path(artifacts.download_artifacts(artifact_uri=file, dst_path=folder))
+                path = Path(
+                    artifacts.download_artifacts(artifact_uri=file, dst_path=folder)
+                )
         except Exception as error:  # stores are databases, servers and plugins, each with exceptions of its own
-            raise ArtifactError(f"{address} cannot be fetched from MLflow ({short(error)})") from None
+            raise ArtifactError(
+                f"{address} cannot be fetched from MLflow ({short(error)})"
+            ) from None
         if not path.is_file():
-            raise ArtifactError(f"{address}: there is no judge.json in it; `compile --register NAME` puts one there")
+            raise ArtifactError(
+                f"{address}: there is no judge.json in it; `compile --register NAME` puts one there"
+            )
         yield path

@@ -21,9 +21,14 @@ from ..programs.atomic import write_whole
 from ..tables import Table, clean
 
 
-def environment(package: str = "judgesmith.pages", **options: Any) -> jinja2.Environment:
+def environment(
+    package: str = "judgesmith.pages", **options: Any
+) -> jinja2.Environment:
     """Jinja's environment for the templates of a package and for those of all pages. options: further ones of it."""
-    loaders = [jinja2.PackageLoader(name) for name in dict.fromkeys((package, "judgesmith.pages"))]
+    loaders = [
+        jinja2.PackageLoader(name)
+        for name in dict.fromkeys((package, "judgesmith.pages"))
+    ]
     made = jinja2.Environment(
         loader=jinja2.ChoiceLoader(loaders),
         autoescape=True,
@@ -71,13 +76,21 @@ class Section:
 
 
 def _kind(part: Any) -> str:
-    kinds: Mapping[type, str] = {Markup: "markup", str: "text", Table: "table", Figures: "figures", Fold: "fold"}
+    kinds: Mapping[type, str] = {
+        Markup: "markup",
+        str: "text",
+        Table: "table",
+        Figures: "figures",
+        Fold: "fold",
+    }
     return kinds.get(type(part), "notes")
 
 
 def filled(parts: Iterable[Any]) -> list[Any]:
     """The parts that hold something."""
-    return [part for part in parts if (part.figures if isinstance(part, Figures) else part)]
+    return [
+        part for part in parts if (part.figures if isinstance(part, Figures) else part)
+    ]
 
 
 def render(
@@ -95,13 +108,24 @@ def render(
     named: dict[str, Section] = {}
     for section in sections:
         if parts := filled(section.parts):
-            name = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-") or "section"
+            name = (
+                re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")
+                or "section"
+            )
             name += f"-{len(named) + 1}" if name in named else ""
             named[name] = Section(section.title, parts)
     return (
         environment()
         .get_template("page.html.j2")
-        .render(title=title, sections=named, lead=lead, about=about, warn=warn, notes=notes, style=style)
+        .render(
+            title=title,
+            sections=named,
+            lead=lead,
+            about=about,
+            warn=warn,
+            notes=notes,
+            style=style,
+        )
     )
 
 
@@ -113,8 +137,15 @@ def check_page(path: Path, option: str, *others: Path | None) -> None:
     if path.is_dir():
         raise OptionError(f"{option} {path} is a folder; name a file in it")
     for other in others:
-        if other is not None and path.exists() and other.exists() and path.samefile(other):
-            raise OptionError(f"{option} {path} is another file of this command, {other}; name a new one")
+        if (
+            other is not None
+            and path.exists()
+            and other.exists()
+            and path.samefile(other)
+        ):
+            raise OptionError(
+                f"{option} {path} is another file of this command, {other}; name a new one"
+            )
 
 
 def write_page(path: Path, page: str, option: str) -> int:
@@ -123,7 +154,9 @@ def write_page(path: Path, page: str, option: str) -> int:
     try:
         write_whole(path, data)
     except OSError as error:
-        raise OptionError(f"{option} {path} cannot be written: {error.strerror or error}") from None
+        raise OptionError(
+            f"{option} {path} cannot be written: {error.strerror or error}"
+        ) from None
     return len(data)
 
 
@@ -133,4 +166,6 @@ def moment(time: str) -> str:
         read = datetime.fromisoformat(time)
     except ValueError:
         return time
-    return f"{read:%Y-%m-%d %H:%M}" + (" UTC" if read.utcoffset() == timedelta(0) else f"{read:%z}")
+    return f"{read:%Y-%m-%d %H:%M}" + (
+        " UTC" if read.utcoffset() == timedelta(0) else f"{read:%z}"
+    )

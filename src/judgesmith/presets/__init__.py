@@ -26,7 +26,14 @@ def kind(name: str) -> str:
     start = line.partition(":")[0]
     if start in ("study", "discern"):
         return start
-    return next((command for command in ("distill", "synthesize") if f"`judgesmith {command}`" in line), "compile")
+    return next(
+        (
+            command
+            for command in ("distill", "synthesize")
+            if f"`judgesmith {command}`" in line
+        ),
+        "compile",
+    )
 
 
 def read(name: str) -> dict[str, Any]:
@@ -40,8 +47,12 @@ def layered(presets: Sequence[str], config: Mapping[str, Any]) -> dict[str, Any]
     config = dict(config)
     own = config.pop("preset", None) or ()
     named = presets or ([own] if isinstance(own, str) else own)
-    if not isinstance(named, Sequence) or not all(isinstance(name, str) for name in named):
-        raise OptionError(f"preset: a name or a list of names is expected; got {named!r}")
+    if not isinstance(named, Sequence) or not all(
+        isinstance(name, str) for name in named
+    ):
+        raise OptionError(
+            f"preset: a name or a list of names is expected; got {named!r}"
+        )
     result: dict[str, Any] = {}
     for layer in (*map(read, named), config):
         result |= layer

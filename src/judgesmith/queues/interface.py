@@ -33,9 +33,16 @@ class Interface:
 
     def __init__(self, only: str | None, base: str, **how: Any) -> None:
         self.only: Record = parse_qs(only or "", keep_blank_values=True)
-        if (only and not self.only) or not set(self.only) <= set(self.filters):  # a tool passes over what it lacks
-            raise OptionError(f"--filter {only}: give NAME=VALUE (more with & between) of {', '.join(self.filters)}")
-        self._base, self._http = base.rstrip("/"), httpx.Client(timeout=httpx.Timeout(60.0, connect=10.0), **how)
+        if (only and not self.only) or not set(self.only) <= set(
+            self.filters
+        ):  # a tool passes over what it lacks
+            raise OptionError(
+                f"--filter {only}: give NAME=VALUE (more with & between) of {', '.join(self.filters)}"
+            )
+        self._base, self._http = (
+            base.rstrip("/"),
+            httpx.Client(timeout=httpx.Timeout(60.0, connect=10.0), **how),
+        )
 
     def call(self, method: str, path: str, **sent: Any) -> Record | None:
         """The answer, None for what is not there. A request may be sent again, so it has to be idempotent."""
@@ -47,18 +54,30 @@ class Interface:
                     return None
                 if answer.is_success and isinstance(made := _json(answer), dict):
                     return made
-                problem, again = f"HTTP {answer.status_code}: {answer.text[:500]}", answer.status_code in LATER
-                problem = f"HTTP {answer.status_code} without JSON: another server" if answer.is_success else problem
+                problem, again = (
+                    f"HTTP {answer.status_code}: {answer.text[:500]}",
+                    answer.status_code in LATER,
+                )
+                problem = (
+                    f"HTTP {answer.status_code} without JSON: another server"
+                    if answer.is_success
+                    else problem
+                )
                 after = retry_after(answer.headers)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 problem = str(error) or type(error).__name__
-                again = isinstance(error, httpx.ReadTimeout | httpx.ReadError | httpx.RemoteProtocolError)
+                again = isinstance(
+                    error,
+                    httpx.ReadTimeout | httpx.ReadError | httpx.RemoteProtocolError,
+                )
             wait = 2.0**tried if after is None else after
             if not again or tried == TRIES or wait > LONGEST:
                 break
             time.sleep(wait)
         problem = " ".join(masked(problem).split())[:300]
-        raise OptionError(f"{self.tool} cannot be used; see {self.settings} ({problem})")
+        raise OptionError(
+            f"{self.tool} cannot be used; see {self.settings} ({problem})"
+        )
 
     def listed(self, path: str, **asked: Any) -> list[Record]:
         """All that a list has which every server of this tool has. Raises OptionError where another one answers."""
@@ -68,9 +87,13 @@ class Interface:
         return found
 
     def _another(self) -> OptionError:
-        return OptionError(f"no {self.tool} answers at {masked(self._base)}; see {self.settings}")
+        return OptionError(
+            f"no {self.tool} answers at {masked(self._base)}; see {self.settings}"
+        )
 
-    def pages(self, path: str, *, needed: bool = False, **asked: Any) -> Iterator[list[Record]]:
+    def pages(
+        self, path: str, *, needed: bool = False, **asked: Any
+    ) -> Iterator[list[Record]]:
         """What an answer lists, page after page, by cursors or by numbers."""
         more: Record | None = {}
         while more is not None:
@@ -83,7 +106,11 @@ class Interface:
             if cursor := answer.get("next_cursor") or about.get("cursor"):
                 more = {"cursor": cursor}
             else:
-                more = {"page": about["page"] + 1} if about.get("page", 0) < about.get("totalPages", 0) else None
+                more = (
+                    {"page": about["page"] + 1}
+                    if about.get("page", 0) < about.get("totalPages", 0)
+                    else None
+                )
 
 
 def _json(answer: httpx.Response) -> Any:
@@ -93,7 +120,14 @@ def _json(answer: httpx.Response) -> Any:
         return None
 
 
-def record(name: str, source: Any, output: Any, group: Any, given: Iterable[Given], ours: Iterable[Record]) -> Record:
+def record(
+    name: str,
+    source: Any,
+    output: Any,
+    group: Any,
+    given: Iterable[Given],
+    ours: Iterable[Record],
+) -> Record:
     """A trace as a record of labels. given: what people said. ours: what `about_verdict` made of verdicts."""
     asked = trace_input(source)
     texts = {"id": name, "source": asked.value, "output": trace_output(output).value}
@@ -102,14 +136,27 @@ def record(name: str, source: Any, output: Any, group: Any, given: Iterable[Give
     verdicts: dict[str, Record] = {}
     for one in ours:
         with suppress(TypeError, ValueError, KeyError):  # a score of somebody else
-            kept: Record = {key: one[key] for key in ("passed", "category") if key in one}
+            kept: Record = {
+                key: one[key] for key in ("passed", "category") if key in one
+            }
             verdicts[str(one["judge"])] = kept | {"score": float(one["score"])}
-    return Export("", lambda _: (texts, iter(given))).record({}) | {"verdicts": verdicts}
+    return Export("", lambda _: (texts, iter(given))).record({}) | {
+        "verdicts": verdicts
+    }
 
 
 def about_verdict(verdict: Verdict) -> Record:
     """What a verdict's metadata have beside what `about_judge` says of its judge."""
     criteria = {k: c["score"] for k, c in verdict.to_dict()["criteria"].items()}
     between = None if verdict.interval is None else str(verdict.interval)
-    made = {"score": verdict.score, "passed": verdict.passed, "category": verdict.category, "interval": between}
-    return {name: value for name, value in (made | {"criteria": criteria or None}).items() if value is not None}
+    made = {
+        "score": verdict.score,
+        "passed": verdict.passed,
+        "category": verdict.category,
+        "interval": between,
+    }
+    return {
+        name: value
+        for name, value in (made | {"criteria": criteria or None}).items()
+        if value is not None
+    }

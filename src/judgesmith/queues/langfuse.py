@@ -23,7 +23,11 @@ from .interface import Interface, Record, about_verdict, record
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 OBSERVATIONS, TRACES = "api/public/v2/observations", "api/public/traces"
 #: How traces are listed, and their scores: now, and by servers that know no observations.
-NOW: Any = ({"isRootObservation": True, "fields": "core,basic"}, "v3/scores", {"fields": "details,subject,annotation"})
+NOW: Any = (
+    {"isRootObservation": True, "fields": "core,basic"},
+    "v3/scores",
+    {"fields": "details,subject,annotation"},
+)
 OLDER: Any = ({"fields": "core"}, "v2/scores", {})
 PAGE = 100
 
@@ -37,12 +41,20 @@ class Project(Interface):
     def __init__(self, name: str, only: str | None = None) -> None:
         keys = [os.environ.get(key, "") for key in KEYS]
         if not all(keys):
-            raise OptionError(f"Langfuse needs {' and '.join(KEYS)}, which its project settings give")
-        base = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST") or "https://cloud.langfuse.com"
+            raise OptionError(
+                f"Langfuse needs {' and '.join(KEYS)}, which its project settings give"
+            )
+        base = (
+            os.environ.get("LANGFUSE_BASE_URL")
+            or os.environ.get("LANGFUSE_HOST")
+            or "https://cloud.langfuse.com"
+        )
         super().__init__(only, base, auth=(keys[0], keys[1]))
         there = [one["name"] for one in self.listed("api/public/projects")]
         if name not in there:
-            raise OptionError(f"Langfuse's keys are not for {name!r} but for {', '.join(map(repr, there)) or 'none'}")
+            raise OptionError(
+                f"Langfuse's keys are not for {name!r} but for {', '.join(map(repr, there)) or 'none'}"
+            )
         known = self.call("GET", OBSERVATIONS, params={"limit": 1}) is not None
         self._path, self._how = (OBSERVATIONS, NOW) if known else (TRACES, OLDER)
 
@@ -55,7 +67,9 @@ class Project(Interface):
         """One trace with its texts, None where it was deleted."""
         if self._path == OBSERVATIONS:
             asked = self._how[0] | {"fields": "core,basic,io", "traceId": trace}
-            return next(self._records(next(self.pages(self._path, limit=PAGE, **asked))), None)
+            return next(
+                self._records(next(self.pages(self._path, limit=PAGE, **asked))), None
+            )
         one = self.call("GET", f"{TRACES}/{quote(trace, safe='')}")
         return next(self._records([one] if one else []), None)
 
@@ -67,8 +81,14 @@ class Project(Interface):
         for source in ("ANNOTATION", "API"):
             pages = self.pages(f"api/public/{path}", source=source, limit=PAGE, **asked)
             for one in (one for page in pages for one in page):
-                of = (one.get("subject") or {}).get("id") or one.get("observationId") or one.get("traceId")
-                if of and (source == "ANNOTATION" or "judge" in (one.get("metadata") or ())):
+                of = (
+                    (one.get("subject") or {}).get("id")
+                    or one.get("observationId")
+                    or one.get("traceId")
+                )
+                if of and (
+                    source == "ANNOTATION" or "judge" in (one.get("metadata") or ())
+                ):
                     scores[of].insert(0, one)  # the newest come first
         return scores
 
@@ -76,17 +96,35 @@ class Project(Interface):
         """Of traces, or of the observations at their roots, whose scores are the traces', too."""
         for one in page:
             trace = one.get("traceId") or one["id"]
-            given = [score for name in {trace: 0, one["id"]: 0} for score in self._scores.get(name, ())]
-            people = (langfuse_score(score) for score in given if score["source"] == "ANNOTATION")
+            given = [
+                score
+                for name in {trace: 0, one["id"]: 0}
+                for score in self._scores.get(name, ())
+            ]
+            people = (
+                langfuse_score(score)
+                for score in given
+                if score["source"] == "ANNOTATION"
+            )
             ours = (score["metadata"] for score in given if score["source"] == "API")
-            yield record(trace, one.get("input"), one.get("output"), one.get("sessionId"), people, ours)
+            yield record(
+                trace,
+                one.get("input"),
+                one.get("output"),
+                one.get("sessionId"),
+                people,
+                ours,
+            )
 
     def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:
         """What writes a verdict of this judge to a trace as a score: true or false, a category, or a number."""
         known = about_judge(judge)
 
         def give(trace: str, verdict: Verdict) -> None:
-            kind, value = "NUMERIC" if verdict.category is None else "CATEGORICAL", verdict.category or verdict.score
+            kind, value = (
+                "NUMERIC" if verdict.category is None else "CATEGORICAL",
+                verdict.category or verdict.score,
+            )
             if verdict.passed is not None:
                 kind, value = "BOOLEAN", int(verdict.passed)
             made = {

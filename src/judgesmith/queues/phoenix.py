@@ -25,44 +25,85 @@ class Project(Interface):
     """The root spans of a project. only: other spans, by parameters of Phoenix's interface."""
 
     tool, settings = "Phoenix", "PHOENIX_COLLECTOR_ENDPOINT and PHOENIX_API_KEY"
-    filters = ("start_time", "end_time", "trace_id", "parent_id", "name", "span_kind", "status_code", "attribute")
+    filters = (
+        "start_time",
+        "end_time",
+        "trace_id",
+        "parent_id",
+        "name",
+        "span_kind",
+        "status_code",
+        "attribute",
+    )
 
     def __init__(self, name: str, only: str | None = None) -> None:
         key = os.environ.get("PHOENIX_API_KEY")
-        base = os.environ.get("PHOENIX_ENDPOINT") or os.environ.get("PHOENIX_COLLECTOR_ENDPOINT") or HERE
+        base = (
+            os.environ.get("PHOENIX_ENDPOINT")
+            or os.environ.get("PHOENIX_COLLECTOR_ENDPOINT")
+            or HERE
+        )
         base = base.rstrip("/").removesuffix("/v1/traces")
-        super().__init__(only, base, headers={"Authorization": f"Bearer {key}"} if key else {})
-        there = {one["name"]: one["id"] for one in self.listed("v1/projects", limit=SPANS)}
+        super().__init__(
+            only, base, headers={"Authorization": f"Bearer {key}"} if key else {}
+        )
+        there = {
+            one["name"]: one["id"] for one in self.listed("v1/projects", limit=SPANS)
+        }
         if name not in there:
             names = ", ".join(map(repr, there)) or "none"
-            raise OptionError(f"Phoenix has no project {name!r}; there are: {names} (PHOENIX_COLLECTOR_ENDPOINT)")
+            raise OptionError(
+                f"Phoenix has no project {name!r}; there are: {names} (PHOENIX_COLLECTOR_ENDPOINT)"
+            )
         self._project = f"v1/projects/{there[name]}"
 
     def heads(self) -> Iterator[Record]:
         """The spans as records, newest first."""
-        for page in self.pages(f"{self._project}/spans", limit=SPANS, **(self.only or {"parent_id": "null"})):
+        for page in self.pages(
+            f"{self._project}/spans",
+            limit=SPANS,
+            **(self.only or {"parent_id": "null"}),
+        ):
             yield from self._records(page)
 
     def whole(self, span: str) -> Record | None:
         """One span, None where it was deleted."""
         spans = next(self.pages(f"{self._project}/spans", limit=1, span_id=span))
         if any(one["context"]["span_id"] != span for one in spans):
-            raise OptionError("this Phoenix does not look spans up by their ids; take a newer version of it")
+            raise OptionError(
+                "this Phoenix does not look spans up by their ids; take a newer version of it"
+            )
         return next(self._records(spans), None)
 
     def _records(self, page: list[Record]) -> Iterator[Record]:
-        roots = {span["context"]["trace_id"]: span for span in page if not span.get("parent_id")}
+        roots = {
+            span["context"]["trace_id"]: span
+            for span in page
+            if not span.get("parent_id")
+        }
         spans = {span["context"]["span_id"]: span for span in page}
-        said = self._annotations("span", [*spans]) + self._annotations("trace", [*roots])
+        said = self._annotations("span", [*spans]) + self._annotations(
+            "trace", [*roots]
+        )
         given: dict[str, list[Record]] = {name: [] for name in spans}
         said.reverse()
         for one in sorted(said, key=lambda one: str(one.get("created_at"))):
-            of = roots[one["trace_id"]]["context"]["span_id"] if "trace_id" in one else one["span_id"]
+            of = (
+                roots[one["trace_id"]]["context"]["span_id"]
+                if "trace_id" in one
+                else one["span_id"]
+            )
             given[of].append(one)
         for name, span in spans.items():
             has = span["attributes"]
-            source, output, group = has.get("input.value"), has.get("output.value", ""), has.get("session.id")
-            ours = (one["metadata"] for one in given[name] if one["annotator_kind"] == "LLM")
+            source, output, group = (
+                has.get("input.value"),
+                has.get("output.value", ""),
+                has.get("session.id"),
+            )
+            ours = (
+                one["metadata"] for one in given[name] if one["annotator_kind"] == "LLM"
+            )
             yield record(name, source, output, group, map(_given, given[name]), ours)
 
     def _annotations(self, of: str, ids: list[str]) -> list[Record]:
@@ -76,7 +117,11 @@ class Project(Interface):
         known = about_judge(judge)
 
         def give(span: str, verdict: Verdict) -> None:
-            result = {"score": verdict.score, "label": verdict.category, "explanation": verdict.explanation or None}
+            result = {
+                "score": verdict.score,
+                "label": verdict.category,
+                "explanation": verdict.explanation or None,
+            }
             made = {
                 "span_id": span,
                 "name": name,
@@ -85,7 +130,15 @@ class Project(Interface):
                 "result": result,
                 "metadata": known | about_verdict(verdict),
             }
-            if self.call("POST", "v1/span_annotations", params={"sync": True}, json={"data": [made]}) is None:
+            if (
+                self.call(
+                    "POST",
+                    "v1/span_annotations",
+                    params={"sync": True},
+                    json={"data": [made]},
+                )
+                is None
+            ):
                 raise OptionError(f"Phoenix has no span {span} any more")
 
         return give
@@ -95,4 +148,6 @@ def _given(one: Record) -> Given:
     result = one.get("result") or {}
     rating = result.get("label") if result.get("score") is None else result["score"]
     left = "" if one.get("annotator_kind") == "HUMAN" else DISCARDED
-    return Given(one.get("name"), phoenix_rater(one), rating, left, result.get("explanation"))
+    return Given(
+        one.get("name"), phoenix_rater(one), rating, left, result.get("explanation")
+    )

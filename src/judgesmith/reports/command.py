@@ -19,7 +19,9 @@ class Report(Command, Rows, Worded, Json):
     panel: ClassVar[str] = "Start"
 
     scored: Path = argument(..., "A .jsonl that `judgesmith score` wrote.")
-    output: Path | None = flag(None, "One .html file, no network; default SCORED.html.", "-o", "--output")
+    output: Path | None = flag(
+        None, "One .html file, no network; default SCORED.html.", "-o", "--output"
+    )
     human: str | None = flag(
         None,
         "Human ratings to compare with: an aspect, a column or a path; found by name where not given.",
@@ -36,15 +38,21 @@ class Report(Command, Rows, Worded, Json):
         target = self.output or self.scored.with_suffix(".html")
         check_page(target, "-o", self.scored)
         started = time.monotonic()
-        data = read_scored(self.scored, human=self.human, columns=self.roles(), orders=self.orders())
+        data = read_scored(
+            self.scored, human=self.human, columns=self.roles(), orders=self.orders()
+        )
         size = write_page(target, render(data), "-o")
         sums = summarise(data)
         if self.as_json:
             seconds = round(time.monotonic() - started, 2)
-            print_json({"output": str(target)} | sums | {"bytes": size, "seconds": seconds})
+            print_json(
+                {"output": str(target)} | sums | {"bytes": size, "seconds": seconds}
+            )
             return
         for note in data.notes:
             err.print(f"note: {clean(note)}", style="yellow", markup=False)
         text = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
         done = f"rows: {sums['rows']}, without score: {sums['failures']}, errors: {sums['errors']}"
-        out.print(f"Wrote {clean(str(target))} ({text}); {done}", markup=False, soft_wrap=True)
+        out.print(
+            f"Wrote {clean(str(target))} ({text}); {done}", markup=False, soft_wrap=True
+        )

@@ -23,7 +23,13 @@ from ..errors import LabelsError
 from ..evaluating.decided import estimate, places
 from ..evaluating.sources import human_ratings, plain_name, read_file, verdict_of
 from ..rows import as_text
-from ..signatures.values import CriterionScore, ErrorSpan, Opinion, ScoreInterval, Verdict
+from ..signatures.values import (
+    CriterionScore,
+    ErrorSpan,
+    Opinion,
+    ScoreInterval,
+    Verdict,
+)
 from ..tables import plain
 
 GROUNDED = ("exact", "normalised", "fuzzy")
@@ -59,7 +65,11 @@ class Shown:
 
 def grade(error: ErrorSpan) -> int:
     """The severity as 1 to 5, 0 where there is none."""
-    return 0 if math.isnan(error.severity) else min(5, max(1, math.floor(error.severity + 0.5)))
+    return (
+        0
+        if math.isnan(error.severity)
+        else min(5, max(1, math.floor(error.severity + 0.5)))
+    )
 
 
 class Piece(NamedTuple):
@@ -111,11 +121,23 @@ class Scored:
     def passed(self) -> Side | None:
         """Who passed, 1 or 0, by judge and by people; None where the judge decides no such thing."""
         if self.compared:  # who prefers the first output
-            won = np.array([_PREFERRED.get(row.verdict.category or "", math.nan) for row in self.rows])
-            apart = np.where(np.isnan(won + self.sides[0].human), math.nan, won != self.sides[0].human)
+            won = np.array(
+                [
+                    _PREFERRED.get(row.verdict.category or "", math.nan)
+                    for row in self.rows
+                ]
+            )
+            apart = np.where(
+                np.isnan(won + self.sides[0].human),
+                math.nan,
+                won != self.sides[0].human,
+            )
             return Side("", won, self.sides[0].human, apart)
         given = {None: math.nan, True: 1.0, False: 0.0}
-        judge, human = np.array([given[row.verdict.passed] for row in self.rows]), self.sides[0].human
+        judge, human = (
+            np.array([given[row.verdict.passed] for row in self.rows]),
+            self.sides[0].human,
+        )
         if np.isnan(judge).all():
             return None
         if self.marks.kind != "binary":
@@ -127,7 +149,9 @@ class Scored:
         """A rating of people as they gave it: a category, or a number."""
         if self.marks.kind == "score" or not self.marks.levels:
             return plain(rating)
-        return self.marks.names[int(np.abs(np.array(self.marks.levels) - rating).argmin())]
+        return self.marks.names[
+            int(np.abs(np.array(self.marks.levels) - rating).argmin())
+        ]
 
 
 #: Winners, and what people's preferences are as numbers.
@@ -151,31 +175,48 @@ def read_scored(
     """
     if human is None and (pairs := read_compared(path, columns)) is not None:
         return _compared(path, pairs)
-    file = read_file(str(path), columns, human=() if human is None else (human,), orders=orders or {})
+    file = read_file(
+        str(path), columns, human=() if human is None else (human,), orders=orders or {}
+    )
     given, anchors = [dict(row.scores) for row in file.rows], Counter[str]()
     verdicts = [verdict_of(record) for record in file.records]
     if all(verdict is None for verdict in verdicts):
-        raise LabelsError(f"{path.name}: no row has a verdict; give a file that `judgesmith score` wrote")
+        raise LabelsError(
+            f"{path.name}: no row has a verdict; give a file that `judgesmith score` wrote"
+        )
     if human is not None:
         name, known = human.removeprefix("scores."), file.aspects()
-        for scores, value in zip(given, human_ratings(file, human, name, known)[0].tolist(), strict=True):
-            if human == "score" and scores.get(OVERALL) == value:  # the same column under its other name
+        for scores, value in zip(
+            given, human_ratings(file, human, name, known)[0].tolist(), strict=True
+        ):
+            if (
+                human == "score" and scores.get(OVERALL) == value
+            ):  # the same column under its other name
                 del scores[OVERALL]
             scores[name] = value
     every = zip(file.rows, file.records, verdicts, given, strict=True)
     shown = [_shown(*row, _anchor(row[0].id, anchors)) for row in every]
     aspects = list(dict.fromkeys(name for row in shown for name in row.human))
-    standard = human.removeprefix("scores.") if human is not None else _standard(aspects, shown)
+    standard = (
+        human.removeprefix("scores.")
+        if human is not None
+        else _standard(aspects, shown)
+    )
     sides = tuple(_sides(shown, aspects, standard))
     marks = file.columns.marks.get(standard or "", Marks())
     return Scored(path.name, tuple(shown), sides, tuple(_notes(shown, standard)), marks)
 
 
-def _compared(path: Path, pairs: Sequence[tuple[Compared, Mapping[str, Any]]]) -> Scored:
+def _compared(
+    path: Path, pairs: Sequence[tuple[Compared, Mapping[str, Any]]]
+) -> Scored:
     """A file that compares two outputs in each row."""
     anchors, shown = Counter[str](), list[Shown]()
     for pair, record in pairs:
-        row, human = replace(pair.a, id=pair.id), {} if pair.won is None else {OVERALL: pair.won}
+        row, human = (
+            replace(pair.a, id=pair.id),
+            {} if pair.won is None else {OVERALL: pair.won},
+        )
         made = _shown(row, record, verdict_of(record), human, _anchor(pair.id, anchors))
         shown.append(replace(made, other=pair.b))
     aspects = list(dict.fromkeys(name for row in shown for name in row.human))
@@ -187,13 +228,18 @@ def _compared(path: Path, pairs: Sequence[tuple[Compared, Mapping[str, Any]]]) -
 def _standard(aspects: Sequence[str], rows: Sequence[Shown]) -> str | None:
     """The aspect of human ratings that the judge's one score is compared with: what was judged, if that is known."""
     judged = {plain_name(row.aspect) for row in rows if row.aspect}
-    if len(judged) == 1 and (same := [name for name in aspects if plain_name(name) in judged]):
+    if len(judged) == 1 and (
+        same := [name for name in aspects if plain_name(name) in judged]
+    ):
         return same[0]
     return OVERALL if OVERALL in aspects else aspects[0] if len(aspects) == 1 else None
 
 
 def _notes(rows: Sequence[Shown], standard: str | None) -> Iterator[str]:
-    seen, judges = sum(row.seen for row in rows), {row.judge for row in rows if row.judge}
+    seen, judges = (
+        sum(row.seen for row in rows),
+        {row.judge for row in rows if row.judge},
+    )
     if seen:
         yield f"{seen} of the rows were used to compile the judge; how well it does on them says little"
     if len(judges) > 1:
@@ -218,14 +264,37 @@ def _anchor(identity: str, taken: Counter[str]) -> str:
 
 
 def _shown(
-    row: Row, record: Mapping[str, Any], data: Mapping[str, Any] | None, human: Mapping[str, float], anchor: str
+    row: Row,
+    record: Mapping[str, Any],
+    data: Mapping[str, Any] | None,
+    human: Mapping[str, float],
+    anchor: str,
 ) -> Shown:
-    verdict = Verdict.failed("there is no verdict in this row") if data is None else _verdict(data, row.output)
+    verdict = (
+        Verdict.failed("there is no verdict in this row")
+        if data is None
+        else _verdict(data, row.output)
+    )
     aspect = _words((data or {}).get("aspect")) or _words(record.get("aspect"))
     deferred, seen = (record.get(name) is True for name in ("defer", "seen"))
     details = (data or {}).get("details")
-    shades = tuple(_shades(details.get("surprise") if isinstance(details, Mapping) else None, row.output))
-    return Shown(row, anchor, verdict, human, aspect, _words(record.get("judge")), deferred, seen, shades)
+    shades = tuple(
+        _shades(
+            details.get("surprise") if isinstance(details, Mapping) else None,
+            row.output,
+        )
+    )
+    return Shown(
+        row,
+        anchor,
+        verdict,
+        human,
+        aspect,
+        _words(record.get("judge")),
+        deferred,
+        seen,
+        shades,
+    )
 
 
 def _verdict(data: Mapping[str, Any], output: str = "") -> Verdict:
@@ -267,13 +336,21 @@ def _words(value: Any) -> str:
 
 
 def _several(value: Any) -> tuple[str, ...]:
-    return tuple(filter(None, map(_words, value))) if isinstance(value, list | tuple) else ()
+    return (
+        tuple(filter(None, map(_words, value)))
+        if isinstance(value, list | tuple)
+        else ()
+    )
 
 
 def _number(value: Any) -> float:
     """A finite number of JSON or of a CSV's cell, else NaN."""
     try:
-        number = math.nan if isinstance(value, bool) or not isinstance(value, int | float | str) else float(value)
+        number = (
+            math.nan
+            if isinstance(value, bool) or not isinstance(value, int | float | str)
+            else float(value)
+        )
     except (ValueError, OverflowError):
         return math.nan
     return number if math.isfinite(number) else math.nan
@@ -281,28 +358,49 @@ def _number(value: Any) -> float:
 
 def _interval(value: Any) -> ScoreInterval | None:
     ends = value if isinstance(value, Mapping) else {}
-    low, high, *others = (_number(ends.get(name)) for name in ("low", "high", "coverage", "error"))
+    low, high, *others = (
+        _number(ends.get(name)) for name in ("low", "high", "coverage", "error")
+    )
     return ScoreInterval(low, high, *others) if low <= high else None
 
 
 def _criteria(value: Any) -> Iterator[tuple[str, CriterionScore]]:
     for name, one in value.items() if isinstance(value, Mapping) else ():
         data = one if isinstance(one, Mapping) else {"score": one}
-        yield str(name), CriterionScore(_number(data.get("score")), _words(data.get("explanation")))
+        yield (
+            str(name),
+            CriterionScore(_number(data.get("score")), _words(data.get("explanation"))),
+        )
 
 
 def _opinions(value: Any, output: str) -> Iterator[tuple[str, Opinion]]:
     for name, one in _named(value):
-        label, explanation, failure = (_words(one.get(key)) for key in ("label", "explanation", "failure"))
+        label, explanation, failure = (
+            _words(one.get(key)) for key in ("label", "explanation", "failure")
+        )
         errors, outlier = _errors(one.get("errors"), output), one.get("outlier") is True
-        yield name, Opinion(_number(one.get("percent")), label, explanation, errors, failure or None, outlier)
+        yield (
+            name,
+            Opinion(
+                _number(one.get("percent")),
+                label,
+                explanation,
+                errors,
+                failure or None,
+                outlier,
+            ),
+        )
 
 
 def _shades(value: Any, output: str) -> Iterator[tuple[str, int]]:
     """Of the places that a file gives as [start, end, grade], those that lie in the output, one after the other."""
     done = 0
     for one in value if isinstance(value, list | tuple) else ():
-        if isinstance(one, list | tuple) and len(one) == 3 and all(type(number) is int for number in one):
+        if (
+            isinstance(one, list | tuple)
+            and len(one) == 3
+            and all(type(number) is int for number in one)
+        ):
             start, end, grade = one
             if done <= start < end <= len(output) and 1 <= grade <= 3:
                 yield from ((output[done:start], 0), (output[start:end], grade))
@@ -313,9 +411,18 @@ def _shades(value: Any, output: str) -> Iterator[tuple[str, int]]:
 
 def _errors(value: Any, output: str) -> tuple[ErrorSpan, ...]:
     """In the order of the text; then omissions, then what was not found in it."""
-    result = [_error(one, output) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    result = (
+        [_error(one, output) for one in value if isinstance(one, Mapping)]
+        if isinstance(value, list)
+        else []
+    )
     kinds = {"omission": 1, "ungrounded": 2}
-    return tuple(sorted(result, key=lambda e: (kinds.get(str(e.how), 0), e.start or 0, -(e.end or 0))))
+    return tuple(
+        sorted(
+            result,
+            key=lambda e: (kinds.get(str(e.how), 0), e.start or 0, -(e.end or 0)),
+        )
+    )
 
 
 def _error(data: Mapping[str, Any], output: str) -> ErrorSpan:
@@ -332,14 +439,28 @@ def _error(data: Mapping[str, Any], output: str) -> ErrorSpan:
         how, start, end = "omission" if how == "omission" else "ungrounded", None, None
         if placed:
             notes.append("the place that the file gives is outside the text")
-    severity, explanation = _number(data.get("severity")), _words(data.get("explanation"))
-    return ErrorSpan(words, explanation, severity, start, end, how, _several(data.get("annotators")), tuple(notes))
+    severity, explanation = (
+        _number(data.get("severity")),
+        _words(data.get("explanation")),
+    )
+    return ErrorSpan(
+        words,
+        explanation,
+        severity,
+        start,
+        end,
+        how,
+        _several(data.get("annotators")),
+        tuple(notes),
+    )
 
 
 # The text in pieces --------------------------------------------------------------------------------------------------
 
 
-def pieces(output: str, errors: Sequence[ErrorSpan], more: Iterable[int] = ()) -> list[Piece]:
+def pieces(
+    output: str, errors: Sequence[ErrorSpan], more: Iterable[int] = ()
+) -> list[Piece]:
     """The output, cut where errors start and end and at `more` places; the pieces' texts together are the output."""
     starts: dict[int, list[int]] = {}
     ends: dict[int, list[int]] = {}
@@ -359,7 +480,14 @@ def pieces(output: str, errors: Sequence[ErrorSpan], more: Iterable[int] = ()) -
             open_now[number] = None
             grades[grade(errors[number])] += 1
         gravest = max((grade for grade, n in enumerate(grades) if n), default=0)
-        result.append(Piece(output[here:end], tuple(itertools.islice(open_now, _LABELS)), len(open_now), gravest))
+        result.append(
+            Piece(
+                output[here:end],
+                tuple(itertools.islice(open_now, _LABELS)),
+                len(open_now),
+                gravest,
+            )
+        )
     return result
 
 
@@ -374,7 +502,9 @@ def mean_of(values: Vector, documents: Sequence[str]) -> Mean:
     if not len(known):
         return Mean(math.nan, math.nan, math.nan, 0)
     mean = float(known.mean())
-    names, code = np.unique(np.array(documents, dtype=object)[present].astype(str), return_inverse=True)
+    names, code = np.unique(
+        np.array(documents, dtype=object)[present].astype(str), return_inverse=True
+    )
     d = len(names)
     if d < 2:
         return Mean(mean, math.nan, math.nan, len(known))
@@ -384,21 +514,32 @@ def mean_of(values: Vector, documents: Sequence[str]) -> Mean:
     return Mean(mean, mean - half, mean + half, len(known))
 
 
-def _sides(rows: Sequence[Shown], aspects: Sequence[str], standard: str | None) -> Iterator[Side]:
+def _sides(
+    rows: Sequence[Shown], aspects: Sequence[str], standard: str | None
+) -> Iterator[Side]:
     nothing = np.full(len(rows), np.nan)
     scores = np.array([row.score for row in rows])
-    people = {name: np.array([row.human.get(name, math.nan) for row in rows]) for name in aspects}
+    people = {
+        name: np.array([row.human.get(name, math.nan) for row in rows])
+        for name in aspects
+    }
     yield _side("", scores, people.get(standard or "", nothing))
     called = {plain_name(name): name for name in aspects}
     criteria = [name for row in rows for name in row.verdict.criteria]
     own = [row.aspect for row in rows if row.aspect]
-    for name in dict.fromkeys([*criteria, *own, *(a for a in aspects if a != standard)]):
+    for name in dict.fromkeys(
+        [*criteria, *own, *(a for a in aspects if a != standard)]
+    ):
         same = called.get(plain_name(name), name)
         judged = np.array([_of_aspect(row, name, people) for row in rows])
         # What was judged is known, and that is not this; or it is the one score, which exists already.
         if own and (np.isnan(judged).all() or (name in own and same == standard)):
             continue
-        yield _side(name, judged, people.get(same, nothing if standard is None else people[standard]))
+        yield _side(
+            name,
+            judged,
+            people.get(same, nothing if standard is None else people[standard]),
+        )
 
 
 def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
@@ -406,14 +547,21 @@ def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
     speaks of this aspect."""
     if name in row.verdict.criteria:
         return row.verdict.criteria[name].score
-    return row.score if row.aspect == name or (not row.aspect and name in people) else math.nan
+    return (
+        row.score
+        if row.aspect == name or (not row.aspect and name in people)
+        else math.nan
+    )
 
 
 def _side(name: str, score: Vector, human: Vector) -> Side:
     gap = np.full(len(score), np.nan)
     both = ~(np.isnan(score) | np.isnan(human))
     if both.sum() > 1 and np.ptp(score[both]) > 0 and np.ptp(human[both]) > 0:
-        places = [(scipy.stats.rankdata(v[both]) - 1) / (both.sum() - 1) * 100 for v in (score, human)]
+        places = [
+            (scipy.stats.rankdata(v[both]) - 1) / (both.sum() - 1) * 100
+            for v in (score, human)
+        ]
         gap[both] = np.abs(places[0] - places[1])
     return Side(name, score, human, gap)
 
@@ -423,7 +571,9 @@ def summarise(data: Scored) -> dict[str, Any]:
     rows = data.rows
     judged = [row.verdict for row in rows if not row.verdict.failure]
     errors = [error for row in judged for error in row.errors]
-    places = Counter("grounded" if error.how in GROUNDED else error.how for error in errors)
+    places = Counter(
+        "grounded" if error.how in GROUNDED else error.how for error in errors
+    )
     score = mean_of(data.sides[0].score, [row.row.doc_id for row in rows])
     rounded = [None if math.isnan(v) else round(v, 6) for v in score[:3]]
     decided = data.passed()
@@ -431,7 +581,11 @@ def summarise(data: Scored) -> dict[str, Any]:
     shares = {} if decided is None else {"agreement": 1 - decided.gap}
     if decided is not None and not data.compared:
         shares = {"passed": decided.score, "passed_by_people": decided.human} | shares
-    known = {name: _share(values, documents) for name, values in shares.items() if not np.isnan(values).all()}
+    known = {
+        name: _share(values, documents)
+        for name, values in shares.items()
+        if not np.isnan(values).all()
+    }
     return {
         "rows": len(rows),
         "documents": len({row.row.doc_id for row in rows}),
@@ -440,14 +594,18 @@ def summarise(data: Scored) -> dict[str, Any]:
         "deferred": sum(row.deferred for row in rows),
         "suspicious": sum(bool(row.verdict.suspicious) for row in rows),
         "partly": sum(bool(row.verdict.partly) for row in rows),
-        "mean_score": dict(zip(("value", "low", "high"), rounded, strict=True)) | {"n": score.n},
+        "mean_score": dict(zip(("value", "low", "high"), rounded, strict=True))
+        | {"n": score.n},
         "errors": len(errors),
         "errors_per_row": round(len(errors) / len(judged), 6) if judged else None,
         "grounded": places["grounded"],
         "omissions": places["omission"],
         "ungrounded": places["ungrounded"],
         "notes": list(data.notes),
-        **{name: dict(zip(("value", "low", "high"), e, strict=True)) for name, e in known.items()},
+        **{
+            name: dict(zip(("value", "low", "high"), e, strict=True))
+            for name, e in known.items()
+        },
     }
 
 
@@ -458,4 +616,7 @@ def _share(values: Vector, documents: Any) -> list[float | None]:
     how = EvaluationOptions(rounds=1000 if len(ones) < MANY else 100)
     units = id_codes(documents[rows].tolist(), len(ones), "documents")
     e = estimate("accuracy", values[rows].astype(np.intp), ones, units, how)
-    return [None if math.isnan(value) else round(value, 6) for value in (e.value, e.low, e.high)]
+    return [
+        None if math.isnan(value) else round(value, 6)
+        for value in (e.value, e.low, e.high)
+    ]

@@ -27,15 +27,40 @@ from ..conversation import turns_in
 from ..datasets.records import infer_scale
 from ..pages import environment
 from ..signatures.values import ErrorSpan
-from ..tables import Cell, Column, Table, clean, escaped, interval, number, percent, plain, shortened
+from ..tables import (
+    Cell,
+    Column,
+    Table,
+    clean,
+    escaped,
+    interval,
+    number,
+    percent,
+    plain,
+    shortened,
+)
 from ..trajectories.value import Trajectory, starts
-from .rows import GROUNDED, Mean, Piece, Scored, Shown, Side, grade, mean_of, pieces, summarise
+from .rows import (
+    GROUNDED,
+    Mean,
+    Piece,
+    Scored,
+    Shown,
+    Side,
+    grade,
+    mean_of,
+    pieces,
+    summarise,
+)
 
 PAGE, STILL = 25, 10  # rows on a page, and rows that are there without scripts
 _NAMED = 3  # numbers of errors at one piece of text
 _HEADING = 60  # characters of an id that may be a heading
 _QUOTED = 160  # characters of a quotation beside the text
-_LONG, _PEEK = 400, 90  # characters of a turn that is folded, and of it that are shown then
+_LONG, _PEEK = (
+    400,
+    90,
+)  # characters of a turn that is folded, and of it that are shown then
 _BINS = 10
 _PLACES = {
     "exact": "found word for word",
@@ -44,7 +69,14 @@ _PLACES = {
     "omission": "omission: something is missing",
     "ungrounded": "not found in the text",
 }
-_GRADES = {1: "hardly matters", 2: "minor", 3: "moderate", 4: "major", 5: "critical", 0: "no severity given"}
+_GRADES = {
+    1: "hardly matters",
+    2: "minor",
+    3: "moderate",
+    4: "major",
+    5: "critical",
+    0: "no severity given",
+}
 Span = tuple[float, float]
 
 
@@ -57,9 +89,13 @@ def render(data: Scored) -> str:
     named = {side.name for side in data.sides[1:]}
     axis = _axis(np.concatenate([overall.score, overall.human]))
     rows = [_row(data, i, texts, named, axis) for i in range(len(data.rows))]
-    start = next((k for k, side in enumerate(data.sides) if not np.isnan(side.gap).all()), 0)
+    start = next(
+        (k for k, side in enumerate(data.sides) if not np.isnan(side.gap).all()), 0
+    )
     # Those furthest from people first, if people scored any; the others in the order of the file.
-    order = np.argsort(-np.nan_to_num(data.sides[start].gap, nan=-1.0), kind="stable")[:STILL]
+    order = np.argsort(-np.nan_to_num(data.sides[start].gap, nan=-1.0), kind="stable")[
+        :STILL
+    ]
     first = [Markup(card.render(row=rows[i], inline=True)) for i in order]  # noqa: S704  # from a template that escapes
     html = [card.render(row=row, inline=False) for row in rows]
     mean = mean_of(overall.score, [row.row.doc_id for row in data.rows])
@@ -68,8 +104,15 @@ def render(data: Scored) -> str:
         ("suspicious", 2, any(row.verdict.suspicious for row in data.rows)),
         ("read in part", 64, any(row.verdict.partly for row in data.rows)),
         ("used to compile the judge", 4, any(row.seen for row in data.rows)),
-        *((f"the judge {what}", bit, decided is not None) for what, bit in _decides(data)),
-        ("people and judge decide differently", 32, decided is not None and bool(np.nanmax([0, *decided.gap]))),
+        *(
+            (f"the judge {what}", bit, decided is not None)
+            for what, bit in _decides(data)
+        ),
+        (
+            "people and judge decide differently",
+            32,
+            decided is not None and bool(np.nanmax([0, *decided.gap])),
+        ),
     )
     return str(
         pages.get_template("spans.html.j2").render(
@@ -91,13 +134,19 @@ def render(data: Scored) -> str:
             page_size=PAGE,
             data=packed(_columns(data, html, list(texts))),
             script=Markup(script),  # noqa: S704  # our own script
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            script_hash=base64.b64encode(
+                hashlib.sha256(script.encode()).digest()
+            ).decode(),
         )
     )
 
 
 def _decides(data: Scored) -> tuple[tuple[str, int], ...]:
-    return (("prefers B", 8), ("prefers A", 16)) if data.compared else (("fails it", 8), ("passes it", 16))
+    return (
+        (("prefers B", 8), ("prefers A", 16))
+        if data.compared
+        else (("fails it", 8), ("passes it", 16))
+    )
 
 
 def turn_class(head: str) -> str:
@@ -126,10 +175,15 @@ def _templates() -> Environment:
 
 def cards(data: Scored, places: Iterable[int]) -> tuple[list[Markup], str]:
     """Some rows as the page shows them, and the CSS for them."""
-    pages, axis = _templates(), _axis(np.concatenate([data.sides[0].score, data.sides[0].human]))
+    pages, axis = (
+        _templates(),
+        _axis(np.concatenate([data.sides[0].score, data.sides[0].human])),
+    )
     card, whole = map(pages.get_template, ("span_row.html.j2", "spans.html.j2"))
     named = {side.name for side in data.sides[1:]}
-    shown = [card.render(row=_row(data, i, {}, named, axis), inline=True) for i in places]
+    shown = [
+        card.render(row=_row(data, i, {}, named, axis), inline=True) for i in places
+    ]
     made = [Markup(one) for one in shown]  # noqa: S704  # from a template that escapes
     return made, "".join(whole.blocks["style"](whole.new_context()))
 
@@ -144,26 +198,48 @@ def packed(data: Any) -> str:
 # Rows ----------------------------------------------------------------------------------------------------------------
 
 
-def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Span) -> dict[str, Any]:
+def _row(
+    data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Span
+) -> dict[str, Any]:
     """What the template of a row needs. `texts` collects what is folded away: rows of a document share their source."""
     row, verdict = data.rows[i], data.rows[i].verdict
-    folded = (("Source", row.row.source), ("Context", row.row.context), ("Reference", row.row.reference))
+    folded = (
+        ("Source", row.row.source),
+        ("Context", row.row.context),
+        ("Reference", row.row.reference),
+    )
     gap, human = float(data.sides[0].gap[i]), float(data.sides[0].human[i])
-    ends = (verdict.interval.low, verdict.interval.high) if verdict.interval else (math.nan, math.nan)
+    ends = (
+        (verdict.interval.low, verdict.interval.high)
+        if verdict.interval
+        else (math.nan, math.nan)
+    )
     low, high = (min(max(end, axis[0]), axis[1]) for end in ends)
     return {
         "it": row,
         "verdict": verdict,
         "title": shortened(row.row.id, _HEADING),
-        "interval": "" if math.isnan(ends[0]) or verdict.failure else f"[{plain(low)}, {plain(high)}]",
+        "interval": ""
+        if math.isnan(ends[0]) or verdict.failure
+        else f"[{plain(low)}, {plain(high)}]",
         "gap": "" if math.isnan(gap) else f"{gap:.0f}",
         "human": "" if math.isnan(human) else data.word(human),
-        "people": {name: value for name, value in row.human.items() if name in named and not math.isnan(value)},
+        "people": {
+            name: value
+            for name, value in row.human.items()
+            if name in named and not math.isnan(value)
+        },
         "turns": _turns(row.row.output, verdict.errors),
-        "shades": () if any(error.start is not None for error in verdict.errors) else row.shades,
+        "shades": ()
+        if any(error.start is not None for error in verdict.errors)
+        else row.shades,
         "groups": [group for group in _groups(verdict.errors) if group[2]],
         "opinions": list(_opinions(row)),
-        "folded": [(title, words, texts.setdefault(words, len(texts))) for title, words in folded if words],
+        "folded": [
+            (title, words, texts.setdefault(words, len(texts)))
+            for title, words in folded
+            if words
+        ],
     }
 
 
@@ -180,15 +256,25 @@ def _turns(output: str, errors: Sequence[ErrorSpan]) -> list[dict[str, Any]]:
         parts[-1][place >= body].append(_piece(piece._replace(text=words)))
         place += len(piece.text)
     # How a turn begins stands in its summary, and beside its words only where an error is marked in it.
-    shown = [[*(head if any(one["covering"] for one in head) else []), *words] for head, words in parts]
+    shown = [
+        [*(head if any(one["covering"] for one in head) else []), *words]
+        for head, words in parts
+    ]
     run = Trajectory(tuple(turn for *_, turn in begun))
-    return _folds(run, shown) if begun else [{"class": "", "pieces": one} for one in shown]
+    return (
+        _folds(run, shown) if begun else [{"class": "", "pieces": one} for one in shown]
+    )
 
 
-def _folds(run: Trajectory, parts: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _folds(
+    run: Trajectory, parts: Sequence[list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
     """Turns that can be folded. Open are the final answer, short ones, and those in which an error is marked."""
     failed = set(run.errors)
-    last = max((i for i, turn in enumerate(run.turns) if turn.speaker == "Assistant"), default=0)
+    last = max(
+        (i for i, turn in enumerate(run.turns) if turn.speaker == "Assistant"),
+        default=0,
+    )
     made: list[dict[str, Any]] = [
         {
             "class": turn_class(turn.head),
@@ -199,7 +285,10 @@ def _folds(run: Trajectory, parts: Sequence[list[dict[str, Any]]]) -> list[dict[
             "pieces": parts[i],
             "inside": [],
             "peek": shortened(turn.text, _PEEK),
-            "open": i == last or turn.judged or len(turn.text) <= _LONG or any(one["covering"] for one in parts[i]),
+            "open": i == last
+            or turn.judged
+            or len(turn.text) <= _LONG
+            or any(one["covering"] for one in parts[i]),
         }
         for i, turn in enumerate(run.turns)
     ]
@@ -213,19 +302,41 @@ def _folds(run: Trajectory, parts: Sequence[list[dict[str, Any]]]) -> list[dict[
 
 def _opinions(row: Shown) -> Iterator[tuple[str, Any, list[int], list[ErrorSpan]]]:
     """(annotator, opinion, numbers of the row's errors that it found as they are, its other errors)."""
-    numbers = {_same(error): n for n, error in reversed(list(enumerate(row.verdict.errors, 1)))}
+    numbers = {
+        _same(error): n for n, error in reversed(list(enumerate(row.verdict.errors, 1)))
+    }
     for name, opinion in row.verdict.opinions.items():
-        same = sorted({numbers[_same(error)] for error in opinion.errors if _same(error) in numbers})
-        yield name, opinion, same, [error for error in opinion.errors if _same(error) not in numbers]
+        same = sorted(
+            {
+                numbers[_same(error)]
+                for error in opinion.errors
+                if _same(error) in numbers
+            }
+        )
+        yield (
+            name,
+            opinion,
+            same,
+            [error for error in opinion.errors if _same(error) not in numbers],
+        )
 
 
 def _same(error: ErrorSpan) -> tuple[Any, ...]:
-    return error.text, error.explanation, error.start, error.end, grade(error), error.how
+    return (
+        error.text,
+        error.explanation,
+        error.start,
+        error.end,
+        grade(error),
+        error.how,
+    )
 
 
 def _piece(piece: Piece) -> dict[str, Any]:
     more = piece.covering - _NAMED
-    label = ",".join(str(k + 1) for k in piece.errors[:_NAMED]) + (f"+{more}" if more > 0 else "")
+    label = ",".join(str(k + 1) for k in piece.errors[:_NAMED]) + (
+        f"+{more}" if more > 0 else ""
+    )
     return {
         "words": piece.text,
         "errors": " ".join(map(str, piece.errors)),
@@ -262,12 +373,18 @@ def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
         "html": html,
         "texts": [turns_in(words) or words for words in map(clean, texts)],
         # Mostly "row-" and the id: then nothing.
-        "anchor": ["" if row.anchor == f"row-{row.row.id}" else clean(row.anchor) for row in data.rows],
+        "anchor": [
+            "" if row.anchor == f"row-{row.row.id}" else clean(row.anchor)
+            for row in data.rows
+        ],
         "id": [clean(row.row.id) for row in data.rows],
         "system": [places.get(row.row.system or "", -1) for row in data.rows],
         "errors": [len(row.verdict.errors) for row in data.rows],
         # A bit for each grade that a row has, bit 0 for errors without severity.
-        "grades": [sum({1 << grade(error) for error in row.verdict.errors}) for row in data.rows],
+        "grades": [
+            sum({1 << grade(error) for error in row.verdict.errors})
+            for row in data.rows
+        ],
         "failed": [int(bool(row.verdict.failure)) for row in data.rows],
         "flags": [
             row.deferred
@@ -277,7 +394,9 @@ def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
             + 16 * bool(judge == 1)
             + 32 * bool(gap == 1)
             + 64 * bool(row.verdict.partly)
-            for row, judge, gap in zip(data.rows, decided.score, decided.gap, strict=True)
+            for row, judge, gap in zip(
+                data.rows, decided.score, decided.gap, strict=True
+            )
         ],
         "score": [_plain(side.score) for side in data.sides],
         "gap": [_plain(side.gap, 1) for side in data.sides],
@@ -285,7 +404,9 @@ def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
 
 
 def _plain(values: Vector, digits: int = 6) -> list[float | None]:
-    return [None if math.isnan(value) else round(value, digits) for value in values.tolist()]
+    return [
+        None if math.isnan(value) else round(value, digits) for value in values.tolist()
+    ]
 
 
 # Tables --------------------------------------------------------------------------------------------------------------
@@ -299,11 +420,19 @@ def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
     names = [plain(float(value)) for value in distinct]
     if len(distinct) > _BINS:
         counts, edges = np.histogram(known, _BINS, _axis(known))
-        names = [f"{plain(float(a))} to {plain(float(b))}" for a, b in itertools.pairwise(edges)]
-    yield "How many rows have which score.", _shares("Scores", "score", "rows", dict(zip(names, counts, strict=True)))
+        names = [
+            f"{plain(float(a))} to {plain(float(b))}"
+            for a, b in itertools.pairwise(edges)
+        ]
+    yield (
+        "How many rows have which score.",
+        _shares("Scores", "score", "rows", dict(zip(names, counts, strict=True))),
+    )
     documents = [row.row.doc_id for row in rows]
     decided = data.passed()
-    yield from _system_table(rows, decided or overall, "pass rate" if decided else "mean score")
+    yield from _system_table(
+        rows, decided or overall, "pass rate" if decided else "mean score"
+    )
     made = Table(
         [
             "aspect",
@@ -316,8 +445,17 @@ def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
     )
     for side in data.sides[1:]:
         mean = mean_of(side.score, documents)
-        made.add(side.name, mean.n, len(rows) - mean.n, _bar(mean, _axis(side.score)), _mean(side.human))
-    yield "Means with 95 % intervals over documents, each on the scale that the judge uses for it.", made
+        made.add(
+            side.name,
+            mean.n,
+            len(rows) - mean.n,
+            _bar(mean, _axis(side.score)),
+            _mean(side.human),
+        )
+    yield (
+        "Means with 95 % intervals over documents, each on the scale that the judge uses for it.",
+        made,
+    )
     grades = Counter(grade(error) for row in rows for error in row.verdict.errors)
     severity = {f"{g or '–'} {_GRADES[g]}": grades[g] for g in (5, 4, 3, 2, 1, 0)}
     yield "", _shares("Severity of errors", "severity", "errors", severity)
@@ -329,7 +467,10 @@ def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
 
 def _shares(title: str, what: str, of: str, counts: Mapping[str, int]) -> Table:
     """How often what occurs, without rows where nothing does."""
-    made, whole = Table([what, Column(of, "d"), Column("share", "s")], title), int(sum(counts.values()))
+    made, whole = (
+        Table([what, Column(of, "d"), Column("share", "s")], title),
+        int(sum(counts.values())),
+    )
     for name, n in counts.items() if whole else ():
         made.add(name, int(n), _share(int(n), whole))
     return made
@@ -337,31 +478,67 @@ def _shares(title: str, what: str, of: str, counts: Mapping[str, int]) -> Table:
 
 def _share(part: int, whole: int) -> Cell:
     """The share as text and as a bar."""
-    return Cell(percent(part / whole if whole else math.nan), bar=round(100 * part / (whole or 1), 2))
+    return Cell(
+        percent(part / whole if whole else math.nan),
+        bar=round(100 * part / (whole or 1), 2),
+    )
 
 
-def _system_table(rows: Sequence[Shown], overall: Side, what: str) -> Iterator[tuple[str, Table]]:
+def _system_table(
+    rows: Sequence[Shown], overall: Side, what: str
+) -> Iterator[tuple[str, Table]]:
     """The systems, best first, where there are several."""
-    systems, axis = np.array([row.row.system or "" for row in rows], dtype=object), _axis(overall.score)
-    people, spans = not bool(np.isnan(overall.human).all()), any(row.verdict.errors for row in rows)
+    systems, axis = (
+        np.array([row.row.system or "" for row in rows], dtype=object),
+        _axis(overall.score),
+    )
+    people, spans = (
+        not bool(np.isnan(overall.human).all()),
+        any(row.verdict.errors for row in rows),
+    )
     result: list[tuple[Mean, list[Any]]] = []
     for name in sorted(set(systems)):
         own = [row for row in rows if (row.row.system or "") == name]
         judged = [row.verdict for row in own if not row.verdict.failure]
         mean = mean_of(overall.score[systems == name], [row.row.doc_id for row in own])
         beside = [_mean(overall.human[systems == name])] * people
-        beside += [sum(len(one.errors) for one in judged) / len(judged) if judged else math.nan] * spans
-        result.append((mean, [name or "(not named)", len(judged), len(own) - len(judged), _bar(mean, axis), *beside]))
+        beside += [
+            sum(len(one.errors) for one in judged) / len(judged) if judged else math.nan
+        ] * spans
+        result.append(
+            (
+                mean,
+                [
+                    name or "(not named)",
+                    len(judged),
+                    len(own) - len(judged),
+                    _bar(mean, axis),
+                    *beside,
+                ],
+            )
+        )
     result.sort(key=lambda pair: -pair[0].value if pair[0].n else math.inf)
     more = [
         *[Column("human mean" if what == "mean score" else "people", ".2f")] * people,
         *[Column("errors a row", ".2f")] * spans,
     ]
-    made = Table(["system", Column("rows", "d"), Column("failed", "d"), Column(what, "s"), *more], "Systems")
+    made = Table(
+        [
+            "system",
+            Column("rows", "d"),
+            Column("failed", "d"),
+            Column(what, "s"),
+            *more,
+        ],
+        "Systems",
+    )
     for _, cells in result if len(result) > 1 else ():
         made.add(*cells)
     ends = f"bars from {plain(axis[0])} to {plain(axis[1])}"
-    yield f"{len(result)} systems. {what.capitalize()}s with 95 % intervals over documents; {ends}.", made
+    yield (
+        f"{len(result)} systems. {what.capitalize()}s with 95 % intervals over documents; {ends}.",
+        made,
+    )
 
 
 def _annotators(rows: Sequence[Shown], documents: Sequence[str]) -> Table:
@@ -382,7 +559,9 @@ def _annotators(rows: Sequence[Shown], documents: Sequence[str]) -> Table:
             for row, document in zip(rows, documents, strict=True)
             if name in row.verdict.opinions
         ]
-        mean = mean_of(np.array([one.percent for one, _ in own]), [document for _, document in own])
+        mean = mean_of(
+            np.array([one.percent for one, _ in own]), [document for _, document in own]
+        )
         made.add(
             name,
             len(own),
@@ -407,14 +586,24 @@ def _digits(axis: Span) -> int:
 
 def _interval(mean: Mean, axis: Span) -> str:
     """Student's t knows no end of a scale: an interval is cut there."""
-    return interval(max(mean.low, axis[0]), min(mean.high, axis[1]), _digits(axis)) if mean.low == mean.low else ""
+    return (
+        interval(max(mean.low, axis[0]), min(mean.high, axis[1]), _digits(axis))
+        if mean.low == mean.low
+        else ""
+    )
 
 
 def _bar(mean: Mean, axis: Span) -> Cell:
     """A mean with its interval, and how far up the axis it lies."""
     low, high = axis
-    place = round(min(100.0, max(0.0, (mean.value - low) / (high - low) * 100)), 2) if mean.n else None
-    return Cell(number(mean.value, _digits(axis)), note=_interval(mean, axis), bar=place)
+    place = (
+        round(min(100.0, max(0.0, (mean.value - low) / (high - low) * 100)), 2)
+        if mean.n
+        else None
+    )
+    return Cell(
+        number(mean.value, _digits(axis)), note=_interval(mean, axis), bar=place
+    )
 
 
 def _mean(values: Vector) -> float:

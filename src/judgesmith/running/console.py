@@ -24,7 +24,9 @@ class ShownConsole(Console):
         return super().render_str(shown(text), **options)
 
     # Whatever is not a str: ready-made texts, columns of progress bars.
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else shown(text), style, control)
 
@@ -66,4 +68,9 @@ class Watch(progress.Watch):
 
     def __init__(self, title: str, total: int | None = None) -> None:
         console = err if err.is_terminal else None
-        super().__init__(title, total, console=console, say=lambda line: err.print(line, markup=False, soft_wrap=True))
+        super().__init__(
+            title,
+            total,
+            console=console,
+            say=lambda line: err.print(line, markup=False, soft_wrap=True),
+        )

@@ -54,24 +54,45 @@ class Estimate:
         from .console import duration
 
         cost = "price unknown" if self.cost is None else f"about ${self.cost:.2f}"
-        read = f"; {self.passes:,} passes of about {self.read_tokens:,} tokens read the rows" if self.passes else ""
+        read = (
+            f"; {self.passes:,} passes of about {self.read_tokens:,} tokens read the rows"
+            if self.passes
+            else ""
+        )
         return (
             f"{self.rows:,} rows to judge: at most {self.calls:,} calls, about {self.prompt_tokens:,} + "
             f"{self.completion_tokens:,} tokens, {cost}, about {duration(self.seconds)}{read}. Nothing was spent."
         )
 
 
-def estimate(judge: Judge, model: str | None, rows: int, sample: Sequence[Item], where: Connection | None) -> Estimate:
+def estimate(
+    judge: Judge,
+    model: str | None,
+    rows: int,
+    sample: Sequence[Item],
+    where: Connection | None,
+) -> Estimate:
     """What `rows` rows would take, judged by some of them. Calls no model."""
     calls = judge.method.cost().calls_per_row + judge.explains
-    tokens = round(sum(_prompt_tokens(judge, item) for item in sample) / len(sample)) if sample else 0
+    tokens = (
+        round(sum(_prompt_tokens(judge, item) for item in sample) / len(sample))
+        if sample
+        else 0
+    )
     prompt, completion = rows * calls * tokens, rows * calls * ANSWER_TOKENS
     reply = Reply("", None, prompt, completion)
-    cost = None if model is None else shared_price(answering(judge.method, model), reply)
-    seconds, each = expected_seconds(rows * calls, model, where), rows / max(1, len(sample))
+    cost = (
+        None if model is None else shared_price(answering(judge.method, model), reply)
+    )
+    seconds, each = (
+        expected_seconds(rows * calls, model, where),
+        rows / max(1, len(sample)),
+    )
     read = sum((passes_of(judge.method, item) for item in sample), Passes())
     passes, read_tokens = round(each * read.count), round(each * read.tokens)
-    return Estimate(rows, rows * calls, prompt, completion, cost, seconds, passes, read_tokens)
+    return Estimate(
+        rows, rows * calls, prompt, completion, cost, seconds, passes, read_tokens
+    )
 
 
 def _prompt_tokens(judge: Judge, item: Item) -> float:
@@ -82,5 +103,11 @@ def _prompt_tokens(judge: Judge, item: Item) -> float:
         sent = []
     texts = [sum(len(message["content"]) for message in messages) for messages in sent]
     if not texts:
-        texts = [len(item.source) + len(item.output) + len(item.context or "") + len(item.reference or "") + 900]
+        texts = [
+            len(item.source)
+            + len(item.output)
+            + len(item.context or "")
+            + len(item.reference or "")
+            + 900
+        ]
     return sum(texts) / len(texts) / CHARACTERS_A_TOKEN

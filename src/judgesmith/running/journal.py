@@ -22,7 +22,9 @@ class TakenError(OptionError):
     """Another process writes the file or folder."""
 
 
-def read_journal(path: Path, *, what: str = "a file of JSON lines") -> Iterator[tuple[int, dict[str, Any]]]:
+def read_journal(
+    path: Path, *, what: str = "a file of JSON lines"
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """(number from 1, record) of each complete line. Raises OptionError, with the line, unless the file is `what`."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -49,7 +51,12 @@ class Journal:
     """
 
     def __init__(
-        self, path: Path, *, what: str = "a file of JSON lines", overwrite: bool = False, durable: bool = False
+        self,
+        path: Path,
+        *,
+        what: str = "a file of JSON lines",
+        overwrite: bool = False,
+        durable: bool = False,
     ) -> None:
         self.path, self._durable = path, durable
         try:
@@ -59,7 +66,9 @@ class Journal:
             self._file = path.open("wb" if overwrite else "ab", buffering=0)
             self._end = self._file.seek(0, os.SEEK_END)
         except OSError as error:
-            raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
+            raise OptionError(
+                f"{path} cannot be written: {error.strerror or error}"
+            ) from None
 
     def __enter__(self) -> Self:
         return self
@@ -70,9 +79,13 @@ class Journal:
     def write(self, *records: Mapping[str, Any]) -> None:
         """Append records. On a full disk nothing of them is kept; raises OptionError."""
         text = "".join(
-            json.dumps(finite(record), ensure_ascii=False, allow_nan=False, default=str) + "\n" for record in records
+            json.dumps(finite(record), ensure_ascii=False, allow_nan=False, default=str)
+            + "\n"
+            for record in records
         )
-        data = text.encode("utf-8", "backslashreplace")  # a lone surrogate becomes JSON's own escape for it
+        data = text.encode(
+            "utf-8", "backslashreplace"
+        )  # a lone surrogate becomes JSON's own escape for it
         try:
             done = 0
             while done < len(data):
@@ -105,7 +118,9 @@ def _mend(path: Path, what: str) -> None:
             json.loads(line)
         except ValueError:
             if whole == 0 and not line.startswith(b'{"'):
-                raise OptionError(f"{path.name} is not {what}; give another -o, or --overwrite") from None
+                raise OptionError(
+                    f"{path.name} is not {what}; give another -o, or --overwrite"
+                ) from None
             file.truncate(whole)
         else:
             file.write(b"\n")
@@ -136,7 +151,9 @@ def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
     with ExitStack() as held:
         try:
             (path if folder else path.parent).mkdir(parents=True, exist_ok=True)
-            lock = FileLock(path / ".lock" if folder else path.with_name(f".{path.name}.lock"))
+            lock = FileLock(
+                path / ".lock" if folder else path.with_name(f".{path.name}.lock")
+            )
             lock.acquire(timeout=0)
             held.callback(lock.release)
             # Before it is released, so that no other process's is removed; Windows keeps a file that is open.
@@ -144,9 +161,13 @@ def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
             if not folder:
                 _hold(path, held)
         except (Timeout, BlockingIOError):
-            raise TakenError(f"{path}: another process is writing there; wait for it, or give another -o") from None
+            raise TakenError(
+                f"{path}: another process is writing there; wait for it, or give another -o"
+            ) from None
         except OSError as error:
-            raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None
+            raise OptionError(
+                f"-o {path} cannot be written: {error.strerror or error}"
+            ) from None
         yield
 
 
@@ -158,7 +179,11 @@ def _hold(path: Path, held: ExitStack) -> None:
 
         file = held.enter_context(path.open("ab"))
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        held.callback(lambda: _without(path) if path.exists() and not path.stat().st_size else None)
+        held.callback(
+            lambda: (
+                _without(path) if path.exists() and not path.stat().st_size else None
+            )
+        )
 
 
 def _without(path: Path) -> None:

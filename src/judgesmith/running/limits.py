@@ -21,7 +21,9 @@ class Limits(Options):
     """What a run over rows may spend."""
 
     max_calls: int | None = option(None, "Calls at most in this run.", ge=1)
-    max_cost: float | None = option(None, "Dollars at most in this run; what is in flight is still paid.", gt=0)
+    max_cost: float | None = option(
+        None, "Dollars at most in this run; what is in flight is still paid.", gt=0
+    )
     max_failed: str | None = option(
         None,
         "Stop when more rows than this have no score: a number, or a share of those judged in this run (5%).",
@@ -36,7 +38,10 @@ class Limits(Options):
     @contextmanager
     def spending(self, *models: LanguageModel) -> Iterator[None]:
         """The models pay from one budget while the block lasts. Raises OptionError where a price is not known."""
-        from ..programs.models.lm import Meter, check_priced  # commands are shown without what they run
+        from ..programs.models.lm import (
+            Meter,
+            check_priced,
+        )  # commands are shown without what they run
 
         if self.max_cost is not None:
             check_priced(*models)
@@ -47,8 +52,12 @@ class Limits(Options):
                 model.meter = shared
         meters = [model.meter for model in models]
         for meter in meters:
-            meter.max_calls = None if self.max_calls is None else meter.logical + self.max_calls
-            meter.max_cost = None if self.max_cost is None else meter.cost + self.max_cost
+            meter.max_calls = (
+                None if self.max_calls is None else meter.logical + self.max_calls
+            )
+            meter.max_cost = (
+                None if self.max_cost is None else meter.cost + self.max_cost
+            )
         try:
             yield
         except BudgetError as error:
@@ -63,5 +72,9 @@ class Limits(Options):
         if self.max_failed is None or not failed:
             return
         number, share, _ = self.max_failed.partition("%")
-        if failed > (float(number) / 100 * max(rows, ENOUGH) if share else float(number)):
-            raise BudgetError(f"{failed} of {rows} rows have no score (--max-failed), the last: {last}")
+        if failed > (
+            float(number) / 100 * max(rows, ENOUGH) if share else float(number)
+        ):
+            raise BudgetError(
+                f"{failed} of {rows} rows have no score (--max-failed), the last: {last}"
+            )

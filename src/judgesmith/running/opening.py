@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from ..datasets.benchmarks.registry import PREFIX
 from ..datasets.formats import open_table
@@ -21,10 +27,23 @@ from ..datasets.row import OVERALL
 from ..errors import JudgesmithError, OptionError
 from ..programs import artifact, loading
 from ..programs.atomic import write_whole
-from ..programs.capabilities import HasFiles, ReadsRows, UsesModels, models_of, without_model
+from ..programs.capabilities import (
+    HasFiles,
+    ReadsRows,
+    UsesModels,
+    models_of,
+    without_model,
+)
 from ..programs.judge import Judge
 from ..programs.models.files import find_model, installed, model_path
-from ..programs.models.lm import NO_MODEL, Connection, LanguageModel, Sampling, is_local, language_model
+from ..programs.models.lm import (
+    NO_MODEL,
+    Connection,
+    LanguageModel,
+    Sampling,
+    is_local,
+    language_model,
+)
 from ..programs.models.local import embedded
 from .console import err
 from .settings import ReachOptions
@@ -72,9 +91,15 @@ def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None
     from ..datasets.benchmarks import catalog
 
     known = catalog.benchmark(name.removeprefix(PREFIX)).aspects
-    result = {known.get(part) for part in aspects_of_mean(aspect) or [aspect or OVERALL]}
+    result = {
+        known.get(part) for part in aspects_of_mean(aspect) or [aspect or OVERALL]
+    }
     scale = result.pop()
-    return scale if not result and scale is not None and all(map(math.isfinite, scale)) else None
+    return (
+        scale
+        if not result and scale is not None and all(map(math.isfinite, scale))
+        else None
+    )
 
 
 def column_roles(given: Sequence[str]) -> dict[str, Any]:
@@ -84,7 +109,9 @@ def column_roles(given: Sequence[str]) -> dict[str, Any]:
     for option in given:
         role, equals, name = option.partition("=")
         if not equals or not role or not name:
-            raise OptionError(f"--columns {option!r} is not of the form ROLE=NAME, for example output=summary_text")
+            raise OptionError(
+                f"--columns {option!r} is not of the form ROLE=NAME, for example output=summary_text"
+            )
         role, name = role.strip(), name.strip()
         if role in roles and role != "rater_score":
             raise OptionError(
@@ -95,20 +122,26 @@ def column_roles(given: Sequence[str]) -> dict[str, Any]:
     return roles
 
 
-def roles_for(path: Path, given: Mapping[str, Any] | None, *judges: Path) -> dict[str, Any]:
+def roles_for(
+    path: Path, given: Mapping[str, Any] | None, *judges: Path
+) -> dict[str, Any]:
     """The columns that the user named, and for other roles those that saved judges were compiled from, where the file
     has them. Raises ArtifactError for a file that is no judge."""
     known: dict[str, Any] = {}
     for judge in judges:
         known |= columns_of(artifact.read(judge).provenance)
     names = next(open_table(path).records, {}) if known else {}
-    return {role: name for role, name in known.items() if name in names and role in ROLES} | dict(given or {})
+    return {
+        role: name for role, name in known.items() if name in names and role in ROLES
+    } | dict(given or {})
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
     """Other libraries' chatter does not belong on a user's screen."""
-    loggers = [logging.getLogger(name) for name in ("LiteLLM", "dspy", "httpx", "judgesmith")]
+    loggers = [
+        logging.getLogger(name) for name in ("LiteLLM", "dspy", "httpx", "judgesmith")
+    ]
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:
@@ -123,10 +156,16 @@ def quiet() -> Iterator[None]:
 
 def model_for(judge: Judge, name: str | None) -> str | None:
     """The model that is opened for a judge: none, where no other is asked for and the judge needs none."""
-    return NO_MODEL if name in (None, "", NO_MODEL) and without_model(judge.method) else name
+    return (
+        NO_MODEL
+        if name in (None, "", NO_MODEL) and without_model(judge.method)
+        else name
+    )
 
 
-def open_model(name: str | None, where: Connection | None = None, sampling: Sampling | None = None) -> LanguageModel:
+def open_model(
+    name: str | None, where: Connection | None = None, sampling: Sampling | None = None
+) -> LanguageModel:
     """A model by name; a local one that is not there is fetched first."""
     if not name:
         raise OptionError(
@@ -145,8 +184,13 @@ def fetch(name: str) -> Path:
     """The file of a local model, which is fetched where it is not here."""
     model = find_model(name)
     if not installed(name):
-        err.print(f"fetching {model.title}, {model.bytes / 1e6:,.0f} MB, {model.licence}", markup=False)
-    return model_path(name, announce=lambda line: err.print(line, markup=False, soft_wrap=True))
+        err.print(
+            f"fetching {model.title}, {model.bytes / 1e6:,.0f} MB, {model.licence}",
+            markup=False,
+        )
+    return model_path(
+        name, announce=lambda line: err.print(line, markup=False, soft_wrap=True)
+    )
 
 
 @contextmanager
@@ -161,7 +205,9 @@ def fetching(what: str) -> Iterator[Callable[[int, int, str], None]]:
         disable=not err.is_terminal,
     ) as bar:
         task = bar.add_task(escape(what), total=None)
-        yield lambda done, total, now: bar.update(task, completed=done, total=total or None, description=escape(now))
+        yield lambda done, total, now: bar.update(
+            task, completed=done, total=total or None, description=escape(now)
+        )
 
 
 def open_judge(path: Path, lm: str | None, where: Connection | None = None) -> Judge:
@@ -169,9 +215,13 @@ def open_judge(path: Path, lm: str | None, where: Connection | None = None) -> J
     return open_artifact(artifact.read(path), path, lm, where)
 
 
-def open_artifact(read: artifact.Artifact, path: Path, lm: str | None, where: Connection | None = None) -> Judge:
+def open_artifact(
+    read: artifact.Artifact, path: Path, lm: str | None, where: Connection | None = None
+) -> Judge:
     """`open_judge` for a file that was read. path: where it stood."""
-    judge = loading.build(read)  # the whole file is checked before a model is opened for it
+    judge = loading.build(
+        read
+    )  # the whole file is checked before a model is opened for it
     name = lm or artifact.model_of(read, where)
     artifact.connect(judge.method, where)
     judge.set_lm(open_model(name, where, artifact.sampling_of(read)))
@@ -213,14 +263,18 @@ def write_output(path: Path, text: str) -> None:
     try:
         write_whole(path, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise OptionError(
+            f"{path} cannot be written: {error.strerror or error}"
+        ) from None
 
 
 def check_writable_file(path: Path, *inputs: Path | None) -> None:
     """`check_writable` for a file of any kind."""
     for file in inputs:
         if file is not None and path.exists() and file.exists() and path.samefile(file):
-            raise OptionError(f"-o {path} is an input of this command; name another file")
+            raise OptionError(
+                f"-o {path} is an input of this command; name another file"
+            )
     if path.is_dir():
         raise OptionError(f"-o {path} is a folder; name a file in it")
     try:
@@ -230,4 +284,6 @@ def check_writable_file(path: Path, *inputs: Path | None) -> None:
         if path.stat().st_size == 0:
             path.unlink()
     except OSError as error:
-        raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None
+        raise OptionError(
+            f"-o {path} cannot be written: {error.strerror or error}"
+        ) from None

@@ -15,12 +15,24 @@ def foreign(
     """The HTTP status and the words to refuse a request with: its `Host` is not in `hosts` (a stranger's DNS points it
     here), or it comes from a page of another origin or site. None for one of a program or of the server's own page.
     page: a page itself is asked for, to which another site may link."""
-    every = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
-    known, named = dict(every), [value.lower() for name, value in every if name == "host"]
+    every = [
+        (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers
+    ]
+    known, named = (
+        dict(every),
+        [value.lower() for name, value in every if name == "host"],
+    )
     if len(named) != 1 or named[0] not in hosts:
-        return 421, "this server answers to the address that the command printed, and to no other"
-    schemes = ("http",) if named[0].startswith(LOOPBACK) else ("http", "https")  # the latter by a proxy
-    if "origin" in known and known["origin"].lower() not in [f"{scheme}://{named[0]}" for scheme in schemes]:
+        return (
+            421,
+            "this server answers to the address that the command printed, and to no other",
+        )
+    schemes = (
+        ("http",) if named[0].startswith(LOOPBACK) else ("http", "https")
+    )  # the latter by a proxy
+    if "origin" in known and known["origin"].lower() not in [
+        f"{scheme}://{named[0]}" for scheme in schemes
+    ]:
         return 403, "requests of other origins are refused"
     if not page and known.get("sec-fetch-site", "none") not in ("same-origin", "none"):
         return 403, "requests of other sites are refused"

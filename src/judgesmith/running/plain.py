@@ -12,7 +12,15 @@ from typing import Any, TextIO, cast
 
 from ..tables import ON_A_TERMINAL, clean, one_line, shown
 
-__all__ = ["ShownStream", "clean", "finite", "json_text", "one_line", "shown", "shown_streams"]
+__all__ = [
+    "ShownStream",
+    "clean",
+    "finite",
+    "json_text",
+    "one_line",
+    "shown",
+    "shown_streams",
+]
 
 
 class ShownStream:

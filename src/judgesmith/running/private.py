@@ -40,11 +40,20 @@ class Gate:
     """ASGI middleware that lets through only requests of the page itself. headers: in the place of those above."""
 
     def __init__(
-        self, app: App, token: str, port: int, *, free: Container[str] = OPEN, headers: dict[str, str] | None = None
+        self,
+        app: App,
+        token: str,
+        port: int,
+        *,
+        free: Container[str] = OPEN,
+        headers: dict[str, str] | None = None,
     ) -> None:
         self.app, self.token, self.free = app, token.encode(), free
         self.hosts = {f"{name}:{port}" for name in LOOPBACK}
-        self.headers = [(n.lower().encode(), value.encode()) for n, value in (HEADERS | (headers or {})).items()]
+        self.headers = [
+            (n.lower().encode(), value.encode())
+            for n, value in (HEADERS | (headers or {})).items()
+        ]
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -59,26 +68,44 @@ class Gate:
             await self.app(scope, receive, sending)
             return
         body = json.dumps({"error": refused[1]}).encode()
-        about = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        await sending({"type": "http.response.start", "status": refused[0], "headers": about})
+        about = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+        ]
+        await sending(
+            {"type": "http.response.start", "status": refused[0], "headers": about}
+        )
         await sending({"type": "http.response.body", "body": body})
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
         if problem := foreign(scope["headers"], self.hosts, page=scope["path"] == "/"):
             return problem
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in scope["headers"]
+        }
         if scope["path"] in self.free and scope["method"] == "GET":
             return None
-        if not hmac.compare_digest(headers.get("x-token", "").encode("latin-1"), self.token):
-            return 401, "the token is wrong; open the whole address that the command printed"
+        if not hmac.compare_digest(
+            headers.get("x-token", "").encode("latin-1"), self.token
+        ):
+            return (
+                401,
+                "the token is wrong; open the whole address that the command printed",
+            )
         if scope["method"] not in ("GET", "POST"):
             return 405, "only GET and POST"
         if scope["method"] == "POST" and "origin" not in headers:
             return 403, "a request without an origin is refused"
-        if scope["method"] == "POST" and headers.get("content-type") != "application/json":
+        if (
+            scope["method"] == "POST"
+            and headers.get("content-type") != "application/json"
+        ):
             return 415, "send JSON"
         length = headers.get("content-length", "")
-        if scope["method"] == "POST" and (not length.isdigit() or "transfer-encoding" in headers):
+        if scope["method"] == "POST" and (
+            not length.isdigit() or "transfer-encoding" in headers
+        ):
             return 411, "a request without its length is refused"
         if scope["method"] == "POST" and int(length) > LONGEST_BODY:
             return 413, f"a request has at most {LONGEST_BODY} bytes"
@@ -104,10 +131,14 @@ def listening(port: int, *others: int) -> socket.socket:
             return socket.create_server((HOST, place))
         except OSError as error:
             problem = error.strerror or error
-    raise OptionError(f"--port {port}: cannot listen there ({problem}); take another, or 0 for any free one")
+    raise OptionError(
+        f"--port {port}: cannot listen there ({problem}); take another, or 0 for any free one"
+    )
 
 
-def serve(app: App, made: socket.socket, token: str, started: Callable[[str], None]) -> None:
+def serve(
+    app: App, made: socket.socket, token: str, started: Callable[[str], None]
+) -> None:
     """Serve an application until Ctrl-C or SIGTERM. started: called with the address of its page."""
     import uvicorn
 
@@ -120,7 +151,10 @@ def serve(app: App, made: socket.socket, token: str, started: Callable[[str], No
         timeout_graceful_shutdown=2,
         ws="none",
     )
-    before = {number: signal.signal(number, _ends) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, _ends)
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         started(f"http://{HOST}:{made.getsockname()[1]}/#{token}")
         uvicorn.Server(config).run(sockets=[made])

@@ -21,7 +21,10 @@ class JudgeInWords(Options):
     """What is judged, in the user's words."""
 
     task: str = option("", "What is judged, in your words, instead of inferring it.")
-    criteria: Path | None = option(None, "Your criteria instead of inferred ones: lines `name: definition`, or JSON.")
+    criteria: Path | None = option(
+        None,
+        "Your criteria instead of inferred ones: lines `name: definition`, or JSON.",
+    )
 
 
 class ReachOptions(Options):
@@ -30,7 +33,9 @@ class ReachOptions(Options):
     timeout: float = option(120.0, "Seconds to wait for one answer.", gt=0)
     concurrency: int | None = option(None, "Calls in flight at most.", ge=1)
     rpm: float | None = option(None, "Calls a minute at most.", gt=0)
-    cache: bool = option(True, "Take from the disk what was answered before; --no-cache asks again.")
+    cache: bool = option(
+        True, "Take from the disk what was answered before; --no-cache asks again."
+    )
 
 
 class ModelOptions(ReachOptions):
@@ -66,7 +71,10 @@ class Catalogue:
     def fields(self) -> dict[str, list[Any]]:
         """Every name that may be set for some choice of parts, plain and qualified, with its declarations."""
         result: dict[str, list[Any]] = {}
-        for options in [*(owner.options for owner in self.owners), *(options for _, options in self.others())]:
+        for options in [
+            *(owner.options for owner in self.owners),
+            *(options for _, options in self.others()),
+        ]:
             for name, field in options.model_fields.items():
                 for known in (name, *(f"{owner.key}.{name}" for owner in self.owners)):
                     result.setdefault(known, []).append(field)
@@ -76,7 +84,9 @@ class Catalogue:
         """Whether the chosen parts have an option of that name."""
         return bool(self._having(name))
 
-    def resolve(self, given: Mapping[str, Any], source: str = "") -> dict[str, dict[str, Any]]:
+    def resolve(
+        self, given: Mapping[str, Any], source: str = ""
+    ) -> dict[str, dict[str, Any]]:
         """Options by the key of their owner, checked. Values that are texts are read as on a command line.
 
         Raises OptionError for names that are unknown, ambiguous, or of other parts, and for wrong values.
@@ -85,15 +95,23 @@ class Catalogue:
         for name, value in given.items():
             owner, known = self._owner(name.replace("-", "_"), source)
             field = owner.options.model_fields[known]
-            result[owner.key][known] = from_text(field, value) if isinstance(value, str) else value
+            result[owner.key][known] = (
+                from_text(field, value) if isinstance(value, str) else value
+            )
         for owner in self.owners:
             chosen = read_options(owner.options, result[owner.key], owner.where)
-            result[owner.key] = {name: getattr(chosen, name) for name in result[owner.key]}
+            result[owner.key] = {
+                name: getattr(chosen, name) for name in result[owner.key]
+            }
         return result
 
     def _having(self, given: str) -> list[Owner]:
         key, dot, name = given.rpartition(".")
-        return [own for own in self.owners if (not dot or own.key == key) and name in own.options.model_fields]
+        return [
+            own
+            for own in self.owners
+            if (not dot or own.key == key) and name in own.options.model_fields
+        ]
 
     def _owner(self, given: str, source: str) -> tuple[Owner, str]:
         name, having = given.rpartition(".")[2], self._having(given)
@@ -101,10 +119,18 @@ class Catalogue:
             return having[0], name
         where = f"{source}: " if source else ""
         if having:
-            raise OptionError(f"{where}{given}: which one? Write {' or '.join(f'{own.key}.{name}' for own in having)}")
-        if others := sorted({part for part, options in self.others() if name in options.model_fields}):
-            raise OptionError(f"{where}{given}=… does nothing with {self.who}; it is an option of {', '.join(others)}")
-        raise OptionError(f"{where}{given}: there is no option of that name{nearest(name, self.fields())}{self.more}")
+            raise OptionError(
+                f"{where}{given}: which one? Write {' or '.join(f'{own.key}.{name}' for own in having)}"
+            )
+        if others := sorted(
+            {part for part, options in self.others() if name in options.model_fields}
+        ):
+            raise OptionError(
+                f"{where}{given}=… does nothing with {self.who}; it is an option of {', '.join(others)}"
+            )
+        raise OptionError(
+            f"{where}{given}: there is no option of that name{nearest(name, self.fields())}{self.more}"
+        )
 
 
 def read_yaml(path: Path, what: str = "--config") -> dict[str, Any]:
@@ -112,9 +138,13 @@ def read_yaml(path: Path, what: str = "--config") -> dict[str, Any]:
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"{what} {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise OptionError(
+            f"{what} {path}: {getattr(error, 'strerror', None) or error}"
+        ) from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise OptionError(f"{what} {path} is not YAML: {' '.join(str(error).split())}") from None
+        raise OptionError(
+            f"{what} {path} is not YAML: {' '.join(str(error).split())}"
+        ) from None
     if not isinstance(data, dict):
         raise OptionError(f"{what} {path}: expected lines of the form `option: value`")
     return {str(key).replace("-", "_"): value for key, value in data.items()}
@@ -133,7 +163,10 @@ class Shelf:
     """The command that lists their names, for the message on an unknown one."""
 
     def names(self) -> list[str]:
-        return sorted(file.relative_to(self.folder).with_suffix("").as_posix() for file in self.folder.rglob("*.yaml"))
+        return sorted(
+            file.relative_to(self.folder).with_suffix("").as_posix()
+            for file in self.folder.rglob("*.yaml")
+        )
 
     def file(self, name: str) -> Path:
         """Raises OptionError for an unknown name."""
@@ -159,4 +192,9 @@ def choices_of(options: type[Options], name: str) -> list[str]:
     kinds = (annotation, *get_args(annotation))
     if bool in kinds:
         return ["yes", "no"]
-    return [str(value) for kind in kinds if get_origin(kind) is Literal for value in get_args(kind)]
+    return [
+        str(value)
+        for kind in kinds
+        if get_origin(kind) is Literal
+        for value in get_args(kind)
+    ]

@@ -54,7 +54,9 @@ def place_of(name: str) -> tuple[FileSystem, str]:
         found, path = import_module("fsspec").core.url_to_fs(name)
     except ImportError as error:
         kind = name.partition(":")[0]
-        raise MissingExtraError(f"{kind}:// needs a package of fsspec: {error}") from None
+        raise MissingExtraError(
+            f"{kind}:// needs a package of fsspec: {error}"
+        ) from None
     except (ValueError, OSError):
         raise OptionError(f"{name} is no address of a storage: {unknown}") from None
     return fs.PyFileSystem(fs.FSSpecHandler(found)), path
@@ -83,7 +85,9 @@ def copy(source: str, target: str) -> None:
 
 def local_folder(name: str) -> Path:
     """Return the folder on this machine, the same at each call, in which an output of this address grows."""
-    made = default_cache_path().parent / "outputs" / sha256(name.encode()).hexdigest()[:16]
+    made = (
+        default_cache_path().parent / "outputs" / sha256(name.encode()).hexdigest()[:16]
+    )
     made.mkdir(parents=True, exist_ok=True)
     return made
 

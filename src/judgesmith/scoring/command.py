@@ -29,7 +29,8 @@ class Score(Command, Rows, Reach, Limits, Json):
     panel: ClassVar[str] = "Start"
 
     rows: str = argument(
-        ..., "Rows to judge: .csv .tsv .json .jsonl .parquet; a file, or its address (s3://…, gs://…)."
+        ...,
+        "Rows to judge: .csv .tsv .json .jsonl .parquet; a file, or its address (s3://…, gs://…).",
     )
     judge: Path = flag(..., "A judge that `compile` saved.")
     output: str | None = flag(
@@ -41,7 +42,9 @@ class Score(Command, Rows, Reach, Limits, Json):
     )
     limit: int | None = flag(None, "Only the first rows.", ge=1)
     retry_failed: bool = flag(False, "Judge only the rows that have no score yet.")
-    any_server: bool = flag(False, "Resume though the model, the same one, has another address now.")
+    any_server: bool = flag(
+        False, "Resume though the model, the same one, has another address now."
+    )
     overwrite: bool = flag(False, "Start over instead of resuming.")
     defer: float | None = flag(
         None,
@@ -62,7 +65,8 @@ class Score(Command, Rows, Reach, Limits, Json):
         "explanation is the model's own already.",
     )
     otel: bool = flag(
-        False, "Emit each verdict as OpenTelemetry's event gen_ai.evaluation.result; see `opentelemetry-instrument`."
+        False,
+        "Emit each verdict as OpenTelemetry's event gen_ai.evaluation.result; see `opentelemetry-instrument`.",
     )
     raw: bool = flag(False, "Keep the model's own words with every row.")
     on: Literal["ray"] | None = flag(
@@ -70,16 +74,24 @@ class Score(Command, Rows, Reach, Limits, Json):
         "Judge in many processes, or on a cluster, by an engine (extra `ray`). Rates and limits "
         "are of all of them together.",
     )
-    address: str | None = flag(None, "The engine's cluster; default: processes of this machine.")
+    address: str | None = flag(
+        None, "The engine's cluster; default: processes of this machine."
+    )
     workers: int | None = flag(
-        None, "Processes that judge. Default: 4, and for models in the process one for each core.", ge=1
+        None,
+        "Processes that judge. Default: 4, and for models in the process one for each core.",
+        ge=1,
     )
 
     def run(self) -> int:
         if self.on is None and (self.address or self.workers):
-            raise OptionError("--address and --workers are for a run --on ray; name the engine, or leave them out")
+            raise OptionError(
+                "--address and --workers are for a run --on ray; name the engine, or leave them out"
+            )
         if self.overwrite and self.retry_failed:
-            raise OptionError("--overwrite judges all rows again, --retry-failed those without a score; give only one")
+            raise OptionError(
+                "--overwrite judges all rows again, --retry-failed those without a score; give only one"
+            )
         if self.on is not None and not self.dry_run:
             summary: ScoreSummary = plugin("scoring", self.on)(self)
             return self.tell(summary, str(self.output))
@@ -102,16 +114,38 @@ class Score(Command, Rows, Reach, Limits, Json):
                 "--batch sends all requests at once, so --max-calls and --max-cost stop nothing; use --limit"
             )
         if self.batch and self.explain:
-            raise OptionError("--explain asks once more for each score, --batch once for each row; give only one")
-        existing: Existing = "overwrite" if self.overwrite else "retry failed" if self.retry_failed else "continue"
+            raise OptionError(
+                "--explain asks once more for each score, --batch once for each row; give only one"
+            )
+        existing: Existing = (
+            "overwrite"
+            if self.overwrite
+            else "retry failed"
+            if self.retry_failed
+            else "continue"
+        )
         limits, where, limit = self.limits(), self.connection(), self.limit
         roles = roles_for(path, self.roles(), self.judge)
         with quiet():
             if self.dry_run:
-                planned = plan(self.judge, self.lm, where, path, columns=roles, limit=limit, explain=self.explain)
+                planned = plan(
+                    self.judge,
+                    self.lm,
+                    where,
+                    path,
+                    columns=roles,
+                    limit=limit,
+                    explain=self.explain,
+                )
                 if self.batch:
-                    planned = replace(planned, cost=planned.cost and planned.cost / 2, seconds=24 * 3600.0)
-                print_json(planned.to_dict()) if self.as_json else out.print(str(planned), markup=False, soft_wrap=True)
+                    planned = replace(
+                        planned,
+                        cost=planned.cost and planned.cost / 2,
+                        seconds=24 * 3600.0,
+                    )
+                print_json(planned.to_dict()) if self.as_json else out.print(
+                    str(planned), markup=False, soft_wrap=True
+                )
                 return 0
             for note in open_table(path).notes:
                 err.print(f"note: {note}", style="yellow", markup=False)
@@ -122,13 +156,21 @@ class Score(Command, Rows, Reach, Limits, Json):
                 if self.explain and is_absent(made.lm.name):
                     raise OptionError("--explain needs a model that writes: give --lm")
                 if self.defer is not None and made.outcome.sureness is None:
-                    raise OptionError("--defer needs a judge that knows how sure it is; compile it again from labels")
-                run = Run(made, target, self.raw, watch, limits, any_server=self.any_server)
+                    raise OptionError(
+                        "--defer needs a judge that knows how sure it is; compile it again from labels"
+                    )
+                run = Run(
+                    made, target, self.raw, watch, limits, any_server=self.any_server
+                )
                 run.emit = plugin("scoring", "otel")(made) if self.otel else None
                 if self.batch:
                     begun = plugin("scoring", "batch")
-                    run.ahead = begun(made, where, run.output, again=self.retry_failed, watch=watch)
-                summary = score_file(run, path, columns=roles, limit=limit, existing=existing)
+                    run.ahead = begun(
+                        made, where, run.output, again=self.retry_failed, watch=watch
+                    )
+                summary = score_file(
+                    run, path, columns=roles, limit=limit, existing=existing
+                )
             left = None if self.defer is None else mark_deferred(target, self.defer)
             return self.tell(summary, name, left)
 
@@ -150,12 +192,18 @@ def _at_hand(command: Score) -> Iterator[tuple[Path, Path, str]]:
     with ExitStack() as stack:
         rows, name = Path(command.rows), command.output
         if is_address(command.rows):
-            rows = Path(stack.enter_context(TemporaryDirectory())) / file_name(command.rows)
+            rows = Path(stack.enter_context(TemporaryDirectory())) / file_name(
+                command.rows
+            )
             copy(command.rows, str(rows))
             name = name or command.rows.replace(rows.name, f"{rows.stem}.scored.jsonl")
         name = name or str(rows.parent / f"{rows.stem}.scored.jsonl")
         if is_address(name) and not command.dry_run:
-            yield rows, stack.enter_context(growing(name, ".jsonl", ".batches.jsonl")), name
+            yield (
+                rows,
+                stack.enter_context(growing(name, ".jsonl", ".batches.jsonl")),
+                name,
+            )
         else:
             yield rows, Path(name), name
 
@@ -174,19 +222,29 @@ def _tell(summary: ScoreSummary, target: str, left: int | None) -> None:
         soft_wrap=True,
     )
     for count, note in (
-        (summary.seen, "of these rows were used to compile the judge; agreement with people on them says little"),
+        (
+            summary.seen,
+            "of these rows were used to compile the judge; agreement with people on them says little",
+        ),
         (
             summary.suspicious,
             "rows have texts that address a judge (`suspicious` in the output says what that did); a "
             "score that moved by more than a tenth of its scale is of the text without those sentences",
         ),
-        (summary.partly, "rows have texts of which not all was read (`partly` in the output says which share)"),
+        (
+            summary.partly,
+            "rows have texts of which not all was read (`partly` in the output says which share)",
+        ),
     ):
         if count:
             out.print(f"note: {count} {note}", style="yellow")
     for identity, reason in summary.failures[:10]:
         out.print(f"  no score for {identity}: {reason}", markup=False, style="red")
     if summary.failed:
-        out.print("The reasons are in the output. Try these rows again with --retry-failed.")
+        out.print(
+            "The reasons are in the output. Try these rows again with --retry-failed."
+        )
     if left is not None:
-        out.print(f'{left} rows are left to a person ("defer": true), those whose scores are least sure.')
+        out.print(
+            f'{left} rows are left to a person ("defer": true), those whose scores are least sure.'
+        )

@@ -93,8 +93,13 @@ class ScoreSummary:
         finally:
             spent = meter.usage - before
             self.calls, self.cached_calls = spent.calls, spent.cached
-            self.prompt_tokens, self.completion_tokens = spent.prompt_tokens, spent.completion_tokens
-            self.cost = None if meter.paid is None or paid is None else meter.paid - paid
+            self.prompt_tokens, self.completion_tokens = (
+                spent.prompt_tokens,
+                spent.completion_tokens,
+            )
+            self.cost = (
+                None if meter.paid is None or paid is None else meter.paid - paid
+            )
             self.seconds = time.monotonic() - started
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,7 +113,9 @@ class ScoreSummary:
 
 
 Existing = Literal["continue", "overwrite", "retry failed"]
-Rows = Iterator[tuple[Any, dict[str, Any]]]  # a row, or two outputs that are compared (`Compared`)
+Rows = Iterator[
+    tuple[Any, dict[str, Any]]
+]  # a row, or two outputs that are compared (`Compared`)
 
 
 @dataclass(slots=True)
@@ -141,8 +148,12 @@ class Run:
 
     def asked(self, row: Row | Compared) -> str:
         """What the row's answer depends on beside the judge: the model with its address, then the texts."""
-        texts = [[r.output, r.source, r.context, r.reference, r.group] for r in _outputs(row)]
-        return f"{self.server}-{digest(texts)}" + ("-explained" if self.judge.explains else "")
+        texts = [
+            [r.output, r.source, r.context, r.reference, r.group] for r in _outputs(row)
+        ]
+        return f"{self.server}-{digest(texts)}" + (
+            "-explained" if self.judge.explains else ""
+        )
 
     def kept(self, old: Mapping[str, Any]) -> None:
         """A row that was there."""
@@ -151,16 +162,22 @@ class Run:
         if self.watch is not None:
             self.watch.step(there=True)
 
-    def made(self, row: Row | Compared, record: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
+    def made(
+        self, row: Row | Compared, record: Mapping[str, Any], verdict: Verdict
+    ) -> dict[str, Any]:
         """A row that was judged now. Raises BudgetError where too many have failed."""
         data = verdict.to_dict(raw=self.raw or verdict.failure is not None)
         made = {
             **with_room(record),
             "id": row.id,
-            "verdict": data | ({"aspect": self.aspect} if self.aspect else {}) | self._columns(),
+            "verdict": data
+            | ({"aspect": self.aspect} if self.aspect else {})
+            | self._columns(),
             "judge": self.mark,
             "asked": self.asked(row),
-            "seen": any(self.known.knows(side.source, side.output) for side in _outputs(row)),
+            "seen": any(
+                self.known.knows(side.source, side.output) for side in _outputs(row)
+            ),
         }
         self.summary.count(made)
         self.summary.new_failed += bool(verdict.failure)
@@ -178,9 +195,24 @@ class Run:
         if self.watch is not None:
             paid = self.judge.lm.meter.paid
             cost = [f"${paid:.2f}"] if paid else []
-            self.watch.tell(", ".join([*([f"{self.summary.failed} failed"] if self.summary.failed else []), *cost]))
+            self.watch.tell(
+                ", ".join(
+                    [
+                        *(
+                            [f"{self.summary.failed} failed"]
+                            if self.summary.failed
+                            else []
+                        ),
+                        *cost,
+                    ]
+                )
+            )
             self.watch.step()
-        self.limits.check(self.summary.new_failed, self.summary.rows - self.summary.resumed, verdict.failure)
+        self.limits.check(
+            self.summary.new_failed,
+            self.summary.rows - self.summary.resumed,
+            verdict.failure,
+        )
 
 
 def score_file(
@@ -206,14 +238,28 @@ def score_file(
     return score_rows(run, _rows(source, run.judge, columns, limit), existing)
 
 
-def _rows(source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: int | None) -> Rows:
-    if judge.explains and (judge.whole_documents or judge.outcome.preference is not None):
-        raise OptionError("--explain says why one output got its score; this judge compares outputs")
-    compared = None if judge.outcome.preference is None else read_compared(source, columns)
-    every: Rows = iter_rows(source, columns=columns) if compared is None else iter(compared)
+def _rows(
+    source: Path, judge: Judge, columns: Mapping[str, str] | None, limit: int | None
+) -> Rows:
+    if judge.explains and (
+        judge.whole_documents or judge.outcome.preference is not None
+    ):
+        raise OptionError(
+            "--explain says why one output got its score; this judge compares outputs"
+        )
+    compared = (
+        None if judge.outcome.preference is None else read_compared(source, columns)
+    )
+    every: Rows = (
+        iter_rows(source, columns=columns) if compared is None else iter(compared)
+    )
     rows: Rows = itertools.islice(every, limit)
     if judge.method.columns():
-        rows = ((row, record) for row, record in rows if all(numbers_of(judge, r, source.name) for r in _outputs(row)))
+        rows = (
+            (row, record)
+            for row, record in rows
+            if all(numbers_of(judge, r, source.name) for r in _outputs(row))
+        )
     return rows
 
 
@@ -232,19 +278,36 @@ def plan(
     judge = loading.build(read)
     judge.explains = explain
     sample, count = list[Item](), 0
-    every = (side for row, _ in _rows(source, judge, columns, limit) for side in _outputs(row))
+    every = (
+        side
+        for row, _ in _rows(source, judge, columns, limit)
+        for side in _outputs(row)
+    )
     for count, row in enumerate(every, 1):
         if count <= SAMPLED:
             sample.append(Item.of(row))
-    return estimate(judge, lm or (read.lm.model if read.lm else None), count, sample, where)
+    return estimate(
+        judge, lm or (read.lm.model if read.lm else None), count, sample, where
+    )
 
 
 def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSummary:
     """`score_file` over rows that are there."""
     judge, growing = run.judge, journal_of(run.output)
-    with alone(run.output), run.limits.spending(judge.lm), run.summary.counting(judge.lm.meter):
-        exists = existing != "overwrite" and growing.exists() and growing.stat().st_size > 0
-        if existing != "overwrite" and not exists and run.output.exists() and run.output.stat().st_size > 0:
+    with (
+        alone(run.output),
+        run.limits.spending(judge.lm),
+        run.summary.counting(judge.lm.meter),
+    ):
+        exists = (
+            existing != "overwrite" and growing.exists() and growing.stat().st_size > 0
+        )
+        if (
+            existing != "overwrite"
+            and not exists
+            and run.output.exists()
+            and run.output.stat().st_size > 0
+        ):
             raise OptionError(
                 f"{run.output.name} is not {OURS_IN_WORDS}, of which {growing.name} would be beside it; give another "
                 "-o, or --overwrite"
@@ -253,10 +316,15 @@ def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSu
         engine.run(judge.method.prepare(judge.lm))
         rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
         if existing == "retry failed" and not exists:
-            raise OptionError(f"{run.output} does not exist: there are no failed rows to try again")
+            raise OptionError(
+                f"{run.output} does not exist: there are no failed rows to try again"
+            )
         if judge.whole_documents and exists and existing == "continue":
             every = list(rows)
-            rows, exists = iter(every), sum(1 for _ in _paired(run, iter(every), growing)) == len(every)
+            rows, exists = (
+                iter(every),
+                sum(1 for _ in _paired(run, iter(every), growing)) == len(every),
+            )
         if existing == "retry failed":
             _retry_failed(run, rows, growing)
         else:
@@ -269,7 +337,9 @@ def journal_of(output: Path) -> Path:
     OptionError for another kind of file."""
     kind = output.suffix.lower()
     if kind not in (".jsonl", *TABLES):
-        raise OptionError(f"{output.name}: scores are written as .jsonl, .csv or .parquet; name such an output")
+        raise OptionError(
+            f"{output.name}: scores are written as .jsonl, .csv or .parquet; name such an output"
+        )
     return output.with_name(f"{output.name}.jsonl") if kind in TABLES else output
 
 
@@ -308,11 +378,17 @@ def _retry_failed(run: Run, rows: Rows, growing: Path) -> None:
             yield None, *new
 
     def is_kept(old: dict[str, Any] | None) -> bool:
-        return old is not None and not old["verdict"]["failure"] and not run.judge.whole_documents
+        return (
+            old is not None
+            and not old["verdict"]["failure"]
+            and not run.judge.whole_documents
+        )
 
     with replacing(growing) as journal:
         first, second = itertools.tee(paired())
-        verdicts = _judged(run, ((row, record) for old, row, record in first if not is_kept(old)))
+        verdicts = _judged(
+            run, ((row, record) for old, row, record in first if not is_kept(old))
+        )
         for old, _, _ in second:
             if old is not None and is_kept(old):
                 journal.write(old)
@@ -325,7 +401,9 @@ def _retry_failed(run: Run, rows: Rows, growing: Path) -> None:
         write_table(growing, run.output)
 
 
-def _paired(run: Run, rows: Rows, growing: Path) -> Iterator[tuple[dict[str, Any], Row, dict[str, Any]]]:
+def _paired(
+    run: Run, rows: Rows, growing: Path
+) -> Iterator[tuple[dict[str, Any], Row, dict[str, Any]]]:
     """The rows that are written, each with the row of the input. Raises OptionError for those of another judge or
     input."""
     for _, old in read_journal(growing, what=OURS_IN_WORDS):
@@ -349,27 +427,42 @@ def _judged(run: Run, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Verdict
     for verdict in verdicts:
         row, record = under_way.popleft()
         if isinstance(row, Compared) and judge.outcome.preference is not None:
-            verdict = judge.outcome.preference.preferred(verdict, next(verdicts)).verdict()
+            verdict = judge.outcome.preference.preferred(
+                verdict, next(verdicts)
+            ).verdict()
         yield row, record, verdict
 
 
 def with_room(record: Mapping[str, Any]) -> dict[str, Any]:
     """A row whose own columns make room for ours: a column `verdict` of people's becomes `given_verdict`. What an
     earlier run wrote is replaced."""
-    earlier = isinstance(record.get("verdict"), Mapping) and "failure" in record["verdict"]
+    earlier = (
+        isinstance(record.get("verdict"), Mapping) and "failure" in record["verdict"]
+    )
     theirs = () if earlier else tuple(name for name in OURS if name != "id")
-    return {f"given_{name}" if name in theirs else name: value for name, value in record.items()}
+    return {
+        f"given_{name}" if name in theirs else name: value
+        for name, value in record.items()
+    }
 
 
 def _outputs(row: Row | Compared) -> tuple[Row, ...]:
     return (row.a, row.b) if isinstance(row, Compared) else (row,)
 
 
-def _same(run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None) -> tuple[Row, dict[str, Any]]:
+def _same(
+    run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None
+) -> tuple[Row, dict[str, Any]]:
     """The new row. Raises OptionError unless `old` is what this judge wrote for this very row."""
     name, verdict = run.output.name, old.get("verdict")
-    if not isinstance(verdict, dict) or not {"failure", "repaired"} <= set(verdict) or not {"id", "judge"} <= set(old):
-        raise OptionError(f"{name} is not {OURS_IN_WORDS}; give another -o, or --overwrite")
+    if (
+        not isinstance(verdict, dict)
+        or not {"failure", "repaired"} <= set(verdict)
+        or not {"id", "judge"} <= set(old)
+    ):
+        raise OptionError(
+            f"{name} is not {OURS_IN_WORDS}; give another -o, or --overwrite"
+        )
     if old["judge"] != run.mark:
         raise OptionError(
             f"{name} was written by judge {old['judge']}, this one is {run.mark}; give another -o, or --overwrite"
@@ -382,19 +475,34 @@ def _same(run: Run, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | No
         )
     # Ids are often only line numbers: what the row says has to be the same, too.
     for column, value in finite(new[1]).items():
-        if column not in OURS and column in old and _as_json(old.get(column)) != _as_json(value):
+        if (
+            column not in OURS
+            and column in old
+            and _as_json(old.get(column)) != _as_json(value)
+        ):
             raise OptionError(
                 f"{name}, row {old['id']!r}: {column!r} is not what the input has; it belongs to another input, or the "
                 "input was changed. Give another -o, or --overwrite"
             )
-    before, now = (str(asked).split("-") for asked in (old.get("asked") or run.asked(new[0]), run.asked(new[0])))
+    before, now = (
+        str(asked).split("-")
+        for asked in (old.get("asked") or run.asked(new[0]), run.asked(new[0]))
+    )
     moved = before[0] != now[0] and not run.any_server
     if before[2:] != now[2:]:
         how = "with" if before[2:] else "without"
-        raise OptionError(f"{name} was scored {how} --explain; give another -o, or --overwrite")
+        raise OptionError(
+            f"{name} was scored {how} --explain; give another -o, or --overwrite"
+        )
     if moved or before[1:] != now[1:]:
-        other = "another model or address (--any-server allows that)" if moved else "other --columns or texts"
-        raise OptionError(f"{name}, row {old['id']!r} was scored with {other}; give another -o, or --overwrite")
+        other = (
+            "another model or address (--any-server allows that)"
+            if moved
+            else "other --columns or texts"
+        )
+        raise OptionError(
+            f"{name}, row {old['id']!r} was scored with {other}; give another -o, or --overwrite"
+        )
     return new
 
 
@@ -407,9 +515,16 @@ def mark_deferred(output: Path, share: float) -> int:
     a person: the share (rounded up) with the largest expected errors, rows without a score before all others."""
     with alone(output):
         verdicts = (row["verdict"] for _, row in read_journal(output))
-        errors = (None if v["failure"] else (v.get("interval") or {}).get("error") for v in verdicts)
-        chosen = deferred([math.nan if error is None else float(error) for error in errors], share)
+        errors = (
+            None if v["failure"] else (v.get("interval") or {}).get("error")
+            for v in verdicts
+        )
+        chosen = deferred(
+            [math.nan if error is None else float(error) for error in errors], share
+        )
         with replacing(output) as journal:
-            for (_, row), left in zip(read_journal(output), chosen.tolist(), strict=True):
+            for (_, row), left in zip(
+                read_journal(output), chosen.tolist(), strict=True
+            ):
                 journal.write(row | {"defer": left})
     return int(chosen.sum())

@@ -65,11 +65,20 @@ def _write_csv(scored: Path, file: Path) -> None:
         own |= dict.fromkeys(map(_cell, _own(record)))
         ours |= dict.fromkeys(map(_cell, _ours(record)))
     # The mark at the beginning tells Excel that this is UTF-8.
-    with file.open("w", encoding="utf-8-sig", newline="", errors="backslashreplace") as opened:
-        table = csv.DictWriter(opened, [*(name for name in own if name not in ours), *ours])
+    with file.open(
+        "w", encoding="utf-8-sig", newline="", errors="backslashreplace"
+    ) as opened:
+        table = csv.DictWriter(
+            opened, [*(name for name in own if name not in ours), *ours]
+        )
         table.writeheader()
         for _, record in read_journal(scored):
-            table.writerow({_cell(name): _cell(value) for name, value in (_own(record) | _ours(record)).items()})
+            table.writerow(
+                {
+                    _cell(name): _cell(value)
+                    for name, value in (_own(record) | _ours(record)).items()
+                }
+            )
 
 
 def _write_parquet(scored: Path, file: Path) -> None:
@@ -89,39 +98,70 @@ def parquet_file(records: Records, file: Path) -> None:
     schema = pa.schema([])
     for rows in _portions(records()):
         schema = _joined(schema, _table(rows).schema)
-    fields = [pa.field(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in schema]
+    fields = [
+        pa.field(f.name, pa.string() if pa.types.is_null(f.type) else f.type)
+        for f in schema
+    ]
     with pq.ParquetWriter(file, pa.schema(fields)) as writer:
         for rows in _portions(records()):
             writer.write_table(_table(rows, writer.schema))
 
 
-def _portions(records: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+def _portions(
+    records: Iterable[Mapping[str, Any]],
+) -> Iterator[list[Mapping[str, Any]]]:
     rest = iter(records)
     while rows := list(islice(rest, IN_MEMORY)):
         yield rows
 
 
-def _table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None = None) -> pa.Table:
+def _table(
+    rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None = None
+) -> pa.Table:
     import pyarrow as pa
 
-    names = list(dict.fromkeys(name for row in rows for name in row)) if schema is None else schema.names
-    kinds = {name: None if schema is None else schema.field(name).type for name in names}
-    return pa.table({name: _array([row.get(name) for row in rows], kind) for name, kind in kinds.items()})
+    names = (
+        list(dict.fromkeys(name for row in rows for name in row))
+        if schema is None
+        else schema.names
+    )
+    kinds = {
+        name: None if schema is None else schema.field(name).type for name in names
+    }
+    return pa.table(
+        {
+            name: _array([row.get(name) for row in rows], kind)
+            for name, kind in kinds.items()
+        }
+    )
 
 
 def _array(cells: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
     import pyarrow as pa
 
-    plain = [_as_text(cell) if isinstance(cell, str | list | dict) else cell for cell in cells]
+    plain = [
+        _as_text(cell) if isinstance(cell, str | list | dict) else cell
+        for cell in cells
+    ]
     try:
         return pa.array(plain, kind)
-    except (pa.ArrowException, TypeError, OverflowError):  # numbers beside words, or beyond 64 bits
-        return pa.array([None if cell is None else _as_text(cell) for cell in plain], pa.string())
+    except (
+        pa.ArrowException,
+        TypeError,
+        OverflowError,
+    ):  # numbers beside words, or beyond 64 bits
+        return pa.array(
+            [None if cell is None else _as_text(cell) for cell in plain], pa.string()
+        )
 
 
 def _as_text(cell: Any) -> str:
     """A text as it is, anything else as JSON; half a surrogate pair, which no table can hold, as JSON's escape."""
-    text = cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
+    text = (
+        cell
+        if isinstance(cell, str)
+        else json.dumps(cell, ensure_ascii=False, default=str)
+    )
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -131,19 +171,29 @@ def _joined(one: pa.Schema, other: pa.Schema) -> pa.Schema:
     for name in other.names:
         field, place = other.field(name), one.get_field_index(name)
         try:
-            one = pa.unify_schemas([one, pa.schema([field])], promote_options="permissive")
+            one = pa.unify_schemas(
+                [one, pa.schema([field])], promote_options="permissive"
+            )
         except pa.ArrowException:
             one = one.set(place, pa.field(name, pa.string()))
     return one
 
 
 def _own(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if name not in ("verdict", "judge", "asked", "seen")}
+    return {
+        name: value
+        for name, value in record.items()
+        if name not in ("verdict", "judge", "asked", "seen")
+    }
 
 
 def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
     verdict = record["verdict"]
-    cells = {**verdict, **(verdict.get("interval") or {}), "repaired": "yes" if verdict["repaired"] else ""}
+    cells = {
+        **verdict,
+        **(verdict.get("interval") or {}),
+        "repaired": "yes" if verdict["repaired"] else "",
+    }
     cells |= {name: verdict[name] or "" for name in ("criteria", "errors")}
     kept = {"judge_columns": verdict["columns"]} if "columns" in verdict else {}
     return (
@@ -160,11 +210,18 @@ def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
 def _typed(record: Mapping[str, Any]) -> dict[str, Any]:
     """`_ours`, with truth values as such and all of the verdict beside."""
     verdict = record["verdict"]
-    known = {"judge_repaired": bool(verdict["repaired"]), "judge_seen": bool(record.get("seen"))}
+    known = {
+        "judge_repaired": bool(verdict["repaired"]),
+        "judge_seen": bool(record.get("seen")),
+    }
     return _ours(record) | known | {"judge_verdict": json_text(verdict)}
 
 
 def _cell(value: Any) -> Any:
     """A value as the cell of a CSV file: objects as JSON, and nothing that a spreadsheet would run."""
-    value = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    value = (
+        json.dumps(value, ensure_ascii=False)
+        if isinstance(value, list | dict)
+        else value
+    )
     return guarded(value)

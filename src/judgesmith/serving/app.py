@@ -15,7 +15,17 @@ from starlette.exceptions import HTTPException
 
 from .. import __version__
 from ..signatures.values import Verdict
-from .documented import NDJSON, OF_BODIES, About, Answer, AnyLine, Documented, Health, Ready, refusals
+from .documented import (
+    NDJSON,
+    OF_BODIES,
+    About,
+    Answer,
+    AnyLine,
+    Documented,
+    Health,
+    Ready,
+    refusals,
+)
 from .forms import ManyIn, RowIn, ScoreIn, unreadable
 from .gate import MANY, SCORE, Gate, Scope, error, refusal
 from .reasons import brief, for_client, logged
@@ -23,7 +33,13 @@ from .service import Refused, Served, Service
 from .tracing import traced
 
 #: One of the server's keys; the gate asks for it.
-BEARER = [Depends(HTTPBearer(auto_error=False, description="One of the keys in JUDGESMITH_API_KEY."))]
+BEARER = [
+    Depends(
+        HTTPBearer(
+            auto_error=False, description="One of the keys in JUDGESMITH_API_KEY."
+        )
+    )
+]
 READING = refusals(*OF_BODIES)
 
 
@@ -33,7 +49,10 @@ def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, 
     if isinstance(verdict, Refused):
         return data | {"error": error(verdict), "judge": served.mark}
     usage = verdict.usage
-    counted = {name: getattr(usage, name) for name in ("calls", "cached", "prompt_tokens", "completion_tokens")}
+    counted = {
+        name: getattr(usage, name)
+        for name in ("calls", "cached", "prompt_tokens", "completion_tokens")
+    }
     data |= for_client(verdict.to_dict())
     return data | {"judge": served.mark, "usage": counted}
 
@@ -74,7 +93,11 @@ def application(
 
     @app.exception_handler(HTTPException)
     async def missing(_: Request, problem: HTTPException) -> Response:
-        answer = refusal(Refused(problem.status_code, "no_route", f"{problem.detail}; see /openapi.json"))
+        answer = refusal(
+            Refused(
+                problem.status_code, "no_route", f"{problem.detail}; see /openapi.json"
+            )
+        )
         answer.headers.update(problem.headers or {})
         return answer
 
@@ -95,20 +118,34 @@ def _routes_of_state(app: FastAPI, service: Service) -> None:
         """Whether the process lives."""
         return Health(status="ok", version=__version__)
 
-    @app.get("/readyz", responses=probed | {200: {"model": Ready}, 503: {"model": Ready}})
+    @app.get(
+        "/readyz", responses=probed | {200: {"model": Ready}, 503: {"model": Ready}}
+    )
     async def readyz() -> Response:
         """Whether every judge's model answers, and the server is not stopping."""
-        problems = {s.name: brief(s.problem)[1] for s in service.judges.values() if s.problem is not None}
+        problems = {
+            s.name: brief(s.problem)[1]
+            for s in service.judges.values()
+            if s.problem is not None
+        }
         ready = not problems and not service.stopping
         data = {"ready": ready, "stopping": service.stopping, "problems": problems}
         return JSONResponse(data, 200 if ready else 503)
 
     text = {"content": {"text/plain": {"schema": {"type": "string"}}}}
 
-    @app.get("/metrics", response_class=Response, responses=READING | {200: text}, dependencies=BEARER)
+    @app.get(
+        "/metrics",
+        response_class=Response,
+        responses=READING | {200: text},
+        dependencies=BEARER,
+    )
     async def metrics() -> Response:
         """Prometheus' text format."""
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(
+            service.metrics.text(),
+            media_type="text/plain; version=0.0.4; charset=utf-8",
+        )
 
     @app.get("/v1/judges", responses=READING, dependencies=BEARER)
     async def judges() -> list[About]:
@@ -117,7 +154,9 @@ def _routes_of_state(app: FastAPI, service: Service) -> None:
 
 
 def _routes_of_scores(app: FastAPI, service: Service) -> None:
-    @app.post(SCORE, responses=refusals() | {200: {"model": Answer}}, dependencies=BEARER)
+    @app.post(
+        SCORE, responses=refusals() | {200: {"model": Answer}}, dependencies=BEARER
+    )
     async def score(row: ScoreIn, request: Request) -> Response:
         """The verdict on one output. A row that the judge has no score for has `score` null and says why in `failure`:
         it is no low score."""
@@ -144,7 +183,12 @@ async def score_each(service: Service, many: ManyIn, scope: Scope) -> Response:
             verdicts = service.score_many(served, [row.item() for row in many.rows])
             place = 0
             async for verdict in verdicts:
-                yield orjson.dumps({"index": place} | answer(many.rows[place], served, verdict)) + b"\n"
+                yield (
+                    orjson.dumps(
+                        {"index": place} | answer(many.rows[place], served, verdict)
+                    )
+                    + b"\n"
+                )
                 place, left = place + 1, left - 1
                 service.release(1)
         finally:
@@ -162,4 +206,6 @@ async def score_one(service: Service, row: ScoreIn, scope: Scope) -> Response:
     finally:
         service.release(1)
     scope["judgesmith"] |= {"judge": served.name, "failure": logged(verdict.failure)}
-    return Response(orjson.dumps(answer(row, served, verdict)), media_type="application/json")
+    return Response(
+        orjson.dumps(answer(row, served, verdict)), media_type="application/json"
+    )

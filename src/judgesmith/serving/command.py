@@ -24,13 +24,26 @@ class Serve(Command, Reach):
 
     judges: list[str] = argument(..., "Saved judges: FILE or NAME=FILE.", "JUDGE...")
     host: str = flag("127.0.0.1", "Address to listen at.")
-    known_as: list[str] = flag([], "Name under which clients reach it, as behind a proxy (repeat); others get 421.")
+    known_as: list[str] = flag(
+        [],
+        "Name under which clients reach it, as behind a proxy (repeat); others get 421.",
+    )
     port: int = flag(8000, "0: any free one, which is printed.", ge=0, le=65535)
-    queue: int = flag(4096, "Rows accepted and not answered yet, at most; then 429.", ge=1)
-    row_timeout: float = flag(120.0, "Seconds from a row's acceptance to its verdict; then 504.", gt=0)
+    queue: int = flag(
+        4096, "Rows accepted and not answered yet, at most; then 429.", ge=1
+    )
+    row_timeout: float = flag(
+        120.0, "Seconds from a row's acceptance to its verdict; then 504.", gt=0
+    )
     grace: float = flag(30.0, "Seconds that a stop gives to what was accepted.", ge=0)
-    workers: int = flag(1, "Processes behind the port; queue, rate and concurrency are of all of them together.", ge=1)
-    quiet_log: bool = flag(False, "No line of JSON on stderr for each request.", "--no-log")
+    workers: int = flag(
+        1,
+        "Processes behind the port; queue, rate and concurrency are of all of them together.",
+        ge=1,
+    )
+    quiet_log: bool = flag(
+        False, "No line of JSON on stderr for each request.", "--no-log"
+    )
 
     def run(self) -> None:
         from ..running.console import err
@@ -51,21 +64,40 @@ class Serve(Command, Reach):
         address = f"http://{shown}:{listening.getsockname()[1]}"
 
         def started() -> None:
-            key = "" if given else f" (Authorization: Bearer {asked[0]}; set {KEYS} for a key that stays)"
-            err.print(f"serving {', '.join(files)} at {address}{key}", markup=False, soft_wrap=True)
+            key = (
+                ""
+                if given
+                else f" (Authorization: Bearer {asked[0]}; set {KEYS} for a key that stays)"
+            )
+            err.print(
+                f"serving {', '.join(files)} at {address}{key}",
+                markup=False,
+                soft_wrap=True,
+            )
 
         bounds = Bounds(self.queue, self.row_timeout, self.grace)
         if self.workers > 1:
             from .workers import Worker, serve_many
 
-            worker = Worker(files, self.lm, where, bounds, asked, known, not self.quiet_log)
+            worker = Worker(
+                files, self.lm, where, bounds, asked, known, not self.quiet_log
+            )
             serve_many(worker, self.workers, listening, started)
             return
         use_fast_loop()
         with quiet():
-            judges = {name: open_judge(path, self.lm, where) for name, path in files.items()}
+            judges = {
+                name: open_judge(path, self.lm, where) for name, path in files.items()
+            }
             service = Service(judges, bounds)
-            serve(service, listening, keys=asked, hosts=known, log=not self.quiet_log, started=started)
+            serve(
+                service,
+                listening,
+                keys=asked,
+                hosts=known,
+                log=not self.quiet_log,
+                started=started,
+            )
 
 
 def named(judges: list[str]) -> dict[str, Path]:
@@ -76,6 +108,8 @@ def named(judges: list[str]) -> dict[str, Path]:
         path = Path(file if equals else text)
         name = name if equals else path.stem
         if not name or "@" in name or name in result:
-            raise OptionError(f"{text!r}: each judge needs a name of its own without @; give NAME=FILE")
+            raise OptionError(
+                f"{text!r}: each judge needs a name of its own without @; give NAME=FILE"
+            )
         result[name] = path
     return result

@@ -22,9 +22,13 @@ class Exactly(BaseModel):
 class Error(Exactly):
     """Why there is no answer."""
 
-    code: str = Field(description="A word for programs, such as `busy` or `unknown_judge`.")
+    code: str = Field(
+        description="A word for programs, such as `busy` or `unknown_judge`."
+    )
     message: str
-    retry_after: int | None = Field(description="Seconds after which to send the request again; null: do not.")
+    retry_after: int | None = Field(
+        description="Seconds after which to send the request again; null: do not."
+    )
 
 
 class Problem(Exactly):
@@ -70,10 +74,17 @@ class Ready(Exactly):
 
 
 def _fields(of: type[BaseModel], *but: str) -> dict[str, Any]:
-    return {name: (field.annotation, field) for name, field in of.model_fields.items() if name not in but}
+    return {
+        name: (field.annotation, field)
+        for name, field in of.model_fields.items()
+        if name not in but
+    }
 
 
-_CODE: Any = (str | None, Field(None, description="A word for `failure`; absent where there is a score."))
+_CODE: Any = (
+    str | None,
+    Field(None, description="A word for `failure`; absent where there is a score."),
+)
 _CONFIG = ConfigDict(extra="forbid")
 
 
@@ -90,13 +101,24 @@ Answer: Any = create_model(
     __config__=_CONFIG,
     __doc__="The verdict on one output. `score` is null where there is none; `failure` then says why.",
     **_fields(Verdict, "raw", "usage", "opinions"),
-    opinions=(Mapping[str, SentOpinion], Field({}, description="By annotator, where several judged.")),
+    opinions=(
+        Mapping[str, SentOpinion],
+        Field({}, description="By annotator, where several judged."),
+    ),
     usage=(Counted, ...),
     failure_code=_CODE,
     judge=(str, Field(description="The judge's fingerprint.")),
-    id=(str | int | None, Field(None, description="That of the row, where it had one.")),
+    id=(
+        str | int | None,
+        Field(None, description="That of the row, where it had one."),
+    ),
 )
-Line: Any = create_model("Line", __base__=Answer, __doc__="A verdict on one of several rows.", index=(int, ...))
+Line: Any = create_model(
+    "Line",
+    __base__=Answer,
+    __doc__="A verdict on one of several rows.",
+    index=(int, ...),
+)
 
 
 class Lost(Exactly):
@@ -125,7 +147,11 @@ class Documented(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The document of the application, made once."""
         document = super().openapi()
-        for answer in (one["responses"]["200"] for by in document["paths"].values() for one in by.values()):
+        for answer in (
+            one["responses"]["200"]
+            for by in document["paths"].values()
+            for one in by.values()
+        ):
             content = answer.get("content", {})
             if NDJSON in content:
                 content[NDJSON] |= content.pop("application/json", {})
@@ -153,7 +179,11 @@ _REASONS = {
 
 def refusals(*but: int) -> dict[int | str, dict[str, Any]]:
     """The statuses with which a route may refuse a request, all `but` some."""
-    return {status: {"model": Problem, "description": why} for status, why in _REASONS.items() if status not in but}
+    return {
+        status: {"model": Problem, "description": why}
+        for status, why in _REASONS.items()
+        if status not in but
+    }
 
 
 #: What no request that only reads can get.
@@ -163,7 +193,9 @@ OF_BODIES = (404, 408, 409, 413, 415, 422, 429, 503, 504)
 def _name_roles(schema: dict[str, Any], roles: Mapping[str, str]) -> None:
     """Let a row's schema say which names are understood since the labels of a judge had them."""
     for name, role in roles.items():
-        described = {"description": f"`{role}`, as the labels of a judge of this server call it."}
+        described = {
+            "description": f"`{role}`, as the labels of a judge of this server call it."
+        }
         alone = {"required": [name]}
         schema["properties"].setdefault(name, described)
         if role in ("output", "messages") and alone not in schema["anyOf"]:
@@ -176,7 +208,16 @@ def by_any_name(schema: dict[str, Any]) -> None:
     for role, tiers in ROLES.items():
         names = [name for tier in tiers for name in sorted(tier)]
         for name in names:
-            own.setdefault(name, {"description": f"Another name of `{role}`." if role in own else f"The row's {role}."})
+            own.setdefault(
+                name,
+                {
+                    "description": f"Another name of `{role}`."
+                    if role in own
+                    else f"The row's {role}."
+                },
+            )
         needed += names if role in ("output", "messages") else []
-    schema["required"] = [name for name in schema.get("required", ()) if name != "output"]
+    schema["required"] = [
+        name for name in schema.get("required", ()) if name != "output"
+    ]
     schema["anyOf"] = [{"required": [name]} for name in needed]

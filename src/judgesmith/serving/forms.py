@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import from_json
 
 from ..errors import OptionError
@@ -37,11 +44,15 @@ class RowIn(BaseModel):
     source: str = Field("", description="What the output was made from.")
     context: str | None = None
     reference: str | None = None
-    group: str | None = Field(None, description="The document: demonstrations of the same one are left out.")
+    group: str | None = Field(
+        None, description="The document: demonstrations of the same one are left out."
+    )
     id: Annotated[str | Number | None, BeforeValidator(_no_truth)] = Field(
         None, description="Comes back with the verdict."
     )
-    columns: dict[str, float | str | None] = Field({}, description="Numbers that a judge with signals weighs, by name.")
+    columns: dict[str, float | str | None] = Field(
+        {}, description="Numbers that a judge with signals weighs, by name."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -50,28 +61,57 @@ class RowIn(BaseModel):
         if not isinstance(record, Mapping):
             return record
         if len(record) > MOST_FIELDS:
-            raise ValueError(f"a row has at most {MOST_FIELDS} fields; this one has {len(record):,}")
-        own = {name: record[name] for name in ("id", "judge", "columns", "explain") if name in record}
+            raise ValueError(
+                f"a row has at most {MOST_FIELDS} fields; this one has {len(record):,}"
+            )
+        own = {
+            name: record[name]
+            for name in ("id", "judge", "columns", "explain")
+            if name in record
+        }
         rest = {str(name): value for name, value in record.items() if name not in own}
         try:
             roles = roles_of(tuple(rest))
             read = texts(rest, roles)
         except OptionError as error:
             raise ValueError(str(error)) from None
-        given = {} if read.output is None else {"output": read.output, "source": read.source}
-        more = {"context": read.context, "reference": read.reference, "group": read.group}
-        return {name: value for name, value in rest.items() if name not in roles.values()} | given | more | own
+        given = (
+            {}
+            if read.output is None
+            else {"output": read.output, "source": read.source}
+        )
+        more = {
+            "context": read.context,
+            "reference": read.reference,
+            "group": read.group,
+        }
+        return (
+            {name: value for name, value in rest.items() if name not in roles.values()}
+            | given
+            | more
+            | own
+        )
 
     def item(self) -> Item:
-        return Item(self.output, self.source, self.context, self.reference, self.group, self.columns)
+        return Item(
+            self.output,
+            self.source,
+            self.context,
+            self.reference,
+            self.group,
+            self.columns,
+        )
 
 
 class ScoreIn(RowIn):
     """One output, and which judge is to judge it."""
 
-    judge: str | None = Field(None, description="NAME or NAME@FINGERPRINT; the first judge if not given.")
+    judge: str | None = Field(
+        None, description="NAME or NAME@FINGERPRINT; the first judge if not given."
+    )
     explain: bool = Field(
-        False, description="Whether the model is to write why the output got its score, for one more call."
+        False,
+        description="Whether the model is to write why the output got its score, for one more call.",
     )
 
 
@@ -90,8 +130,12 @@ def read_body(content: bytes, service: Service) -> Any:
     try:
         body = from_json(content)
     except ValueError as problem:
-        raise Refused(422, "invalid", f"the body: malformed JSON: {problem}"[:400]) from None
-    if not isinstance(body, dict) or not isinstance(judge := body.get("judge"), str | None):
+        raise Refused(
+            422, "invalid", f"the body: malformed JSON: {problem}"[:400]
+        ) from None
+    if not isinstance(body, dict) or not isinstance(
+        judge := body.get("judge"), str | None
+    ):
         return body
     roles = service.find(judge).roles
     if isinstance(body.get("rows"), list):
@@ -109,5 +153,8 @@ def _by_role(row: Any, roles: Mapping[str, str]) -> Any:
 
 def unreadable(problem: RequestValidationError | ValidationError) -> Refused:
     first = problem.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part != "body")[:200] or "the body"
+    where = (
+        ".".join(str(part) for part in first["loc"] if part != "body")[:200]
+        or "the body"
+    )
     return Refused(422, "invalid", f"{where}: {first['msg']}"[:400])

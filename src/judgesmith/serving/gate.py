@@ -49,7 +49,9 @@ class Hosts:
         name, colon, port = str(host).rpartition(":")
         if not colon or not port.isdigit():
             name, port = str(host), "80"
-        numeric = name.replace(".", "").isdigit() or name.startswith("[")  # no DNS answer makes a page's name of it
+        numeric = name.replace(".", "").isdigit() or name.startswith(
+            "["
+        )  # no DNS answer makes a page's name of it
         if self.everywhere and (numeric or name in LOOPBACK):
             return True
         return name in self.names or (name in LOOPBACK and int(port) == self.port)
@@ -104,7 +106,11 @@ class Gate:
             headers = dict(scope["headers"])
             self._check(scope, headers)
             body.announced(headers.get(b"content-length", b"0"))
-            direct: dict[str, Any] = {SCORE: self._score, MANY: self._many} if scope["method"] == "POST" else {}
+            direct: dict[str, Any] = (
+                {SCORE: self._score, MANY: self._many}
+                if scope["method"] == "POST"
+                else {}
+            )
             await direct.get(scope["path"], self.app)(scope, body.receive, sending)
         except Refused as problem:
             await refusal(problem)(scope, receive, sending)
@@ -114,9 +120,13 @@ class Gate:
                 raise
             if begun:  # cut off: the client sees that this was not all
                 raise ConnectionAbortedError from None
-            await refusal(Refused(500, "internal", "this server failed; its log names the kind of error"))(
-                scope, receive, sending
-            )
+            await refusal(
+                Refused(
+                    500,
+                    "internal",
+                    "this server failed; its log names the kind of error",
+                )
+            )(scope, receive, sending)
         finally:
             body.end()
             self._tell(scope, data, time.perf_counter() - started)
@@ -124,15 +134,29 @@ class Gate:
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Raises Refused for what another site's page sends, and for what has no key or is no JSON."""
         if problem := foreign(scope["headers"], self.hosts):
-            raise Refused(problem[0], "host" if problem[0] == 421 else "origin", problem[1])
+            raise Refused(
+                problem[0], "host" if problem[0] == 421 else "origin", problem[1]
+            )
         if scope["path"] not in OPEN:
             self._check_key(headers.get(b"authorization", b""))
-        kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
-        if scope["method"] == "POST" and kind != "application/json":  # which no form of a web page can send
-            raise Refused(415, "content_type", "send the rows as `Content-Type: application/json`")
+        kind = (
+            headers.get(b"content-type", b"")
+            .decode("latin-1")
+            .partition(";")[0]
+            .strip()
+            .lower()
+        )
+        if (
+            scope["method"] == "POST" and kind != "application/json"
+        ):  # which no form of a web page can send
+            raise Refused(
+                415, "content_type", "send the rows as `Content-Type: application/json`"
+            )
 
     def _check_key(self, bearer: bytes) -> None:
-        digest = sha256(bearer[7:].strip() if bearer[:7].lower() == b"bearer " else b"").digest()
+        digest = sha256(
+            bearer[7:].strip() if bearer[:7].lower() == b"bearer " else b""
+        ).digest()
         # All are compared: how long it takes tells nothing of which one is right.
         if not sum(hmac.compare_digest(digest, key) for key in self.keys):
             raise Refused(401, "key", "send the key as `Authorization: Bearer KEY`")
@@ -147,7 +171,10 @@ class Gate:
         if row is None:
             return
         # A client that has gone makes room for others.
-        judging, gone = asyncio.ensure_future(self.score(row, scope)), asyncio.ensure_future(receive())
+        judging, gone = (
+            asyncio.ensure_future(self.score(row, scope)),
+            asyncio.ensure_future(receive()),
+        )
         try:
             await asyncio.wait((judging, gone), return_when=asyncio.FIRST_COMPLETED)
             if judging.done():
@@ -158,8 +185,14 @@ class Gate:
 
     def _tell(self, scope: Scope, data: dict[str, Any], seconds: float) -> None:
         # Of few routes, whatever is asked for.
-        route = scope["path"] if scope["path"] in (SCORE, MANY) else getattr(scope.get("route"), "path", "other")
-        self.service.metrics.of(self.service.metrics.requests, route, data["status"]).inc()
+        route = (
+            scope["path"]
+            if scope["path"] in (SCORE, MANY)
+            else getattr(scope.get("route"), "path", "other")
+        )
+        self.service.metrics.of(
+            self.service.metrics.requests, route, data["status"]
+        ).inc()
         if self.log:
             line = {
                 "time": round(time.time(), 3),
@@ -216,14 +249,21 @@ class Body:
             async with asyncio.timeout(left):
                 message = await self.raw()
         except TimeoutError:
-            raise Refused(408, "slow", f"the body did not arrive within {ARRIVAL:g} s") from None
-        size, self.whole = len(message.get("body", b"")), not message.get("more_body", False)
+            raise Refused(
+                408, "slow", f"the body did not arrive within {ARRIVAL:g} s"
+            ) from None
+        size, self.whole = (
+            len(message.get("body", b"")),
+            not message.get("more_body", False),
+        )
         self.read += size
         self.gate.arriving += size
         if self.read > self.most:
             raise self._too_long()
         if self.gate.arriving > self.gate.service.bounds.arriving:
-            raise Refused(429, "busy", "too many long requests at once; try again later", 1)
+            raise Refused(
+                429, "busy", "too many long requests at once; try again later", 1
+            )
         return message
 
     def end(self) -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any, Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from ..programs.models.lm import price
@@ -27,12 +33,22 @@ class Metrics:
             return Counter(f"judgesmith_{name}", about, labels, registry=self.registry)
 
         self.rows = counter("rows", "Rows that were judged.", "judge", "outcome")
-        self.tokens = counter("tokens", "Tokens of calls that were sent.", "judge", "kind")
-        self.cost = counter("cost_dollars", "Dollars for calls that were sent, where the price is known.", "judge")
+        self.tokens = counter(
+            "tokens", "Tokens of calls that were sent.", "judge", "kind"
+        )
+        self.cost = counter(
+            "cost_dollars",
+            "Dollars for calls that were sent, where the price is known.",
+            "judge",
+        )
         self.calls = counter("calls", "Calls that were sent to the model.", "judge")
         self.retries = counter("retries", "Calls that were sent again.", "judge")
-        self.hits = counter("cache_hits", "Calls that were answered from the disk.", "judge")
-        self.requests = counter("http_requests", "Requests by route and status.", "route", "status")
+        self.hits = counter(
+            "cache_hits", "Calls that were answered from the disk.", "judge"
+        )
+        self.requests = counter(
+            "http_requests", "Requests by route and status.", "route", "status"
+        )
         self.latency = Histogram(
             "judgesmith_row_seconds",
             "From a row's acceptance to its verdict.",
@@ -41,11 +57,23 @@ class Metrics:
             registry=self.registry,
         )
 
-        def gauge(name: str, about: str, together: Literal["livesum", "livemin"], *labels: str) -> Gauge:
-            return Gauge(f"judgesmith_{name}", about, labels, registry=self.registry, multiprocess_mode=together)
+        def gauge(
+            name: str, about: str, together: Literal["livesum", "livemin"], *labels: str
+        ) -> Gauge:
+            return Gauge(
+                f"judgesmith_{name}",
+                about,
+                labels,
+                registry=self.registry,
+                multiprocess_mode=together,
+            )
 
-        self.queue = gauge("queue_rows", "Rows accepted and not answered yet.", "livesum")
-        self.ready = gauge("ready", "Whether the judge's model answers.", "livemin", "judge")
+        self.queue = gauge(
+            "queue_rows", "Rows accepted and not answered yet.", "livesum"
+        )
+        self.ready = gauge(
+            "ready", "Whether the judge's model answers.", "livemin", "judge"
+        )
         # Prometheus' look-up of a series by its labels is a tenth of what answering a row costs beside judging it.
         self._series: dict[tuple[Any, ...], Any] = {}
 
@@ -68,7 +96,9 @@ class Metrics:
             self.of(self.tokens, name, "prompt").inc(usage.prompt_tokens)
             self.of(self.tokens, name, "completion").inc(usage.completion_tokens)
             self.of(self.retries, name).inc(usage.retries)
-            paid = price(model, Reply("", None, usage.prompt_tokens, usage.completion_tokens))
+            paid = price(
+                model, Reply("", None, usage.prompt_tokens, usage.completion_tokens)
+            )
             self.of(self.cost, name).inc(paid or 0.0)
 
     def text(self) -> bytes:

@@ -39,9 +39,13 @@ TURN = 0.0005
 
 def keys() -> tuple[str, ...]:
     """The keys of the environment. Raises OptionError for one that can be guessed."""
-    result = tuple(key.strip() for key in os.environ.get(KEYS, "").split(",") if key.strip())
+    result = tuple(
+        key.strip() for key in os.environ.get(KEYS, "").split(",") if key.strip()
+    )
     if short := [key for key in result if len(key) < 16]:
-        raise OptionError(f"a key in {KEYS} has {len(short[0])} characters; take at least 16")
+        raise OptionError(
+            f"a key in {KEYS} has {len(short[0])} characters; take at least 16"
+        )
     return result
 
 
@@ -56,7 +60,9 @@ def admitted(given: tuple[str, ...], known: Hosts) -> tuple[str, ...]:
     """The keys to ask for: those of the environment, or a new one for this run. Raises OptionError for a server that
     other machines reach and that has none."""
     if not given and known.everywhere:
-        raise OptionError(f"other machines reach this address; set {KEYS} to a key of at least 16 characters first")
+        raise OptionError(
+            f"other machines reach this address; set {KEYS} to a key of at least 16 characters first"
+        )
     return given or (secrets.token_urlsafe(24),)
 
 
@@ -66,7 +72,10 @@ class _OneLine(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and not debugging():
             kind = record.exc_info[0]
-            record.msg, record.args = f"{record.getMessage().strip()} ({kind.__name__ if kind else 'unknown'})", ()
+            record.msg, record.args = (
+                f"{record.getMessage().strip()} ({kind.__name__ if kind else 'unknown'})",
+                (),
+            )
             record.exc_info = record.exc_text = None
         return True
 
@@ -77,7 +86,9 @@ def bound(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise OptionError(f"cannot listen at {host} port {port}: {error.strerror or error}") from None
+        raise OptionError(
+            f"cannot listen at {host} port {port}: {error.strerror or error}"
+        ) from None
 
 
 def use_fast_loop() -> None:
@@ -104,7 +115,9 @@ def prepared(service: Service) -> None:
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(_OneLine())
     for served in service.judges.values():
-        price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
+        price(
+            served.lm.name, Reply("")
+        )  # the table of prices is read before requests wait for it
     # What is loaded by now stays: collections that looked through all of it took a tenth of a row's time.
     gc.collect()
     gc.freeze()
@@ -140,12 +153,16 @@ def serve(
     """Answer until SIGTERM or Ctrl-C, then finish what was accepted; a second one hands it back at once. keys, hosts:
     what a request has to have."""
     prepared(service)
-    config = configured(application(service, keys=keys, hosts=hosts, log=log), service.bounds)
+    config = configured(
+        application(service, keys=keys, hosts=hosts, log=log), service.bounds
+    )
     server = uvicorn.Server(config)
     loop = engine.event_loop()
 
     def stop(*_: Any) -> None:
-        loop.call_soon_threadsafe(service.hand_back if service.stopping else service.stop)
+        loop.call_soon_threadsafe(
+            service.hand_back if service.stopping else service.stop
+        )
         server.should_exit = True
 
     for number in (signal.SIGTERM, signal.SIGINT):

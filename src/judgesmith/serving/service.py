@@ -43,7 +43,9 @@ class Bounds:
 class Refused(JudgesmithError):
     """A request that gets no verdict. `status` and `code` say why, `after` is when to come again, in seconds."""
 
-    def __init__(self, status: int, code: str, message: str, after: int | None = None) -> None:
+    def __init__(
+        self, status: int, code: str, message: str, after: int | None = None
+    ) -> None:
         super().__init__(message)
         self.status, self.code, self.after = status, code, after
 
@@ -90,7 +92,9 @@ class Service:
                 )
         self.bounds = bounds
         self.metrics = Metrics()
-        self.judges = {name: Served(name, judge, judge.lm) for name, judge in judges.items()}
+        self.judges = {
+            name: Served(name, judge, judge.lm) for name, judge in judges.items()
+        }
         self.waiting = 0
         self.stopping = False
         self._handing_back = False
@@ -149,26 +153,50 @@ class Service:
         plain, at, mark = name.partition("@")
         served = self.judges.get(plain)
         if served is None:
-            raise Refused(404, "unknown_judge", f"there is no judge {plain[:80]!r}; there are {', '.join(self.judges)}")
+            raise Refused(
+                404,
+                "unknown_judge",
+                f"there is no judge {plain[:80]!r}; there are {', '.join(self.judges)}",
+            )
         if at and served.mark != mark:
-            raise Refused(409, "other_version", f"{plain} is {served.mark} here, not {mark[:80]!r}")
+            raise Refused(
+                409,
+                "other_version",
+                f"{plain} is {served.mark} here, not {mark[:80]!r}",
+            )
         return served
 
     def check_ready(self, served: Served) -> None:
         """Raises Refused where the server is stopping or the judge's model does not answer."""
         if self.stopping:
-            raise Refused(503, "stopping", "this server is stopping; send it to another one", 1)
+            raise Refused(
+                503, "stopping", "this server is stopping; send it to another one", 1
+            )
         if served.problem is not None:
             why = brief(served.problem)[1]
-            raise Refused(503, "not_ready", f"{served.name} cannot judge now: {why}", int(LOOK_AGAIN))
+            raise Refused(
+                503,
+                "not_ready",
+                f"{served.name} cannot judge now: {why}",
+                int(LOOK_AGAIN),
+            )
 
     def accept(self, served: Served, rows: int) -> None:
         """Make room for rows, to be given back with `release`. Raises Refused."""
         self.check_ready(served)
         if rows > self.bounds.rows:
-            raise Refused(413, "too_many_rows", f"{rows} rows; a request has at most {self.bounds.rows}")
+            raise Refused(
+                413,
+                "too_many_rows",
+                f"{rows} rows; a request has at most {self.bounds.rows}",
+            )
         if self.waiting + rows > self.bounds.queue:
-            raise Refused(429, "busy", f"{self.waiting} rows wait, of at most {self.bounds.queue}; try again later", 1)
+            raise Refused(
+                429,
+                "busy",
+                f"{self.waiting} rows wait, of at most {self.bounds.queue}; try again later",
+                1,
+            )
         self.waiting += rows
         self.metrics.queue.set(self.waiting)
 
@@ -176,7 +204,9 @@ class Service:
         self.waiting -= rows
         self.metrics.queue.set(self.waiting)
 
-    async def score(self, served: Served, item: Item, *, explain: bool = False) -> Verdict:
+    async def score(
+        self, served: Served, item: Item, *, explain: bool = False
+    ) -> Verdict:
         """The verdict on an accepted row; explain: with an explanation by its model. Raises Refused."""
         task = asyncio.current_task()
         assert task is not None
@@ -186,24 +216,34 @@ class Service:
             async with asyncio.timeout(self.bounds.timeout):
                 verdict = await served.judge.verdict(item, served.lm, explain=explain)
         except TimeoutError:
-            raise Refused(504, "timeout", f"no verdict within {self.bounds.timeout:g} s", 1) from None
+            raise Refused(
+                504, "timeout", f"no verdict within {self.bounds.timeout:g} s", 1
+            ) from None
         except asyncio.CancelledError:
             if not self._handing_back:
                 raise
             task.uncancel()
-            raise Refused(503, "stopping", "this server stopped before the row was judged", 1) from None
+            raise Refused(
+                503, "stopping", "this server stopped before the row was judged", 1
+            ) from None
         except OptionError as error:
-            raise Refused(422, "invalid", f"{error}; send it in the row's `columns`") from None
+            raise Refused(
+                422, "invalid", f"{error}; send it in the row's `columns`"
+            ) from None
         except ModelError as error:
             served.problem = str(error)
             self._watch(served)
             raise Refused(503, "model", brief(str(error))[1], int(LOOK_AGAIN)) from None
         finally:
             self._tasks.discard(task)
-        self.metrics.judged(served.name, served.lm.name, verdict, time.perf_counter() - started)
+        self.metrics.judged(
+            served.name, served.lm.name, verdict, time.perf_counter() - started
+        )
         return verdict
 
-    async def score_many(self, served: Served, items: Sequence[Item]) -> AsyncIterator[Verdict | Refused]:
+    async def score_many(
+        self, served: Served, items: Sequence[Item]
+    ) -> AsyncIterator[Verdict | Refused]:
         """Verdicts on accepted rows in their order, as they are there; a row that gets none says why."""
 
         async def one(item: Item) -> Verdict | Refused:
@@ -212,7 +252,9 @@ class Service:
             except Refused as refused:
                 return refused
 
-        judged = engine.aordered_map(one, items, in_flight=rows_at_once(served.judge.method, served.lm))
+        judged = engine.aordered_map(
+            one, items, in_flight=rows_at_once(served.judge.method, served.lm)
+        )
         async with aclosing(judged) as verdicts:
             async for verdict in verdicts:
                 yield verdict

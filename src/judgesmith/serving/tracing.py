@@ -15,10 +15,15 @@ def traced(app: Callable[..., Any]) -> Callable[..., Any]:
     up, or OpenTelemetry's instrumentation of ASGI is not installed. It stands before the gate, so that no request
     passes it by."""
     try:
-        trace, asgi = import_module("opentelemetry.trace"), import_module("opentelemetry.instrumentation.asgi")
+        trace, asgi = (
+            import_module("opentelemetry.trace"),
+            import_module("opentelemetry.instrumentation.asgi"),
+        )
     except ImportError:
         return app
-    if not hasattr(trace.get_tracer_provider(), "force_flush"):  # the one that stands for none
+    if not hasattr(
+        trace.get_tracer_provider(), "force_flush"
+    ):  # the one that stands for none
         return app
     made: Callable[..., Any] = asgi.OpenTelemetryMiddleware(
         app, excluded_urls=UNTRACED, exclude_spans=["receive", "send"]

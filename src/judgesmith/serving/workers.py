@@ -48,21 +48,33 @@ class Worker:
 
     def share(self, workers: int) -> Worker:
         """Return one of several. Raises OptionError for fewer calls or rows at once than there are processes."""
-        for name, most in (("--concurrency", self.where.concurrency), ("--queue", self.bounds.queue)):
+        for name, most in (
+            ("--concurrency", self.where.concurrency),
+            ("--queue", self.bounds.queue),
+        ):
             if most is not None and most < workers:
-                raise OptionError(f"{name} {most} is fewer than the {workers} processes that share it")
+                raise OptionError(
+                    f"{name} {most} is fewer than the {workers} processes that share it"
+                )
         where = replace(
             self.where,
             concurrency=self.where.concurrency and self.where.concurrency // workers,
             rpm=self.where.rpm and self.where.rpm / workers,
         )
-        return replace(self, where=where, bounds=replace(self.bounds, queue=self.bounds.queue // workers))
+        return replace(
+            self,
+            where=where,
+            bounds=replace(self.bounds, queue=self.bounds.queue // workers),
+        )
 
     def __call__(self) -> Callable[..., Any]:
         """Return the application, whose judges run on the loop that listens."""
         _forget_the_dead(Path(os.environ[SHARED]))
         with quiet():
-            judges = {name: open_judge(path, self.lm, self.where) for name, path in self.judges.items()}
+            judges = {
+                name: open_judge(path, self.lm, self.where)
+                for name, path in self.judges.items()
+            }
         service = Service(judges, self.bounds)
         prepared(service)
         dspy.configure(disable_history=True)
@@ -85,7 +97,9 @@ def _forget_the_dead(folder: Path) -> None:
             multiprocess.mark_process_dead(int(number), str(folder))  # type: ignore[no-untyped-call]
 
 
-def serve_many(worker: Worker, workers: int, listening: socket.socket, started: Callable[[], None]) -> None:
+def serve_many(
+    worker: Worker, workers: int, listening: socket.socket, started: Callable[[], None]
+) -> None:
     """Answer in several processes until SIGTERM or Ctrl-C. Raises OptionError, ArtifactError before any starts."""
     share = worker.share(workers)
     for path in share.judges.values():
@@ -97,8 +111,14 @@ def serve_many(worker: Worker, workers: int, listening: socket.socket, started: 
         loop = "uvloop"
     with TemporaryDirectory(prefix="judgesmith-metrics-") as folder:
         os.environ[SHARED] = folder
-        config = configured(share, share.bounds, factory=True, workers=workers, loop=loop)
+        config = configured(
+            share, share.bounds, factory=True, workers=workers, loop=loop
+        )
         config.timeout_worker_healthcheck = PATIENCE
-        own = {"target": uvicorn.Server(config).run} if "target" in inspect.signature(Multiprocess).parameters else {}
+        own = (
+            {"target": uvicorn.Server(config).run}
+            if "target" in inspect.signature(Multiprocess).parameters
+            else {}
+        )
         started()
         Multiprocess(config, sockets=[listening], **own).run()

@@ -23,13 +23,24 @@ class Sync(Command, Reach, Worded, Limits, Json):
 
     panel: ClassVar[str] = "Operate"
 
-    queue: str = argument(..., "Where the traces are: langfuse, mlflow, phoenix, or a queue that a plug-in adds.")
+    queue: str = argument(
+        ...,
+        "Where the traces are: langfuse, mlflow, phoenix, or a queue that a plug-in adds.",
+    )
     name: str = argument(..., "The project; MLflow: the experiment.")
     output: Path = flag(Path("labels.jsonl"), "The file of labels.", "-o", "--output")
-    judge: Path | None = flag(None, "A saved judge, whose verdicts are logged to the traces.")
-    human: str | None = flag(None, "The feedback that the judge is compared with; that of its aspect.", metavar="NAME")
+    judge: Path | None = flag(
+        None, "A saved judge, whose verdicts are logged to the traces."
+    )
+    human: str | None = flag(
+        None,
+        "The feedback that the judge is compared with; that of its aspect.",
+        metavar="NAME",
+    )
     only: str | None = flag(
-        None, "The tool's own filter of traces: \"tags.env = 'prod'\" for MLflow, name=agent for others.", "--filter"
+        None,
+        "The tool's own filter of traces: \"tags.env = 'prod'\" for MLflow, name=agent for others.",
+        "--filter",
     )
     limit: int | None = flag(None, "Score the newest traces only.", ge=1)
 
@@ -48,7 +59,10 @@ class Sync(Command, Reach, Worded, Limits, Json):
             made, mark = None, ""
             if self.judge is not None and self.dry_run:  # opens no model
                 read = artifact.read(self.judge)
-                made, mark = loading.build(read), artifact.digest(artifact.identity_of(read))
+                made, mark = (
+                    loading.build(read),
+                    artifact.digest(artifact.identity_of(read)),
+                )
             elif self.judge is not None:
                 made = open_judge(self.judge, self.lm, self.connection())
             queue = plugin("queues", self.queue)(self.name, self.only)
@@ -58,16 +72,32 @@ class Sync(Command, Reach, Worded, Limits, Json):
                 finally:
                     if not self.dry_run:
                         pulled.write()
-                data: dict[str, Any] = pulled.to_dict() | {"output": str(self.output), "dry_run": self.dry_run}
+                data: dict[str, Any] = pulled.to_dict() | {
+                    "output": str(self.output),
+                    "dry_run": self.dry_run,
+                }
                 if made is not None:
-                    judging = Judging(made, queue, pulled, self.human, mark, orders=self.orders())
+                    judging = Judging(
+                        made, queue, pulled, self.human, mark, orders=self.orders()
+                    )
                     waiting = judging.waiting(self.limit)
                     if not self.dry_run:
                         judging.run(waiting, self.limits(), watch)
-                    failed = [{"id": name, "reason": reason} for name, reason in judging.failures]
-                    about = {"judge": judging.mark, "name": judging.name, "waiting": len(waiting)}
+                    failed = [
+                        {"id": name, "reason": reason}
+                        for name, reason in judging.failures
+                    ]
+                    about = {
+                        "judge": judging.mark,
+                        "name": judging.name,
+                        "waiting": len(waiting),
+                    }
                     about |= {"calls": len(waiting) * made.method.cost().calls_per_row}
-                    data["judged"] = about | {"scored": judging.scored, "failed": failed} | judging.compared()
+                    data["judged"] = (
+                        about
+                        | {"scored": judging.scored, "failed": failed}
+                        | judging.compared()
+                    )
         print_json(data) if self.as_json else _tell(self, data)
         return int(bool(data.get("judged", {}).get("failed")))
 
@@ -82,23 +112,38 @@ def _tell(asked: Sync, data: dict[str, Any]) -> None:
     def say(text: str, style: str = "") -> None:
         out.print(text, markup=False, soft_wrap=True, style=style)
 
-    aspects = ", ".join(f"{name} ({n})" for name, n in data["aspects"].items()) or "none"
-    say(f"{asked.queue}, {asked.name}: {data['traces']} traces; feedback of {data['raters']} people: {aspects}")
+    aspects = (
+        ", ".join(f"{name} ({n})" for name, n in data["aspects"].items()) or "none"
+    )
+    say(
+        f"{asked.queue}, {asked.name}: {data['traces']} traces; feedback of {data['raters']} people: {aspects}"
+    )
     new, changed, ids = len(data["added"]), len(data["changed"]), data["withdrawn"]
     kept = data["rows"] - new - changed
     dry = ", nothing was written (--dry-run)" if asked.dry_run else ""
-    say(f"{asked.output}: {new} rows are new, {changed} changed, {kept} stay as they were{dry}")
+    say(
+        f"{asked.output}: {new} rows are new, {changed} changed, {kept} stay as they were{dry}"
+    )
     if ids:
         more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-        say(f"feedback was withdrawn, so these rows are gone: {', '.join(ids[:SHOWN])}{more}", "yellow")
+        say(
+            f"feedback was withdrawn, so these rows are gone: {', '.join(ids[:SHOWN])}{more}",
+            "yellow",
+        )
     if data["without_output"]:
-        say(f"{len(data['without_output'])} traces with feedback have no output, so they are no labels", "yellow")
+        say(
+            f"{len(data['without_output'])} traces with feedback have no output, so they are no labels",
+            "yellow",
+        )
     if judged := data.get("judged"):
         _tell_judged(judged, say)
         if new or changed or ids:
             # Of a judge that it starts from, compile may keep what was withdrawn.
             start = "" if ids else f" --start {asked.judge}"
-            say(f"To learn from what people said: judgesmith compile {asked.output}{start} -o {asked.judge}", "dim")
+            say(
+                f"To learn from what people said: judgesmith compile {asked.output}{start} -o {asked.judge}",
+                "dim",
+            )
 
 
 def _tell_judged(judged: dict[str, Any], say: Any) -> None:
@@ -107,21 +152,38 @@ def _tell_judged(judged: dict[str, Any], say: Any) -> None:
 
     missing = f"{judged['waiting']} traces had no verdict of this judge (at most {judged['calls']} calls)"
     failed = f"{len(judged['failed'])} without a score (those without an output are left out)"
-    say(f"{missing}: {judged['scored']} verdicts logged as {judged['name']!r}, {failed}")
+    say(
+        f"{missing}: {judged['scored']} verdicts logged as {judged['name']!r}, {failed}"
+    )
     for one in judged["failed"][:SHOWN]:
         say(f"  no score for {one['id']}: {one['reason']}", "red")
-    for key, which in (("since", "labelled since the last sync"), ("all", "that the judge was not compiled from")):
+    for key, which in (
+        ("since", "labelled since the last sync"),
+        ("all", "that the judge was not compiled from"),
+    ):
         if agreement := judged[key]:
-            ends = f" [{agreement['low']:.2f}, {agreement['high']:.2f}]" if agreement["low"] is not None else ""
+            ends = (
+                f" [{agreement['low']:.2f}, {agreement['high']:.2f}]"
+                if agreement["low"] is not None
+                else ""
+            )
             value = (
                 agreement["reason"]
                 if agreement["value"] is None
                 else f"{agreement['coefficient']} {agreement['value']:.2f}{ends}"
             )
-            say(f"Agreement with people on traces {which} (n={agreement['n']}): {value}")
+            say(
+                f"Agreement with people on traces {which} (n={agreement['n']}): {value}"
+            )
     if judged["aspect"] is None:
-        say("No feedback of people has the judge's name; --human NAME says which it is compared with.", "yellow")
-    made = Table(["trace", Column("people", "g"), Column("judge", ".3g")], "Where judge and people differ most")
+        say(
+            "No feedback of people has the judge's name; --human NAME says which it is compared with.",
+            "yellow",
+        )
+    made = Table(
+        ["trace", Column("people", "g"), Column("judge", ".3g")],
+        "Where judge and people differ most",
+    )
     for one in judged["differ"][:SHOWN]:
         made.add(one["id"], one["people"], one["judge"])
     if judged["differ"]:

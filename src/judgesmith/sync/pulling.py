@@ -43,12 +43,18 @@ class Pulled:
     def __post_init__(self) -> None:
         """Read what is there. Raises OptionError for another kind of file."""
         if self.path.suffix.lower() != ".jsonl":
-            raise OptionError(f"-o {self.path}: labels are written as .jsonl; name such a file")
-        for number, record in read_journal(self.path, what=WHAT) if self.path.exists() else ():
+            raise OptionError(
+                f"-o {self.path}: labels are written as .jsonl; name such a file"
+            )
+        for number, record in (
+            read_journal(self.path, what=WHAT) if self.path.exists() else ()
+        ):
             if record.get("queue") != self.origin:
                 self.others.append(record)
             elif not isinstance(record.get("id"), str):
-                raise OptionError(f"{self.path.name}, line {number}: the row has no id; this is not {WHAT}")
+                raise OptionError(
+                    f"{self.path.name}, line {number}: the row has no id; this is not {WHAT}"
+                )
             else:
                 self.rows[record["id"]] = record
 
@@ -57,11 +63,19 @@ class Pulled:
         watch.stage("traces", 0)
         for head in queue.heads():
             kept = dict(head)
-            if not head["scores"] and not without_output(head):  # of labels alone texts are held
-                kept = {key: value for key, value in head.items() if key not in ("source", "output")}
+            if not head["scores"] and not without_output(
+                head
+            ):  # of labels alone texts are held
+                kept = {
+                    key: value
+                    for key, value in head.items()
+                    if key not in ("source", "output")
+                }
             self.heads[head["id"]] = kept
             watch.step()
-        for name in self.rows.keys() - self.heads.keys():  # gone, or only not among what a filter finds
+        for name in (
+            self.rows.keys() - self.heads.keys()
+        ):  # gone, or only not among what a filter finds
             if (whole := queue.whole(name)) is not None:
                 self.heads[name] = whole
         labelled = {name: head for name, head in self.heads.items() if head["scores"]}
@@ -74,13 +88,18 @@ class Pulled:
             del self.rows[name]
 
     def _take(self, name: str, queue: Any) -> None:
-        old, feedback = self.rows.get(name), {k: v for k, v in self.heads[name].items() if k in ("scores", "why")}
+        old, feedback = (
+            self.rows.get(name),
+            {k: v for k, v in self.heads[name].items() if k in ("scores", "why")},
+        )
         if old is None:
             whole = self.heads[name]
             if as_text(whole.get("output")) is None and not without_output(whole):
                 whole = queue.whole(name)
             if whole is not None and as_text(whole.get("output")) is not None:
-                self.rows[name] = {k: v for k, v in whole.items() if k != "verdicts"} | {"queue": self.origin}
+                self.rows[name] = {
+                    k: v for k, v in whole.items() if k != "verdicts"
+                } | {"queue": self.origin}
                 self.added.append(name)
             else:
                 self.empty.append(name)
@@ -95,12 +114,19 @@ class Pulled:
                 journal.write(*self.others, *self.rows.values())
 
     def to_dict(self) -> dict[str, Any]:
-        given = [(name, who) for row in self.rows.values() for name, by in row["scores"].items() for who in by]
+        given = [
+            (name, who)
+            for row in self.rows.values()
+            for name, by in row["scores"].items()
+            for who in by
+        ]
         return {
             "traces": len(self.heads),
             "rows": len(self.rows),
             "raters": len({who for _, who in given}),
-            "aspects": Counter(name for row in self.rows.values() for name in row["scores"]),
+            "aspects": Counter(
+                name for row in self.rows.values() for name in row["scores"]
+            ),
             "added": self.added,
             "changed": self.changed,
             "withdrawn": self.withdrawn,

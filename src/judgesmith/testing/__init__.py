@@ -14,10 +14,15 @@ from ..errors import MissingExtraError
 try:
     import pytest
 except ImportError:
-    raise MissingExtraError("judgesmith.testing needs pytest; install it with: pip install pytest") from None
+    raise MissingExtraError(
+        "judgesmith.testing needs pytest; install it with: pip install pytest"
+    ) from None
 
 pytest.register_assert_rewrite(
-    *(f"{__name__}.{suite}" for suite in ("judges", "optimizers", "perturbations", "metrics"))
+    *(
+        f"{__name__}.{suite}"
+        for suite in ("judges", "optimizers", "perturbations", "metrics")
+    )
 )
 
 from .judges import JudgeContract  # noqa: E402
@@ -25,4 +30,9 @@ from .metrics import MetricContract  # noqa: E402
 from .optimizers import OptimizerContract  # noqa: E402
 from .perturbations import PerturbationContract  # noqa: E402
 
-__all__ = ["JudgeContract", "MetricContract", "OptimizerContract", "PerturbationContract"]
+__all__ = [
+    "JudgeContract",
+    "MetricContract",
+    "OptimizerContract",
+    "PerturbationContract",
+]

@@ -16,7 +16,13 @@ from ..programs.models.lm import LanguageModel
 from ..programs.models.transport import Request, Unanswered
 from ..programs.prompting.predict import AGAIN
 from ..signatures.judging import ExplainScore, ScoreCriteria, ScoreOverall
-from ..signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
+from ..signatures.task import (
+    DescribeTask,
+    MergeCriteria,
+    MergeDescriptions,
+    ObserveBatch,
+    ProposeCriteria,
+)
 from .scripted import MakeScripted
 
 #: Every row's texts hold its own mark, so that it can be found again in any prompt.
@@ -71,7 +77,14 @@ class Ask:
         if "[[ ## " in self.text:
             return "dspy"
         rewritten = ["score"] if "<output>\n" in self.text else []
-        return next(iter([*(step for start, step in STEPS.items() if start in self.text), *rewritten]))
+        return next(
+            iter(
+                [
+                    *(step for start, step in STEPS.items() if start in self.text),
+                    *rewritten,
+                ]
+            )
+        )
 
     @property
     def again(self) -> bool:
@@ -94,13 +107,17 @@ class Ask:
     @property
     def shown(self) -> list[str]:
         """The marks of all rows that the prompt shows beside the judged one."""
-        rest = self.system + "".join(m["content"] for m in self.body["messages"][1:-1] if not self.again)
+        rest = self.system + "".join(
+            m["content"] for m in self.body["messages"][1:-1] if not self.again
+        )
         return MARK.findall(rest)
 
     @property
     def labels(self) -> list[float]:
         """The scores that stand in the prompt's demonstrations, in their order."""
-        shown = self.system + "\n".join(m["content"] for m in self.body["messages"][1:-1])
+        shown = self.system + "\n".join(
+            m["content"] for m in self.body["messages"][1:-1]
+        )
         return [float(n) for n in SCORE.findall(shown)]
 
 
@@ -117,7 +134,12 @@ class Fault:
 Answer = str | Fault | Awaitable[str | Fault]
 NAMES = ("Accuracy", "Fluency", "Coverage", "Brevity")
 CRITERIA = json.dumps(
-    {"criteria": [{"name": name, "definition": f"How much {name.lower()} the output has."} for name in NAMES]}
+    {
+        "criteria": [
+            {"name": name, "definition": f"How much {name.lower()} the output has."}
+            for name in NAMES
+        ]
+    }
 )
 
 
@@ -126,14 +148,20 @@ def written(ask: Ask, text: str) -> str:
     if "[[ ## module_advice ## ]]" in ask.text:
         advice = json.dumps({"judge.overall_scorer.predict": text})
         return f"[[ ## discussion ## ]]\nOne is better.\n\n[[ ## module_advice ## ]]\n{advice}\n\n[[ ## completed ## ]]"
-    (*_, field) = (name for name in re.findall(r"\[\[ ## (\w+) ## \]\]", ask.system) if name != "completed")
+    (*_, field) = (
+        name
+        for name in re.findall(r"\[\[ ## (\w+) ## \]\]", ask.system)
+        if name != "completed"
+    )
     return f"[[ ## {field} ## ]]\n{text}\n\n[[ ## completed ## ]]"
 
 
 def sensible(ask: Ask) -> str:
     """What an obedient model answers to everything but the scoring itself."""
     if ask.step == "dspy":
-        return written(ask, f"Weigh what the output says, by rule {sum(map(ord, ask.text)) % 97}.")
+        return written(
+            ask, f"Weigh what the output says, by rule {sum(map(ord, ask.text)) % 97}."
+        )
     return {
         "probe": "4",
         "observe": "People reward texts that are true to their source.",
@@ -152,7 +180,9 @@ def judging(number: Callable[[Ask], int | float]) -> Callable[[Ask], Answer]:
         if ask.step == "score":
             return f"Explanation: It says {ask.mark}.\nScore: {round(number(ask))}"
         if ask.step == "criteria":
-            return "\n".join(f"{name}: It says so. Score: {round(number(ask))}" for name in NAMES)
+            return "\n".join(
+                f"{name}: It says so. Score: {round(number(ask))}" for name in NAMES
+            )
         return sensible(ask)
 
     return answer
@@ -162,7 +192,9 @@ class Asked:
     """What answers: `answer` decides, `asks` are all requests in order."""
 
     def __init__(self) -> None:
-        self.answer: Callable[[Ask], Answer] = judging(lambda ask: len(ask.judged) % 101)
+        self.answer: Callable[[Ask], Answer] = judging(
+            lambda ask: len(ask.judged) % 101
+        )
         self.asks: list[Ask] = []
 
     @property
@@ -192,7 +224,13 @@ class FakeModel(Asked):
 
 
 #: Names of the environment that would choose another model or server.
-FOREIGN = ("JUDGESMITH_LM", "OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_KEY", "JUDGESMITH_DEBUG")
+FOREIGN = (
+    "JUDGESMITH_LM",
+    "OPENAI_BASE_URL",
+    "OPENAI_API_BASE",
+    "OPENAI_API_KEY",
+    "JUDGESMITH_DEBUG",
+)
 
 
 def own_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
@@ -201,11 +239,15 @@ def own_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
     monkeypatch.setenv("JUDGESMITH_CACHE", str(path))
     for name in FOREIGN:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")  # nothing listens on the discard port
+    monkeypatch.setenv(
+        "OLLAMA_HOST", "http://127.0.0.1:9"
+    )  # nothing listens on the discard port
     return path
 
 
-def make_rows(documents: int, per_document: int, score: Callable[[int], float]) -> list[Row]:
+def make_rows(
+    documents: int, per_document: int, score: Callable[[int], float]
+) -> list[Row]:
     """Rows whose source has its document's mark d…, whose output has its own mark r…; the lengths of texts differ,
     and no output nearly equals one of another document."""
     rows: list[Row] = []
@@ -229,6 +271,13 @@ def make_rows(documents: int, per_document: int, score: Callable[[int], float]) 
     return rows
 
 
-def make_labels(documents: int, per_document: int, score: Callable[[int], float]) -> Labels:
+def make_labels(
+    documents: int, per_document: int, score: Callable[[int], float]
+) -> Labels:
     """Labelled rows: scores by row number, on 0..100."""
-    return Labels(tuple(make_rows(documents, per_document, score)), "overall", (0.0, 100.0), origin="labels.jsonl")
+    return Labels(
+        tuple(make_rows(documents, per_document, score)),
+        "overall",
+        (0.0, 100.0),
+        origin="labels.jsonl",
+    )

@@ -12,7 +12,14 @@ from ..programs.baselines.metrics import Metric
 from ..programs.registry import metrics
 
 REFERENCE = "The town council has agreed to repair the old bridge in spring."
-OUTPUTS = (REFERENCE, "The council will repair the bridge.", "Nobody came.", "?!", "😀", "x" * 5000)
+OUTPUTS = (
+    REFERENCE,
+    "The council will repair the bridge.",
+    "Nobody came.",
+    "?!",
+    "😀",
+    "x" * 5000,
+)
 
 
 class MetricContract:
@@ -31,14 +38,27 @@ class MetricContract:
         assert metrics.get(metric.name) is type(metric)
         assert metric.about and "\n" not in metric.about
 
-    def test_an_equal_text_is_the_best_and_equal_rows_get_equal_scores(self, metric: Metric) -> None:
-        rows = [{"source": REFERENCE, "output": output, "reference": REFERENCE} for output in OUTPUTS]
+    def test_an_equal_text_is_the_best_and_equal_rows_get_equal_scores(
+        self, metric: Metric
+    ) -> None:
+        rows = [
+            {"source": REFERENCE, "output": output, "reference": REFERENCE}
+            for output in OUTPUTS
+        ]
         verdicts = list(metric.score_many(rows))
-        assert [v.to_dict() for v in verdicts] == [v.to_dict() for v in metric.score_many(rows)]
+        assert [v.to_dict() for v in verdicts] == [
+            v.to_dict() for v in metric.score_many(rows)
+        ]
         assert all(math.isfinite(v.score) != bool(v.failure) for v in verdicts)
-        assert verdicts[0].score == max(v.score for v in verdicts if not v.failure) > verdicts[2].score
+        assert (
+            verdicts[0].score
+            == max(v.score for v in verdicts if not v.failure)
+            > verdicts[2].score
+        )
 
-    def test_with_nothing_to_compare_there_is_no_score_but_a_reason(self, metric: Metric) -> None:
+    def test_with_nothing_to_compare_there_is_no_score_but_a_reason(
+        self, metric: Metric
+    ) -> None:
         (verdict,) = metric.score_many([{"source": "", "output": "An output."}])
         assert math.isnan(verdict.score) and verdict.failure
         with pytest.raises(OptionError, match="output"):

@@ -21,8 +21,12 @@ from ..programs.models import row_context
 from .fake import Ask, FakeModel, Fault, judging, make_labels, own_environment, sensible
 
 
-def run(search: DemonstrationSearch, model: FakeModel, labels: Labels, **given: Any) -> tuple[Judge, SearchRecord]:
-    student = Judge(ActiveCritic("vanilla", explain="before", reading="said"), lm=model.lm)
+def run(
+    search: DemonstrationSearch, model: FakeModel, labels: Labels, **given: Any
+) -> tuple[Judge, SearchRecord]:
+    student = Judge(
+        ActiveCritic("vanilla", explain="before", reading="said"), lm=model.lm
+    )
     judge = search.compile(student, trainset=examples_of(labels), **given)
     assert search.record is not None
     return judge, search.record
@@ -60,7 +64,12 @@ class OptimizerContract:
     def new(self, **given: Any) -> DemonstrationSearch:
         """A new optimizer. given: `level`, `seed`, and options, of which it takes those that it has."""
         taken = {"level", "seed", *self.part.Options.model_fields}
-        return self.part(**{**self.settings, **{name: value for name, value in given.items() if name in taken}})
+        return self.part(
+            **{
+                **self.settings,
+                **{name: value for name, value in given.items() if name in taken},
+            }
+        )
 
     @pytest.fixture(autouse=True)
     def own_cache(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -80,18 +89,31 @@ class OptimizerContract:
         self, model: FakeModel, labels: Labels, capsys: pytest.CaptureFixture[str]
     ) -> None:
         human, documents = truth(labels), {row.id: row.doc_id for row in labels.rows}
-        model.answer = judging(lambda ask: (human[ask.mark] + len(ask.text) * 7 % 101) / 2)
+        model.answer = judging(
+            lambda ask: (human[ask.mark] + len(ask.text) * 7 % 101) / 2
+        )
 
         def once(seed: int) -> tuple[Any, ...]:
             search = self.new(seed=seed, max_demos=6)
             judge, record = run(search, model, labels)
-            return search, judge, record, [c.to_dict() for c in record.candidates], judge.predictors()[0].demos
+            return (
+                search,
+                judge,
+                record,
+                [c.to_dict() for c in record.candidates],
+                judge.predictors()[0].demos,
+            )
 
         search, judge, record, *first = once(0)
         zero_shot, *others = record.candidates
         assert (zero_shot.name, zero_shot.demos) == ("zero-shot", 0)
-        assert record.selected in record.candidates and not better(zero_shot, record.selected)
-        assert len(others) < search.evaluations() and len({c.name for c in record.candidates}) == len(others) + 1
+        assert record.selected in record.candidates and not better(
+            zero_shot, record.selected
+        )
+        assert (
+            len(others) < search.evaluations()
+            and len({c.name for c in record.candidates}) == len(others) + 1
+        )
         for candidate in record.candidates:
             assert (candidate.rows == 40) == (candidate.dropped is None)
         assert judge.candidate_programs == first[0]
@@ -102,7 +124,9 @@ class OptimizerContract:
         shown = [ask for ask in model.judged if ask.shown]
         assert shown or self.shows == 0
         for ask in shown:
-            assert documents[ask.mark] not in {documents[mark] for mark in ask.shown}, ask.text
+            assert documents[ask.mark] not in {documents[mark] for mark in ask.shown}, (
+                ask.text
+            )
 
         assert list(once(0)[3:]) == first
         assert list(once(1)[3:]) != first or not others
@@ -117,23 +141,36 @@ class OptimizerContract:
         labels = make_labels(20, 3, lambda n: level[n // 3] + draw.uniform(-10, 10))
         model.answer = judging(copy_the_document)
         if leaky:  # the control: every demonstration in every prompt
-            monkeypatch.setattr(row_context, "allowed", lambda demos, item: list(range(len(demos))))
+            monkeypatch.setattr(
+                row_context, "allowed", lambda demos, item: list(range(len(demos)))
+            )
             monkeypatch.setattr(row_context, "check", lambda messages: None)
         _, record = run(self.new(max_demos=20), model, labels)
         best = max(c.agreement.q for c in record.candidates if not c.dropped)
         # One demonstration is too few to copy from.
         assert best > 0.8 if leaky and self.shows > 1 else best < 0.4
 
-    def test_a_validation_set_is_disjoint_measured_and_never_shown(self, model: FakeModel, labels: Labels) -> None:
+    def test_a_validation_set_is_disjoint_measured_and_never_shown(
+        self, model: FakeModel, labels: Labels
+    ) -> None:
         train, val = labels.subset(range(20)), labels.subset(range(20, 40))
         with pytest.raises(LeakError, match="group 'd004'"):
-            run(self.new(), model, train, valset=examples_of(labels.subset(range(19, 40))))
+            run(
+                self.new(),
+                model,
+                train,
+                valset=examples_of(labels.subset(range(19, 40))),
+            )
         assert model.asks == []
         judge, record = run(self.new(), model, train, valset=examples_of(val))
         assert record.scored.percents.shape == (20,)
         measured = {row.id for row in val.rows}
         assert not any(measured & set(ask.shown) for ask in model.judged)
-        assert all(demo["group"] in set(train.groups) for p in judge.predictors() for demo in p.demos)
+        assert all(
+            demo["group"] in set(train.groups)
+            for p in judge.predictors()
+            for demo in p.demos
+        )
 
     def test_demonstrations_are_chosen_where_they_help_and_not_where_they_harm(
         self, model: FakeModel, labels: Labels
@@ -149,16 +186,25 @@ class OptimizerContract:
         if self.shows:
             assert record.selected.demos == len(judge.predictors()[0].demos) > 0
             # A single demonstration is in no prompt of its own document.
-            assert record.selected.agreement.q > (2.5 if record.selected.demos == 1 else 3 - 1e-6)
+            assert record.selected.agreement.q > (
+                2.5 if record.selected.demos == 1 else 3 - 1e-6
+            )
 
-    def test_failures_are_imputed_counted_and_disqualify(self, model: FakeModel, labels: Labels) -> None:
+    def test_failures_are_imputed_counted_and_disqualify(
+        self, model: FakeModel, labels: Labels
+    ) -> None:
         human = truth(labels)
-        rough = {mark: min(100.0, max(0.0, score + random.Random(mark).gauss(0, 15))) for mark, score in human.items()}
+        rough = {
+            mark: min(100.0, max(0.0, score + random.Random(mark).gauss(0, 15)))
+            for mark, score in human.items()
+        }
 
         def answer(ask: Ask) -> Any:
             if ask.step == "score" and ask.shown and int(ask.mark[1:]) % 4 == 0:
                 return Fault(400, "no")
-            return judging(lambda ask: human[ask.mark] if ask.shown else rough[ask.mark])(ask)
+            return judging(
+                lambda ask: human[ask.mark] if ask.shown else rough[ask.mark]
+            )(ask)
 
         model.answer = answer
         _, record = run(self.new(), model, labels)
@@ -167,33 +213,56 @@ class OptimizerContract:
             assert c.agreement.objective.n == c.rows  # imputed, not left out
             if c.demos:
                 assert c.agreement.objective.failed > 0
-                assert c.disqualified == f"{c.agreement.objective.failed} of {c.rows} rows failed"
-        model.answer = lambda ask: "I would rather not." if ask.step == "score" else sensible(ask)
+                assert (
+                    c.disqualified
+                    == f"{c.agreement.objective.failed} of {c.rows} rows failed"
+                )
+        model.answer = lambda ask: (
+            "I would rather not." if ask.step == "score" else sensible(ask)
+        )
         _, record = run(self.new(), model, labels)
-        assert (record.selected.name, record.selected.disqualified) == ("zero-shot", "40 of 40 rows failed")
+        assert (record.selected.name, record.selected.disqualified) == (
+            "zero-shot",
+            "40 of 40 rows failed",
+        )
         assert {c.agreement.q for c in record.candidates} == {0.0}
 
     @pytest.mark.parametrize("extra", [0, 95])
-    def test_a_budget_is_kept_and_the_best_so_far_reported(self, extra: int, model: FakeModel, labels: Labels) -> None:
+    def test_a_budget_is_kept_and_the_best_so_far_reported(
+        self, extra: int, model: FakeModel, labels: Labels
+    ) -> None:
         model.lm.meter.max_calls = 20
         with pytest.raises(BudgetError):
             run(self.new(), model, labels)
         model = FakeModel()
-        model.lm.meter.max_calls = 3 + 40 + extra  # the probe, zero-shot, and something of the rest
+        model.lm.meter.max_calls = (
+            3 + 40 + extra
+        )  # the probe, zero-shot, and something of the rest
         search = self.new()
         judge, record = run(search, model, labels)
         assert len(model.asks) <= model.lm.meter.max_calls
-        assert record.candidates[0].name == "zero-shot" and record.selected.dropped is None
-        assert record.scored.failed == 0 and len(record.scored.percents) == 40  # never one that was judged in part
+        assert (
+            record.candidates[0].name == "zero-shot" and record.selected.dropped is None
+        )
+        assert (
+            record.scored.failed == 0 and len(record.scored.percents) == 40
+        )  # never one that was judged in part
         if not extra and search.evaluations() > 1:
-            assert record.stopped == f"the budget ran out; 1 of {search.evaluations()} candidates were tried"
+            assert (
+                record.stopped
+                == f"the budget ran out; 1 of {search.evaluations()} candidates were tried"
+            )
             assert judge.predictors()[0].demos == []
 
-    def test_it_compiles_within_its_plan(self, model: FakeModel, labels: Labels, tmp_path: Path) -> None:
+    def test_it_compiles_within_its_plan(
+        self, model: FakeModel, labels: Labels, tmp_path: Path
+    ) -> None:
         optimizer = self.new()
         judge = Judge(ActiveCritic("coarse", explain="before"))
         plan = Compiler(search=optimizer).plan(judge, labels, "openai/fake")
-        made = compile_judge(judge, labels, lm=model.lm, optimizer=optimizer, progress=False)
+        made = compile_judge(
+            judge, labels, lm=model.lm, optimizer=optimizer, progress=False
+        )
         assert made.provenance["cost"]["calls"] <= plan.calls
         assert made.provenance["optimizer"]["name"] == optimizer.name
         assert len(made.provenance["candidates"]) <= optimizer.evaluations()

@@ -34,10 +34,19 @@ AGENT = (
     "Assistant: oslo will have 14 degrees, and rome 31."
 )
 TEXTS = (
-    Text("town", TOWN, "The mayor, Anna Lopez, wants no buses for Springfield.", wrong="She bought a horse."),
+    Text(
+        "town",
+        TOWN,
+        "The mayor, Anna Lopez, wants no buses for Springfield.",
+        wrong="She bought a horse.",
+    ),
     Text("cats", CATS),
     Text("talk", TALK),
-    Text("cafe", "red door cafe is cheap and has 4 stars .", "inform(name='red door cafe', stars=4)"),
+    Text(
+        "cafe",
+        "red door cafe is cheap and has 4 stars .",
+        "inform(name='red door cafe', stars=4)",
+    ),
     Text("bar", "blue moon bar is dear .", "inform(name='blue moon bar')"),
     Text("agent", AGENT),
 )
@@ -63,30 +72,50 @@ class PerturbationContract:
     def perturbation(self) -> Perturbation:
         return self.part()
 
-    def test_it_is_registered_and_says_what_it_is(self, perturbation: Perturbation) -> None:
+    def test_it_is_registered_and_says_what_it_is(
+        self, perturbation: Perturbation
+    ) -> None:
         assert perturbations.get(perturbation.name) is type(perturbation)
         assert perturbation.about and "\n" not in perturbation.about
-        assert [made.name for made, _ in find_perturbations([perturbation.name])] == [perturbation.name]
+        assert [made.name for made, _ in find_perturbations([perturbation.name])] == [
+            perturbation.name
+        ]
 
-    def test_it_is_seeded_and_changes_what_it_says(self, perturbation: Perturbation) -> None:
-        first = [o for o in pairs_of(perturbation, self.texts, seed=3) if isinstance(o, Pair)]
+    def test_it_is_seeded_and_changes_what_it_says(
+        self, perturbation: Perturbation
+    ) -> None:
+        first = [
+            o for o in pairs_of(perturbation, self.texts, seed=3) if isinstance(o, Pair)
+        ]
         assert first, "none of these texts could be perturbed"
-        assert first == [o for o in pairs_of(perturbation, self.texts, seed=3) if isinstance(o, Pair)]
+        assert first == [
+            o for o in pairs_of(perturbation, self.texts, seed=3) if isinstance(o, Pair)
+        ]
         for pair in first:
             assert pair.perturbed != pair.original and pair.perturbed.strip()
             assert pair.change == Change.between(pair.original, pair.perturbed)
             assert (pair.kind, pair.level) == (perturbation.kind, perturbation.level)
             if pair.kind != "attack":
-                assert pair.original == next(t.text for t in self.texts if t.id == pair.id)
+                assert pair.original == next(
+                    t.text for t in self.texts if t.id == pair.id
+                )
             assert Pair.from_dict(json.loads(json.dumps(pair.to_dict()))) == pair
 
     def test_minor_changes_less_than_major(self, perturbation: Perturbation) -> None:
         if perturbation.degrees == ("only",):
-            assert all(o.degree == "only" for o in pairs_of(perturbation, self.texts) if isinstance(o, Pair))
+            assert all(
+                o.degree == "only"
+                for o in pairs_of(perturbation, self.texts)
+                if isinstance(o, Pair)
+            )
             return
         both = 0
         for seed in range(4):
-            made = [o for o in pairs_of(perturbation, self.texts, seed=seed) if isinstance(o, Pair)]
+            made = [
+                o
+                for o in pairs_of(perturbation, self.texts, seed=seed)
+                if isinstance(o, Pair)
+            ]
             result = {(pair.id, pair.degree): pair.change.distance for pair in made}
             for identity in {pair.id for pair in made}:
                 if (identity, "minor") in result and (identity, "major") in result:
@@ -94,10 +123,16 @@ class PerturbationContract:
                     both += 1
         assert both
 
-    def test_odd_texts_are_changed_or_left_out_with_a_reason(self, perturbation: Perturbation) -> None:
+    def test_odd_texts_are_changed_or_left_out_with_a_reason(
+        self, perturbation: Perturbation
+    ) -> None:
         for outcome in pairs_of(perturbation, ODD, amounts=Amounts()):
             if isinstance(outcome, Left):
                 assert len(outcome.reason) > 5
             else:
-                assert outcome.perturbed != outcome.original and any(c.isalnum() for c in outcome.original)
-        assert all(isinstance(outcome, Left) for outcome in pairs_of(perturbation, ODD[:1]))
+                assert outcome.perturbed != outcome.original and any(
+                    c.isalnum() for c in outcome.original
+                )
+        assert all(
+            isinstance(outcome, Left) for outcome in pairs_of(perturbation, ODD[:1])
+        )

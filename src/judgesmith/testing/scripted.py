@@ -48,7 +48,11 @@ class ScriptedTransport:
         answer = self._next(request)
         if isinstance(answer, Unanswered):
             raise answer
-        return Reply(answer, prompt_tokens=10, completion_tokens=5) if isinstance(answer, str) else answer
+        return (
+            Reply(answer, prompt_tokens=10, completion_tokens=5)
+            if isinstance(answer, str)
+            else answer
+        )
 
     def _next(self, request: Request) -> Answered:
         text = "\n".join(f"[{m['role']}] {m['content']}" for m in request.messages)
@@ -58,7 +62,9 @@ class ScriptedTransport:
             return answer
         assert self.steps, f"a prompt after the script's end:\n{text}"
         expected, answer = self.steps.pop(0)
-        assert expected(request.messages), f"another prompt than the script's next:\n{text}"
+        assert expected(request.messages), (
+            f"another prompt than the script's next:\n{text}"
+        )
         return answer
 
 
@@ -82,7 +88,12 @@ class MakeScripted:
         transport = ScriptedTransport(script, **able)
         self.made.append(transport)
         connection = Connection(cache=False, attempts=attempts)
-        own: Any = {"identity": "test", "sampling": sampling, "connection": connection, "knows_grammar": grammar}
+        own: Any = {
+            "identity": "test",
+            "sampling": sampling,
+            "connection": connection,
+            "knows_grammar": grammar,
+        }
         return LanguageModel(name, transport, **own), transport
 
 

@@ -25,27 +25,41 @@ class Distill(Command, Preset, Rows, Json):
 
     hidden: ClassVar[bool] = True
 
-    labels: Path = argument(..., "Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME.")
+    labels: Path = argument(
+        ...,
+        "Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME.",
+    )
     base: str = flag(
         "local/qwen2.5-0.5b",
         "The model that is trained: local/NAME (`judgesmith list models`) or gguf:PATH.",
     )
     output: Path = flag(
-        Path("judge.json"), "Where the judge is saved; its weights go into NAME.student beside.", "-o", "--output"
+        Path("judge.json"),
+        "Where the judge is saved; its weights go into NAME.student beside.",
+        "-o",
+        "--output",
     )
-    synthetic: Path | None = flag(None, "Examples that `judgesmith synthesize` wrote; human ratings count more.")
+    synthetic: Path | None = flag(
+        None, "Examples that `judgesmith synthesize` wrote; human ratings count more."
+    )
     aspect: str | None = flag(None, "Which score, where rows have several.")
     scale: tuple[float, float] | None = flag(
         None, "Lowest and highest score; inferred if not given.", metavar="LOW HIGH"
     )
-    heldout: str = flag("0.25", "Share of rows held out, or a file of other labels.", coerce_numbers_to_str=True)
+    heldout: str = flag(
+        "0.25",
+        "Share of rows held out, or a file of other labels.",
+        coerce_numbers_to_str=True,
+    )
     library_aspect: str | None = flag(
         None,
         "The aspect of the library that the score stands for (`judgesmith list aspects`).",
         "--as",
         metavar="[TASK/]ASPECT",
     )
-    teacher: Path | None = flag(None, "A saved judge that is measured beside the student, on the same rows.")
+    teacher: Path | None = flag(
+        None, "A saved judge that is measured beside the student, on the same rows."
+    )
     seed: int = flag(0, "Random seed of splits, batches and first weights.")
     overwrite: bool = flag(False, "Start over instead of resuming from a checkpoint.")
     dry_run: bool = flag(False, "Show what the run would take, train nothing.")
@@ -97,12 +111,27 @@ def _show(report: DistillReport, output: Path) -> None:
 
     numbers = (Column(name, ".2f") for name in ("Q", "r", "rho", "tau"))
     costs = (Column("calls/row", ".1f"), Column("s/row", ".2f"))
-    table = Table(["", *numbers, Column("student's lead", "+.2f"), Column("p", ".3f"), *costs], "On the held-out rows")
+    table = Table(
+        ["", *numbers, Column("student's lead", "+.2f"), Column("p", ".3f"), *costs],
+        "On the held-out rows",
+    )
     for one in report.contenders:
         agreement, gap = one.agreement, one.against
-        by, lead = agreement.objective, (Cell(gap.value, gap.low, gap.high), gap.p) if gap else ("", "")
+        by, lead = (
+            agreement.objective,
+            (Cell(gap.value, gap.low, gap.high), gap.p) if gap else ("", ""),
+        )
         q = Cell(agreement.q, agreement.low, agreement.high)
-        table.add(one.name, q, by.pearson, by.spearman, by.kendall, *lead, one.calls, one.seconds)
+        table.add(
+            one.name,
+            q,
+            by.pearson,
+            by.spearman,
+            by.kendall,
+            *lead,
+            one.calls,
+            one.seconds,
+        )
     table.show(wide())
     rows = report.rows
     plain.print(

@@ -32,7 +32,13 @@ from ..running.opening import (
 from ..running.settings import Catalogue, JudgeInWords, Owner
 from .distilled.judge import Distilled
 from .distilled.student import training_modules
-from .distilling import CHECKPOINT, Distillation, DistillReport, split_of, synthetic_rows
+from .distilling import (
+    CHECKPOINT,
+    Distillation,
+    DistillReport,
+    split_of,
+    synthetic_rows,
+)
 from .loop import TrainOptions
 from .synthetic import SyntheticRow
 
@@ -44,13 +50,18 @@ class RunOptions(JudgeInWords, TrainOptions):
     """How a student is trained, and what it judges."""
 
     level: Level | None = option(
-        None, "Level of agreement: pooled, sample or system; none: pooled, of preferences sample."
+        None,
+        "Level of agreement: pooled, sample or system; none: pooled, of preferences sample.",
     )
 
 
 def catalogue() -> Catalogue:
     """What can be set of a run."""
-    return Catalogue((Owner("run", "distill", RunOptions),), "distill", more="; see `judgesmith list options distill`")
+    return Catalogue(
+        (Owner("run", "distill", RunOptions),),
+        "distill",
+        more="; see `judgesmith list options distill`",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +108,12 @@ class DistillRun:
         if like is not None:
             aspect, scale = aspect or like.aspect, scale or like.scale
         scale = scale or benchmark_scale(str(path), aspect)
-        return read_labels(rows_file(str(path)), aspect=aspect, scale=scale, columns=self.request.columns)
+        return read_labels(
+            rows_file(str(path)),
+            aspect=aspect,
+            scale=scale,
+            columns=self.request.columns,
+        )
 
     @cached_property
     def method(self) -> Distilled:
@@ -114,10 +130,21 @@ class DistillRun:
 
     def plan(self) -> dict[str, Any]:
         """What training would take, without a model."""
-        split, options, extra = self.split, self.options, [row for _, row in self.examples]
+        split, options, extra = (
+            self.split,
+            self.options,
+            [row for _, row in self.examples],
+        )
         rows = [*split.train.rows, *extra]
-        tokens = int(np.mean([len(r.source) + len(r.output) for r in rows]) / _CHARACTERS) + _PROMPT
-        human = 0.0 if options.target == "annotation" else len(split.train) * (1 - options.stop_share)
+        tokens = (
+            int(np.mean([len(r.source) + len(r.output) for r in rows]) / _CHARACTERS)
+            + _PROMPT
+        )
+        human = (
+            0.0
+            if options.target == "annotation"
+            else len(split.train) * (1 - options.stop_share)
+        )
         steps = int(np.ceil((human + len(extra)) / options.batch)) * options.epochs
         return {
             "labels": len(split.train) + len(split.heldout),
@@ -133,15 +160,30 @@ class DistillRun:
     def run(self) -> DistillReport:
         """Train, save and measure. Raises JudgesmithError."""
         if not is_local(self.request.base):
-            raise OptionError(f"--base {self.request.base}: a student is trained on local/NAME or gguf:PATH")
-        check_writable(self.request.output, self.request.labels, self.request.synthetic, self.request.teacher)
+            raise OptionError(
+                f"--base {self.request.base}: a student is trained on local/NAME or gguf:PATH"
+            )
+        check_writable(
+            self.request.output,
+            self.request.labels,
+            self.request.synthetic,
+            self.request.teacher,
+        )
         training_modules()  # before a download that would be for nothing
         if self.request.overwrite:
             (self.folder / CHECKPOINT).unlink(missing_ok=True)
         lm = open_model(self.request.base)
-        teacher = None if self.request.teacher is None else open_judge(self.request.teacher, None)
-        options = TrainOptions(**{name: getattr(self.options, name) for name in TrainOptions.model_fields})
-        steps = int(self.plan()["steps at most"]) + len(self.split.heldout) * (2 if teacher is None else 3)
+        teacher = (
+            None
+            if self.request.teacher is None
+            else open_judge(self.request.teacher, None)
+        )
+        options = TrainOptions(
+            **{name: getattr(self.options, name) for name in TrainOptions.model_fields}
+        )
+        steps = int(self.plan()["steps at most"]) + len(self.split.heldout) * (
+            2 if teacher is None else 3
+        )
         with Watch("training", steps) as watch:
             made, report = Distillation(
                 self.method,

@@ -102,7 +102,8 @@ class DistillReport:
         return {
             "contenders": [one.to_dict() for one in self.contenders],
             "epochs": [
-                {"epoch": e.epoch, "loss": json_number(e.loss), "q": json_number(e.q)} for e in self.trained.epochs
+                {"epoch": e.epoch, "loss": json_number(e.loss), "q": json_number(e.q)}
+                for e in self.trained.epochs
             ],
             "best_epoch": self.trained.best,
             "rows": dict(self.rows),
@@ -123,7 +124,9 @@ class Learnt:
 
     @property
     def item(self) -> Item:
-        return Item(self.row.output, self.row.source, self.row.context, self.row.reference)
+        return Item(
+            self.row.output, self.row.source, self.row.context, self.row.reference
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +147,13 @@ class Distillation:
 
     def __post_init__(self) -> None:
         if not self.synthetic and self.options.target != "score":
-            raise OptionError(f"target={self.options.target} needs annotated examples; give --synthetic")
+            raise OptionError(
+                f"target={self.options.target} needs annotated examples; give --synthetic"
+            )
         if not self.synthetic and not self.options.human_weight:
-            raise OptionError("human_weight=0 leaves nothing to train on; give --synthetic")
+            raise OptionError(
+                "human_weight=0 leaves nothing to train on; give --synthetic"
+            )
         if self.options.target == "annotation":
             object.__setattr__(self, "method", self.method.with_(answer="annotation"))
 
@@ -154,13 +161,21 @@ class Distillation:
         """Train, write the weights, measure. Raises OptionError, ModelError, MissingExtraError."""
         started = time.monotonic()
         if self.lm.weights is None:
-            raise OptionError(f"{self.lm.name} is a server; a student is trained on local/NAME or gguf:PATH")
+            raise OptionError(
+                f"{self.lm.name} is a server; a student is trained on local/NAME or gguf:PATH"
+            )
         shape = Shape(self.options.rank, self.options.alpha, self.options.dropout)
         training_modules()
         student = Student(
-            self.lm.weights, shape, dtype=self.options.dtype, threads=self.options.threads, seed=self.seed
+            self.lm.weights,
+            shape,
+            dtype=self.options.dtype,
+            threads=self.options.threads,
+            seed=self.seed,
         )
-        with TemporaryDirectory() as folder:  # before hours of training that llama.cpp could not run
+        with (
+            TemporaryDirectory() as folder
+        ):  # before hours of training that llama.cpp could not run
             self._write_gguf(student, shape, Path(folder))
         learnt, stopping, notes = self.rows()
         examples = self._examples(student, learnt, notes)
@@ -189,16 +204,28 @@ class Distillation:
         kept, stopping = train, None
         if self.options.stop_share:
             try:
-                parts = holdout_split(train, share=self.options.stop_share, seed=self.seed)
+                parts = holdout_split(
+                    train, share=self.options.stop_share, seed=self.seed
+                )
                 kept, stopping = parts.train, parts.heldout
             except LabelsError as error:
                 notes.append(f"no rows to stop by ({error}); the last epoch is taken")
-        if stopping is not None and (len(stopping) < FEWEST_TO_STOP or len(set(stopping.groups)) < FEWEST_TO_STOP):
-            notes.append(f"{len(stopping)} rows are too few to stop by; all are trained on, the last epoch is taken")
+        if stopping is not None and (
+            len(stopping) < FEWEST_TO_STOP or len(set(stopping.groups)) < FEWEST_TO_STOP
+        ):
+            notes.append(
+                f"{len(stopping)} rows are too few to stop by; all are trained on, the last epoch is taken"
+            )
             kept, stopping = train, None
         scale = Scale(*train.scale)
-        result = [Learnt(row, scale.to_percent(s)) for row, s in zip(kept.rows, kept.scores.tolist(), strict=True)]
-        apart = [*self.split.heldout.rows, *(stopping.rows if stopping is not None else ())]
+        result = [
+            Learnt(row, scale.to_percent(s))
+            for row, s in zip(kept.rows, kept.scores.tolist(), strict=True)
+        ]
+        apart = [
+            *self.split.heldout.rows,
+            *(stopping.rows if stopping is not None else ()),
+        ]
         made = {row.id: example for example, row in self.synthetic}
         extra = apart_from([row for _, row in self.synthetic], apart)
         if len(extra) < len(self.synthetic):
@@ -209,7 +236,9 @@ class Distillation:
         result += [Learnt(row, made[row.id].percent, made[row.id]) for row in extra]
         return result, stopping, notes
 
-    def _examples(self, student: Student, rows: Sequence[Learnt], notes: list[str]) -> list[Example]:
+    def _examples(
+        self, student: Student, rows: Sequence[Learnt], notes: list[str]
+    ) -> list[Example]:
         """What is learnt of each row. What is left out is added to the notes."""
         result: list[Example] = []
         spanless = longer = 0
@@ -223,11 +252,17 @@ class Distillation:
                 else:
                     result.append(example)
         if spanless:
-            notes.append(f"{spanless} human ratings have no error spans and are not trained on")
+            notes.append(
+                f"{spanless} human ratings have no error spans and are not trained on"
+            )
         if longer:
-            notes.append(f"{longer} prompts have more than {self.options.longest:,} tokens and are left out")
+            notes.append(
+                f"{longer} prompts have more than {self.options.longest:,} tokens and are left out"
+            )
         if not result:
-            raise OptionError(f"every prompt has more than {self.options.longest:,} tokens; raise --longest")
+            raise OptionError(
+                f"every prompt has more than {self.options.longest:,} tokens; raise --longest"
+            )
         return result
 
     def _example(self, student: Student, row: Learnt) -> Example:
@@ -236,23 +271,42 @@ class Distillation:
             aspect = row.made.aspect
             if aspect != asked.options.aspect:
                 criterion = Criterion(aspect[:80], row.made.definition)
-                asked = Distilled(aspect, task=row.made.task, criteria=(criterion,), answer=asked.options.answer)
+                asked = Distilled(
+                    aspect,
+                    task=row.made.task,
+                    criteria=(criterion,),
+                    answer=asked.options.answer,
+                )
             if asked.options.answer == "annotation":
                 written = error_text([e.model_dump() for e in row.made.errors])
         prompt = student.tokens(asked.messages(guarded(row.item)[0]), written)
-        weight = self.options.human_weight if row.made is None and self.synthetic else 1.0
+        weight = (
+            self.options.human_weight if row.made is None and self.synthetic else 1.0
+        )
         # Rows are compared within a document and an aspect.
         document = f"{row.row.doc_id}|{aspect}"
-        return Example(tuple(prompt), row.percent, document, weight, row.made is None, len(student.said(written)))
+        return Example(
+            tuple(prompt),
+            row.percent,
+            document,
+            weight,
+            row.made is None,
+            len(student.said(written)),
+        )
 
     def _percents(self, student: Student, items: Sequence[Item]) -> list[float]:
         """The student's scores in percent, NaN where its answer comes to none."""
         asked = [self.method.messages(guarded(item)[0]) for item in items]
         if self.method.options.answer == "annotation":
             return [student.write(messages, MOST_TOKENS)[1] for messages in asked]
-        return student.percents([student.tokens(messages) for messages in asked], self.options.tokens_at_once)
+        return student.percents(
+            [student.tokens(messages) for messages in asked],
+            self.options.tokens_at_once,
+        )
 
-    def _judged(self, student: Student, stopping: Labels | None) -> Callable[[Student], float] | None:
+    def _judged(
+        self, student: Student, stopping: Labels | None
+    ) -> Callable[[Student], float] | None:
         if stopping is None:
             return None
         examples = examples_of(stopping)
@@ -262,7 +316,12 @@ class Distillation:
 
         def q(now: Student) -> float:
             percents = np.array(self._percents(now, items))
-            return measure(percents, humans(examples), documents(examples), systems if all(systems) else None).q
+            return measure(
+                percents,
+                humans(examples),
+                documents(examples),
+                systems if all(systems) else None,
+            ).q
 
         return q
 
@@ -296,15 +355,25 @@ class Distillation:
         train = self.split.train
         if not train.levels:
             return None
-        return fit_decision(self._percents(student, [item_of(e) for e in examples_of(train)]), train)
+        return fit_decision(
+            self._percents(student, [item_of(e) for e in examples_of(train)]), train
+        )
 
     # -- what it is worth
 
     def _report(
-        self, made: Judge, trained: Trained, examples: Sequence[Example], notes: list[str], started: float
+        self,
+        made: Judge,
+        trained: Trained,
+        examples: Sequence[Example],
+        notes: list[str],
+        started: float,
     ) -> DistillReport:
         plain = Judge(self.method, lm=self.lm, scale=made.scale)
-        judges: list[tuple[str, Judge]] = [("student", made), ("zero-shot student", plain)]
+        judges: list[tuple[str, Judge]] = [
+            ("student", made),
+            ("zero-shot student", plain),
+        ]
         if self.teacher is not None:
             judges.append(("teacher", self.teacher))
         held, by = examples_of(self.split.heldout), Q(self.level)
@@ -317,7 +386,9 @@ class Distillation:
                 agreement(one.percents, held, objective=by, seed=self.seed),
                 calls,
                 seconds,
-                difference(student, one.percents, held, objective=by, seed=self.seed) if place else None,
+                difference(student, one.percents, held, objective=by, seed=self.seed)
+                if place
+                else None,
             )
             for place, (name, one, calls, seconds) in enumerate(scored)
         ]
@@ -334,12 +405,20 @@ class Distillation:
             "synthetic": sum(not e.human for e in examples),
             "heldout": len(held),
         }
-        files = [path for path in sorted(self.folder.iterdir()) if path.is_file() and path.name != CHECKPOINT]
+        files = [
+            path
+            for path in sorted(self.folder.iterdir())
+            if path.is_file() and path.name != CHECKPOINT
+        ]
         sizes = {path.name: path.stat().st_size for path in files}
         messages = (*self.split.train.warnings, *notes, *_worth(contenders))
-        return DistillReport(contenders, trained, rows, messages, time.monotonic() - started, sizes)
+        return DistillReport(
+            contenders, trained, rows, messages, time.monotonic() - started, sizes
+        )
 
-    def _scored(self, name: str, judge: Judge, held: Sequence[Any]) -> tuple[Scored, float, float]:
+    def _scored(
+        self, name: str, judge: Judge, held: Sequence[Any]
+    ) -> tuple[Scored, float, float]:
         """A judge's scores of the held-out rows, and calls and seconds of a row; what the disk answers takes less."""
         self.progress.stage(f"held-out rows, {name}", len(held))
         started = time.monotonic()
@@ -352,7 +431,10 @@ class Distillation:
         student, zero = report.contenders[0], report.contenders[1]
         return {
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "versions": {name: version(name) for name in ("judgesmith", "torch", "transformers", "peft")},
+            "versions": {
+                name: version(name)
+                for name in ("judgesmith", "torch", "transformers", "peft")
+            },
             "labels": {
                 "origin": train.origin,
                 "aspect": train.aspect,
@@ -362,9 +444,11 @@ class Distillation:
                 "fingerprint": train.fingerprint(),
                 "scale": "given" if train.scale_given else "inferred",
             },
-            "training": self.options.settings() | {"synthetic": report.rows["synthetic"]},
+            "training": self.options.settings()
+            | {"synthetic": report.rows["synthetic"]},
             "seed": self.seed,
-            "heldout": student.agreement.to_dict() | {"cross_validated": False, "folds": 0},
+            "heldout": student.agreement.to_dict()
+            | {"cross_validated": False, "folds": 0},
             "zero_shot": zero.agreement.to_dict(),
             "difference": zero.to_dict()["student_less_this"],
             "report": report.to_dict(),
@@ -377,7 +461,9 @@ def _worth(contenders: Sequence[Contender]) -> list[str]:
     """What speaks against the student, in sentences."""
     student, lines = contenders[0].agreement, []
     if student.high < 0:
-        lines.append("the interval of the student's agreement lies below 0: it runs against people; do not use it")
+        lines.append(
+            "the interval of the student's agreement lies below 0: it runs against people; do not use it"
+        )
     elif student.low <= 0:
         lines.append(
             "the interval of the student's agreement holds 0: it cannot be distinguished from a judge that guesses; "
@@ -390,9 +476,13 @@ def _worth(contenders: Sequence[Contender]) -> list[str]:
         lead = f"difference {gap.value:.2f} [{gap.low:.2f}, {gap.high:.2f}]"
         text = f"Q {student.q:.2f} against {other.agreement.q:.2f}, {lead}"
         if gap.value <= 0:
-            lines.append(f"the student is not worth it: no better than the {other.name} ({text})")
+            lines.append(
+                f"the student is not worth it: no better than the {other.name} ({text})"
+            )
         elif gap.low <= 0 and other.name != "teacher":
-            lines.append(f"it is not sure that the student is better than the {other.name} ({text})")
+            lines.append(
+                f"it is not sure that the student is better than the {other.name} ({text})"
+            )
     return lines
 
 
@@ -423,7 +513,9 @@ def distill(
     level: Level = options.pop("level", None) or level_for(labels)
     teacher = options.pop("teacher", None)
     if method is None:
-        method = Distilled.from_options({}, labels_aspect=None if labels.aspect in OVERALL else labels.aspect)
+        method = Distilled.from_options(
+            {}, labels_aspect=None if labels.aspect in OVERALL else labels.aspect
+        )
     extra = synthetic_rows(synthetic)
     with watching(progress, "training") as watcher:
         return Distillation(
@@ -454,5 +546,7 @@ def synthetic_rows(path: str | Path | None) -> list[tuple[SyntheticRow, Row]]:
     """The examples of a synthetic file, without those whose texts address a judge. Raises LabelsError."""
     result = [] if path is None else read_synthetic(Path(path))
     return [
-        (made, row) for made, row in result if not guarded(Item(row.output, row.source, row.context, row.reference))[1]
+        (made, row)
+        for made, row in result
+        if not guarded(Item(row.output, row.source, row.context, row.reference))[1]
     ]

@@ -29,10 +29,20 @@ class TrainOptions(Options):
 
     rank: int = option(16, "Rank of the low-rank weights (LoRA).", ge=1, le=1024)
     alpha: float = option(32.0, "What they are multiplied by, times 1 / rank.", gt=0)
-    dropout: float = option(0.0, "Share of the inputs of low-rank weights that is left out while training.", ge=0, lt=1)
+    dropout: float = option(
+        0.0,
+        "Share of the inputs of low-rank weights that is left out while training.",
+        ge=0,
+        lt=1,
+    )
     learning_rate: float = option(5e-4, "Of AdamW, at its highest.", gt=0)
     weight_decay: float = option(0.01, "Of AdamW.", ge=0)
-    warmup: float = option(0.05, "Share of the steps in which the learning rate rises; then it falls to 0.", ge=0, lt=1)
+    warmup: float = option(
+        0.05,
+        "Share of the steps in which the learning rate rises; then it falls to 0.",
+        ge=0,
+        lt=1,
+    )
     epochs: int = option(6, "Passes over the training rows at most.", ge=1)
     batch: int = option(8, "Rows of a step.", ge=1)
     target: Literal["score", "annotation"] = option(
@@ -45,9 +55,13 @@ class TrainOptions(Options):
         "What is fitted: the squared error of the expected digit (regression), the probability of the score's own "
         "digits (cross-entropy), or both.",
     )
-    regression_weight: float = option(1.0, "Weight of the squared error beside the cross-entropy.", gt=0)
+    regression_weight: float = option(
+        1.0, "Weight of the squared error beside the cross-entropy.", gt=0
+    )
     ranking_weight: float = option(
-        0.0, "Weight of a loss over pairs of rows of one document in which the worse one scores higher.", ge=0
+        0.0,
+        "Weight of a loss over pairs of rows of one document in which the worse one scores higher.",
+        ge=0,
     )
     human_weight: float = option(
         4.0,
@@ -62,18 +76,28 @@ class TrainOptions(Options):
         ge=0,
         lt=0.9,
     )
-    patience: int = option(2, "Epochs without a better Q on those, after which training ends.", ge=1)
-    checkpoint_every: int = option(5, "Steps between two checkpoints; the end of an epoch is one, too.", ge=1)
-    tokens_at_once: int = option(
-        2048, "Tokens that are computed together: fewer take less memory, more are faster.", ge=1
+    patience: int = option(
+        2, "Epochs without a better Q on those, after which training ends.", ge=1
     )
-    longest: int = option(3072, "Prompts of more tokens are left out, and counted.", ge=64)
+    checkpoint_every: int = option(
+        5, "Steps between two checkpoints; the end of an epoch is one, too.", ge=1
+    )
+    tokens_at_once: int = option(
+        2048,
+        "Tokens that are computed together: fewer take less memory, more are faster.",
+        ge=1,
+    )
+    longest: int = option(
+        3072, "Prompts of more tokens are left out, and counted.", ge=64
+    )
     dtype: Literal["float32", "bfloat16"] = option(
         "float32",
         "Of the base model's weights while training; bfloat16 takes half the memory and is more than twice as fast on "
         "processors that compute with it (avx512_bf16, amx_bf16) and on graphics cards.",
     )
-    threads: int | None = option(None, "Threads that compute; none: as many as there are cores.", ge=1)
+    threads: int | None = option(
+        None, "Threads that compute; none: as many as there are cores.", ge=1
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +165,17 @@ class Training:
         torch, _ = training_modules()
         self._torch = torch
         self.student, self.examples, self.options = student, examples, options
-        self.seed, self.checkpoint, self._judged, self._progress = seed, checkpoint, judged, progress
+        self.seed, self.checkpoint, self._judged, self._progress = (
+            seed,
+            checkpoint,
+            judged,
+            progress,
+        )
         self._parameters = student.parameters()
         self._optimizer = torch.optim.AdamW(
-            list(self._parameters.values()), lr=options.learning_rate, weight_decay=options.weight_decay
+            list(self._parameters.values()),
+            lr=options.learning_rate,
+            weight_decay=options.weight_decay,
         )
         self._best = {name: p.detach().clone() for name, p in self._parameters.items()}
         self.steps_an_epoch = math.ceil(len(examples) / options.batch)
@@ -170,7 +201,10 @@ class Training:
                 self.done.step += 1
                 self._progress.step()
                 self._progress.tell(self._said())
-                if self.done.step % self.options.checkpoint_every == 0 and self.done.step % self.steps_an_epoch:
+                if (
+                    self.done.step % self.options.checkpoint_every == 0
+                    and self.done.step % self.steps_an_epoch
+                ):
                     self._save()
             self._end_epoch()
         with self._torch.no_grad():
@@ -191,7 +225,10 @@ class Training:
             for place, i in enumerate(order):
                 first.setdefault(self.examples[i].document, place)
             order.sort(key=lambda i: first[self.examples[i].document])
-        return [order[start : start + self.options.batch] for start in range(0, len(order), self.options.batch)]
+        return [
+            order[start : start + self.options.batch]
+            for start in range(0, len(order), self.options.batch)
+        ]
 
     def _step(self, batch: Sequence[Example]) -> float:
         torch, student, options = self._torch, self.student, self.options
@@ -203,7 +240,9 @@ class Training:
         self._optimizer.zero_grad(set_to_none=True)
         total, loss_sum = sum(example.weight for example in batch), 0.0
         pull = self._ranking(batch)
-        for part in portions([len(example.prompt) for example in batch], options.tokens_at_once):
+        for part in portions(
+            [len(example.prompt) for example in batch], options.tokens_at_once
+        ):
             loss = self._loss([batch[i] for i in part], [pull[i] for i in part]) / total
             loss.backward()
             loss_sum += float(loss.detach())
@@ -214,11 +253,15 @@ class Training:
     def _loss(self, rows: Sequence[Example], pull: Sequence[float]) -> Any:
         """The sum of the rows' losses, each times its weight. pull: what pairs say of each row's expected digit."""
         torch, options = self._torch, self.options
-        digits, opening, annotation = self.student.log_answers([row.prompt for row in rows], [row.said for row in rows])
+        digits, opening, annotation = self.student.log_answers(
+            [row.prompt for row in rows], [row.said for row in rows]
+        )
         expected = self.student.expected(digits)
         wanted = torch.tensor([row.digit for row in rows], device=expected.device)
         weight = torch.tensor([row.weight for row in rows], device=expected.device)
-        loss = -opening - annotation  # it has to begin as an answer does, whatever is fitted
+        loss = (
+            -opening - annotation
+        )  # it has to begin as an answer does, whatever is fitted
         if options.loss != "regression":
             # A score between two digits is shared by both.
             places = torch.arange(1.0, digits.shape[1] + 1, device=expected.device)
@@ -228,7 +271,9 @@ class Training:
             loss = loss - torch.logsumexp(digits, -1)  # some digit has to follow
         if options.loss != "cross-entropy":
             loss = loss + options.regression_weight * (expected - wanted) ** 2
-        return (weight * loss).sum() + (torch.tensor(pull, device=expected.device) * expected).sum()
+        return (weight * loss).sum() + (
+            torch.tensor(pull, device=expected.device) * expected
+        ).sum()
 
     def _ranking(self, batch: Sequence[Example]) -> list[float]:
         """The slope of the ranking loss in each row's expected digit: pairs need all rows of a batch at once, of which
@@ -242,8 +287,12 @@ class Training:
         if not pairs or not self.options.ranking_weight:
             return [0.0] * len(batch)
         torch = self._torch
-        percents = self.student.percents([example.prompt for example in batch], self.options.tokens_at_once)
-        expected = torch.tensor([DIGITS.from_percent(p) for p in percents], requires_grad=True)
+        percents = self.student.percents(
+            [example.prompt for example in batch], self.options.tokens_at_once
+        )
+        expected = torch.tensor(
+            [DIGITS.from_percent(p) for p in percents], requires_grad=True
+        )
         better, worse = (torch.tensor(side) for side in zip(*pairs, strict=True))
         loss = torch.nn.functional.softplus(expected[worse] - expected[better]).mean()
         loss.backward()
@@ -263,31 +312,50 @@ class Training:
         self.student.model.eval()
         q = math.nan if self._judged is None else self._judged(self.student)
         losses = self.done.losses[-self.steps_an_epoch :]
-        self.done.epochs.append(Epoch(self.done.ended + 1, sum(losses) / len(losses), q))
+        self.done.epochs.append(
+            Epoch(self.done.ended + 1, sum(losses) / len(losses), q)
+        )
         before = [_rank(epoch.q) for epoch in self.done.epochs[:-1]]
         if self._judged is None or not before or _rank(q) > max(before):
             self.done.best = self.done.ended
-            self._best = {name: p.detach().clone() for name, p in self._parameters.items()}
+            self._best = {
+                name: p.detach().clone() for name, p in self._parameters.items()
+            }
             if self._judged is not None:
-                self._progress.best(f"{q:.2f} after epoch {self.done.best}, on the rows that training stops by")
+                self._progress.best(
+                    f"{q:.2f} after epoch {self.done.best}, on the rows that training stops by"
+                )
         self._save()
 
     def _over(self) -> bool:
         if self.done.step >= self.steps:
             return True
-        return self._judged is not None and self.done.ended - self.done.best >= self.options.patience
+        return (
+            self._judged is not None
+            and self.done.ended - self.done.best >= self.options.patience
+        )
 
     def _said(self) -> str:
         loss = f"loss {self.done.losses[-1]:.3f}"
-        return loss if not self.done.epochs or math.isnan(q := self.done.epochs[-1].q) else f"{loss}, Q {q:.2f}"
+        return (
+            loss
+            if not self.done.epochs or math.isnan(q := self.done.epochs[-1].q)
+            else f"{loss}, Q {q:.2f}"
+        )
 
     # -- checkpoints
 
     @property
     def _mark(self) -> str:
         """What makes this run itself: another one's checkpoint does not fit."""
-        rows = [(e.prompt, round(e.percent, 9), e.document, e.weight, e.said) for e in self.examples]
-        key = json.dumps([self.student.base, self.options.settings(), self.seed, rows], sort_keys=True)
+        rows = [
+            (e.prompt, round(e.percent, 9), e.document, e.weight, e.said)
+            for e in self.examples
+        ]
+        key = json.dumps(
+            [self.student.base, self.options.settings(), self.seed, rows],
+            sort_keys=True,
+        )
         return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _save(self) -> None:
@@ -296,19 +364,31 @@ class Training:
         tensors: dict[str, Any] = {}
         for name, parameter in self._parameters.items():
             state = self._optimizer.state[parameter]
-            tensors |= {f"now/{name}": parameter.detach(), f"best/{name}": self._best[name]}
-            tensors |= {f"mean/{name}": state["exp_avg"], f"square/{name}": state["exp_avg_sq"]}
+            tensors |= {
+                f"now/{name}": parameter.detach(),
+                f"best/{name}": self._best[name],
+            }
+            tensors |= {
+                f"mean/{name}": state["exp_avg"],
+                f"square/{name}": state["exp_avg_sq"],
+            }
         done = self.done
         data = {
             "mark": self._mark,
             "step": done.step,
             "best": done.best,
             "losses": done.losses,
-            "epochs": [[e.epoch, e.loss, None if math.isnan(e.q) else e.q] for e in done.epochs],
+            "epochs": [
+                [e.epoch, e.loss, None if math.isnan(e.q) else e.q] for e in done.epochs
+            ],
         }
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         beside = self.checkpoint.with_suffix(".new")
-        save_file({name: t.cpu().contiguous() for name, t in tensors.items()}, beside, {"training": json.dumps(data)})
+        save_file(
+            {name: t.cpu().contiguous() for name, t in tensors.items()},
+            beside,
+            {"training": json.dumps(data)},
+        )
         beside.replace(self.checkpoint)
 
     def _take_up(self) -> None:
@@ -338,7 +418,10 @@ class Training:
                     "exp_avg": tensors[f"mean/{name}"].to(parameter.device),
                     "exp_avg_sq": tensors[f"square/{name}"].to(parameter.device),
                 }
-        epochs = [Epoch(n, loss, math.nan if q is None else q) for n, loss, q in data["epochs"]]
+        epochs = [
+            Epoch(n, loss, math.nan if q is None else q)
+            for n, loss, q in data["epochs"]
+        ]
         self.done = Trained(data["step"], epochs, data["losses"], data["best"])
 
 

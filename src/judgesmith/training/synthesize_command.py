@@ -25,11 +25,19 @@ class Synthesize(Command, Preset, Rows, Reach, Limits, Json):
 
     hidden: ClassVar[bool] = True
 
-    rows: Path = argument(..., "Inputs with outputs of any systems: .csv .tsv .json .jsonl .parquet.")
-    judge: list[Path] = flag(..., "A saved judge that annotates. Repeatable: those of one aspect vote.")
-    output: Path = flag(Path("synthetic.jsonl"), "Where the examples go.", "-o", "--output")
+    rows: Path = argument(
+        ..., "Inputs with outputs of any systems: .csv .tsv .json .jsonl .parquet."
+    )
+    judge: list[Path] = flag(
+        ..., "A saved judge that annotates. Repeatable: those of one aspect vote."
+    )
+    output: Path = flag(
+        Path("synthetic.jsonl"), "Where the examples go.", "-o", "--output"
+    )
     apart: list[Path] = flag(
-        [], "Rows whose documents and texts stay out, such as those held out. Repeatable.", metavar="LABELS"
+        [],
+        "Rows whose documents and texts stay out, such as those held out. Repeatable.",
+        metavar="LABELS",
     )
     limit: int | None = flag(None, "Only the first rows.", ge=1)
     seed: int = flag(0, "Random seed of what is drawn.")
@@ -69,7 +77,9 @@ class Synthesize(Command, Preset, Rows, Reach, Limits, Json):
         if self.as_json:
             print_json(made.to_dict() | {"output": str(self.output)})
             return
-        out.print(f"{made.kept} examples of {made.candidates} outputs, {made.calls} calls → {escape(str(self.output))}")
+        out.print(
+            f"{made.kept} examples of {made.candidates} outputs, {made.calls} calls → {escape(str(self.output))}"
+        )
         for why, count in made.left.items():
             out.print(f"left out: {count}, {why}", markup=False)
         for note in made.notes:

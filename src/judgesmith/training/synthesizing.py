@@ -21,7 +21,13 @@ import numpy as np
 
 from ..datasets.duplicates import shared
 from ..datasets.loading import iter_rows
-from ..datasets.perturbations.registry import Pair, Perturbation, Text, find_perturbations, pairs_of
+from ..datasets.perturbations.registry import (
+    Pair,
+    Perturbation,
+    Text,
+    find_perturbations,
+    pairs_of,
+)
 from ..datasets.row import Row
 from ..errors import BudgetError, OptionError
 from ..likeness import folded
@@ -47,8 +53,16 @@ class SynthesisOptions(Options):
     """What is annotated, and what is kept."""
 
     outputs: int = option(4, "Outputs of each input at most, drawn at random.", ge=1)
-    aspects: int = option(3, "Aspects of each output at most, drawn from those that the judges judge.", ge=1)
-    perturbed: int = option(1, "Outputs of each input that are perturbed copies of others, beside those.", ge=0)
+    aspects: int = option(
+        3,
+        "Aspects of each output at most, drawn from those that the judges judge.",
+        ge=1,
+    )
+    perturbed: int = option(
+        1,
+        "Outputs of each input that are perturbed copies of others, beside those.",
+        ge=0,
+    )
     perturbations: tuple[str, ...] = option(
         ("degradation",),
         "How copies are perturbed: names or groups, as `discern` takes them; those that need no model.",
@@ -58,13 +72,17 @@ class SynthesisOptions(Options):
         "The answer in the chats: a digit 1-5, a number 0-100, or the errors and then that number. Our own training "
         "takes the exact score in any case.",
     )
-    step: int = option(1, "Scores are rounded to multiples of this, of 100.", ge=1, le=50)
+    step: int = option(
+        1, "Scores are rounded to multiples of this, of 100.", ge=1, le=50
+    )
 
 
 def catalogue() -> Catalogue:
     """What can be set of a run."""
     owner = Owner("run", "synthesize", SynthesisOptions)
-    return Catalogue((owner,), "synthesize", more="; see `judgesmith list options synthesize`")
+    return Catalogue(
+        (owner,), "synthesize", more="; see `judgesmith list options synthesize`"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +146,11 @@ class Synthesis:
     @cached_property
     def inputs(self) -> tuple[dict[str, list[Row]], int]:
         """The rows by document, without those that are held apart, and how many these are."""
-        rows = [row for row, _ in iter_rows(self.rows, columns=self.columns) if row.output.strip()][: self.limit]
+        rows = [
+            row
+            for row, _ in iter_rows(self.rows, columns=self.columns)
+            if row.output.strip()
+        ][: self.limit]
         if not rows:
             raise OptionError(f"{self.rows.name}: no row with an output")
         kept = apart_from(rows, self.apart)
@@ -141,9 +163,13 @@ class Synthesis:
         """What a run would take at most, without a call."""
         documents, apart = self.inputs
         o = self.options
-        outputs = sum(min(o.outputs, len(rows)) + o.perturbed for rows in documents.values())
+        outputs = sum(
+            min(o.outputs, len(rows)) + o.perturbed for rows in documents.values()
+        )
         aspects = min(o.aspects, len(self.by_aspect))
-        mean = sum(judge.method.cost().calls_per_row for judge in self.judges) / len(self.by_aspect)
+        mean = sum(judge.method.cost().calls_per_row for judge in self.judges) / len(
+            self.by_aspect
+        )
         return {
             "inputs": len(documents),
             "rows held apart": apart,
@@ -155,19 +181,32 @@ class Synthesis:
 
     def steps(self) -> int:
         """Examples to be annotated, at most."""
-        return int(self.plan()["examples at most"]) * len(self.judges) // len(self.by_aspect)
+        return (
+            int(self.plan()["examples at most"])
+            * len(self.judges)
+            // len(self.by_aspect)
+        )
 
     def candidates(self) -> Iterator[Candidate]:
         """Every output to be annotated. The same rows, options and seed give the same ones."""
         documents, _ = self.inputs
         aspects = sorted(self.by_aspect)
         texts = [
-            Text(row.id, row.output, row.source, row.context, group=row.group) for d in documents.values() for row in d
+            Text(row.id, row.output, row.source, row.context, group=row.group)
+            for d in documents.values()
+            for row in d
         ]
-        ways = [way for way, _ in find_perturbations(self.options.perturbations) if not {"lm", "wrong"} & {*way.needs}]
+        ways = [
+            way
+            for way, _ in find_perturbations(self.options.perturbations)
+            if not {"lm", "wrong"} & {*way.needs}
+        ]
         for name, rows in documents.items():
             rng = random.Random(f"{self.seed}|{name}")
-            drawn = [(row, "given") for row in rng.sample(rows, min(self.options.outputs, len(rows)))]
+            drawn = [
+                (row, "given")
+                for row in rng.sample(rows, min(self.options.outputs, len(rows)))
+            ]
             for _ in range(self.options.perturbed if ways else 0):
                 copy = self._perturbed(rng.choice(rows), ways, texts, rng)
                 drawn += [] if copy is None else [copy]
@@ -181,17 +220,30 @@ class Synthesis:
                 yield Candidate(row, made, tuple(sorted(chosen)))
 
     def _perturbed(
-        self, row: Row, ways: Sequence[Perturbation], texts: Sequence[Text], rng: random.Random
+        self,
+        row: Row,
+        ways: Sequence[Perturbation],
+        texts: Sequence[Text],
+        rng: random.Random,
     ) -> tuple[Row, str] | None:
         """A copy perturbed in the first way that this text allows; None where none does."""
         own = Text(row.id, row.output, row.source, row.context, group=row.group)
         others = [text for text in texts if text.group != own.group][:50]
         for way in rng.sample(list(ways), len(ways)):
             degree = rng.choice(list(way.degrees))
-            pair = next(iter(pairs_of(way, [own, *others], degrees=[degree], seed=self.seed)))
+            pair = next(
+                iter(pairs_of(way, [own, *others], degrees=[degree], seed=self.seed))
+            )
             if isinstance(pair, Pair):
                 name = f"{pair.perturbation}:{degree}"
-                made = replace(row, id=f"{row.id}+{name}", output=pair.perturbed, scores={}, ratings={}, raters={})
+                made = replace(
+                    row,
+                    id=f"{row.id}+{name}",
+                    output=pair.perturbed,
+                    scores={},
+                    ratings={},
+                    raters={},
+                )
                 return made, f"perturbed by {name}"
         return None
 
@@ -212,7 +264,10 @@ class Synthesis:
                 path = self.folder / f"{fingerprint(judge)}-{self._mark(rows)}.jsonl"
                 before = judge.lm.meter.logical, judge.lm.meter.cost
                 run = Run(judge, path, False, watch, self._rest(spent, paid))
-                calls += score_rows(run, iter([(row, {"id": row.id, "output": row.output}) for row in rows])).calls
+                calls += score_rows(
+                    run,
+                    iter([(row, {"id": row.id, "output": row.output}) for row in rows]),
+                ).calls
                 spent += judge.lm.meter.logical - before[0]
                 paid += judge.lm.meter.cost - before[1]
                 for line in path.read_text(encoding="utf-8").splitlines():
@@ -232,37 +287,63 @@ class Synthesis:
         return limits.model_copy(update={"max_calls": calls, "max_cost": cost})
 
     def _refuse_other(self) -> None:
-        if self.output.exists() and not self.output.read_bytes()[:60].startswith(b'{"format":"judgesmith.synthetic/'):
-            raise OptionError(f"-o {self.output} exists and holds no synthetic examples; name another file")
+        if self.output.exists() and not self.output.read_bytes()[:60].startswith(
+            b'{"format":"judgesmith.synthetic/'
+        ):
+            raise OptionError(
+                f"-o {self.output} exists and holds no synthetic examples; name another file"
+            )
 
     def _mark(self, rows: Sequence[Row]) -> str:
         key = json.dumps([[row.id, row.source, row.output] for row in rows])
         return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
     def _written_out(
-        self, candidates: Sequence[Candidate], verdicts: Mapping[tuple[str, str], Sequence[dict[str, Any]]], calls: int
+        self,
+        candidates: Sequence[Candidate],
+        verdicts: Mapping[tuple[str, str], Sequence[dict[str, Any]]],
+        calls: int,
     ) -> Synthesized:
         left: Counter[str] = Counter()
         kept: list[SyntheticRow] = []
         for aspect in self.by_aspect:
             for candidate in candidates:
                 if aspect in candidate.aspects:
-                    example = self._example(candidate, aspect, verdicts.get((aspect, candidate.row.id), ()))
+                    example = self._example(
+                        candidate, aspect, verdicts.get((aspect, candidate.row.id), ())
+                    )
                     if isinstance(example, str):
                         left[example] += 1
                     else:
                         kept.append(example)
         if not kept:
-            raise OptionError(f"no example is left: {', '.join(f'{n} {why}' for why, n in left.items())}")
-        write_whole(self.output, "".join(e.model_dump_json(exclude_none=True) + "\n" for e in kept))
+            raise OptionError(
+                f"no example is left: {', '.join(f'{n} {why}' for why, n in left.items())}"
+            )
+        write_whole(
+            self.output,
+            "".join(e.model_dump_json(exclude_none=True) + "\n" for e in kept),
+        )
         read_synthetic(self.output)
         apart = self.inputs[1]
-        notes = [] if not apart else [f"{apart} rows share documents or texts with rows held apart and were not used"]
+        notes = (
+            []
+            if not apart
+            else [
+                f"{apart} rows share documents or texts with rows held apart and were not used"
+            ]
+        )
         return Synthesized(len(kept), len(candidates), left, calls, tuple(notes))
 
-    def _example(self, candidate: Candidate, aspect: str, verdicts: Sequence[dict[str, Any]]) -> SyntheticRow | str:
+    def _example(
+        self, candidate: Candidate, aspect: str, verdicts: Sequence[dict[str, Any]]
+    ) -> SyntheticRow | str:
         """The example, or why it is none."""
-        percents = [v["percent"] for v in verdicts if not v["failure"] and v["percent"] is not None]
+        percents = [
+            v["percent"]
+            for v in verdicts
+            if not v["failure"] and v["percent"] is not None
+        ]
         if not percents:
             return "no score"
         errors = [error for verdict in verdicts for error in verdict["errors"]][:64]
@@ -271,9 +352,15 @@ class Synthesis:
         if suspicious:
             return "the text addresses a judge"
         step = self.options.step
-        percent = min(100.0, step * round(float(np.mean(percents)) / step)) if step > 1 else float(np.mean(percents))
+        percent = (
+            min(100.0, step * round(float(np.mean(percents)) / step))
+            if step > 1
+            else float(np.mean(percents))
+        )
         learnt = self.by_aspect[aspect][0].method.knowledge
-        criterion = next((c for c in learnt.criteria if c.name == aspect), Criterion(aspect[:80], ""))
+        criterion = next(
+            (c for c in learnt.criteria if c.name == aspect), Criterion(aspect[:80], "")
+        )
         known = Known(learnt.description, (criterion,), aspect)
         answer = {"role": "assistant", "content": self._answer(percent, errors)}
         why = next((v["explanation"] for v in verdicts if v["explanation"]), "")
@@ -305,12 +392,18 @@ class Synthesis:
             marker = Annotator(MarkedLayout(HUNDRED))
             focus = Focus(known.aspect, known.criteria[0].definition, known.task)
             return marker.predict.messages(marker.inputs(item, focus))
-        scorer = OverallScorer("none", "expected" if self.options.answer == "digit" else "said")
+        scorer = OverallScorer(
+            "none", "expected" if self.options.answer == "digit" else "said"
+        )
         return scorer.predict.messages(scorer.inputs(item, known))
 
     def _answer(self, percent: float, errors: Sequence[Mapping[str, Any]]) -> str:
         score = f"Score: {whole(DIGITS.from_percent(percent) if self.options.answer == 'digit' else percent)}"
-        return f"{error_text(errors)}\n\n{score}" if self.options.answer == "annotation" else score
+        return (
+            f"{error_text(errors)}\n\n{score}"
+            if self.options.answer == "annotation"
+            else score
+        )
 
 
 def apart_from(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:
@@ -324,5 +417,7 @@ def apart_from(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:
 
 def aspect_of(judge: Judge) -> str:
     """What a judge judges: its aspect, or that of the labels that it learnt from."""
-    named = judge.method.saved_options().get("aspect") or (judge.provenance.get("labels") or {}).get("aspect")
+    named = judge.method.saved_options().get("aspect") or (
+        judge.provenance.get("labels") or {}
+    ).get("aspect")
     return str(named or "overall")

@@ -95,7 +95,9 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
-        raise LabelsError(f"{path.name} cannot be read: {error.strerror or error}") from None
+        raise LabelsError(
+            f"{path.name} cannot be read: {error.strerror or error}"
+        ) from None
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -104,17 +106,27 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
                 raise ValueError(f"the line has more than {LONGEST_LINE:,} bytes")
             made = SyntheticRow.model_validate_json(line)
             if made.id in result:
-                raise ValueError(f"the id {made.id[:40]!r} is also in line {result[made.id][1].line}")
+                raise ValueError(
+                    f"the id {made.id[:40]!r} is also in line {result[made.id][1].line}"
+                )
             result[made.id] = made, made.row(number)
         except ValueError as error:
             problems.append(f"{path.name}, line {number}: {_first(error)}")
     if problems:
-        more = f" (and {len(problems) - _PROBLEMS_SHOWN} more lines)" if len(problems) > _PROBLEMS_SHOWN else ""
+        more = (
+            f" (and {len(problems) - _PROBLEMS_SHOWN} more lines)"
+            if len(problems) > _PROBLEMS_SHOWN
+            else ""
+        )
         shown = problems[:_PROBLEMS_SHOWN]
-        shown[-1] += f"{more}; correct or remove such lines, or write the file again with `judgesmith synthesize`"
+        shown[-1] += (
+            f"{more}; correct or remove such lines, or write the file again with `judgesmith synthesize`"
+        )
         raise LabelsError(*shown)
     if not result:
-        raise LabelsError(f"{path.name}: no example in it; `judgesmith synthesize` writes some")
+        raise LabelsError(
+            f"{path.name}: no example in it; `judgesmith synthesize` writes some"
+        )
     return list(result.values())
 
 

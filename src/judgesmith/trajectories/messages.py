@@ -45,13 +45,19 @@ def is_turn(value: Any) -> bool:
     """Whether this is one message: an object with a speaker, and something said or a tool called."""
     if not isinstance(value, Mapping) or not isinstance(first(value, _SPEAKER), str):
         return False
-    called = value.get("type") in (*_CALLS, *_RESULTS) or first(value, ("tool_calls", "function_call"))
+    called = value.get("type") in (*_CALLS, *_RESULTS) or first(
+        value, ("tool_calls", "function_call")
+    )
     return bool(called) or any(key in value for key in _SAID)
 
 
 def is_thought(item: Any) -> bool:
     """Whether this item of an answer is what a model thought and did not say."""
-    return isinstance(item, Mapping) and item.get("type") in _THOUGHTS and "role" not in item
+    return (
+        isinstance(item, Mapping)
+        and item.get("type") in _THOUGHTS
+        and "role" not in item
+    )
 
 
 def read(messages: Sequence[Message]) -> Iterator[tuple[str, list[Turn]]]:
@@ -59,7 +65,9 @@ def read(messages: Sequence[Message]) -> Iterator[tuple[str, list[Turn]]]:
     called: dict[str, Turn] = {}
     for message in messages:
         speaker, turns, calls = _speaker(message), list[Turn](), 0
-        words: list[str] = []  # of one after another, put together once: a message may have many parts
+        words: list[
+            str
+        ] = []  # of one after another, put together once: a message may have many parts
         parts = list(_parts(message, speaker))
         several = sum(turn.kind == "call" for _, turn in parts) > 1
         for key, turn in parts:
@@ -72,7 +80,9 @@ def read(messages: Sequence[Message]) -> Iterator[tuple[str, list[Turn]]]:
                 turns.append(replace(turn, number=str(calls) if several else ""))
                 called[key] = turns[-1]
             elif turn.kind == "result" and key in called:
-                turns.append(replace(turn, name=called[key].name, number=called[key].number))
+                turns.append(
+                    replace(turn, name=called[key].name, number=called[key].number)
+                )
             else:
                 turns.append(turn)
         _end(turns, words)
@@ -88,7 +98,11 @@ def _end(turns: list[Turn], words: list[str]) -> None:
 
 def spoken(turns: Sequence[Turn]) -> str:
     """What one message says: its words alone where it calls no tool."""
-    return turns[0].text if len(turns) == 1 and turns[0].kind != "call" else "\n".join(map(str, turns))
+    return (
+        turns[0].text
+        if len(turns) == 1 and turns[0].kind != "call"
+        else "\n".join(map(str, turns))
+    )
 
 
 def first(value: Message, keys: Sequence[str]) -> Any:
@@ -111,11 +125,17 @@ def _parts(message: Message, speaker: str) -> Iterator[tuple[str, Turn]]:
         yield _result(message)
     elif inside:
         made = (_part(part, speaker, _named(message)) for part in inside)
-        yield from ((key, turn) for key, turn in made if turn.text or turn.kind != "speech")
+        yield from (
+            (key, turn) for key, turn in made if turn.text or turn.kind != "speech"
+        )
     elif content not in (None, "", []):
         yield "", Turn("speech", speaker, _words(content), _named(message))
     calls = first(message, ("tool_calls",)) or [message.get("function_call")]
-    yield from (_call(one, speaker) for one in calls if isinstance(calls, list) and isinstance(one, Mapping))
+    yield from (
+        _call(one, speaker)
+        for one in calls
+        if isinstance(calls, list) and isinstance(one, Mapping)
+    )
 
 
 def _part(part: Any, speaker: str, name: str) -> tuple[str, Turn]:
@@ -130,15 +150,33 @@ def _call(call: Message, speaker: str) -> tuple[str, Turn]:
     """A call in a message: {"function": {"name", "arguments"}}, or the name and the arguments by themselves."""
     inner = call.get("function")
     held = inner if isinstance(inner, Mapping) else call
-    turn = Turn("call", speaker, _words(first(held, _ARGUMENTS)), _tool(held.get("name") or inner) or "unnamed")
+    turn = Turn(
+        "call",
+        speaker,
+        _words(first(held, _ARGUMENTS)),
+        _tool(held.get("name") or inner) or "unnamed",
+    )
     return str(first(call, ("call_id", "id", "toolUseId"))), turn
 
 
 def _result(result: Message) -> tuple[str, Turn]:
-    text = _words(first(result, (*_SAID, "output", "response", "result"))) or _words(result.get("error"))
-    failed = bool(result.get("is_error") or result.get("error")) or result.get("status") == "error"
-    turn = Turn("result", "Tool", text, _tool(result.get("name") or result.get("function")), error=failed)
-    return str(first(result, ("tool_call_id", "tool_use_id", "call_id", "id", "toolUseId"))), turn
+    text = _words(first(result, (*_SAID, "output", "response", "result"))) or _words(
+        result.get("error")
+    )
+    failed = (
+        bool(result.get("is_error") or result.get("error"))
+        or result.get("status") == "error"
+    )
+    turn = Turn(
+        "result",
+        "Tool",
+        text,
+        _tool(result.get("name") or result.get("function")),
+        error=failed,
+    )
+    return str(
+        first(result, ("tool_call_id", "tool_use_id", "call_id", "id", "toolUseId"))
+    ), turn
 
 
 def _block(part: Any) -> Any:
@@ -149,13 +187,22 @@ def _block(part: Any) -> Any:
     name = next((key for key in _BLOCKS if key in held), None)
     if held.get("thought") is True:
         return {"type": "thinking"}
-    if name is None or set(held) - {name, "thought", "thoughtSignature", "thought_signature", "videoMetadata"}:
+    if name is None or set(held) - {
+        name,
+        "thought",
+        "thoughtSignature",
+        "thought_signature",
+        "videoMetadata",
+    }:
         return part
     inner = held[name]
     if not _BLOCKS[name]:  # it holds nothing that was said
         return ""
     if name in ("text", "json"):
-        return {"type": _BLOCKS[name], "text": inner if isinstance(inner, str) else _json(inner)}
+        return {
+            "type": _BLOCKS[name],
+            "text": inner if isinstance(inner, str) else _json(inner),
+        }
     return {**(inner if isinstance(inner, Mapping) else {}), "type": _BLOCKS[name]}
 
 
@@ -185,35 +232,63 @@ def _speaker(message: Message) -> str:
 
 def _words(content: Any) -> str:
     """Text, or a list of texts and images, as chat APIs have it; anything else as JSON."""
-    content = [_block(part) for part in content] if isinstance(content, list) else content
-    if isinstance(content, list) and all(isinstance(part, str) or _type(part) for part in content):
+    content = (
+        [_block(part) for part in content] if isinstance(content, list) else content
+    )
+    if isinstance(content, list) and all(
+        isinstance(part, str) or _type(part) for part in content
+    ):
         return "\n".join(part for part in map(_text, content) if part)
-    return content if isinstance(content, str) else "" if content is None else _json(content)
+    return (
+        content
+        if isinstance(content, str)
+        else ""
+        if content is None
+        else _json(content)
+    )
 
 
 def _text(part: Any) -> str:
     if not isinstance(part, Mapping):
         return _words(part) if isinstance(part, str) else _json(part)
-    text = None if _type(part) in _THOUGHTS else first(part, ("text", "content", "refusal"))
+    text = (
+        None
+        if _type(part) in _THOUGHTS
+        else first(part, ("text", "content", "refusal"))
+    )
     if isinstance(text, str):
         return text
-    return f"[{_type(part)}]" if _type(part) else _json(part)  # an image, say, is only named
+    return (
+        f"[{_type(part)}]" if _type(part) else _json(part)
+    )  # an image, say, is only named
 
 
 def _json(value: Any) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError):  # keys that JSON has not, or nested without end
+    except (
+        TypeError,
+        ValueError,
+        RecursionError,
+    ):  # keys that JSON has not, or nested without end
         text = ""
-    return text if text and _within(value, DEEPEST) else f"[{type(value).__name__} that is no JSON]"
+    return (
+        text
+        if text and _within(value, DEEPEST)
+        else f"[{type(value).__name__} that is no JSON]"
+    )
 
 
 def _within(value: Any, depth: int) -> bool:
     """Tell if lists and objects are nested at most this deep: where Python stops differs by its version."""
     level = [value]
     for _ in range(depth):
-        inner = [list(one.values()) if isinstance(one, Mapping) else one for one in level]
-        level = [one for part in inner if isinstance(part, list | tuple) for one in part]
+        inner = [
+            list(one.values()) if isinstance(one, Mapping) else one for one in level
+        ]
+        level = [
+            one for part in inner if isinstance(part, list | tuple) for one in part
+        ]
         if not level:
             return True
     return False

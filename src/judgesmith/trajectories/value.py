@@ -38,7 +38,9 @@ _TOOL = re.compile(
     r"(?P<calls>calls )?(?P<name>(?!\(error\)$)\S+)?(?: \((?P<number>\d+)\))?(?: ?(?P<error>\(error\)))?"
 )
 #: A result that says itself that it is an error.
-_ERROR = re.compile(r"[\s{\[\"'(]*(?:\w*error\b|\w*exception\b|traceback)", re.IGNORECASE)
+_ERROR = re.compile(
+    r"[\s{\[\"'(]*(?:\w*error\b|\w*exception\b|traceback)", re.IGNORECASE
+)
 #: Characters of a result or of arguments that are shown, of a whole trajectory, and of a result where that is longer.
 LONGEST, BUDGET, SHORTEST = 2000, 10_000, 200
 _GONE = "characters left out …]"
@@ -65,14 +67,21 @@ class Turn:
     def head(self) -> str:
         called = "calls " if self.kind == "call" else ""
         number = f" ({self.number})" if self.number else ""
-        return f"{self.speaker} {called}{self.name}".rstrip() + number + " (error)" * self.error + MARK * self.judged
+        return (
+            f"{self.speaker} {called}{self.name}".rstrip()
+            + number
+            + " (error)" * self.error
+            + MARK * self.judged
+        )
 
     def __str__(self) -> str:
         return f"{self.head}: {indented(self.text)}"
 
     def within(self, most: int) -> Turn:
         """With arguments or a result of about `most` characters; what is said is never cut."""
-        return self if self.kind == "speech" else replace(self, text=cut(self.text, most))
+        return (
+            self if self.kind == "speech" else replace(self, text=cut(self.text, most))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,9 @@ class Trajectory:
         lines: list[list[str]] = []  # of each turn, put together once
         for line in text.splitlines():
             if match := _HEAD.match(line):
-                turn = _headed(match["speaker"], match["rest"] or "", line[match.end() :])
+                turn = _headed(
+                    match["speaker"], match["rest"] or "", line[match.end() :]
+                )
                 turns.append(replace(turn, judged=bool(match["mark"])))
                 lines.append([turn.text])
             elif turns and (line.startswith("  ") or not line.strip()):
@@ -97,13 +108,21 @@ class Trajectory:
                 return cls()
         # Empty lines at a turn's end are not shown, so that a text that was read gives itself again.
         whole = ("\n".join(said).rstrip("\n") for said in lines)
-        return cls(tuple(replace(turn, text=said) for turn, said in zip(turns, whole, strict=True)))
+        return cls(
+            tuple(
+                replace(turn, text=said)
+                for turn, said in zip(turns, whole, strict=True)
+            )
+        )
 
     def text(self, budget: int = BUDGET) -> str:
         """As prompts and pages show it. Arguments and results are cut in the middle: those of more than `LONGEST`
         characters, and shorter ones where all of it has more than `budget`."""
         most = LONGEST
-        while most > SHORTEST and sum(len(turn.within(most).text) for turn in self.turns) > budget:
+        while (
+            most > SHORTEST
+            and sum(len(turn.within(most).text) for turn in self.turns) > budget
+        ):
             most = max(SHORTEST, most // 2)
         return "\n".join(str(turn.within(most)) for turn in self.turns)
 
@@ -118,7 +137,9 @@ class Trajectory:
     @property
     def errors(self) -> tuple[Turn, ...]:
         """Results that are marked as errors, or begin as errors do."""
-        return tuple(turn for turn in self.results if turn.error or _ERROR.match(turn.text))
+        return tuple(
+            turn for turn in self.results if turn.error or _ERROR.match(turn.text)
+        )
 
     @property
     def answers(self) -> dict[int, int]:
@@ -134,21 +155,36 @@ class Trajectory:
     @property
     def final(self) -> str:
         """The assistant's last words; "" where it ends with a call."""
-        last = next((turn for turn in reversed(self.turns) if turn.speaker == "Assistant"), None)
+        last = next(
+            (turn for turn in reversed(self.turns) if turn.speaker == "Assistant"), None
+        )
         return last.text if last is not None and last.kind == "speech" else ""
 
     @property
     def judged(self) -> int | None:
         """The place of the turn that is judged instead of the whole, from 0."""
-        return next((place for place, turn in enumerate(self.turns) if turn.judged), None)
+        return next(
+            (place for place, turn in enumerate(self.turns) if turn.judged), None
+        )
 
     def sides(self) -> tuple[str, str] | None:
         """(what the assistant was given, what it said and called), or (what came before the judged turn, that turn);
         None where the assistant said or was given nothing."""
         place = self.judged
-        before = [turn for turn in self.turns if turn.speaker != "Assistant"] if place is None else self.turns[:place]
-        own = [turn for turn in self.turns if turn.speaker == "Assistant"] if place is None else [self.turns[place]]
-        made = [turn.text if turn.kind == "speech" else str(replace(turn, judged=False)) for turn in own]
+        before = (
+            [turn for turn in self.turns if turn.speaker != "Assistant"]
+            if place is None
+            else self.turns[:place]
+        )
+        own = (
+            [turn for turn in self.turns if turn.speaker == "Assistant"]
+            if place is None
+            else [self.turns[place]]
+        )
+        made = [
+            turn.text if turn.kind == "speech" else str(replace(turn, judged=False))
+            for turn in own
+        ]
         known = (before or place is not None) and any(map(str.strip, made))
         return ("\n".join(map(str, before)), "\n".join(made)) if known else None
 
@@ -157,12 +193,20 @@ def marked(text: str, number: str) -> str:
     """A trajectory's text with a mark at the turn that is judged. number: of the turn, from 1; what is said, a call and
     a result are a turn each. Raises ValueError where that is no turn of the assistant."""
     text = unmarked(text)
-    own = {str(n): place for n, (*place, turn) in enumerate(starts(text), 1) if turn.speaker == "Assistant"}
+    own = {
+        str(n): place
+        for n, (*place, turn) in enumerate(starts(text), 1)
+        if turn.speaker == "Assistant"
+    }
     if not own:
-        raise ValueError(f"{number[:20]} is given, but the output is no trajectory with a turn of the assistant")
+        raise ValueError(
+            f"{number[:20]} is given, but the output is no trajectory with a turn of the assistant"
+        )
     if number not in own:
         known = ", ".join([*own][:20]) + ", …" * (len(own) > 20)
-        raise ValueError(f"{number[:20]} is no turn of the assistant, which has turns {known} (a call is one, too)")
+        raise ValueError(
+            f"{number[:20]} is no turn of the assistant, which has turns {known} (a call is one, too)"
+        )
     colon = text.rindex(":", *own[number])
     return text[:colon] + MARK + text[colon:]
 
@@ -182,7 +226,11 @@ def starts(text: str) -> list[tuple[int, int, Turn]]:
     """Where each turn of a trajectory's text begins, and where its words do; [] for any other text."""
     turns = Trajectory.read(text).turns
     places = [match.span() for match in re.finditer(f"(?m)^{_HEAD.pattern}", text)]
-    return [(*place, turn) for place, turn in zip(places, turns, strict=True)] if len(places) == len(turns) else []
+    return (
+        [(*place, turn) for place, turn in zip(places, turns, strict=True)]
+        if len(places) == len(turns)
+        else []
+    )
 
 
 def cut(text: str, most: int) -> str:
@@ -197,7 +245,10 @@ def shown_share(text: str) -> float:
     """The share of a trajectory that its text shows, by the notes of `cut` in it; 1 of any other text."""
     if _GONE not in text or not Trajectory.read(text).turns:
         return 1.0
-    gone = sum(int(count.replace(",", "")) for count in re.findall(rf"\[… ([\d,]{{1,12}}) {_GONE}", text))
+    gone = sum(
+        int(count.replace(",", ""))
+        for count in re.findall(rf"\[… ([\d,]{{1,12}}) {_GONE}", text)
+    )
     return len(text) / (len(text) + gone)
 
 
@@ -210,5 +261,12 @@ def _headed(speaker: str, rest: str, text: str) -> Turn:
     tool = _TOOL.fullmatch(rest)
     if tool and (tool["calls"] or speaker == "Tool"):
         kind: Literal["call", "result"] = "call" if tool["calls"] else "result"
-        return Turn(kind, speaker, text, tool["name"] or "", tool["number"] or "", bool(tool["error"]))
+        return Turn(
+            kind,
+            speaker,
+            text,
+            tool["name"] or "",
+            tool["number"] or "",
+            bool(tool["error"]),
+        )
     return Turn("speech", speaker, text, rest)

@@ -21,8 +21,16 @@ class Browse(Command, Json):
     hidden: ClassVar[bool] = True
 
     folder: Path = argument(Path(), "A folder; its subfolders are searched, too.")
-    output: Path | None = flag(None, "One .html file, no network; default FOLDER/browse.html.", "-o", "--output")
-    watch: bool = flag(False, "Serve the page to this machine's browser alone, and update it when files change.")
+    output: Path | None = flag(
+        None,
+        "One .html file, no network; default FOLDER/browse.html.",
+        "-o",
+        "--output",
+    )
+    watch: bool = flag(
+        False,
+        "Serve the page to this machine's browser alone, and update it when files change.",
+    )
     port: int = flag(0, "With --watch; 0: any free one.", ge=0, le=65535)
     no_browser: bool = flag(False, "With --watch: only print the address.")
 
@@ -58,13 +66,34 @@ class Browse(Command, Json):
         with quiet():
             contents = look(self.folder)
             write_page(target, render(contents, target), "-o")
-        counts = {"judges": len(contents.judges), "scored": len(contents.scored), "studies": len(contents.studies)}
+        counts = {
+            "judges": len(contents.judges),
+            "scored": len(contents.scored),
+            "studies": len(contents.studies),
+        }
         counts |= {"labels": len(contents.labels), "watched": len(contents.watched)}
         if self.as_json:
-            damaged = [{"file": path, "reason": reason} for path, reason in contents.damaged]
-            print_json({"output": str(target)} | counts | {"damaged": damaged, "notes": contents.notes})
+            damaged = [
+                {"file": path, "reason": reason} for path, reason in contents.damaged
+            ]
+            print_json(
+                {"output": str(target)}
+                | counts
+                | {"damaged": damaged, "notes": contents.notes}
+            )
             return
         for path, reason in contents.damaged:
-            err.print(f"damaged: {clean(path)}: {clean(reason)}", style="yellow", markup=False, soft_wrap=True)
-        text = ", ".join(f"{name}: {n}" for name, n in counts.items()).replace("scored", "scored files")
-        out.print(f"Wrote {clean(str(target))}; {text}, damaged: {len(contents.damaged)}", markup=False, soft_wrap=True)
+            err.print(
+                f"damaged: {clean(path)}: {clean(reason)}",
+                style="yellow",
+                markup=False,
+                soft_wrap=True,
+            )
+        text = ", ".join(f"{name}: {n}" for name, n in counts.items()).replace(
+            "scored", "scored files"
+        )
+        out.print(
+            f"Wrote {clean(str(target))}; {text}, damaged: {len(contents.damaged)}",
+            markup=False,
+            soft_wrap=True,
+        )

@@ -29,7 +29,11 @@ def render(contents: Browsed, target: Path | None = None) -> str:
     """The page. target: the file that it will be, whose links lead to the reports beside it; None: the live page, whose
     numbers lead to their rows."""
     live = target is None
-    base = Path() if target is None else Path(os.path.relpath(contents.folder.resolve(), target.resolve().parent))
+    base = (
+        Path()
+        if target is None
+        else Path(os.path.relpath(contents.folder.resolve(), target.resolve().parent))
+    )
 
     def link(page: str | None) -> str:
         return quote((base / page).as_posix()) if page and not live else ""
@@ -49,11 +53,16 @@ def render(contents: Browsed, target: Path | None = None) -> str:
     drawn: dict[str, list[Estimate]] = {}
     for one in contents.judges:
         if not math.isnan(one.agreement()[0]):
-            estimate = Estimate(one.path, *one.agreement(), one.agreement("zero_shot")[0])
+            estimate = Estimate(
+                one.path, *one.agreement(), one.agreement("zero_shot")[0]
+            )
             drawn.setdefault(_measure(one), []).append(estimate)
     figures = Figures(
         [
-            (f"{name} of each judge with its interval; ring: zero-shot", forest([("", of)], salt=name))
+            (
+                f"{name} of each judge with its interval; ring: zero-shot",
+                forest([("", of)], salt=name),
+            )
             for name, of in drawn.items()
         ]
     )
@@ -90,13 +99,26 @@ def render(contents: Browsed, target: Path | None = None) -> str:
         Section("Differences", _differences(contents, to)),
         Section("Labels", [_labels(contents, to)]),
         Section("Scored files", [_scored(contents, link, to)]),
-        Section("Studies", [part for one in contents.studies for part in _study(one, link)]),
-        Section("Damaged files", [[f"{path}: {reason}" for path, reason in contents.damaged]]),
+        Section(
+            "Studies", [part for one in contents.studies for part in _study(one, link)]
+        ),
+        Section(
+            "Damaged files",
+            [[f"{path}: {reason}" for path, reason in contents.damaged]],
+        ),
     ]
     empty = "There is no saved judge, watched judge, label, scored file or study here."
-    some = contents.judges or contents.watched or contents.labels or contents.scored or contents.studies
+    some = (
+        contents.judges
+        or contents.watched
+        or contents.labels
+        or contents.scored
+        or contents.studies
+    )
     title = f"Judges and runs in {contents.folder.resolve().name or '/'}"
-    return render_page(title, sections, about=[about], notes=contents.notes, lead="" if some else empty)
+    return render_page(
+        title, sections, about=[about], notes=contents.notes, lead="" if some else empty
+    )
 
 
 def _measure(judge: SavedJudge) -> str:
@@ -111,15 +133,31 @@ def _judges(contents: Browsed, to: Callable[..., str]) -> Table:
     made = Table(["judge", "method", "model", "aspect", *numbers, "created", "watched"])
     for one in contents.judges:
         aspect = one.said("provenance", "labels", "aspect")
-        cost = [_count(one.said("provenance", "cost", key)) for key in ("calls", "prompt_tokens", "completion_tokens")]
-        watched = [f"{w.state}, {moment(w.last.time)}" for w in contents.watched if w.last.judge == one.mark]
+        cost = [
+            _count(one.said("provenance", "cost", key))
+            for key in ("calls", "prompt_tokens", "completion_tokens")
+        ]
+        watched = [
+            f"{w.state}, {moment(w.last.time)}"
+            for w in contents.watched
+            if w.last.judge == one.mark
+        ]
         signature = _told(one.said("provenance", "heldout", "signature") or "")
         made.add(
-            Cell(one.path, note=one.mark, href=to("judges", a=before.get(one.path, one.path), b=one.path)),
+            Cell(
+                one.path,
+                note=one.mark,
+                href=to("judges", a=before.get(one.path, one.path), b=one.path),
+            ),
             _told(one.said("program", "kind")),
             _told(one.said("lm", "model") or "–"),
             _told(aspect or "–"),
-            Cell(*one.agreement(), note=_measure(one), title=signature, href=_labels_of(contents, one, to)),
+            Cell(
+                *one.agreement(),
+                note=_measure(one),
+                title=signature,
+                href=_labels_of(contents, one, to),
+            ),
             one.agreement("zero_shot")[0],
             cost[0],
             " + ".join(cost[1:]) if one.said("provenance", "cost") else "–",
@@ -136,20 +174,31 @@ def _judges(contents: Browsed, to: Callable[..., str]) -> Table:
 def _labels_of(contents: Browsed, judge: SavedJudge, to: Callable[..., str]) -> str:
     """Where the labels stand that a judge was compiled from, if they are here."""
     name = judge.said("provenance", "labels", "origin")
-    found = next((one.path for one in contents.labels if Path(one.path).name == name), None)
+    found = next(
+        (one.path for one in contents.labels if Path(one.path).name == name), None
+    )
     return to("labels", file=found, judge=judge.path) if found else ""
 
 
 def _lineage(contents: Browsed, to: Callable[..., str]) -> Table:
     made = Table(["judge", "labels", "optimizer", "scored files"])
     for one in contents.judges:
-        named = [_told(one.said("provenance", "labels", key)) for key in ("rows", "origin")]
+        named = [
+            _told(one.said("provenance", "labels", key)) for key in ("rows", "origin")
+        ]
         labels = " rows of ".join(named) if one.said("provenance", "labels") else "–"
-        optimizer = one.said("provenance", "optimizer", "name") or one.said("provenance", "optimizer") or "–"
+        optimizer = (
+            one.said("provenance", "optimizer", "name")
+            or one.said("provenance", "optimizer")
+            or "–"
+        )
         scored = [file.path for file in contents.scored if one.mark in file.judges]
         labelled = Cell(labels, href=_labels_of(contents, one, to))
         made.add(
-            one.path, labelled, _told(optimizer), Cell(", ".join(scored) or "–", href="#scored-files" * bool(scored))
+            one.path,
+            labelled,
+            _told(optimizer),
+            Cell(", ".join(scored) or "–", href="#scored-files" * bool(scored)),
         )
     return made
 
@@ -170,7 +219,11 @@ def _watched(contents: Browsed) -> Table:
         state = f"alarm: {'; '.join(last.alarms)}" if last.alarms else one.state
         made.add(
             one.path,
-            Cell(last.judge, note=last.model, href="#judges" if last.judge in known else ""),
+            Cell(
+                last.judge,
+                note=last.model,
+                href="#judges" if last.judge in known else "",
+            ),
             Cell(state, warn=bool(last.alarms)),
             moment(last.time),
             scored,
@@ -188,20 +241,48 @@ def _differences(contents: Browsed, to: Callable[..., str]) -> list[Any]:
         for name, before, after in diff.changes:
             made.add(name, _told(before), _told(after))
         count = f"{len(diff.changes)} change{'s'[: len(diff.changes) != 1]}"
-        comparable = f"scores not comparable: other {', '.join(diff.parts)}" if diff.parts else "scores comparable"
+        comparable = (
+            f"scores not comparable: other {', '.join(diff.parts)}"
+            if diff.parts
+            else "scores comparable"
+        )
         summary = f"{one.path} → {other.path}: {'the same verdicts' if diff.same else f'{count}; {comparable}'}"
         href = to("judges", a=one.path, b=other.path)
-        beside = Markup('<p><a href="{}">Side by side, with the rows that both judged</a></p>').format(href)
+        beside = Markup(
+            '<p><a href="{}">Side by side, with the rows that both judged</a></p>'
+        ).format(href)
         folds.append(Fold(summary, [*([beside] if href else []), made]))
-    return ["Each judge against the one made before it from the same labels.", *folds] if folds else []
+    return (
+        ["Each judge against the one made before it from the same labels.", *folds]
+        if folds
+        else []
+    )
 
 
 def _labels(contents: Browsed, to: Callable[..., str]) -> Table:
-    made = Table(["file", "kind", Column("rows", "d"), Column("rated", "d"), "by rater or aspect", "judges from it"])
+    made = Table(
+        [
+            "file",
+            "kind",
+            Column("rows", "d"),
+            Column("rated", "d"),
+            "by rater or aspect",
+            "judges from it",
+        ]
+    )
     for one in contents.labels:
-        counts = {name: sum(name in said for *_, said in one.rows) for name in one.people}
-        judges = [j.path for j in contents.judges if j.said("provenance", "labels", "origin") == Path(one.path).name]
-        rated = Cell(sum(bool(said) for *_, said in one.rows), href=to("labels", file=one.path, only="rated"))
+        counts = {
+            name: sum(name in said for *_, said in one.rows) for name in one.people
+        }
+        judges = [
+            j.path
+            for j in contents.judges
+            if j.said("provenance", "labels", "origin") == Path(one.path).name
+        ]
+        rated = Cell(
+            sum(bool(said) for *_, said in one.rows),
+            href=to("labels", file=one.path, only="rated"),
+        )
         made.add(
             Cell(one.path, href=to("labels", file=one.path)),
             one.kind,
@@ -213,9 +294,15 @@ def _labels(contents: Browsed, to: Callable[..., str]) -> Table:
     return made
 
 
-def _scored(contents: Browsed, link: Callable[[str | None], str], to: Callable[..., str]) -> Table:
+def _scored(
+    contents: Browsed, link: Callable[[str | None], str], to: Callable[..., str]
+) -> Table:
     numbers = [Column(name, "d") for name in ("rows", "without score")]
-    numbers += [Column("mean score", ".2f"), Column("Spearman ρ with people", ".2f"), Column("on rows", "d")]
+    numbers += [
+        Column("mean score", ".2f"),
+        Column("Spearman ρ with people", ".2f"),
+        Column("on rows", "d"),
+    ]
     made = Table(["file", *numbers, "judge"])
     for one in contents.scored:
 
@@ -235,12 +322,23 @@ def _scored(contents: Browsed, link: Callable[[str | None], str], to: Callable[.
 
 
 def _study(one: StudyFolder, link: Callable[[str | None], str]) -> list[Any]:
-    numbers = (Column("Q, mean of cells", ".2f"), Column("cells", "d"), Column("calls", ".0f"))
+    numbers = (
+        Column("Q, mean of cells", ".2f"),
+        Column("cells", "d"),
+        Column("calls", ".0f"),
+    )
     made = Table([Column("arm"), *numbers], one.path)
-    best_first = sorted(one.arms.items(), key=lambda arm: math.inf if math.isnan(arm[1][0]) else -arm[1][0])
+    best_first = sorted(
+        one.arms.items(),
+        key=lambda arm: math.inf if math.isnan(arm[1][0]) else -arm[1][0],
+    )
     for title, (q, cells, calls) in best_first:
         made.add(title, q, cells, calls)
-    page = Markup('<p><a href="{}">page</a></p>').format(link(one.page)) if link(one.page) else ""
+    page = (
+        Markup('<p><a href="{}">page</a></p>').format(link(one.page))
+        if link(one.page)
+        else ""
+    )
     failed = f"{one.failed} cell{'s'[: one.failed != 1]} failed." if one.failed else ""
     return [made, page, failed]
 

@@ -21,12 +21,27 @@ class Watch(Command, Rows, Worded, Reach, Json):
 
     panel: ClassVar[str] = "Operate"
 
-    rows: Path = argument(..., "Sentinel rows: the same ones each time, with or without human ratings.")
+    rows: Path = argument(
+        ..., "Sentinel rows: the same ones each time, with or without human ratings."
+    )
     judge: Path = flag(..., "A judge that `compile` saved.")
-    history: Path | None = flag(None, "Where each run is appended; default ROWS.watch.jsonl.")
-    output: Path | None = flag(None, "A page: one .html file, no network.", "-o", "--output")
-    human: str | None = flag(None, "The human rating in the sentinel rows; found if there is one.", metavar="ASPECT")
-    baseline: int = flag(3, "Runs that later ones are compared with; the first command makes them.", ge=2, le=50)
+    history: Path | None = flag(
+        None, "Where each run is appended; default ROWS.watch.jsonl."
+    )
+    output: Path | None = flag(
+        None, "A page: one .html file, no network.", "-o", "--output"
+    )
+    human: str | None = flag(
+        None,
+        "The human rating in the sentinel rows; found if there is one.",
+        metavar="ASPECT",
+    )
+    baseline: int = flag(
+        3,
+        "Runs that later ones are compared with; the first command makes them.",
+        ge=2,
+        le=50,
+    )
     alpha: float = flag(0.05, "Chance of any false alarm in --looks runs.", ge=0, le=1)
     looks: int = flag(365, "Runs that --alpha is for.", ge=1)
     rebase: bool = flag(False, "Start a new baseline, accepting what changed.")
@@ -42,20 +57,34 @@ class Watch(Command, Rows, Worded, Reach, Json):
 
         if self.output is not None:
             check_page(self.output, "-o", self.rows, self.judge, self.history)
-        options = WatchOptions(baseline=self.baseline, alpha=self.alpha, looks=self.looks)
-        kept = self.history or self.rows.with_name(f"{self.rows.name.split('.')[0]}.watch.jsonl")
+        options = WatchOptions(
+            baseline=self.baseline, alpha=self.alpha, looks=self.looks
+        )
+        kept = self.history or self.rows.with_name(
+            f"{self.rows.name.split('.')[0]}.watch.jsonl"
+        )
         where = self.model_copy(update={"cache": False}).connection()
         with quiet():
             roles = roles_for(rows_file(str(self.rows)), self.roles(), self.judge)
-            file = read_file(str(self.rows), roles, human=[self.human] if self.human else [], orders=self.orders())
+            file = read_file(
+                str(self.rows),
+                roles,
+                human=[self.human] if self.human else [],
+                orders=self.orders(),
+            )
             sentinels = Sentinels.of(file, self.human)
             made = open_judge(self.judge, self.lm, where)
             with Progress("watching") as progress:
-                outcome = look(made, sentinels, kept, options, restart=self.rebase, watch=progress)
+                outcome = look(
+                    made, sentinels, kept, options, restart=self.rebase, watch=progress
+                )
         if self.output is not None:
             write_page(self.output, render(outcome, self.judge.name), "-o")
         if self.as_json:
-            print_json(outcome.to_dict() | {"history": str(kept), "page": self.output and str(self.output)})
+            print_json(
+                outcome.to_dict()
+                | {"history": str(kept), "page": self.output and str(self.output)}
+            )
         else:
             _tell(outcome, kept, self.output)
         return 1 if outcome.run.alarms else 0
@@ -69,5 +98,14 @@ def _tell(outcome: Look, kept: Path, page: Path | None) -> None:
         out.print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
     if outcome.run.found:
         findings_table(outcome.run.found).show(out)
-    out.print(summary(outcome), markup=False, soft_wrap=True, style="red" if outcome.run.alarms else "green")
-    out.print(f"{len(outcome.runs)} runs in {kept}" + (f"; page: {page}" if page else ""), markup=False, soft_wrap=True)
+    out.print(
+        summary(outcome),
+        markup=False,
+        soft_wrap=True,
+        style="red" if outcome.run.alarms else "green",
+    )
+    out.print(
+        f"{len(outcome.runs)} runs in {kept}" + (f"; page: {page}" if page else ""),
+        markup=False,
+        soft_wrap=True,
+    )

@@ -43,9 +43,13 @@ def rank_p(runs: Matrix, alternative: Alternative, newest: int = 1) -> float:
     if count <= newest or not rows:
         return float("nan")
     # Rounded, so that sums of the same differences in another order are equal. Doubled midranks are whole numbers.
-    ranks = np.rint(2 * scipy.stats.rankdata(np.round(runs, 9), axis=0)).astype(np.intp) - 2
+    ranks = (
+        np.rint(2 * scipy.stats.rankdata(np.round(runs, 9), axis=0)).astype(np.intp) - 2
+    )
     spread = np.ones(1)
-    for row, times in zip(*np.unique(np.sort(ranks, axis=0).T, axis=0, return_counts=True), strict=True):
+    for row, times in zip(
+        *np.unique(np.sort(ranks, axis=0).T, axis=0, return_counts=True), strict=True
+    ):
         spread = np.convolve(spread, _power(_sums(row, newest), int(times)))
     total = int(ranks[count - newest :].sum())
     upper, lower = float(spread[total:].sum()), float(spread[: total + 1].sum())
@@ -83,7 +87,10 @@ def same_rows(name: str, runs: Matrix) -> list[Finding]:
     present = _whole(runs)
     far = distances(present) / max(1, len(present) - 1)
     differ = Finding(
-        f"{name} differ from those before", rank_p(far, "greater"), present.shape[1], *_before_and_now(far, 1)
+        f"{name} differ from those before",
+        rank_p(far, "greater"),
+        present.shape[1],
+        *_before_and_now(far, 1),
     )
     return [moved(f"{name} moved", runs), differ]
 
@@ -91,7 +98,12 @@ def same_rows(name: str, runs: Matrix) -> list[Finding]:
 def moved(name: str, runs: Matrix, newest: int = 1) -> Finding:
     """Whether the values of the newest runs (last) are higher or lower than those before."""
     present = _whole(runs)
-    return Finding(name, rank_p(present, "two-sided", newest), present.shape[1], *_before_and_now(present, newest))
+    return Finding(
+        name,
+        rank_p(present, "two-sided", newest),
+        present.shape[1],
+        *_before_and_now(present, newest),
+    )
 
 
 def _whole(runs: Matrix) -> Matrix:
@@ -107,7 +119,13 @@ def _before_and_now(runs: Matrix, newest: int) -> tuple[float, float]:
 
 def more_failures(name: str, runs: Matrix) -> Finding:
     """Whether the newest run fails on more rows than those before it. runs: 1 where a row failed, else 0."""
-    return Finding(name, rank_p(runs, "greater"), runs.shape[1], float(runs[:-1].mean()), float(runs[-1].mean()))
+    return Finding(
+        name,
+        rank_p(runs, "greater"),
+        runs.shape[1],
+        float(runs[:-1].mean()),
+        float(runs[-1].mean()),
+    )
 
 
 def threshold(tests: Sequence[Finding], alpha: float, looks: int) -> float:

@@ -60,10 +60,15 @@ class SavedJudge:
     def agreement(self, which: str = "heldout") -> tuple[float, float, float]:
         """Value, low and high end on held-out rows, NaN where there are none."""
         of = self.said("provenance", which)
-        read = [of.get(key) if isinstance(of, Mapping) else None for key in ("value", "low", "high")]
+        read = [
+            of.get(key) if isinstance(of, Mapping) else None
+            for key in ("value", "low", "high")
+        ]
         if read[0] is None and isinstance(of, Mapping):
             read[0] = of.get("q")
-        value, low, high = (float(v) if isinstance(v, int | float) else math.nan for v in read)
+        value, low, high = (
+            float(v) if isinstance(v, int | float) else math.nan for v in read
+        )
         return value, low, high
 
 
@@ -118,7 +123,13 @@ class WatchedJudge:
 
     @property
     def state(self) -> str:
-        return "alarm" if self.last.alarms else "baseline" if self.last.baseline else "quiet"
+        return (
+            "alarm"
+            if self.last.alarms
+            else "baseline"
+            if self.last.baseline
+            else "quiet"
+        )
 
 
 @dataclass(slots=True)
@@ -138,11 +149,16 @@ class Browsed:
         """Each judge against the one before it of the same labels and aspect, in the order in which they were made."""
         groups: dict[tuple[str, str], list[SavedJudge]] = {}
         for judge in self.judges:
-            labels = (str(judge.said("provenance", "labels", key)) for key in ("fingerprint", "aspect"))
+            labels = (
+                str(judge.said("provenance", "labels", key))
+                for key in ("fingerprint", "aspect")
+            )
             groups.setdefault(tuple(labels), []).append(judge)  # type: ignore[arg-type]
         shown = 0
         for several in groups.values():
-            several.sort(key=lambda one: (str(one.said("provenance", "created") or ""), one.path))
+            several.sort(
+                key=lambda one: (str(one.said("provenance", "created") or ""), one.path)
+            )
             for one, other in itertools.pairwise(several):
                 if shown < MOST_DIFFS:
                     shown += 1
@@ -156,7 +172,10 @@ def browse(folder: Path) -> Browsed:
         raise OptionError(
             f"{folder} is not a folder; name one with saved judges, watch histories, scored files or studies"
         )
-    contents, files = Browsed(folder), list(itertools.islice(files_in(folder), MOST_FILES + 1))
+    contents, files = (
+        Browsed(folder),
+        list(itertools.islice(files_in(folder), MOST_FILES + 1)),
+    )
     if len(files) > MOST_FILES:
         contents.notes.append(f"only the first {MOST_FILES:,} files were looked at")
     for take in (_take, _take_labels):  # which files hold labels is said by the judges
@@ -164,15 +183,25 @@ def browse(folder: Path) -> Browsed:
             name = path.relative_to(folder).as_posix()
             try:
                 take(contents, path, name)
-            except (JudgesmithError, OSError, ValueError, RecursionError, sqlite3.Error) as error:
-                contents.damaged.append((name, " ".join(str(error).split())[:500] or type(error).__name__))
+            except (
+                JudgesmithError,
+                OSError,
+                ValueError,
+                RecursionError,
+                sqlite3.Error,
+            ) as error:
+                contents.damaged.append(
+                    (name, " ".join(str(error).split())[:500] or type(error).__name__)
+                )
     return contents
 
 
 def files_in(folder: Path) -> Iterator[Path]:
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(here) / name for name in sorted(names) if not name.startswith("."))
+        yield from (
+            Path(here) / name for name in sorted(names) if not name.startswith(".")
+        )
 
 
 def _take(contents: Browsed, path: Path, name: str) -> None:
@@ -188,7 +217,9 @@ def _take(contents: Browsed, path: Path, name: str) -> None:
     elif kind == ".jsonl" and start.startswith(WATCHED):
         if runs := history.read(path):
             contents.watched.append(WatchedJudge(name, tuple(runs)))
-    elif (kind == ".jsonl" and '"verdict"' in start) or (kind == ".csv" and _scored_csv(start)):
+    elif (kind == ".jsonl" and '"verdict"' in start) or (
+        kind == ".csv" and _scored_csv(start)
+    ):
         contents.scored.append(_scored(scored_rows(path), path, name))
 
 
@@ -203,13 +234,20 @@ def _read(path: Path, *_: int) -> Scored:
 
 
 def _take_labels(contents: Browsed, path: Path, name: str) -> None:
-    origins = {str(judge.said("provenance", "labels", "origin")) for judge in contents.judges}
+    origins = {
+        str(judge.said("provenance", "labels", "origin")) for judge in contents.judges
+    }
     if path.suffix == ".sqlite" and (store := _store(path, name)):
         contents.labels.append(store)
-    elif path.name in origins and name not in {*(one.path for one in contents.scored), *dict(contents.damaged)}:
+    elif path.name in origins and name not in {
+        *(one.path for one in contents.scored),
+        *dict(contents.damaged),
+    }:
         file = read_file(str(path), None)
         rows = tuple((row.id, row.source, row.output, row.scores) for row in file.rows)
-        contents.labels.append(LabelFile(name, "preferences" if file.compared else "file of labels", rows))
+        contents.labels.append(
+            LabelFile(name, "preferences" if file.compared else "file of labels", rows)
+        )
 
 
 #: How a store of `judgesmith label` says that it is one.
@@ -224,25 +262,44 @@ def _store(path: Path, name: str) -> LabelFile | None:
     try:
         if db.execute("PRAGMA application_id").fetchone() != (_STORE,):
             return None
-        kept = db.execute("SELECT key, body FROM units JOIN queue ON unit = key ORDER BY queue.place").fetchall()
+        kept = db.execute(
+            "SELECT key, body FROM units JOIN queue ON unit = key ORDER BY queue.place"
+        ).fetchall()
         said: dict[str, dict[str, Any]] = {}
         for unit, rater, action, body in db.execute(_STANDING):
-            said.setdefault(unit, {})[rater] = "skipped" if action == "skip" else _answer(json.loads(body))
-        (task,) = db.execute("SELECT value FROM meta WHERE name = 'task'").fetchone() or ("{}",)
+            said.setdefault(unit, {})[rater] = (
+                "skipped" if action == "skip" else _answer(json.loads(body))
+            )
+        (task,) = db.execute(
+            "SELECT value FROM meta WHERE name = 'task'"
+        ).fetchone() or ("{}",)
     finally:
         db.close()
     rows = []
     for key, body in kept:
         row = json.loads(body)["row"]
-        text = row.get("output") or "\n—\n".join(str(row.get(f"output_{side}", "")) for side in "ab")
-        rows.append((str(row.get("id", key)), str(row.get("source") or ""), text, said.get(key, {})))
-    return LabelFile(name, f"store of label: {json.loads(task).get('kind', 'score')}", tuple(rows))
+        text = row.get("output") or "\n—\n".join(
+            str(row.get(f"output_{side}", "")) for side in "ab"
+        )
+        rows.append(
+            (
+                str(row.get("id", key)),
+                str(row.get("source") or ""),
+                text,
+                said.get(key, {}),
+            )
+        )
+    return LabelFile(
+        name, f"store of label: {json.loads(task).get('kind', 'score')}", tuple(rows)
+    )
 
 
 def _answer(given: dict[str, Any]) -> str:
     """An answer in a cell, with the reasons behind it."""
     why = given.pop("why", {})
-    return ", ".join([*map(str, given.values()), *(f"why: {text}" for text in why.values())])
+    return ", ".join(
+        [*map(str, given.values()), *(f"why: {text}" for text in why.values())]
+    )
 
 
 def _start(path: Path) -> str:
@@ -261,7 +318,11 @@ def _scored(data: Scored, path: Path, name: str) -> ScoredFile:
     varies = len(x) > 3 and np.ptp(x) > 0 and np.ptp(y) > 0
     spearman = float(scipy.stats.spearmanr(x, y).statistic) if varies else math.nan
     judges = tuple(dict.fromkeys(row.judge for row in data.rows if row.judge))
-    page = Path(name).with_suffix(".html").as_posix() if path.with_suffix(".html").exists() else None
+    page = (
+        Path(name).with_suffix(".html").as_posix()
+        if path.with_suffix(".html").exists()
+        else None
+    )
     return ScoredFile(name, page, judges, summarise(data), spearman, int(both.sum()))
 
 
@@ -272,14 +333,22 @@ def _study(path: Path, name: str) -> StudyFolder:
         if record.get("status") != "done":
             failed += 1
             continue
-        q, calls = (float(v) if isinstance(v, int | float) else math.nan for v in map(record.get, ("q", "calls")))
-        title = " · ".join(str(record[key]) for key in ("arm", "model", "train") if key in record)
+        q, calls = (
+            float(v) if isinstance(v, int | float) else math.nan
+            for v in map(record.get, ("q", "calls"))
+        )
+        title = " · ".join(
+            str(record[key]) for key in ("arm", "model", "train") if key in record
+        )
         arms.setdefault(title, []).append((q, calls))
     page = path.parent / "study.html"
     means = {title: tuple(np.mean(of, axis=0).tolist()) for title, of in arms.items()}
     return StudyFolder(
         Path(name).parent.as_posix(),
         f"{Path(name).parent.as_posix()}/study.html" if page.exists() else None,
-        {title: (means[title][0], len(of), means[title][1]) for title, of in arms.items()},
+        {
+            title: (means[title][0], len(of), means[title][1])
+            for title, of in arms.items()
+        },
         failed,
     )

@@ -60,7 +60,9 @@ class Run(_Part):
     words: list[Number]
     failures: dict[Short, Annotated[str, Field(max_length=2000)]] = {}
     agreement: Agreement | None = None
-    traffic: Any = Field(default=None, exclude=True)  # of histories that watched new rows, too
+    traffic: Any = Field(
+        default=None, exclude=True
+    )  # of histories that watched new rows, too
     threshold: Number | None = None
     found: list[Found] = []
 
@@ -70,7 +72,10 @@ class Run(_Part):
 
     def values(self) -> Vector:
         """Scores, NaN where there is none."""
-        return np.array([np.nan if score is None else score for score in self.scores], dtype=np.float64)
+        return np.array(
+            [np.nan if score is None else score for score in self.scores],
+            dtype=np.float64,
+        )
 
 
 def read(path: Path) -> list[Run]:
@@ -82,7 +87,9 @@ def read(path: Path) -> list[Run]:
     try:
         lines = path.read_bytes().splitlines(keepends=True)
     except OSError as error:
-        raise LabelsError(f"{path.name}: cannot be read ({error.strerror or error})") from None
+        raise LabelsError(
+            f"{path.name}: cannot be read ({error.strerror or error})"
+        ) from None
     for number, line in enumerate(lines, 1):
         if not line.endswith(b"\n"):
             break
@@ -96,7 +103,9 @@ def read(path: Path) -> list[Run]:
                 "watch`, name another with --history"
             ) from None
         if not len(run.ids) == len(run.scores) == len(run.words):
-            raise LabelsError(f"{path.name}, line {number}: ids, scores and words are not of the same rows")
+            raise LabelsError(
+                f"{path.name}, line {number}: ids, scores and words are not of the same rows"
+            )
         runs.append(run)
     return runs
 

@@ -43,10 +43,14 @@ class JudgeDiff:
 
 def compare_judges(a: Artifact, b: Artifact) -> JudgeDiff:
     """Raises ArtifactError for a file whose parts do not fit together."""
-    (one, before), (other, after) = ((Version.of(judge), identity_of(judge)) for judge in (a, b))
+    (one, before), (other, after) = (
+        (Version.of(judge), identity_of(judge)) for judge in (a, b)
+    )
     marks = other.parts()
     parts = tuple(name for name, mark in one.parts().items() if marks[name] != mark)
-    history, later = ({name: inside(x.provenance, name) for name in HISTORY} for x in (a, b))
+    history, later = (
+        {name: inside(x.provenance, name) for name in HISTORY} for x in (a, b)
+    )
     changes = (*_differing(before, after), *_differing(history, later, "provenance"))
     return JudgeDiff(one.fingerprint == other.fingerprint, parts, changes)
 
@@ -55,7 +59,9 @@ def _differing(a: Any, b: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]
     """The leaves of two JSON values that differ, by their paths; a list is one leaf."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for key in dict.fromkeys([*a, *b]):
-            yield from _differing(a.get(key), b.get(key), f"{name}.{key}" if name else str(key))
+            yield from _differing(
+                a.get(key), b.get(key), f"{name}.{key}" if name else str(key)
+            )
     elif a != b:
         yield name, a, b
 
@@ -68,4 +74,6 @@ def shown(value: Any, most: int) -> str:
         return f"{len(value)} values"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), most)
+    return shortened(
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), most
+    )

@@ -31,10 +31,17 @@ def render(look: Look, judge: str) -> str:
         f"most {look.options.alpha}. Before and now are means. Sentinel rows stay the same: where they change, the "
         "judge has changed."
     )
-    figures = [(caption, svg(draw, 370, 175, salt=caption)) for caption, draw in _charts(runs) if draw is not None]
+    figures = [
+        (caption, svg(draw, 370, 175, salt=caption))
+        for caption, draw in _charts(runs)
+        if draw is not None
+    ]
     moved = _moved(look)
     sections = [
-        Section("This run against the baseline", [text, findings_table(run.found)] if run.found else []),
+        Section(
+            "This run against the baseline",
+            [text, findings_table(run.found)] if run.found else [],
+        ),
         Section(
             "Over time",
             [
@@ -59,13 +66,26 @@ def render(look: Look, judge: str) -> str:
 
 
 def _runs(runs: Sequence[Run]) -> Table:
-    numbers = (Column("mean", ".3f"), Column("failed", "d"), Column("words", ".3f"), Column("Spearman", ".2f"))
+    numbers = (
+        Column("mean", ".3f"),
+        Column("failed", "d"),
+        Column("words", ".3f"),
+        Column("Spearman", ".2f"),
+    )
     made = Table(["time", "judge", "model", Column("rows", "d"), *numbers, "state"])
     for run in reversed(runs):
         known = [score for score in run.scores if score is not None]
         a = run.agreement
         agreed = Cell(a.value, a.low, a.high) if a else None
-        state = "baseline" if run.baseline else "alarm" if run.alarms else "quiet" if run.found else ""
+        state = (
+            "baseline"
+            if run.baseline
+            else "alarm"
+            if run.alarms
+            else "quiet"
+            if run.found
+            else ""
+        )
         made.add(
             moment(run.time),
             run.judge,
@@ -83,9 +103,18 @@ def _runs(runs: Sequence[Run]) -> Table:
 
 def _moved(look: Look) -> Table:
     """The sentinel rows whose scores are furthest from the baseline's, most first."""
-    made = Table(["row", Column("baseline", ".3f"), Column("now", ".3f"), "why there is no score"])
+    made = Table(
+        [
+            "row",
+            Column("baseline", ".3f"),
+            Column("now", ".3f"),
+            "why there is no score",
+        ]
+    )
     run = look.run
-    base = [one.values() for one in epoch(look.runs, run.judge, run.rows) if one.baseline]
+    base = [
+        one.values() for one in epoch(look.runs, run.judge, run.rows) if one.baseline
+    ]
     if run.baseline or not base:
         return made
     table, now = np.array(base), run.values()
@@ -94,7 +123,9 @@ def _moved(look: Look) -> Table:
     before[known] = np.nanmean(table[:, known], axis=0)
     gap = np.nan_to_num(np.abs(now - before), nan=-1.0)
     lost = np.isnan(now) & known
-    for i in [i for i in np.lexsort((-gap, ~lost)) if lost[i] or gap[i] > 1e-9][:MOST_MOVED]:
+    for i in [i for i in np.lexsort((-gap, ~lost)) if lost[i] or gap[i] > 1e-9][
+        :MOST_MOVED
+    ]:
         made.add(run.ids[i], before[i], now[i], run.failures.get(run.ids[i], ""))
     return made
 
@@ -108,8 +139,15 @@ Point = tuple[int, float, float, float]
 
 def _charts(runs: Sequence[Run]) -> Iterator[tuple[str, Draw | None]]:
     """What the table of runs does not show: how scores and lengths spread, and intervals."""
-    agreed = [(i, run.agreement) for i, run in enumerate(runs, 1) if run.agreement and run.agreement.value is not None]
-    ends = [(i, *(math.nan if x is None else x for x in (a.low, a.value, a.high))) for i, a in agreed]
+    agreed = [
+        (i, run.agreement)
+        for i, run in enumerate(runs, 1)
+        if run.agreement and run.agreement.value is not None
+    ]
+    ends = [
+        (i, *(math.nan if x is None else x for x in (a.low, a.value, a.high)))
+        for i, a in agreed
+    ]
     scores = _quartiles((i, run.values()) for i, run in enumerate(runs, 1))
     yield "Sentinel rows: scores, median with quartiles", _chart(runs, scores)
     yield "Agreement with people (Spearman, 95 %)", _chart(runs, ends, zero=True)  # type: ignore[arg-type]
@@ -117,10 +155,16 @@ def _charts(runs: Sequence[Run]) -> Iterator[tuple[str, Draw | None]]:
 
 def _quartiles(values: Iterable[tuple[int, Vector]]) -> list[Point]:
     known = ((place, one[~np.isnan(one)]) for place, one in values)
-    return [(place, *np.quantile(one, (0.25, 0.5, 0.75)).tolist()) for place, one in known if len(one)]
+    return [
+        (place, *np.quantile(one, (0.25, 0.5, 0.75)).tolist())
+        for place, one in known
+        if len(one)
+    ]
 
 
-def _chart(runs: Sequence[Run], points: Sequence[Point], *, zero: bool = False) -> Draw | None:
+def _chart(
+    runs: Sequence[Run], points: Sequence[Point], *, zero: bool = False
+) -> Draw | None:
     """A line through the runs with their intervals; alarms are lines from top to bottom, dashed where a baseline
     begins. zero: with a line there."""
     if not points:

@@ -41,8 +41,15 @@ MOST_REASONS = 20
 class WatchOptions(parts.Options):
     """How sure an alarm is to be."""
 
-    baseline: int = option(3, "Runs that later ones are compared with; the first command makes them all.", ge=2, le=50)
-    alpha: float = option(0.05, "Chance of any false alarm within `looks` looks.", gt=0, lt=1)
+    baseline: int = option(
+        3,
+        "Runs that later ones are compared with; the first command makes them all.",
+        ge=2,
+        le=50,
+    )
+    alpha: float = option(
+        0.05, "Chance of any false alarm within `looks` looks.", gt=0, lt=1
+    )
     looks: int = option(365, "Looks that the chance of a false alarm is for.", ge=1)
 
 
@@ -64,15 +71,28 @@ class Sentinels:
         places(origin, rows)
         known = file.aspects()
         if aspect is not None and aspect not in known:
-            raise LabelsError(f"{origin}: no row has a human rating {aspect!r}; there are {', '.join(known) or 'none'}")
-        chosen = aspect or (OVERALL if OVERALL in known else known[0] if len(known) == 1 else None)
+            raise LabelsError(
+                f"{origin}: no row has a human rating {aspect!r}; there are {', '.join(known) or 'none'}"
+            )
+        chosen = aspect or (
+            OVERALL if OVERALL in known else known[0] if len(known) == 1 else None
+        )
         none = np.full(len(rows), np.nan)
-        return cls(rows, chosen, none if chosen is None else human_ratings(file, chosen, chosen, known)[0])
+        return cls(
+            rows,
+            chosen,
+            none if chosen is None else human_ratings(file, chosen, chosen, known)[0],
+        )
 
     @property
     def mark(self) -> str:
         """Changes with any text of any row."""
-        return digest([[row.id, row.output, row.source, row.context, row.reference] for row in self.rows])
+        return digest(
+            [
+                [row.id, row.output, row.source, row.context, row.reference]
+                for row in self.rows
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +146,17 @@ def look(
     """
     mark, rows = fingerprint(judge), sentinels.mark
     if judge.lm.connection.cache:
-        raise OptionError("answers from the disk never change: watch a judge whose connection has cache=False")
+        raise OptionError(
+            "answers from the disk never change: watch a judge whose connection has cache=False"
+        )
     with alone(history):
         runs = read(history)
         here = [] if restart else epoch(runs, mark, rows)
-        notes = _why_restart(runs[-1], mark, rows) if runs and not here and not restart else []
+        notes = (
+            _why_restart(runs[-1], mark, rows)
+            if runs and not here and not restart
+            else []
+        )
         missing = options.baseline - len(here)
         passes = max(1, missing)
         for number in range(passes):
@@ -157,8 +183,14 @@ def _fewest_rows(options: WatchOptions) -> int:
 
 
 def _why_restart(last: Run, mark: str, rows: str) -> list[str]:
-    what = f"another judge ({last.judge} before)" if last.judge != mark else "other sentinel rows"
-    return [f"{what}: a new baseline begins, and nothing is compared with what was before"]
+    what = (
+        f"another judge ({last.judge} before)"
+        if last.judge != mark
+        else "other sentinel rows"
+    )
+    return [
+        f"{what}: a new baseline begins, and nothing is compared with what was before"
+    ]
 
 
 def _score(judge: Judge, mark: str, sentinels: Sentinels, watch: Watch | None) -> Run:
@@ -167,7 +199,11 @@ def _score(judge: Judge, mark: str, sentinels: Sentinels, watch: Watch | None) -
         verdicts.append(verdict)
         if watch is not None:
             watch.step()
-    failed = [(row.id, v.failure) for row, v in zip(sentinels.rows, verdicts, strict=True) if v.failure]
+    failed = [
+        (row.id, v.failure)
+        for row, v in zip(sentinels.rows, verdicts, strict=True)
+        if v.failure
+    ]
     scores = np.array([verdict.score for verdict in verdicts])
     return Run(
         time=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -177,7 +213,9 @@ def _score(judge: Judge, mark: str, sentinels: Sentinels, watch: Watch | None) -
         ids=[row.id[:400] for row in sentinels.rows],
         scores=finite(scores.tolist()),
         words=[_words(verdict) for verdict in verdicts],
-        failures={identity[:400]: reason[:2000] for identity, reason in failed[:MOST_REASONS]},
+        failures={
+            identity[:400]: reason[:2000] for identity, reason in failed[:MOST_REASONS]
+        },
         agreement=_agreement(sentinels, scores),
     )
 
@@ -193,11 +231,17 @@ def _agreement(sentinels: Sentinels, scores: Vector) -> Agreement | None:
     both = ~(np.isnan(scores) | np.isnan(sentinels.human))
     if sentinels.aspect is None or not both.any():
         return None
-    documents = [row.doc_id for row, there in zip(sentinels.rows, both, strict=True) if there]
-    measure = Measure(sentinels.human[both], documents=documents, coefficient="spearman")
+    documents = [
+        row.doc_id for row, there in zip(sentinels.rows, both, strict=True) if there
+    ]
+    measure = Measure(
+        sentinels.human[both], documents=documents, coefficient="spearman"
+    )
     interval = bootstrap_q(scores[both], measure, rounds=1000)
     value, low, high = finite([interval.value, interval.low, interval.high])
-    return Agreement(aspect=sentinels.aspect, value=value, low=low, high=high, n=int(both.sum()))
+    return Agreement(
+        aspect=sentinels.aspect, value=value, low=low, high=high, n=int(both.sum())
+    )
 
 
 def repeats(runs: Sequence[Run]) -> dict[str, Any] | None:
@@ -211,15 +255,27 @@ def repeats(runs: Sequence[Run]) -> dict[str, Any] | None:
     ids, whole = np.array(runs[0].ids, dtype=object)[known], scores[:, known]
     spread = np.ptp(whole, axis=0)
     rows = [i for i in np.argsort(-spread, kind="stable")[:5] if spread[i] > 0]
-    worst = [{"id": ids[i], "low": whole[:, i].min(), "high": whole[:, i].max()} for i in rows]
+    worst = [
+        {"id": ids[i], "low": whole[:, i].min(), "high": whole[:, i].max()}
+        for i in rows
+    ]
     sd = np.sqrt(whole.var(axis=0, ddof=1).mean()) if known.any() else np.nan
-    made = {"runs": len(runs), "rows": int(known.sum()), "differ": (spread > 0).mean() if known.any() else np.nan}
+    made = {
+        "runs": len(runs),
+        "rows": int(known.sum()),
+        "differ": (spread > 0).mean() if known.any() else np.nan,
+    }
     return finite(made | {"sd": sd, "worst": worst})  # type: ignore[no-any-return]
 
 
 def findings_table(findings: Sequence[Found]) -> Table:
     """What the tests of a run found."""
-    numbers = (Column("before", ".3f"), Column("now", ".3f"), Column("n", "d"), Column("p", "p"))
+    numbers = (
+        Column("before", ".3f"),
+        Column("now", ".3f"),
+        Column("n", "d"),
+        Column("p", "p"),
+    )
     made = Table(["what", *numbers, "alarm"])
     for one in findings:
         alarm = "alarm" if one.alarm else ""
@@ -233,17 +289,30 @@ def summary(outcome: Look) -> str:
     failed = sum(score is None for score in run.scores)
     text = f"{len(run.ids)} sentinel rows, {failed} without a score"
     if run.agreement is not None and run.agreement.value is not None:
-        ends = [run.agreement.value, *(np.nan if x is None else x for x in (run.agreement.low, run.agreement.high))]
+        ends = [
+            run.agreement.value,
+            *(
+                np.nan if x is None else x
+                for x in (run.agreement.low, run.agreement.high)
+            ),
+        ]
         text += ", Spearman with people {:.2f} [{:.2f}, {:.2f}]".format(*ends)
     if run.baseline:
-        again = repeats([one for one in epoch(outcome.runs, run.judge, run.rows) if one.baseline])
+        again = repeats(
+            [one for one in epoch(outcome.runs, run.judge, run.rows) if one.baseline]
+        )
         text += f". The baseline is there ({options.baseline} runs); from the next run on they are compared"
         if again is None or not again["rows"]:
             return f"{text}."
         text += f". In them {again['differ']:.0%} of the rows did not always get the same score (SD {again['sd']:.3g})"
-        most = ", ".join(f"{one['id']} {one['low']:.3g} to {one['high']:.3g}" for one in again["worst"])
+        most = ", ".join(
+            f"{one['id']} {one['low']:.3g} to {one['high']:.3g}"
+            for one in again["worst"]
+        )
         return f"{text}; most of all {most}." if most else f"{text}."
-    sure = f"at most {options.alpha:.3g} chance of a false alarm in {options.looks} runs"
+    sure = (
+        f"at most {options.alpha:.3g} chance of a false alarm in {options.looks} runs"
+    )
     if run.alarms:
         return f"ALARM: {'; '.join(run.alarms)} ({sure}). {text}."
     return f"Quiet: nothing differs from the baseline by more than chance ({sure}). {text}."
@@ -258,7 +327,9 @@ def compared(run: Run, here: Sequence[Run], options: WatchOptions) -> Run:
     recent = [*(one for one in here if not one.baseline), run][-WINDOW:]
     tests = list(_sentinels(base, recent))
     most = drift.threshold(tests, options.alpha, options.looks)
-    result = [Found(**finite(asdict(test)), alarm=bool(test.p <= most)) for test in tests]
+    result = [
+        Found(**finite(asdict(test)), alarm=bool(test.p <= most)) for test in tests
+    ]
     return run.model_copy(update={"found": result, "threshold": most})
 
 
@@ -269,8 +340,14 @@ def _sentinels(base: Sequence[Run], recent: Sequence[Run]) -> Iterator[Finding]:
     yield from drift.same_rows("sentinels: scores", scores)
     if len(recent) > 1:
         together = np.stack([one.values() for one in (*base, *recent)])
-        yield drift.moved(f"sentinels: scores of {len(recent)} runs moved", together, len(recent))
-    yield drift.more_failures("sentinels: rows without a score", np.isnan(scores).astype(np.float64))
+        yield drift.moved(
+            f"sentinels: scores of {len(recent)} runs moved", together, len(recent)
+        )
+    yield drift.more_failures(
+        "sentinels: rows without a score", np.isnan(scores).astype(np.float64)
+    )
     words = np.where(np.isnan(scores), np.nan, [one.words for one in runs])
-    if np.nan_to_num(words).any():  # of a judge that explains nothing there is no length
+    if np.nan_to_num(
+        words
+    ).any():  # of a judge that explains nothing there is no length
         yield from drift.same_rows("sentinels: lengths of explanations", words)

@@ -21,24 +21,55 @@ from judgesmith.agreement.resampling import drawn_again
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
 
-def measured(x: Any, y: Any, doc: Any = None, level: str = "sample", sys: Any = None, **options: Any) -> Cell:
+def measured(
+    x: Any,
+    y: Any,
+    doc: Any = None,
+    level: str = "sample",
+    sys: Any = None,
+    **options: Any,
+) -> Cell:
     """Accuracy of a judge; without documents, all rows are of one."""
-    codes = np.zeros(len(x), dtype=np.intp) if doc is None else np.unique(list(doc), return_inverse=True)[1]
-    aspect = Aspect("", np.array(y, float), {"j": np.array(x, float)}, np.ones(len(x), dtype=bool), codes, sys)
+    codes = (
+        np.zeros(len(x), dtype=np.intp)
+        if doc is None
+        else np.unique(list(doc), return_inverse=True)[1]
+    )
+    aspect = Aspect(
+        "",
+        np.array(y, float),
+        {"j": np.array(x, float)},
+        np.ones(len(x), dtype=bool),
+        codes,
+        sys,
+    )
     cross = options.pop("cross", False)
-    return accuracy(aspect, "j", level, EvaluationOptions(**({"rounds": 0} | options)), cross=cross)  # type: ignore[arg-type]
+    return accuracy(
+        aspect, "j", level, EvaluationOptions(**({"rounds": 0} | options)), cross=cross
+    )  # type: ignore[arg-type]
 
 
 def epsilon(x: Any, y: Any, doc: Any = None) -> float:
-    return fitted_epsilon(np.array(x, float), np.array(y, float), np.zeros(len(x), np.intp) if doc is None else doc)
+    return fitted_epsilon(
+        np.array(x, float),
+        np.array(y, float),
+        np.zeros(len(x), np.intp) if doc is None else doc,
+    )
 
 
 def brute_accuracy(x: Any, y: Any, groups: Any, epsilon: float) -> float:
     """acc_eq as papers define it: mean over groups of the share of pairs ordered or tied alike."""
     shares = []
     for group in dict.fromkeys(groups):
-        pairs = itertools.combinations([i for i, g in enumerate(groups) if g == group], 2)
-        right = [y[i] == y[j] if abs(x[i] - x[j]) <= epsilon else (x[i] - x[j]) * (y[i] - y[j]) > 0 for i, j in pairs]
+        pairs = itertools.combinations(
+            [i for i, g in enumerate(groups) if g == group], 2
+        )
+        right = [
+            y[i] == y[j]
+            if abs(x[i] - x[j]) <= epsilon
+            else (x[i] - x[j]) * (y[i] - y[j]) > 0
+            for i, j in pairs
+        ]
         if right:
             shares.append(np.mean(right))
     return float(np.mean(shares))
@@ -68,9 +99,13 @@ def test_equals_trying_every_epsilon(seed: int) -> None:
     n = int(rng.integers(4, 25))
     doc = np.array([*rng.integers(0, 3, n - 4).tolist(), 0, 0, 1, 1])
     x, y = rng.integers(0, 8, n).astype(float), rng.integers(0, 4, n).astype(float)
-    tried = {e: brute_accuracy(x, y, doc, e) for e in range(8)}  # whole numbers: no other gap occurs
+    tried = {
+        e: brute_accuracy(x, y, doc, e) for e in range(8)
+    }  # whole numbers: no other gap occurs
     assert measured(x, y, doc).value == pytest.approx(max(tried.values()))
-    assert epsilon(x, y, doc) == min(e for e, value in tried.items() if value >= max(tried.values()) - 1e-12)
+    assert epsilon(x, y, doc) == min(
+        e for e, value in tried.items() if value >= max(tried.values()) - 1e-12
+    )
 
 
 def test_without_pairs_and_with_failures() -> None:
@@ -79,7 +114,9 @@ def test_without_pairs_and_with_failures() -> None:
         assert math.isnan(cell.value) and cell.reason == "no two rows to compare"
     cell = measured([1, math.nan, 3], [1, 9, 2])
     assert (cell.value, cell.failed) == (1, 1)
-    assert "too many pairs" in (measured(range(5000), range(5000), level="pooled").reason or "")
+    assert "too many pairs" in (
+        measured(range(5000), range(5000), level="pooled").reason or ""
+    )
 
 
 def test_cross_fitted_by_brute_force() -> None:
@@ -89,20 +126,36 @@ def test_cross_fitted_by_brute_force() -> None:
     sides = []
     for side in (0, 1):
         other, mine = half[doc] != side, half[doc] == side
-        scores = [brute_accuracy(x[other], y[other], doc[other], e + 1e-9) for e in tried]
-        best = tried[int(np.flatnonzero(np.array(scores) >= max(scores) - 1e-12)[0])] + 1e-9
+        scores = [
+            brute_accuracy(x[other], y[other], doc[other], e + 1e-9) for e in tried
+        ]
+        best = (
+            tried[int(np.flatnonzero(np.array(scores) >= max(scores) - 1e-12)[0])]
+            + 1e-9
+        )
         sides.append(brute_accuracy(x[mine], y[mine], doc[mine], best))
     # four documents on either side, none without pairs
-    assert measured(x, y, doc, seed=3, cross=True).value == pytest.approx(np.mean(sides))
+    assert measured(x, y, doc, seed=3, cross=True).value == pytest.approx(
+        np.mean(sides)
+    )
 
 
 def test_systems_by_hand() -> None:
     # Means of the judge 1 2 4 3, of people 1 2 3 4: one of six pairs the other way round.
     judge, people = [0, 2, 1, 3, 4, 4, 3, 3], [1, 1, 2, 2, 3, 3, 4, 4]
-    found = meta_evaluate({"j": judge}, people, systems=list("aabbccdd"), coefficients=("acc_eq",), rounds=50)
+    found = meta_evaluate(
+        {"j": judge},
+        people,
+        systems=list("aabbccdd"),
+        coefficients=("acc_eq",),
+        rounds=50,
+    )
     cell = found.cell("j", "overall", "system", "acc_eq")
     assert cell["value"] == pytest.approx(5 / 6) and cell["n"] == 4
-    assert not ((found.agreement["level"] == "system") & (found.agreement["coefficient"] == "acc_eq_cross")).any()
+    assert not (
+        (found.agreement["level"] == "system")
+        & (found.agreement["coefficient"] == "acc_eq_cross")
+    ).any()
 
 
 @pytest.mark.parametrize("level", ["pooled", "sample", "system"])
@@ -114,11 +167,26 @@ def test_resamples_equal_the_rows_written_out(level: str) -> None:
     assert cell.drawn is not None and 0 <= cell.low < cell.value <= cell.high <= 1
     for value, t in zip(cell.drawn, drawn_again(np.asarray, 6, 15, 1), strict=True):
         if level == "system":
-            means = [[(t[doc] * v)[sys == s].sum() / t[doc][sys == s].sum() for s in range(4)] for v in (x, y)]
-            units, w, groups, eps = (np.array(means[0]), np.array(means[1])), np.ones(4), np.zeros(4), 1e-9
+            means = [
+                [
+                    (t[doc] * v)[sys == s].sum() / t[doc][sys == s].sum()
+                    for s in range(4)
+                ]
+                for v in (x, y)
+            ]
+            units, w, groups, eps = (
+                (np.array(means[0]), np.array(means[1])),
+                np.ones(4),
+                np.zeros(4),
+                1e-9,
+            )
         else:
             w = t[doc] if level == "pooled" else np.ones(len(x))
-            units, groups, eps = (x, y), doc if level == "sample" else np.zeros(len(x)), tied
+            units, groups, eps = (
+                (x, y),
+                doc if level == "sample" else np.zeros(len(x)),
+                tied,
+            )
         shares, weights = [], []
         for group in np.unique(groups):
             right = total = 0.0

@@ -26,9 +26,16 @@ pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 CASES = cases(__file__)
 
 
-def table(documents: int = 30, systems: int = 6, seed: int = 0, noise: float = 1.0) -> dict[str, Any]:
+def table(
+    documents: int = 30, systems: int = 6, seed: int = 0, noise: float = 1.0
+) -> dict[str, Any]:
     predicted, human, doc, sys = table_of(documents, systems, seed, noise)
-    return {"predicted": predicted, "human": human, "documents": doc, "systems": [f"system {s}" for s in sys]}
+    return {
+        "predicted": predicted,
+        "human": human,
+        "documents": doc,
+        "systems": [f"system {s}" for s in sys],
+    }
 
 
 def evaluate(data: dict[str, Any], **options: Any) -> Any:
@@ -55,7 +62,11 @@ def test_interval_is_that_of_the_bootstrap() -> None:
         theirs = bootstrap_q(
             data["predicted"],
             Measure(
-                data["human"], documents=data["documents"], systems=data["systems"], level=level, coefficient="spearman"
+                data["human"],
+                documents=data["documents"],
+                systems=data["systems"],
+                level=level,
+                coefficient="spearman",
             ),
             rounds=200,
             seed=3,
@@ -72,23 +83,40 @@ def test_average_over_aspects_is_the_plain_mean_and_surer_than_its_parts() -> No
     mean = result.cell("j", "average", "pooled", "pearson")
     assert mean["value"] == pytest.approx(np.mean([p["value"] for p in parts]))
     # four independent aspects: half the width
-    assert mean["high"] - mean["low"] == pytest.approx(np.mean([p["high"] - p["low"] for p in parts]) / 2, rel=0.25)
+    assert mean["high"] - mean["low"] == pytest.approx(
+        np.mean([p["high"] - p["low"] for p in parts]) / 2, rel=0.25
+    )
 
 
 def test_an_average_of_aspects_on_different_rows_has_no_interval() -> None:
     rng = np.random.default_rng(0)
     human = {"a": rng.normal(size=60), "b": rng.normal(size=60)}
     human["b"][0] = np.nan
-    cell = meta_evaluate({"j": rng.normal(size=60)}, human, rounds=50).cell("j", "average", "pooled", "pearson")
-    assert math.isnan(cell["low"]) and "same resamples" in cell["reason"] and not math.isnan(cell["value"])
+    cell = meta_evaluate({"j": rng.normal(size=60)}, human, rounds=50).cell(
+        "j", "average", "pooled", "pearson"
+    )
+    assert (
+        math.isnan(cell["low"])
+        and "same resamples" in cell["reason"]
+        and not math.isnan(cell["value"])
+    )
 
 
 def test_q_is_the_sum_and_accuracy_counts_ties() -> None:
     data = table()
-    result = evaluate(data, coefficients=("pearson", "spearman", "kendall", "q", "acc_eq"))
-    parts = [result.cell("judge", "overall", "pooled", n)["value"] for n in ("pearson", "spearman", "kendall")]
-    assert result.cell("judge", "overall", "pooled", "q")["value"] == pytest.approx(sum(parts))
-    for level, name in itertools.product(("pooled", "sample"), ("acc_eq", "acc_eq_cross")):
+    result = evaluate(
+        data, coefficients=("pearson", "spearman", "kendall", "q", "acc_eq")
+    )
+    parts = [
+        result.cell("judge", "overall", "pooled", n)["value"]
+        for n in ("pearson", "spearman", "kendall")
+    ]
+    assert result.cell("judge", "overall", "pooled", "q")["value"] == pytest.approx(
+        sum(parts)
+    )
+    for level, name in itertools.product(
+        ("pooled", "sample"), ("acc_eq", "acc_eq_cross")
+    ):
         cell = result.cell("judge", "overall", level, name)
         assert 0 < cell["low"] < cell["value"] < cell["high"] < 1
 
@@ -102,20 +130,34 @@ def test_many_rows_take_fewer_resamples_and_hold_the_truth() -> None:
         rng = np.random.default_rng(seed)
         human = rng.normal(size=MANY + 1)
         predicted = 0.6 * human + 0.8 * rng.normal(size=len(human))  # rho = .6
-        result = meta_evaluate({"j": predicted}, human, coefficients=("pearson",), seed=seed)
+        result = meta_evaluate(
+            {"j": predicted}, human, coefficients=("pearson",), seed=seed
+        )
         cell = result.cell("j", "overall", "pooled", "pearson")
         held += cell["low"] <= 0.6 <= cell["high"]
-    assert held >= 52  # of 60; binomial with p = .95 falls below in 1 of 200 cases, and the seeds are fixed
+    assert (
+        held >= 52
+    )  # of 60; binomial with p = .95 falls below in 1 of 200 cases, and the seeds are fixed
 
 
 def test_better_judges_are_told_from_worse_and_equal_ones_are_not() -> None:
     rng = np.random.default_rng(5)
     human = rng.normal(size=200)
-    judges = {"good": human + rng.normal(size=200), "bad": human + 4 * rng.normal(size=200)}
+    judges = {
+        "good": human + rng.normal(size=200),
+        "bad": human + 4 * rng.normal(size=200),
+    }
     judges["like good"] = judges["good"] * 2 + 1
-    table_of = meta_evaluate(judges, human, rounds=400).comparisons.set_index(["a", "b"])
+    table_of = meta_evaluate(judges, human, rounds=400).comparisons.set_index(
+        ["a", "b"]
+    )
     clear, none = table_of.loc[("good", "bad")], table_of.loc[("good", "like good")]
-    assert clear["p"] < 0.05 and clear["low"] > 0 and none["p"] == 1 and none["low"] == none["high"] == 0
+    assert (
+        clear["p"] < 0.05
+        and clear["low"] > 0
+        and none["p"] == 1
+        and none["low"] == none["high"] == 0
+    )
 
 
 def test_every_judge_that_runs_against_people_is_named() -> None:
@@ -128,15 +170,23 @@ def test_every_judge_that_runs_against_people_is_named() -> None:
     }
     notes = meta_evaluate(judges, human, rounds=200).notes
     (note,) = (note for note in notes if "runs against people" in note)
-    assert note.startswith("against one runs against people") and "coherence (pooled pearson -0." in note
+    assert (
+        note.startswith("against one runs against people")
+        and "coherence (pooled pearson -0." in note
+    )
     assert "fluency" not in note and "--absolute" in note
-    assert not any("runs against" in note for note in meta_evaluate(judges, human, rounds=200, absolute=True).notes)
+    assert not any(
+        "runs against" in note
+        for note in meta_evaluate(judges, human, rounds=200, absolute=True).notes
+    )
 
 
 def test_many_judges_are_tested_against_the_first() -> None:
     rng = np.random.default_rng(5)
     human = rng.normal(size=40)
-    result = meta_evaluate({f"j{i}": human + rng.normal(size=40) for i in range(10)}, human, rounds=20)
+    result = meta_evaluate(
+        {f"j{i}": human + rng.normal(size=40) for i in range(10)}, human, rounds=20
+    )
     assert set(result.comparisons["a"]) == {"j0"} and len(result.comparisons) == 9
     assert any("tested against the first" in note for note in result.notes)
 
@@ -145,18 +195,26 @@ def test_people_s_own_agreement_is_the_ceiling() -> None:
     rng = np.random.default_rng(0)
     truth = rng.normal(size=400)
     ratings = truth[:, None] + 0.5 * rng.normal(size=(400, 3))
-    result = meta_evaluate({"j": truth}, ratings.mean(axis=1), ratings={"overall": ratings}, rounds=0)
+    result = meta_evaluate(
+        {"j": truth}, ratings.mean(axis=1), ratings={"overall": ratings}, rounds=0
+    )
     row = result.ceiling.set_index("coefficient").loc["pearson"]
     # var 1 + .25 for one rater, 1 + .125 for the mean of two others, covariance 1: r = 1 / sqrt(1.25 * 1.125)
     assert row["value"] == pytest.approx(1 / math.sqrt(1.25 * 1.125), abs=0.03)
     assert row["alpha"] == pytest.approx(1 / 1.25, abs=0.04) and row["raters"] == 3
-    assert rows_of(result.way)[0]["value"] == pytest.approx(1.14, abs=0.02)  # of r √1.25, of tau more
+    assert rows_of(result.way)[0]["value"] == pytest.approx(
+        1.14, abs=0.02
+    )  # of r √1.25, of tau more
 
 
-def rated(documents: int = 40, systems: int = 5, raters: int = 3, seed: int = 0) -> dict[str, Any]:
+def rated(
+    documents: int = 40, systems: int = 5, raters: int = 3, seed: int = 0
+) -> dict[str, Any]:
     data = table(documents, systems, seed)
     rng = np.random.default_rng(seed + 1)
-    data["ratings"] = data["human"][:, None] + rng.normal(size=(len(data["human"]), raters))
+    data["ratings"] = data["human"][:, None] + rng.normal(
+        size=(len(data["human"]), raters)
+    )
     return data
 
 
@@ -164,8 +222,14 @@ def test_the_ceiling_of_two_raters_is_a_judge_s_interval() -> None:
     # Two raters: each is measured against the other, so both have the agreement of a judge who is the second rater.
     data = rated(raters=2)
     one, other = data["ratings"].T
-    shared = {"documents": data["documents"], "systems": data["systems"], "coefficients": ("kendall", "q")}
-    found = meta_evaluate({"j": other}, one, ratings={"overall": data["ratings"]}, rounds=200, **shared)
+    shared = {
+        "documents": data["documents"],
+        "systems": data["systems"],
+        "coefficients": ("kendall", "q"),
+    }
+    found = meta_evaluate(
+        {"j": other}, one, ratings={"overall": data["ratings"]}, rounds=200, **shared
+    )
     assert len(found.ceiling) == 8
     for _, row in found.ceiling.iterrows():
         cell = found.cell("j", "overall", row["level"], row["coefficient"])
@@ -180,7 +244,11 @@ def test_ceilings_where_raters_saw_few_rows() -> None:
     ratings[5:] = np.nan  # one document of five rows
     result = evaluate(data, ratings={"overall": ratings}, levels=["pooled"])
     row = result.ceiling.iloc[0]
-    assert not math.isnan(row["value"]) and math.isnan(row["low"]) and "one document" in row["reason"]
+    assert (
+        not math.isnan(row["value"])
+        and math.isnan(row["low"])
+        and "one document" in row["reason"]
+    )
 
 
 def test_many_rows_give_ceilings() -> None:
@@ -188,7 +256,10 @@ def test_many_rows_give_ceilings() -> None:
     truth = rng.normal(size=MANY + 1)
     ratings = truth[:, None] + rng.normal(size=(len(truth), 2))
     row = meta_evaluate(
-        {"j": truth}, ratings.mean(axis=1), ratings={"overall": ratings}, coefficients=("pearson",)
+        {"j": truth},
+        ratings.mean(axis=1),
+        ratings={"overall": ratings},
+        coefficients=("pearson",),
     ).ceiling.iloc[0]
     assert row["low"] < row["value"] < row["high"] < row["low"] + 0.05  # r = .5
 
@@ -199,7 +270,10 @@ def test_many_rows_give_ceilings() -> None:
 def test_a_metric_off_the_scale_has_no_error_on_it() -> None:
     data = table()
     human = np.clip(data["human"] + 3, 1, 5)
-    judges = {"on": np.clip(data["predicted"] + 3, 1, 5), "off": data["predicted"] * 100}
+    judges = {
+        "on": np.clip(data["predicted"] + 3, 1, 5),
+        "off": data["predicted"] * 100,
+    }
     frame = meta_evaluate(judges, human, scale=(1, 5), rounds=50)
     errors = frame.scale.set_index("judge")
     assert errors.loc["on", "mae"] > 0 and math.isnan(errors.loc["off", "mae"])
@@ -209,19 +283,26 @@ def test_a_metric_off_the_scale_has_no_error_on_it() -> None:
 def test_only_judges_known_to_be_on_the_scale_have_an_error_on_it() -> None:
     data = table()
     human = np.clip(data["human"] + 3, 1, 5)
-    judges = {"judge": np.clip(data["predicted"] + 3, 1, 5), "metric": np.clip(data["predicted"] / 9 + 3, 1, 5)}
+    judges = {
+        "judge": np.clip(data["predicted"] + 3, 1, 5),
+        "metric": np.clip(data["predicted"] / 9 + 3, 1, 5),
+    }
     shared: dict[str, Any] = {"scale": (1, 5), "rounds": 20}
     known = meta_evaluate(judges, human, on_scale=["judge"], **shared)
     errors = known.scale.set_index("judge")
     assert (
         errors.loc["judge", "mae"] > 0
-        and errors.loc["metric", "reason"] == "not known to score on the human ratings' scale"
+        and errors.loc["metric", "reason"]
+        == "not known to score on the human ratings' scale"
     )
     assert set(known.calibration["judge"]) == {"judge"}
     assert not any("the human ratings' scale" in note for note in known.notes)
     assumed = meta_evaluate(judges, human, **shared)
     assert assumed.scale["reason"].isna().all()
-    assert any("since their scores lie inside it: judge, metric" in note for note in assumed.notes)
+    assert any(
+        "since their scores lie inside it: judge, metric" in note
+        for note in assumed.notes
+    )
     with pytest.raises(OptionError, match="'other', which is not a judge"):
         meta_evaluate(judges, human, on_scale=["other"], **shared)
 
@@ -230,7 +311,9 @@ def test_json_is_plain_and_has_no_nan() -> None:
     data = table()
     data["predicted"][:] = 3.0
     plain = evaluate(data, lengths=np.ones(180), scale=(-9, 9)).to_dict()
-    cell = json.loads(json.dumps(plain, allow_nan=False))["judges"]["judge"]["overall"]["pooled"]["spearman"]
+    cell = json.loads(json.dumps(plain, allow_nan=False))["judges"]["judge"]["overall"][
+        "pooled"
+    ]["spearman"]
     assert cell["value"] is None and cell["reason"] == "the predictions are constant"
 
 
@@ -238,14 +321,19 @@ def test_json_is_plain_and_has_no_nan() -> None:
 
 
 @pytest.mark.parametrize(("predicted", "human", "says"), CASES["scores"])
-def test_scores_that_cannot_be_correlated(predicted: Any, human: Any, says: str) -> None:
+def test_scores_that_cannot_be_correlated(
+    predicted: Any, human: Any, says: str
+) -> None:
     with pytest.raises(LabelsError, match=says):
         meta_evaluate({"j": predicted}, human)
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [*CASES["options"], ({"levels": ["sample"], "documents": range(180)}, "every document has one row")],
+    [
+        *CASES["options"],
+        ({"levels": ["sample"], "documents": range(180)}, "every document has one row"),
+    ],
 )
 def test_options_that_do_not_fit(options: dict[str, Any], says: str) -> None:
     with pytest.raises(OptionError, match=says):
@@ -264,12 +352,19 @@ def test_one_document_has_values_and_says_that_it_has_no_interval() -> None:
 @settings(max_examples=40)
 @given(
     st.lists(
-        st.tuples(st.one_of(st.none(), st.integers(1, 4)), st.integers(1, 4), st.integers(0, 4), st.integers(0, 4)),
+        st.tuples(
+            st.one_of(st.none(), st.integers(1, 4)),
+            st.integers(1, 4),
+            st.integers(0, 4),
+            st.integers(0, 4),
+        ),
         min_size=4,
         max_size=30,
     )
 )
-def test_any_small_table_gives_numbers_or_reasons_and_no_warning(rows: list[tuple[Any, int, int, int]]) -> None:
+def test_any_small_table_gives_numbers_or_reasons_and_no_warning(
+    rows: list[tuple[Any, int, int, int]],
+) -> None:
     predicted, human, doc, sys = (list(column) for column in zip(*rows, strict=True))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -289,7 +384,10 @@ def test_any_small_table_gives_numbers_or_reasons_and_no_warning(rows: list[tupl
             return
     for row in result.to_dict()["judges"]["j"]["overall"].values():
         for cell in row.values():
-            assert cell["reason"] is not None or cell["low"] - 1e-9 <= cell["value"] <= cell["high"] + 1e-9
+            assert (
+                cell["reason"] is not None
+                or cell["low"] - 1e-9 <= cell["value"] <= cell["high"] + 1e-9
+            )
 
 
 # The gate ------------------------------------------------------------------------------------------------------------
@@ -308,15 +406,24 @@ def test_the_gate_judges_the_lower_end() -> None:
 def test_the_gate_looks_at_the_first_judge_and_all_aspects() -> None:
     rng = np.random.default_rng(0)
     human = {"a": rng.normal(size=80), "b": rng.normal(size=80)}
-    judges = {"good at a": human["a"] + 0.1 * rng.normal(size=80), "bad": rng.normal(size=80)}
-    (reason,) = Gate.parse("pearson>=0.5").judge(meta_evaluate(judges, human, rounds=100), 0.95)
+    judges = {
+        "good at a": human["a"] + 0.1 * rng.normal(size=80),
+        "bad": rng.normal(size=80),
+    }
+    (reason,) = Gate.parse("pearson>=0.5").judge(
+        meta_evaluate(judges, human, rounds=100), 0.95
+    )
     assert reason.startswith("good at a, b:")
 
 
 def test_without_an_interval_the_gate_fails() -> None:
-    (reason,) = Gate.parse("spearman>=0.1").judge(evaluate(table(noise=0.1), rounds=0), 0.95)
+    (reason,) = Gate.parse("spearman>=0.1").judge(
+        evaluate(table(noise=0.1), rounds=0), 0.95
+    )
     assert "has no interval" in reason
-    assert Gate.parse("acc_eq>=0").judge(evaluate(table()), 0.95) == ["acc_eq was not computed for judge"]
+    assert Gate.parse("acc_eq>=0").judge(evaluate(table()), 0.95) == [
+        "acc_eq was not computed for judge"
+    ]
 
 
 @pytest.mark.parametrize(("text", "says"), CASES["gates"])
@@ -329,4 +436,7 @@ def test_an_interval_of_no_width_is_not_sold_as_certainty() -> None:
     data = table()
     data["predicted"] = data["human"]
     cell = evaluate(data).cell("judge", "overall", "pooled", "spearman")
-    assert cell["low"] == pytest.approx(1, abs=1e-8) and "does not mean certainty" in cell["reason"]
+    assert (
+        cell["low"] == pytest.approx(1, abs=1e-8)
+        and "does not mean certainty" in cell["reason"]
+    )

@@ -17,17 +17,26 @@ from judgesmith.agreement.meta.inputs import EvaluationOptions
 from judgesmith.agreement.meta.others import calibration_curve, errors, length_bias
 from judgesmith.errors import OptionError
 
-SCORES = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=4, max_size=40)
+SCORES = st.lists(
+    st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=4, max_size=40
+)
 
 
-def measured(predicted: Any, human: Any, documents: Any = None, rounds: int = 0, seed: int = 0) -> dict[str, float]:
+def measured(
+    predicted: Any, human: Any, documents: Any = None, rounds: int = 0, seed: int = 0
+) -> dict[str, float]:
     x, y = np.array(predicted, float), np.array(human, float)
     units = np.arange(len(x)) if documents is None else documents
     return errors(x, y, units, EvaluationOptions(rounds=rounds, seed=seed))
 
 
 def lengthened(x: Any, y: Any, lengths: Any) -> dict[str, float]:
-    return length_bias(np.array(x, float), np.array(y, float), np.array(lengths, float), np.ones(len(x), dtype=bool))
+    return length_bias(
+        np.array(x, float),
+        np.array(y, float),
+        np.array(lengths, float),
+        np.ones(len(x), dtype=bool),
+    )
 
 
 def test_error_on_the_scale_by_hand() -> None:
@@ -40,8 +49,13 @@ def test_error_on_the_scale_by_hand() -> None:
 
 
 def test_a_judge_without_a_score_has_no_error() -> None:
-    frame = meta_evaluate({"j": [math.nan] * 4}, [1, 2, 3, 4], scale=(1, 4), rounds=0).scale
-    assert math.isnan(frame.loc[0, "mae"]) and (frame.loc[0, "n"], frame.loc[0, "failed"]) == (0, 4)
+    frame = meta_evaluate(
+        {"j": [math.nan] * 4}, [1, 2, 3, 4], scale=(1, 4), rounds=0
+    ).scale
+    assert math.isnan(frame.loc[0, "mae"]) and (
+        frame.loc[0, "n"],
+        frame.loc[0, "failed"],
+    ) == (0, 4)
     assert frame.loc[0, "reason"] == "no row has a prediction"
 
 
@@ -59,18 +73,31 @@ def test_documents_are_drawn_whole() -> None:
 
 
 @given(SCORES, st.integers(1, 12))
-def test_bins_part_the_rows_and_never_equal_predictions(pairs: list[tuple[int, int]], bins: int) -> None:
-    predicted, human = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
+def test_bins_part_the_rows_and_never_equal_predictions(
+    pairs: list[tuple[int, int]], bins: int
+) -> None:
+    predicted, human = (
+        np.array(side, dtype=float) for side in zip(*pairs, strict=True)
+    )
     curve = calibration_curve(predicted, human, bins)
     assert sum(part["n"] for part in curve) == len(pairs) and len(curve) <= bins
     assert all(one["high"] < two["low"] for one, two in itertools.pairwise(curve))
-    assert sum(part["n"] * part["human"] for part in curve) == pytest.approx(human.sum())
+    assert sum(part["n"] * part["human"] for part in curve) == pytest.approx(
+        human.sum()
+    )
 
 
 def test_calibration_by_hand() -> None:
-    low, high = calibration_curve(np.array([1, 1, 4, 5, math.nan]), np.array([2.0, 4, 4, 5, 1]), 2)
+    low, high = calibration_curve(
+        np.array([1, 1, 4, 5, math.nan]), np.array([2.0, 4, 4, 5, 1]), 2
+    )
     assert (low["n"], low["predicted"], low["human"]) == (2, 1.0, 3.0)
-    assert (high["low"], high["high"], high["predicted"], high["human"]) == (4.0, 5.0, 4.5, 4.5)
+    assert (high["low"], high["high"], high["predicted"], high["human"]) == (
+        4.0,
+        5.0,
+        4.5,
+        4.5,
+    )
 
 
 def test_length_is_told_from_quality() -> None:
@@ -79,7 +106,9 @@ def test_length_is_told_from_quality() -> None:
     vain = lengthened(human + words, human, words)
     fair = lengthened(human + rng.normal(size=4000), human, words)
     assert vain["bias"] > 0.8 and abs(fair["bias"]) < 0.05
-    assert vain["agreement"] > 0.95 > vain["judge_length"]  # without the length, little is left to disagree on
+    assert (
+        vain["agreement"] > 0.95 > vain["judge_length"]
+    )  # without the length, little is left to disagree on
 
 
 def test_partial_correlation_equals_that_of_residuals() -> None:
@@ -87,7 +116,9 @@ def test_partial_correlation_equals_that_of_residuals() -> None:
     x, y, z = rng.normal(size=(3, 50)) + rng.normal(size=50)
     ranks = [stats.rankdata(v) for v in (x, y, z)]
     rest = [r - np.polyval(np.polyfit(ranks[2], r, 1), ranks[2]) for r in ranks[:2]]
-    assert lengthened(x, y, z)["agreement"] == pytest.approx(float(stats.pearsonr(*rest).statistic))
+    assert lengthened(x, y, z)["agreement"] == pytest.approx(
+        float(stats.pearsonr(*rest).statistic)
+    )
 
 
 def test_lengths_belong_to_rows() -> None:

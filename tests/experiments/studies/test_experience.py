@@ -27,7 +27,9 @@ MODEL = "a1b2" * 16
 
 @pytest.fixture
 def lm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.setitem(opening._opened, "test/model at None", Opened(PlantedReader(), MODEL))
+    monkeypatch.setitem(
+        opening._opened, "test/model at None", Opened(PlantedReader(), MODEL)
+    )
     with scripted_models() as make:
         lm, transport = make(guessing())
         monkeypatch.setattr("judgesmith.running.opening.open_model", lambda *_: lm)
@@ -43,13 +45,32 @@ def learnt(lm: Any, tmp_path: Path) -> Path:
     """An experience of two families."""
     for seed in (1, 2):
         rows = [
-            {"source": r.source, "output": f"{r.output} t{seed}", "doc_id": r.doc_id, "overall": r.scores["overall"]}
+            {
+                "source": r.source,
+                "output": f"{r.output} t{seed}",
+                "doc_id": r.doc_id,
+                "overall": r.scores["overall"],
+            }
             for r in planted_labels(documents=15, seed=seed).rows
         ]
-        (tmp_path / f"task{seed}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    tasks = [{"labels": f"task{n}.jsonl", "family": f"family {n}", "aspect": "overall"} for n in (1, 2)]
+        (tmp_path / f"task{seed}.jsonl").write_text(
+            "\n".join(map(json.dumps, rows)), encoding="utf-8"
+        )
+    tasks = [
+        {"labels": f"task{n}.jsonl", "family": f"family {n}", "aspect": "overall"}
+        for n in (1, 2)
+    ]
     (tmp_path / "tasks.yaml").write_text(json.dumps({"tasks": tasks}), encoding="utf-8")
-    done = run("study", "experience", tmp_path / "tasks.yaml", "-o", tmp_path / "out", "--draws", 1, "--json")
+    done = run(
+        "study",
+        "experience",
+        tmp_path / "tasks.yaml",
+        "-o",
+        tmp_path / "out",
+        "--draws",
+        1,
+        "--json",
+    )
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout.splitlines()[-1])
     for task in said["tasks"]:
@@ -58,11 +79,23 @@ def learnt(lm: Any, tmp_path: Path) -> Path:
     return Path(said["experience"])
 
 
-def test_a_judge_without_labels_scores_by_experience_alone(lm: Any, learnt: Path, tmp_path: Path) -> None:
+def test_a_judge_without_labels_scores_by_experience_alone(
+    lm: Any, learnt: Path, tmp_path: Path
+) -> None:
     _, transport = lm
     transport.requests.clear()
     saved = tmp_path / "judge.json"
-    done = run("new", "--method", "readings", "--as", "fluency", "--experience", learnt, "-o", saved)
+    done = run(
+        "new",
+        "--method",
+        "readings",
+        "--as",
+        "fluency",
+        "--experience",
+        learnt,
+        "-o",
+        saved,
+    )
     assert done.exit_code == 0, done.output
     assert str(learnt) not in saved.read_text(encoding="utf-8")
     judge, labels = js.load(saved, lm=lm[0]), planted_labels(documents=10, seed=5)
@@ -73,9 +106,13 @@ def test_a_judge_without_labels_scores_by_experience_alone(lm: Any, learnt: Path
 
 def test_five_labels_on_top_of_experience(lm: Any, learnt: Path) -> None:
     every = planted_labels(documents=35, per_document=1, seed=6)
-    train, heldout = (replace(every, rows=every.rows[part]) for part in (slice(5), slice(5, None)))
+    train, heldout = (
+        replace(every, rows=every.rows[part]) for part in (slice(5), slice(5, None))
+    )
     q = {
-        known: js.compile(ModelReadings("overall", experience=known), train, lm=lm[0], heldout=heldout).report.heldout.q
+        known: js.compile(
+            ModelReadings("overall", experience=known), train, lm=lm[0], heldout=heldout
+        ).report.heldout.q
         for known in (str(learnt), "none")
     }
     assert q[str(learnt)] > max(2.5, q["none"])
@@ -106,12 +143,16 @@ def test_few_labels_come_from_as_many_documents() -> None:
     members = [i // 4 for i in range(80)]
     train, left = draw(members, 8, 0)
     assert len(train) == len({members[i] for i in train}) == 8
-    assert len(left) == 80 - 32 and not {members[i] for i in train} & {members[i] for i in left}
+    assert len(left) == 80 - 32 and not {members[i] for i in train} & {
+        members[i] for i in left
+    }
     assert len({members[i] for i in draw(members, 20, 0)[0]}) == 5
 
 
 @pytest.mark.parametrize("options", [{"surface": False}, {"layers": 0}])
-def test_a_judge_without_labels_weighs_only_what_it_reads(options: dict[str, Any], lm: Any, learnt: Path) -> None:
+def test_a_judge_without_labels_weighs_only_what_it_reads(
+    options: dict[str, Any], lm: Any, learnt: Path
+) -> None:
     judge = Judge(ModelReadings("overall", experience=str(learnt), **options), lm=lm[0])
     judge.method.begin(lambda: judge.lm)
     assert judge.score("A source.", "w1 w2 x3").failure is None

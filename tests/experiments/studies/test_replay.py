@@ -14,7 +14,14 @@ from typer.testing import CliRunner
 from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.cli.main import app
 from judgesmith.experiments.studies import replay
-from judgesmith.experiments.studies.replay import Outcome, agreements, gain, play, read_sets, tasks_of
+from judgesmith.experiments.studies.replay import (
+    Outcome,
+    agreements,
+    gain,
+    play,
+    read_sets,
+    tasks_of,
+)
 
 NAMES = ("choosing", "compared", "families", "models", "juries")
 SETS = """
@@ -43,7 +50,10 @@ def sets(tmp_path: Path) -> Path:
             "doc_id": f"d{n // 2}",
             "scores": {"quality": int(score)},
             "judges": {
-                **{f"gpt.{prompt}": float(score + 3 * rng.normal()) for prompt in "abcd"},
+                **{
+                    f"gpt.{prompt}": float(score + 3 * rng.normal())
+                    for prompt in "abcd"
+                },
                 "gpt.wild": float(np.clip(np.round(score + 4 * rng.normal()), 1, 5)),
                 "gpt.far": {0: 1, 1: 5}.get(n, 3),
             },
@@ -51,7 +61,9 @@ def sets(tmp_path: Path) -> Path:
         for n, score in enumerate(human)
     ]
     rows[3]["judges"]["gpt.b"] = None
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
     (tmp_path / "sets.yaml").write_text(SETS, encoding="utf-8")
     return tmp_path / "sets.yaml"
 
@@ -67,14 +79,20 @@ def test_averaging_beats_one_prompt_and_nearness_misleads(sets: Path) -> None:
     panel, jury = tasks_of(spec, sets)
     assert panel.percents.shape == (160, 4) and np.isnan(panel.percents).sum() == 1
     outcome = play(panel, 6, sizes=(20, 40, 5000))
-    assert outcome.mean(40, "mean of all") > outcome.mean(40, "mean of 2 at random") > outcome.mean(40, "one at random")
+    assert (
+        outcome.mean(40, "mean of all")
+        > outcome.mean(40, "mean of 2 at random")
+        > outcome.mean(40, "one at random")
+    )
     assert outcome.mean(40, "the best in hindsight") >= outcome.mean(40, "chosen by Q")
     assert math.isnan(outcome.mean(5000, "mean of all"))
     of_two = play(jury, 6, sizes=(40,))
     assert of_two.mean(40, "chosen by closeness") < of_two.mean(40, "chosen by Q")
 
 
-def test_the_command_saves_tables_and_resumes(sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_saves_tables_and_resumes(
+    sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = ("study", "replay", sets, "--draws", 2, "-o", tmp_path / "out", "--json")
     tables = json.loads(run(*command).stdout)["tables"]
     assert set(tables) == {f"replay-{name}" for name in NAMES}
@@ -86,7 +104,13 @@ def test_the_command_saves_tables_and_resumes(sets: Path, tmp_path: Path, monkey
     assert "replay-juries" in run(*command[:-1]).stdout
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.one_of(st.none(), st.integers(0, 4))), min_size=3, max_size=20))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.one_of(st.none(), st.integers(0, 4))),
+        min_size=3,
+        max_size=20,
+    )
+)
 def test_agreements_are_those_of_a_search(rows: list[tuple[int, int | None]]) -> None:
     human = np.array([people for people, _ in rows], float)
     judge = np.array([math.nan if said is None else said for _, said in rows], float)
@@ -97,7 +121,9 @@ def test_agreements_are_those_of_a_search(rows: list[tuple[int, int | None]]) ->
 
 
 def outcome(model: str, by: float) -> Outcome:
-    return Outcome("panel", "notes", model, "quality", 4, 100, 9, {(40, "a"): by, (40, "b"): 0.0})
+    return Outcome(
+        "panel", "notes", model, "quality", 4, 100, 9, {(40, "a"): by, (40, "b"): 0.0}
+    )
 
 
 def test_a_gain_has_an_interval_over_clusters() -> None:
@@ -112,5 +138,7 @@ def test_a_gain_has_an_interval_over_clusters() -> None:
 
 def test_the_recorded_public_sets_are_described() -> None:
     sets = read_sets(None)
-    assert {"hanna.jsonl", "summeval.jsonl", "strong/wmt22_ende.jsonl"} <= {one.labels for one in sets}
+    assert {"hanna.jsonl", "summeval.jsonl", "strong/wmt22_ende.jsonl"} <= {
+        one.labels for one in sets
+    }
     assert all(one.panels or one.juries for one in sets)

@@ -32,7 +32,18 @@ from judgesmith.experiments.studies.config import Arm, Given, changes, check_set
 from judgesmith.experiments.studies.run import Cell, Study, draw
 from judgesmith.running.journal import alone
 
-FAST = ("--candidates", 1, "--explain", "before", "--reading", "said", "--keep", 1, "--max-demos", 2)
+FAST = (
+    "--candidates",
+    1,
+    "--explain",
+    "before",
+    "--reading",
+    "said",
+    "--keep",
+    1,
+    "--max-demos",
+    2,
+)
 
 
 @pytest.fixture
@@ -77,35 +88,65 @@ ONE = ("--arm", "none", "--seeds", 1, "--variant", "vanilla")
     [
         (
             "optimizers",
-            ("--seeds", 2, "--arm", "none", "--arm", "labeled-few-shot", "--arm", "random-search+racing"),
+            (
+                "--seeds",
+                2,
+                "--arm",
+                "none",
+                "--arm",
+                "labeled-few-shot",
+                "--arm",
+                "random-search+racing",
+            ),
             6,
         ),
-        ("labels", ("--seeds", 2, "--arm", "none", "--variant", "vanilla"), 4),  # 10 and all of 16, two seeds
-        ("models", ("--seeds", 1, "--lm", "openai/other", "--variant", "vanilla"), 4),  # two models, two arms
+        (
+            "labels",
+            ("--seeds", 2, "--arm", "none", "--variant", "vanilla"),
+            4,
+        ),  # 10 and all of 16, two seeds
+        (
+            "models",
+            ("--seeds", 1, "--lm", "openai/other", "--variant", "vanilla"),
+            4,
+        ),  # two models, two arms
     ],
 )
 def test_every_kind_leaves_a_whole_folder(
     study: Any, folder: Path, kind: str, arguments: tuple[object, ...], cells: int
 ) -> None:
     told = study(kind, *arguments, "--json").told
-    assert (told["study"], told["cells"], told["done"], told["failures"]) == (kind, cells, cells, [])
+    assert (told["study"], told["cells"], told["done"], told["failures"]) == (
+        kind,
+        cells,
+        cells,
+        [],
+    )
     assert {path.name for path in folder.iterdir()} == set(running.FILES)
     results = lines(folder / "results.jsonl")
     assert len(results) == cells
     assert all(record["status"] == "done" and record["calls"] > 0 for record in results)
-    assert len(lines(folder / "predictions.jsonl")) == sum(record["heldout"] for record in results)
+    assert len(lines(folder / "predictions.jsonl")) == sum(
+        record["heldout"] for record in results
+    )
     assert sum(line["seeds"] for line in told["lines"]) == cells
 
 
-def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, server: Any, fake: Any) -> None:
+def test_what_was_tried_beside_the_search_is_told(
+    study: Any, folder: Path, server: Any, fake: Any
+) -> None:
     server.answer = fake.judging(lambda ask: len(ask.text) * 7 % 101)
     arms = ("vanilla+random-search", "fine+random-search")
-    told = study("optimizers", "--arm", arms[0], "--arm", arms[1], "--seeds", 1, "--json").told
+    told = study(
+        "optimizers", "--arm", arms[0], "--arm", arms[1], "--seeds", 1, "--json"
+    ).told
     records = lines(folder / "results.jsonl")
     for record in records:
         names = [candidate["candidate"] for candidate in record["candidates"]]
         assert (names[0], record["selected"] in names) == ("zero-shot", True)
-        assert {c["candidate"]: c["q"] for c in record["candidates"]}[record["selected"]] == record["train_q"]
+        assert {c["candidate"]: c["q"] for c in record["candidates"]}[
+            record["selected"]
+        ] == record["train_q"]
     alone, weighed = (record["tried"] for record in records)
     assert alone == []
     (outcome,) = weighed
@@ -114,16 +155,26 @@ def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, serv
     assert note == f"{arms[1]}, all labels, seed 0: {outcome}"
 
 
-def test_how_candidates_did_on_training_rows_is_noted(study: Any, folder: Path, server: Any, fake: Any) -> None:
+def test_how_candidates_did_on_training_rows_is_noted(
+    study: Any, folder: Path, server: Any, fake: Any
+) -> None:
     server.answer = fake.judging(lambda ask: len(ask.text) * 7 % 101)
-    told = study("optimizers", "--arm", "none", "--arm", "random-search", "--seeds", 2, "--json").told
-    tried = [r["candidates"] for r in lines(folder / "results.jsonl") if r["arm"] == "random-search"]
+    told = study(
+        "optimizers", "--arm", "none", "--arm", "random-search", "--seeds", 2, "--json"
+    ).told
+    tried = [
+        r["candidates"]
+        for r in lines(folder / "results.jsonl")
+        if r["arm"] == "random-search"
+    ]
     leads = [one["q"] - each[0]["q"] for each in tried for one in each[1:]]
     assert len(leads) >= 6
     (note,) = [note for note in told["notes"] if "candidates less zero-shot's" in note]
     assert note.startswith("random-search, all labels: ")
     assert f"its {len(leads)} candidates" in note
-    assert note.endswith(f"{sum(leads) / len(leads):+.2f} on average ({min(leads):+.2f} to {max(leads):+.2f})")
+    assert note.endswith(
+        f"{sum(leads) / len(leads):+.2f} on average ({min(leads):+.2f} to {max(leads):+.2f})"
+    )
     for record in tried:  # what a race drops leaves the better ones
         record[-1]["dropped"] = "behind"
     assert training_leads([{"candidates": record} for record in tried] + [{}]) == []
@@ -136,8 +187,12 @@ def test_two_processes_do_not_run_one_study(study: Any, folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == set(running.FILES)
 
 
-def test_the_ablation_has_the_papers_arms(server: Any, fake: Any, study: Any, tmp_path: Path) -> None:
-    (tmp_path / "own.txt").write_text("Charm: Whether it charms.\nWit: Whether it is witty.\n")
+def test_the_ablation_has_the_papers_arms(
+    server: Any, fake: Any, study: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "own.txt").write_text(
+        "Charm: Whether it charms.\nWit: Whether it is witty.\n"
+    )
     judging = fake.judging(lambda ask: len(ask.judged) % 101)
 
     def answer(ask: Any) -> Any:
@@ -146,7 +201,16 @@ def test_the_ablation_has_the_papers_arms(server: Any, fake: Any, study: Any, tm
         return judging(ask)
 
     server.answer = answer
-    told = study("ablation", "--seeds", 1, "--criteria", tmp_path / "own.txt", "--keep", 3, "--json").told
+    told = study(
+        "ablation",
+        "--seeds",
+        1,
+        "--criteria",
+        tmp_path / "own.txt",
+        "--keep",
+        3,
+        "--json",
+    ).told
     arms = [line["arm"] for line in told["lines"]]
     # Table 1, Table 4 (without McS-E is coarse), Figure 2, Figure 3
     assert arms == [
@@ -168,7 +232,9 @@ def test_the_ablation_has_the_papers_arms(server: Any, fake: Any, study: Any, tm
     assert calls["fine+no-search+one-batch"] < calls["fine+no-search"]
     assert calls["fine+no-os-e"] < calls["fine"]  # one call a row for two
     scored = [ask for ask in server.judged if ask.step == "criteria"]
-    assert 0 < sum("Short texts are judged by" in ask.text for ask in scored) < len(scored)  # the task, but no-task
+    assert (
+        0 < sum("Short texts are judged by" in ask.text for ask in scored) < len(scored)
+    )  # the task, but no-task
     # own criteria are of that arm alone
     assert all("Charm" not in ask.text for ask in server.asks if "Accuracy" in ask.text)
 
@@ -176,12 +242,22 @@ def test_the_ablation_has_the_papers_arms(server: Any, fake: Any, study: Any, tm
 # The journal ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_finished_study_asks_nothing_again_and_can_grow(server: Any, study: Any, folder: Path, cli: Any) -> None:
+def test_a_finished_study_asks_nothing_again_and_can_grow(
+    server: Any, study: Any, folder: Path, cli: Any
+) -> None:
     arms = ("--arm", "none", "--arm", "labeled-few-shot")
     done = study("optimizers", "--seeds", 2, *arms)
     assert done.code == 0
-    assert "Optimizers at the same budget: overall of rows.jsonl, openai/fake, 16 held-out rows, 2 seeds" in done.out
-    for part in ("− none", "− best", "labeled-few-shot", "note: Q = Pearson + Spearman"):
+    assert (
+        "Optimizers at the same budget: overall of rows.jsonl, openai/fake, 16 held-out rows, 2 seeds"
+        in done.out
+    )
+    for part in (
+        "− none",
+        "− best",
+        "labeled-few-shot",
+        "note: Q = Pearson + Spearman",
+    ):
         assert part in done.out
     assert "[1/4] none, seed 0: Q=" in done.err
     assert done.err.count("left\n") == 3  # nothing is left after the last
@@ -189,37 +265,63 @@ def test_a_finished_study_asks_nothing_again_and_can_grow(server: Any, study: An
     server.forget()
     again = study("optimizers", "--seeds", 2, *arms, "--json")
     assert (again.code, again.json["ran"], again.json["done"]) == (0, 0, 4)
-    from_file = cli("study", "optimizers", "--config", folder / "config.yaml", "-o", folder, "--json")
+    from_file = cli(
+        "study",
+        "optimizers",
+        "--config",
+        folder / "config.yaml",
+        "-o",
+        folder,
+        "--json",
+    )
     assert (from_file.code, from_file.json["ran"]) == (0, 0)
     assert server.asks == []
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     study("optimizers", "--seeds", 1, *arms).refused_at_once("seeds was 0, 1, is 0")
-    grown = study("optimizers", "--seeds", 3, *arms, "--arm", "vanilla+none", "--json").json
+    grown = study(
+        "optimizers", "--seeds", 3, *arms, "--arm", "vanilla+none", "--json"
+    ).json
     assert (grown["cells"], grown["ran"]) == (9, 5)
 
 
-def test_a_changed_study_is_refused_with_what_differs(study: Any, server: Any, rows_file: Any, folder: Path) -> None:
+def test_a_changed_study_is_refused_with_what_differs(
+    study: Any, server: Any, rows_file: Any, folder: Path
+) -> None:
     assert study("optimizers", *ONE).code == 0
     kept = (folder / "results.jsonl").read_bytes()
     server.forget()
-    study("optimizers", *ONE, "--max-demos", 3).refused_at_once("demos was 2, is 3", "--overwrite")
-    study("optimizers", *ONE, "--heldout", 0.25).refused_at_once("heldout was 0.5, is 0.25")
-    study("optimizers", *ONE[2:], "--arm", "labeled-few-shot").refused_at_once("arm 'none' is gone")
-    study("labels", *ONE).refused_at_once("is of `judgesmith study optimizers`, not of `study labels`")
+    study("optimizers", *ONE, "--max-demos", 3).refused_at_once(
+        "demos was 2, is 3", "--overwrite"
+    )
+    study("optimizers", *ONE, "--heldout", 0.25).refused_at_once(
+        "heldout was 0.5, is 0.25"
+    )
+    study("optimizers", *ONE[2:], "--arm", "labeled-few-shot").refused_at_once(
+        "arm 'none' is gone"
+    )
+    study("labels", *ONE).refused_at_once(
+        "is of `judgesmith study optimizers`, not of `study labels`"
+    )
     assert server.asks == []
     assert (folder / "results.jsonl").read_bytes() == kept
     done = study("optimizers", *ONE, "--max-demos", 3, "--overwrite", "--json")
     assert (done.code, done.json["ran"]) == (0, 1)
     rows_file(36)  # other labels under the same name
-    study("optimizers", *ONE, "--max-demos", 3).refused_at_once("the labels have changed")
+    study("optimizers", *ONE, "--max-demos", 3).refused_at_once(
+        "the labels have changed"
+    )
 
 
-def test_half_lines_of_a_kill_are_taken_away(study: Any, folder: Path, server: Any) -> None:
+def test_half_lines_of_a_kill_are_taken_away(
+    study: Any, folder: Path, server: Any
+) -> None:
     assert study("optimizers", *ONE).code == 0
     whole = lines(folder / "predictions.jsonl")
     with (folder / "results.jsonl").open("a") as file:
         file.write('{"model": "openai/fake", "arm": "labe')
-    with (folder / "predictions.jsonl").open("a") as file:  # predictions of a cell whose record was not written
+    with (folder / "predictions.jsonl").open(
+        "a"
+    ) as file:  # predictions of a cell whose record was not written
         file.write(json.dumps(whole[0] | {"arm": "labeled-few-shot"}) + '\n{"model": ')
     done = study("optimizers", *ONE, "--arm", "labeled-few-shot", "--json")
     assert (done.code, done.json["ran"], done.json["done"]) == (0, 1, 2)
@@ -227,18 +329,31 @@ def test_half_lines_of_a_kill_are_taken_away(study: Any, folder: Path, server: A
     (line,) = [line for line in done.json["lines"] if line["arm"] == "labeled-few-shot"]
     assert line["heldout"] == 16
     server.forget()
-    assert study("optimizers", *ONE, "--arm", "labeled-few-shot", "--json").json["ran"] == 0
+    assert (
+        study("optimizers", *ONE, "--arm", "labeled-few-shot", "--json").json["ran"]
+        == 0
+    )
     with (folder / "results.jsonl").open("a") as file:
         file.write("[1]\n")
-    study("optimizers", *ONE, "--arm", "labeled-few-shot").refused_at_once("results.jsonl, line 3: no JSON object")
+    study("optimizers", *ONE, "--arm", "labeled-few-shot").refused_at_once(
+        "results.jsonl, line 3: no JSON object"
+    )
 
 
 def test_ctrl_c_keeps_the_finished_cells(
-    server: Any, fake: Any, spawn: Any, until: Any, rows_file: Any, folder: Path, study: Any
+    server: Any,
+    fake: Any,
+    spawn: Any,
+    until: Any,
+    rows_file: Any,
+    folder: Path,
+    study: Any,
 ) -> None:
     never, judging = asyncio.Event(), fake.judging(lambda ask: len(ask.judged) % 101)
     results = folder / "results.jsonl"
-    server.answer = lambda ask: never.wait() if results.exists() else judging(ask)  # the second cell never ends
+    server.answer = lambda ask: (
+        never.wait() if results.exists() else judging(ask)
+    )  # the second cell never ends
     started = spawn(
         "study",
         "optimizers",
@@ -257,7 +372,12 @@ def test_ctrl_c_keeps_the_finished_cells(
         "--arm",
         "labeled-few-shot",
     )
-    until(lambda: results.exists() and any(a.key not in server.answered for a in server.asks[-3:]))
+    until(
+        lambda: (
+            results.exists()
+            and any(a.key not in server.answered for a in server.asks[-3:])
+        )
+    )
     started.send_signal(signal.SIGINT)
     _, said = started.communicate(timeout=HANG)
     assert started.returncode == 130, said
@@ -281,12 +401,16 @@ def test_a_failing_arm_is_recorded_and_tried_again(study: Any, folder: Path) -> 
     assert (again.code, again.json["ran"], again.json["done"]) == (1, 1, 1)
     (failure,) = again.json["failures"]
     assert failure["arm"] == wrong
-    assert failure["reason"].startswith("OptionError: openai/fake gives no log-probabilities")
+    assert failure["reason"].startswith(
+        "OptionError: openai/fake gives no log-probabilities"
+    )
     (line,) = [line for line in again.json["lines"] if line["arm"] == wrong]
     assert (line["q"], line["seeds"]) == (None, 0)
 
 
-def test_a_surprise_costs_one_cell_alone(study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_surprise_costs_one_cell_alone(
+    study: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = running.run_cell
 
     def run_cell(study: Any, cell: Cell, *others: Any) -> Any:
@@ -295,51 +419,81 @@ def test_a_surprise_costs_one_cell_alone(study: Any, monkeypatch: pytest.MonkeyP
         return whole(study, cell, *others)
 
     monkeypatch.setattr(running, "run_cell", run_cell)
-    done = study("optimizers", "--arm", "none", "--seeds", 2, "--variant", "vanilla", "--json")
+    done = study(
+        "optimizers", "--arm", "none", "--seeds", 2, "--variant", "vanilla", "--json"
+    )
     assert done.code == 1
-    assert [f["reason"] for f in done.json["failures"]] == ["ZeroDivisionError: an optimizer's mistake"]
+    assert [f["reason"] for f in done.json["failures"]] == [
+        "ZeroDivisionError: an optimizer's mistake"
+    ]
     assert done.json["lines"][0]["seeds"] == 1
 
 
 def test_no_score_at_all_is_a_failure(server: Any, fake: Any, study: Any) -> None:
-    server.answer = lambda ask: "Not a chance." if ask.step == "score" else fake.sensible(ask)
+    server.answer = lambda ask: (
+        "Not a chance." if ask.step == "score" else fake.sensible(ask)
+    )
     done = study("optimizers", *ONE, "--json")
     assert done.code == 1
     assert "no held-out row got a score" in done.json["failures"][0]["reason"]
 
 
 def test_a_budget_holds_for_every_cell(study: Any, folder: Path) -> None:
-    arms = ("--arm", "vanilla+random-search+candidates=6", "--arm", "fine+none", "--seeds", 1, "--max-calls", 30)
+    arms = (
+        "--arm",
+        "vanilla+random-search+candidates=6",
+        "--arm",
+        "fine+none",
+        "--seeds",
+        1,
+        "--max-calls",
+        30,
+    )
     done = study("optimizers", *arms, "--json", "--no-cache")
     assert done.code == 1
     search, fine = lines(folder / "results.jsonl")
     assert search["calls"] <= 30
     assert "the budget ran out" in search["stopped"]
     assert search["heldout_calls"] == 16  # held-out rows are no part of it
-    assert fine["reason"].startswith("BudgetError: the budget of 30 calls")  # 2 calls a row of 16, and task inference
+    assert fine["reason"].startswith(
+        "BudgetError: the budget of 30 calls"
+    )  # 2 calls a row of 16, and task inference
 
 
 # Numbers -------------------------------------------------------------------------------------------------------------
 
 
-def test_tables_agree_with_the_predictions(study: Any, folder: Path, server: Any, fake: Any) -> None:
+def test_tables_agree_with_the_predictions(
+    study: Any, folder: Path, server: Any, fake: Any
+) -> None:
     # Demonstrations change what the judge says, so that arms differ.
-    server.answer = fake.judging(lambda ask: (len(ask.judged) * 7 + 13 * len(ask.labels)) % 101)
+    server.answer = fake.judging(
+        lambda ask: (len(ask.judged) * 7 + 13 * len(ask.labels)) % 101
+    )
     done = study("optimizers", *ONE, "--arm", "labeled-few-shot", "--json")
     first, second = lines(folder / "results.jsonl")
     assert (first["calls"], first["sent"]) == (16, 16)
-    assert (second["calls"], second["sent"]) == (32, 16)  # charged for its zero-shot pass, which the disk answered
-    assert any("50%" in note or "33%" in note for note in done.json["notes"])  # 16 of 48 calls
+    assert (second["calls"], second["sent"]) == (
+        32,
+        16,
+    )  # charged for its zero-shot pass, which the disk answered
+    assert any(
+        "50%" in note or "33%" in note for note in done.json["notes"]
+    )  # 16 of 48 calls
     by_arm: dict[str, list[dict[str, Any]]] = {}
     for row in lines(folder / "predictions.jsonl"):
         by_arm.setdefault(row["arm"], []).append(row)
     people = np.array([row["human"] for row in by_arm["none"]])
-    said = {arm: np.array([row["percent"] for row in rows]) for arm, rows in by_arm.items()}
+    said = {
+        arm: np.array([row["percent"] for row in rows]) for arm, rows in by_arm.items()
+    }
     tables = (folder / "tables.md").read_text() + (folder / "tables.tex").read_text()
     for line in done.json["lines"]:
         q = CorrelationSum("pooled")(said[line["arm"]], people).q
         assert line["q"] == pytest.approx(q, abs=1e-6)
-        assert tables.count(f"{q:.3f}") >= 3  # markdown twice (by seed, too), LaTeX once
+        assert (
+            tables.count(f"{q:.3f}") >= 3
+        )  # markdown twice (by seed, too), LaTeX once
     # one seed: nothing but the paired bootstrap of the two arms over groups
     measure = Measure(people, documents=[row["group"] for row in by_arm["none"]])
     gap = paired_bootstrap(said["labeled-few-shot"], said["none"], measure, seed=0)
@@ -348,35 +502,66 @@ def test_tables_agree_with_the_predictions(study: Any, folder: Path, server: Any
     assert {name: shown[name] for name in expected} == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_spread_over_seeds_is_told(study: Any, folder: Path, server: Any, fake: Any) -> None:
+def test_the_spread_over_seeds_is_told(
+    study: Any, folder: Path, server: Any, fake: Any
+) -> None:
     server.answer = fake.judging(lambda ask: len(ask.judged) % 101)
-    done = study("optimizers", "--arm", "none", "--seeds", 3, "--variant", "vanilla", "--json")
+    done = study(
+        "optimizers", "--arm", "none", "--seeds", 3, "--variant", "vanilla", "--json"
+    )
     (line,) = done.json["lines"]
     by_seed = [record["spearman"] for record in lines(folder / "results.jsonl")]
-    assert line["spread"]["spearman"] == pytest.approx(np.std(by_seed, ddof=1), abs=1e-3)
+    assert line["spread"]["spearman"] == pytest.approx(
+        np.std(by_seed, ddof=1), abs=1e-3
+    )
     text = (folder / "tables.md").read_text()
     assert "## Spread: mean ± standard deviation over seeds" in text
     assert f"{np.mean(by_seed):.3f} ± {np.std(by_seed, ddof=1):.3f}" in text
-    study("optimizers", "--arm", "none", "--seeds", 1, "--variant", "vanilla", "-o", folder / "one")
+    study(
+        "optimizers",
+        "--arm",
+        "none",
+        "--seeds",
+        1,
+        "--variant",
+        "vanilla",
+        "-o",
+        folder / "one",
+    )
     assert "Spread" not in (folder / "one" / "tables.md").read_text()
 
 
 def test_seeds_that_share_their_rows_are_not_more_evidence(rows_file: Any) -> None:
-    config = Given("optimizers", flags={"labels": str(rows_file(32)), "seeds": "2"}).config()
+    config = Given(
+        "optimizers", flags={"labels": str(rows_file(32)), "seeds": "2"}
+    ).config()
     rng = np.random.default_rng(5)
     rows = [
-        {"group": f"d{i // 2}", "system": None, "human": float(rng.random()), "percent": float(rng.random() * 100)}
+        {
+            "group": f"d{i // 2}",
+            "system": None,
+            "human": float(rng.random()),
+            "percent": float(rng.random() * 100),
+        }
         for i in range(24)
     ]
     cells = {Cell("m", "none", "all", seed): rows for seed in (0, 1)}
     drawn, documents = resample(cells, config, 400)
     one, other = drawn.values()
     assert documents == 12
-    assert np.array_equal(one, other)  # so that their mean varies as much as one of them
+    assert np.array_equal(
+        one, other
+    )  # so that their mean varies as much as one of them
     apart = [row | {"group": f"e{row['group']}"} for row in rows]
-    drawn, documents = resample({Cell("m", "none", "all", 0): rows, Cell("m", "none", "all", 1): apart}, config, 400)
+    drawn, documents = resample(
+        {Cell("m", "none", "all", 0): rows, Cell("m", "none", "all", 1): apart},
+        config,
+        400,
+    )
     assert documents == 24
-    assert np.mean(list(drawn.values()), axis=0).std() < 0.85 * one.std()  # other documents: about 1 / sqrt(2)
+    assert (
+        np.mean(list(drawn.values()), axis=0).std() < 0.85 * one.std()
+    )  # other documents: about 1 / sqrt(2)
 
 
 # No leak -------------------------------------------------------------------------------------------------------------
@@ -384,20 +569,32 @@ def test_seeds_that_share_their_rows_are_not_more_evidence(rows_file: Any) -> No
 
 def labels_of(groups: list[int]) -> Labels:
     rows = tuple(
-        Row(f"r{i}", f"output {i}", f"source {g}", doc_id=f"d{g}", group=f"d{g}", scores={"overall": i % 5}, line=i + 1)
+        Row(
+            f"r{i}",
+            f"output {i}",
+            f"source {g}",
+            doc_id=f"d{g}",
+            group=f"d{g}",
+            scores={"overall": i % 5},
+            line=i + 1,
+        )
         for i, g in enumerate(groups)
     )
     return Labels(rows, "overall", (0.0, 4.0))
 
 
 @given(
-    groups=st.lists(st.integers(0, 9), min_size=24, max_size=60).filter(lambda g: len(set(g)) > 5),
+    groups=st.lists(st.integers(0, 9), min_size=24, max_size=60).filter(
+        lambda g: len(set(g)) > 5
+    ),
     seed=st.integers(0, 50),
     heldout=st.sampled_from([0.25, 0.5, 8.0]),
     level=st.sampled_from(["pooled", "sample"]),
 )
 @settings(deadline=None, max_examples=40)
-def test_held_out_groups_are_never_learnt_from(groups: list[int], seed: int, heldout: float, level: Any) -> None:
+def test_held_out_groups_are_never_learnt_from(
+    groups: list[int], seed: int, heldout: float, level: Any
+) -> None:
     labels = labels_of(groups)
     part = draw(labels, heldout, seed, level)
     pool = len(part.pool)
@@ -409,21 +606,38 @@ def test_held_out_groups_are_never_learnt_from(groups: list[int], seed: int, hel
         assert not held & {row.group for row in train.rows}
     for fewer, more in itertools.pairwise(trains):
         assert {row.id for row in fewer.rows} <= {row.id for row in more.rows}
-    assert {r.id for r in part.train("all").rows} | {r.id for r in part.heldout.rows} == {r.id for r in labels.rows}
+    assert {r.id for r in part.train("all").rows} | {
+        r.id for r in part.heldout.rows
+    } == {r.id for r in labels.rows}
     again = draw(labels, heldout, seed, level)
     assert again.heldout.rows == part.heldout.rows
     assert again.order == part.order
     if level == "sample":  # all but the last group are whole
         taken = [part.pool.groups[i] for i in part.order[: sizes[-2]]]
-        whole = [g for g in dict.fromkeys(taken) if taken.count(g) == part.pool.groups.count(g)]
+        whole = [
+            g
+            for g in dict.fromkeys(taken)
+            if taken.count(g) == part.pool.groups.count(g)
+        ]
         assert len(whole) >= len(set(taken)) - 1
 
 
 # Options -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_dry_run_asks_nothing_and_is_an_upper_bound(study: Any, server: Any, folder: Path) -> None:
-    arms = ("--arm", "none", "--arm", "random-search", "--arm", "fine+random-search", "--seeds", 2)
+def test_a_dry_run_asks_nothing_and_is_an_upper_bound(
+    study: Any, server: Any, folder: Path
+) -> None:
+    arms = (
+        "--arm",
+        "none",
+        "--arm",
+        "random-search",
+        "--arm",
+        "fine+random-search",
+        "--seeds",
+        2,
+    )
     planned = study("optimizers", *arms, "--dry-run", "--json").told
     assert server.asks == []
     assert not folder.exists()
@@ -438,7 +652,9 @@ def test_a_dry_run_asks_nothing_and_is_an_upper_bound(study: Any, server: Any, f
         assert record["calls"] + record["heldout_calls"] <= at_most[record["arm"]]
 
 
-def test_flags_win_over_a_file(study: Any, folder: Path, tmp_path: Path, server: Any, cli: Any, rows_file: Any) -> None:
+def test_flags_win_over_a_file(
+    study: Any, folder: Path, tmp_path: Path, server: Any, cli: Any, rows_file: Any
+) -> None:
     made = {
         "labels": str(rows_file(32)),
         "lm": "openai/fake",
@@ -450,25 +666,48 @@ def test_flags_win_over_a_file(study: Any, folder: Path, tmp_path: Path, server:
         "reading": "said",
         "output": str(folder),
         "baseline": "[red]a|b",
-        "arms": ["none", {"name": "[red]a|b", "optimizer": "labeled-few-shot", "max_demos": 1}],
+        "arms": [
+            "none",
+            {"name": "[red]a|b", "optimizer": "labeled-few-shot", "max_demos": 1},
+        ],
     }
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(made))
-    done = cli("study", "optimizers", "--config", file, "--seeds", "4,", "--max-demos", 3, "--json")
+    done = cli(
+        "study",
+        "optimizers",
+        "--config",
+        file,
+        "--seeds",
+        "4,",
+        "--max-demos",
+        3,
+        "--json",
+    )
     assert done.code == 0, done.err
     assert {record["seed"] for record in lines(folder / "results.jsonl")} == {4}
     saved = yaml.safe_load((folder / "config.yaml").read_text())
     assert (saved["seeds"], saved["max_demos"]) == ([4], 3)
-    assert saved["arms"][1] == {"name": "[red]a|b", "optimizer": "labeled-few-shot", "max_demos": 1}
+    assert saved["arms"][1] == {
+        "name": "[red]a|b",
+        "optimizer": "labeled-few-shot",
+        "max_demos": 1,
+    }
     assert server.base not in (folder / "config.yaml").read_text()  # no address is kept
     assert "| &#91;red&#93;a&#124;b |" in (folder / "tables.md").read_text()
-    shown = cli("study", "optimizers", "--config", file, "--seeds", "4,", "--max-demos", 3)
+    shown = cli(
+        "study", "optimizers", "--config", file, "--seeds", "4,", "--max-demos", 3
+    )
     assert "[red]a|b" in shown.out
 
 
 @pytest.mark.parametrize(("arguments", "part"), table(__file__, "wrong_settings"))
-def test_a_wrong_option_is_one_line(study: Any, server: Any, folder: Path, arguments: Any, part: str) -> None:
-    study("models" if "--optimizer" in arguments else "optimizers", *arguments, fast=False).refused_at_once(part)
+def test_a_wrong_option_is_one_line(
+    study: Any, server: Any, folder: Path, arguments: Any, part: str
+) -> None:
+    study(
+        "models" if "--optimizer" in arguments else "optimizers", *arguments, fast=False
+    ).refused_at_once(part)
     assert server.asks == []
     assert not folder.exists()
 
@@ -478,18 +717,37 @@ def test_no_model_and_no_labels(study: Any, cli: Any) -> None:
     cli("study", "labels").refused_at_once("which labels?")
 
 
-def test_sizes_can_be_repeated_or_listed_and_double_up_to_all(study: Any, rows_file: Any) -> None:
-    one_arm = ("--arm", "none", "--variant", "vanilla", "--seeds", "3,5", "--dry-run", "--json")
-    plans = [study("labels", *one_arm, *asked).json for asked in (("--train", 4, "--train", 8), ("--train", "4,8"))]
+def test_sizes_can_be_repeated_or_listed_and_double_up_to_all(
+    study: Any, rows_file: Any
+) -> None:
+    one_arm = (
+        "--arm",
+        "none",
+        "--variant",
+        "vanilla",
+        "--seeds",
+        "3,5",
+        "--dry-run",
+        "--json",
+    )
+    plans = [
+        study("labels", *one_arm, *asked).json
+        for asked in (("--train", 4, "--train", 8), ("--train", "4,8"))
+    ]
     assert plans[0] == plans[1]
-    assert [(line["train"], line["cells"]) for line in plans[0]["lines"]] == [(4, 2), (8, 2)]
+    assert [(line["train"], line["cells"]) for line in plans[0]["lines"]] == [
+        (4, 2),
+        (8, 2),
+    ]
     flags = {"labels": str(rows_file(96)), "scale": (0, 100), "heldout": "0.25"}
     made = Study.prepare(Given("labels", flags=flags))
     assert made.config.train == (10, 20, 40, "all")  # of 72
     assert math.isclose(len(made.parts[0].heldout), 24)
 
 
-def test_an_arm_adds_up_its_parts_and_settings_are_kept_as_the_declaration_makes_them() -> None:
+def test_an_arm_adds_up_its_parts_and_settings_are_kept_as_the_declaration_makes_them() -> (
+    None
+):
     made = Arm.of(" fine+no-task+no-explanations+racing+max-demos=6 ", None)
     assert made.name == "fine+no-task+no-explanations+racing+max-demos=6"
     assert made.settings == {
@@ -502,13 +760,19 @@ def test_an_arm_adds_up_its_parts_and_settings_are_kept_as_the_declaration_makes
     with pytest.raises(OptionError, match="needs a name"):
         Arm.of({"max_demos": 3}, None)
     given = {"racing": "yes", "variants": "fine,coarse", "objective": "auc"}
-    assert check_settings(given, "an arm") == {"racing": True, "variants": ["fine", "coarse"], "objective": "auc"}
+    assert check_settings(given, "an arm") == {
+        "racing": True,
+        "variants": ["fine", "coarse"],
+        "objective": "auc",
+    }
 
 
 def test_what_an_older_version_did_not_have_is_no_change() -> None:
     new = Given("labels", flags={"labels": "x.csv"}).config()
-    old = new.model_copy(update={"settings": {k: v for k, v in new.settings.items() if k != "racing"}})
+    old = new.model_copy(
+        update={"settings": {k: v for k, v in new.settings.items() if k != "racing"}}
+    )
     assert changes(old, new) == []
-    assert changes(new, new.model_copy(update={"settings": new.settings | {"racing": True}})) == [
-        "racing was False, is True"
-    ]
+    assert changes(
+        new, new.model_copy(update={"settings": new.settings | {"racing": True}})
+    ) == ["racing was False, is True"]

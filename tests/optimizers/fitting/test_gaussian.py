@@ -17,7 +17,9 @@ NAMES = ("direct", "good", "fair", "noise")
 NOTHING = Experience()
 
 
-def made(seed: int, rows: int = 60, *, of_group: int = 2, noise: float = 1.0) -> tuple[Readings, np.ndarray]:
+def made(
+    seed: int, rows: int = 60, *, of_group: int = 2, noise: float = 1.0
+) -> tuple[Readings, np.ndarray]:
     """A table in which `good` knows the score, `fair` knows it too, `direct` little, and states a good deal."""
     rng = np.random.default_rng(seed)
     y = rng.normal(size=rows)
@@ -52,14 +54,20 @@ def test_unseen_rows_are_known_and_scores_keep_the_scale() -> None:
 
 
 @pytest.mark.parametrize("known", [NOTHING, KNOWN])
-def test_a_head_is_numbers_that_add_up_and_a_gap_adds_nothing(known: Experience) -> None:
+def test_a_head_is_numbers_that_add_up_and_a_gap_adds_nothing(
+    known: Experience,
+) -> None:
     table, y = made(2)
     head = fit(table, y, known)
-    again = LinearHead.of(HeadData.model_validate_json(head.data("model").model_dump_json()))
+    again = LinearHead.of(
+        HeadData.model_validate_json(head.data("model").model_dump_json())
+    )
     assert again(table) == pytest.approx(head(table), abs=1e-4)
     contributed = head.contributions(table)
     assert head.base + sum(contributed.values()) == pytest.approx(head(table))
-    gaps = Readings(NAMES, np.full_like(table.values, np.nan), table.groups, table.states)
+    gaps = Readings(
+        NAMES, np.full_like(table.values, np.nan), table.groups, table.states
+    )
     assert all(not head.contributions(gaps)[name].any() for name in head.weights)
 
 
@@ -83,12 +91,17 @@ def test_an_own_score_that_is_good_wins_and_costs_nothing_where_it_is_not() -> N
     for seed in range(8):
         table, y = made(seed, 300, noise=3.0)
         strong = table.values.copy()
-        strong[:, 0] = 50 + 10 * (y + 0.4 * np.random.default_rng(seed + 99).normal(size=len(y)))
+        strong[:, 0] = 50 + 10 * (
+            y + 0.4 * np.random.default_rng(seed + 99).normal(size=len(y))
+        )
         strong_table = Readings(NAMES, strong, table.groups)
         train, test = np.arange(30), np.arange(30, 300)
         fitted = weigh(strong_table.rows(train), y[train], KNOWN)
         assert "direct" in fitted.head.weights
-        gained.append(agreement(fitted.head(strong_table.rows(test)), y[test]) - agreement(strong[test, 0], y[test]))
+        gained.append(
+            agreement(fitted.head(strong_table.rows(test)), y[test])
+            - agreement(strong[test, 0], y[test])
+        )
     assert np.mean(gained) > -0.03
     assert "direct" not in weigh(*made(3, 60, noise=0.5), KNOWN).head.weights
 
@@ -100,10 +113,14 @@ def test_noise_in_more_dimensions_than_rows_teaches_nothing(groups: int) -> None
     for seed in range(30):
         rng = np.random.default_rng(seed)
         states = {"wide": rng.normal(size=(40, 400))}
-        table = Readings((), np.zeros((40, 0)), tuple(i % groups for i in range(40)), states)
+        table = Readings(
+            (), np.zeros((40, 0)), tuple(i % groups for i in range(40)), states
+        )
         y = rng.normal(size=40)
         reached.append(agreement(gaussian(table, y, NOTHING, own=None).left_out, y))
-    assert abs(float(np.mean(reached))) < 0.3  # each has a standard deviation of about .45
+    assert (
+        abs(float(np.mean(reached))) < 0.3
+    )  # each has a standard deviation of about .45
 
 
 def test_left_out_scores_are_those_of_a_fit_without_the_group() -> None:
@@ -132,26 +149,36 @@ def test_the_models_own_deviation_covers_new_rows() -> None:
 
 @settings(max_examples=30)
 @given(st.floats(0.01, 100), st.floats(-1000, 1000), st.integers(0, 5))
-def test_the_unit_of_a_reading_does_not_matter(factor: float, shift: float, seed: int) -> None:
+def test_the_unit_of_a_reading_does_not_matter(
+    factor: float, shift: float, seed: int
+) -> None:
     table, y = made(seed, 40)
     moved = Readings(NAMES, table.values * factor + shift, table.groups, table.states)
-    assert fit(table, y)(table) == pytest.approx(fit(moved, y)(moved), rel=1e-4, abs=1e-4)
+    assert fit(table, y)(table) == pytest.approx(
+        fit(moved, y)(moved), rel=1e-4, abs=1e-4
+    )
 
 
 def test_a_wild_value_counts_no_more_than_what_training_saw_and_is_told() -> None:
     table, y = made(7, 80)
     head, wild = fit(table.rows(range(40)), y[:40]), table.values[40:].copy()
     wild[0, 1], wild[1, 1] = 1e6, -1e6
-    again = LinearHead.of(HeadData.model_validate_json(head.data("model").model_dump_json()))
+    again = LinearHead.of(
+        HeadData.model_validate_json(head.data("model").model_dump_json())
+    )
     rows = Readings(NAMES, wild, table.groups[40:], {"mid": table.states["mid"][40:]})
     assert np.abs(again(rows)[:2] - 3).max() < np.ptp(y)
     assert again(rows)[2:] == pytest.approx(head(table.rows(range(42, 80))), abs=1e-4)
-    assert [again.unlike(rows.rows([i])) for i in range(40)] == [["good"]] * 2 + [[]] * 38
+    assert [again.unlike(rows.rows([i])) for i in range(40)] == [["good"]] * 2 + [
+        []
+    ] * 38
 
 
 def test_heads_add_even_with_other_means() -> None:
     table, y = made(5)
-    a, b = (fit(table.rows(rows), y[rows]) for rows in (np.arange(30), np.arange(30, 60)))
+    a, b = (
+        fit(table.rows(rows), y[rows]) for rows in (np.arange(30), np.arange(30, 60))
+    )
     assert (a + b)(table) == pytest.approx(a(table) + b(table))
 
 
@@ -171,7 +198,9 @@ def test_labels_that_mean_nothing_do_not_turn_the_judge_round() -> None:
         table, y = made(seed, 240)
         train, test = np.arange(40), np.arange(40, 240)
         noise = np.random.default_rng([seed, 2]).permutation(y[train])
-        truth.append(agreement(fit(table.rows(train), noise, KNOWN)(table.rows(test)), y[test]))
+        truth.append(
+            agreement(fit(table.rows(train), noise, KNOWN)(table.rows(test)), y[test])
+        )
     assert np.mean(truth) > 0.5
 
 
@@ -181,11 +210,18 @@ def test_nested_agreement_is_what_fresh_rows_give() -> None:
         table, y = made(seed, 260, noise=2.0)
         train, test = np.arange(60), np.arange(60, 260)
         said.append(agreement(nested(fit, table.rows(train), y[train]), y[train]))
-        true.append(agreement(fit(table.rows(train), y[train])(table.rows(test)), y[test]))
+        true.append(
+            agreement(fit(table.rows(train), y[train])(table.rows(test)), y[test])
+        )
     assert abs(np.mean(said) - np.mean(true)) < 0.2
 
 
-@given(st.lists(st.integers(0, 8), min_size=2, max_size=60).filter(lambda g: len(set(g)) > 1), st.integers(2, 6))
+@given(
+    st.lists(st.integers(0, 8), min_size=2, max_size=60).filter(
+        lambda g: len(set(g)) > 1
+    ),
+    st.integers(2, 6),
+)
 def test_folds_keep_groups_whole(groups: list[int], count: int) -> None:
     found = folds(groups, count)
     assert sorted(np.concatenate(found).tolist()) == list(range(len(groups)))
@@ -224,13 +260,22 @@ def test_what_makes_no_table_is_refused() -> None:
     ids=lambda change: str(change)[:40],
 )
 def test_what_is_no_head_is_refused(change: dict[str, object]) -> None:
-    good = {"model": "m", "base": 1, "weights": {"a": [1, 2]}, "states": {"s": {"offset": 0, "weights": [1]}}}
-    assert LinearHead.of(parts.read_options(HeadData, good, "the head")).weights == {"a": (1.0, 2.0)}
+    good = {
+        "model": "m",
+        "base": 1,
+        "weights": {"a": [1, 2]},
+        "states": {"s": {"offset": 0, "weights": [1]}},
+    }
+    assert LinearHead.of(parts.read_options(HeadData, good, "the head")).weights == {
+        "a": (1.0, 2.0)
+    }
     with pytest.raises(OptionError, match="the head"):
         parts.read_options(HeadData, good | change, "the head")
 
 
 def test_agreement_of_five_rows() -> None:
     # r = .8; ranks are the values, so rho = .8 too; of 10 pairs 8 are in order and 2 not: tau = .6
-    assert agreement(np.array([1.0, 2, 3, 4, 5]), np.array([2.0, 1, 3, 5, 4])) == pytest.approx(2.2)
+    assert agreement(
+        np.array([1.0, 2, 3, 4, 5]), np.array([2.0, 1, 3, 5, 4])
+    ) == pytest.approx(2.2)
     assert agreement(np.ones(5), np.arange(5.0)) == 0.0

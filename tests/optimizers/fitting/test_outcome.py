@@ -9,7 +9,11 @@ import pytest
 from judgesmith.datasets.records import Labels
 from judgesmith.datasets.row import Row
 from judgesmith.errors import ArtifactError
-from judgesmith.optimizers.fitting.outcome import fit_decision, fit_preference, places_of
+from judgesmith.optimizers.fitting.outcome import (
+    fit_decision,
+    fit_preference,
+    places_of,
+)
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.outcome import BradleyTerry, Decision
@@ -19,9 +23,14 @@ from judgesmith.signatures.values import Verdict
 
 def labels(scores: list[float], names: tuple[str, ...] = ("fail", "pass")) -> Labels:
     levels = tuple(float(n) for n in range(len(names)))
-    rows = tuple(Row(str(n), f"o{n}", scores={"overall": score}) for n, score in enumerate(scores))
+    rows = tuple(
+        Row(str(n), f"o{n}", scores={"overall": score})
+        for n, score in enumerate(scores)
+    )
     kind = "binary" if len(names) == 2 else "category"
-    return Labels(rows, "overall", (0, levels[-1]), kind=kind, categories=names, levels=levels)
+    return Labels(
+        rows, "overall", (0, levels[-1]), kind=kind, categories=names, levels=levels
+    )
 
 
 def test_the_cut_stands_in_the_widest_gap_that_agrees_best() -> None:
@@ -31,15 +40,25 @@ def test_the_cut_stands_in_the_widest_gap_that_agrees_best() -> None:
 
 
 def test_failed_rows_are_left_out_and_too_few_keep_the_middle() -> None:
-    assert fit_decision([10, math.nan, 30, 90], labels([0, 1, 0, 1])).cuts == (60.0,)  # (30 + 90) / 2
+    assert fit_decision([10, math.nan, 30, 90], labels([0, 1, 0, 1])).cuts == (
+        60.0,
+    )  # (30 + 90) / 2
     assert fit_decision([10, 20], labels([1, 1])).cuts == (50.0,)
     assert fit_decision([10, 10], labels([0, 1])).cuts == (50.0,)
 
 
 def test_categories_are_cut_in_order() -> None:
-    found = fit_decision([5, 10, 40, 50, 80, 95], labels([0, 0, 1, 1, 2, 2], ("bad", "ok", "good")))
+    found = fit_decision(
+        [5, 10, 40, 50, 80, 95], labels([0, 0, 1, 1, 2, 2], ("bad", "ok", "good"))
+    )
     assert found is not None and found.cuts == (25.0, 65.0)
-    assert [found.category(x) for x in (0, 25, 64, 65, 100)] == ["bad", "ok", "ok", "good", "good"]
+    assert [found.category(x) for x in (0, 25, 64, 65, 100)] == [
+        "bad",
+        "ok",
+        "ok",
+        "good",
+        "good",
+    ]
     assert found.passed(100) is None
 
 
@@ -63,7 +82,9 @@ def test_scores_have_no_decision() -> None:
         (("a", "b", "c"), (1.0, 2.0), True),
     ],
 )
-def test_what_is_no_decision(names: tuple[str, ...], cuts: tuple[float, ...], binary: bool) -> None:
+def test_what_is_no_decision(
+    names: tuple[str, ...], cuts: tuple[float, ...], binary: bool
+) -> None:
     with pytest.raises(ArtifactError):
         Decision(names, cuts, binary)
 
@@ -72,7 +93,9 @@ def test_a_saved_judge_decides_as_before(tmp_path: object) -> None:
     judge = Judge(DirectScorer())
     plain = artifact.fingerprint(judge)
     assert "decision" not in artifact.to_dict(judge)
-    judge.outcome = replace(judge.outcome, decision=Decision(("👎", "👍"), (62.5,), True))
+    judge.outcome = replace(
+        judge.outcome, decision=Decision(("👎", "👍"), (62.5,), True)
+    )
     assert artifact.fingerprint(judge) != plain
     again = loading.build(artifact.Artifact.of(artifact.to_dict(judge)))
     assert again.outcome.decision == judge.outcome.decision
@@ -84,7 +107,13 @@ def test_a_saved_judge_decides_as_before(tmp_path: object) -> None:
 def compared(won: list[float]) -> Labels:
     """One comparison a document: 1 where the first output won, 0 where it lost, 0.5 for a tie."""
     rows = [
-        Row(f"{n}{side}", f"{side} of {n}", group=str(n), doc_id=str(n), scores={"preference": score})
+        Row(
+            f"{n}{side}",
+            f"{side} of {n}",
+            group=str(n),
+            doc_id=str(n),
+            scores={"preference": score},
+        )
         for n, first in enumerate(won)
         for side, score in (("a", first), ("b", 1 - first))
     ]
@@ -111,6 +140,11 @@ def test_pairs_that_are_all_ordered_rightly_give_no_certainty() -> None:
 def test_failed_rows_are_left_out_and_scores_have_no_chances() -> None:
     labels = compared([1.0] * 4)
     with_a_failure = [60.0, 40.0, 60.0, 40.0, 60.0, 40.0, math.nan, 40.0]
-    assert fit_preference(with_a_failure, labels) == fit_preference([60.0, 40.0] * 3, compared([1.0] * 3))
+    assert fit_preference(with_a_failure, labels) == fit_preference(
+        [60.0, 40.0] * 3, compared([1.0] * 3)
+    )
     assert fit_preference([math.nan] * 8, labels) is None
-    assert fit_preference([60.0] * 2, Labels(labels.rows[:2], "preference", (0, 1))) is None
+    assert (
+        fit_preference([60.0] * 2, Labels(labels.rows[:2], "preference", (0, 1)))
+        is None
+    )

@@ -15,7 +15,10 @@ from judgesmith.programs.prompting.layouts import CUT, Explain
 from judgesmith.signatures.values import Criterion
 from judgesmith.testing.scripted import MakeScripted
 
-CRITERIA = (Criterion("Clarity", "It is easy to follow."), Criterion("Truth", "It is true."))
+CRITERIA = (
+    Criterion("Clarity", "It is easy to follow."),
+    Criterion("Truth", "It is true."),
+)
 WHY = "The date is wrong. It should be named."
 
 
@@ -30,7 +33,9 @@ def answers(request: Request) -> Reply:
     said, system = number_or_none(request), request.messages[0]["content"]
     if "criterion by itself" in system:
         lines = [f"{c.name}: Score: {said}" for c in CRITERIA]
-        text = "\n".join([*lines, *(f"Why {c.name}: {WHY.split('. ')[0]}." for c in CRITERIA)])
+        text = "\n".join(
+            [*lines, *(f"Why {c.name}: {WHY.split('. ')[0]}." for c in CRITERIA)]
+        )
         short = "\n".join(lines)
     elif "errors of one kind" in system:
         text = short = (
@@ -51,7 +56,13 @@ def answers(request: Request) -> Reply:
         if "a digit from 1" in system:
             text = short = f"Score: {1 + (said or 0) * 4 // 100}"
     whole = request.max_tokens >= 100
-    return Reply(text if whole else short, None, 10, 5, finish="stop" if whole or text == short else "length")
+    return Reply(
+        text if whole else short,
+        None,
+        10,
+        5,
+        finish="stop" if whole or text == short else "length",
+    )
 
 
 def number_or_none(request: Request) -> int | None:
@@ -61,19 +72,39 @@ def number_or_none(request: Request) -> int | None:
 
 def judges() -> list[Any]:
     def critic(variant: Any, explain: Explain) -> Any:
-        method = {"explain": explain, "reading": "said", "task": "Notices.", "criteria": CRITERIA}
+        method = {
+            "explain": explain,
+            "reading": "said",
+            "task": "Notices.",
+            "criteria": CRITERIA,
+        }
         return lambda: js.Judge(js.ActiveCritic(variant, **method))
 
     return [
         pytest.param(critic("coarse", "after"), id="coarse, after"),
         pytest.param(critic("coarse", "before"), id="coarse, before"),
         pytest.param(critic("fine", "after"), id="fine, after"),
-        pytest.param(lambda: js.Judge(js.ActiveCritic("vanilla", reading="said")), id="vanilla"),
-        pytest.param(lambda: js.Judge(js.DirectScorer("fluency", criteria=CRITERIA[:1], reading="said")), id="direct"),
-        pytest.param(lambda: js.Judge(js.GEval("fluency", criteria=CRITERIA[:1], samples=1)), id="g-eval"),
-        pytest.param(lambda: js.Judge(js.OpeNLGauge("summarization/coherence", reading="said")), id="openlgauge"),
         pytest.param(
-            lambda: js.Judge(js.PairwiseDirectScorer("summarization/coherence", levels=2, samples=1)),
+            lambda: js.Judge(js.ActiveCritic("vanilla", reading="said")), id="vanilla"
+        ),
+        pytest.param(
+            lambda: js.Judge(
+                js.DirectScorer("fluency", criteria=CRITERIA[:1], reading="said")
+            ),
+            id="direct",
+        ),
+        pytest.param(
+            lambda: js.Judge(js.GEval("fluency", criteria=CRITERIA[:1], samples=1)),
+            id="g-eval",
+        ),
+        pytest.param(
+            lambda: js.Judge(js.OpeNLGauge("summarization/coherence", reading="said")),
+            id="openlgauge",
+        ),
+        pytest.param(
+            lambda: js.Judge(
+                js.PairwiseDirectScorer("summarization/coherence", levels=2, samples=1)
+            ),
             id="pairwise-direct",
         ),
     ]
@@ -92,19 +123,31 @@ def test_the_bootstrapped_candidate_exists_and_its_demonstrations_are_whole(
     (found,) = (t for t in search.record.tried if t.candidate.name == "bootstrapped")
     assert found.candidate.kind in ("gold", "predicted") and found.candidate.demos == 3
     for predictor in found.program.method.taught():
-        assert len(predictor.demos) == 3 and all(demo["augmented"] for demo in predictor.demos)
+        assert len(predictor.demos) == 3 and all(
+            demo["augmented"] for demo in predictor.demos
+        )
         if getattr(student, "explain", "") in ("before", "after"):
             assert {demo["explanation"] for demo in predictor.demos} == {WHY}
     if getattr(student, "variant", "") == "fine":
         (said, *_) = found.program.method.criteria_scorer.predict.demos
-        assert {c.explanation for c in said["criteria_scores"].values()} == {"The date is wrong."}
+        assert {c.explanation for c in said["criteria_scores"].values()} == {
+            "The date is wrong."
+        }
 
 
-def test_the_plan_counts_the_teachers_pass_and_says_what_cannot_be_bootstrapped(labels: Labels) -> None:
+def test_the_plan_counts_the_teachers_pass_and_says_what_cannot_be_bootstrapped(
+    labels: Labels,
+) -> None:
     compiler = Compiler(search=js.CorrelationRandomSearch(candidates=2))
     before, after = (
         compiler.plan(
-            js.Judge(js.ActiveCritic("coarse", explain=e, reading="said", task="N.", criteria=CRITERIA)), labels, None
+            js.Judge(
+                js.ActiveCritic(
+                    "coarse", explain=e, reading="said", task="N.", criteria=CRITERIA
+                )
+            ),
+            labels,
+            None,
         )
         for e in ("before", "after")
     )
@@ -113,13 +156,22 @@ def test_the_plan_counts_the_teachers_pass_and_says_what_cannot_be_bootstrapped(
     assert before.notes == after.notes == ()
     plan = compiler.plan(js.Judge(js.PairS("summarization/coherence")), labels, None)
     assert "no bootstrapped demonstrations: a rank" in plan.notes[0]
-    assert Compiler(search=None).plan(js.Judge(js.PairS("summarization/coherence")), labels, None).notes == ()
+    assert (
+        Compiler(search=None)
+        .plan(js.Judge(js.PairS("summarization/coherence")), labels, None)
+        .notes
+        == ()
+    )
 
 
-def test_an_explanation_that_the_limit_ended_is_shown_up_to_its_last_sentence(scripted: MakeScripted) -> None:
+def test_an_explanation_that_the_limit_ended_is_shown_up_to_its_last_sentence(
+    scripted: MakeScripted,
+) -> None:
     def cut(text: str) -> Any:
         lm, _ = scripted(lambda _: Reply(text, None, 1, 1, finish="length"))
-        return js.Judge(js.ActiveCritic("coarse", explain="after", reading="said"), lm=lm).score("s", "o")
+        return js.Judge(
+            js.ActiveCritic("coarse", explain="after", reading="said"), lm=lm
+        ).score("s", "o")
 
     verdict = cut("Score: 40\nExplanation: The date is wrong. It should be na")
     assert (verdict.explanation, CUT in verdict.notes) == ("The date is wrong.", True)

@@ -14,7 +14,12 @@ from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.search import prompts as dspy_model
 from judgesmith.optimizers.search import proposals as adapters
 from judgesmith.optimizers.search.base import SearchRecord
-from judgesmith.optimizers.search.prompts import LONGEST, PlainAdapter, PromptModel, cleaned
+from judgesmith.optimizers.search.prompts import (
+    LONGEST,
+    PlainAdapter,
+    PromptModel,
+    cleaned,
+)
 from judgesmith.optimizers.search.proposals import GEPASearch, instructed
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.artifact import to_dict
@@ -32,15 +37,21 @@ MARKER = "Weigh the keystone first."
 
 
 def critic(lm: LanguageModel, variant: Any = "vanilla", **given: Any) -> Judge:
-    return Judge(ActiveCritic(variant, explain="before", reading="said", **given), lm=lm)
+    return Judge(
+        ActiveCritic(variant, explain="before", reading="said", **given), lm=lm
+    )
 
 
 @pytest.fixture
 def run(model: LanguageModel, labels: Labels) -> Run:
     """run(search, student, rows, …): a student is a critic and the rows are `labels` where none are given."""
 
-    def compiled(search: GEPASearch, student: Any = None, rows: Labels = labels, **given: Any) -> Any:
-        judge = search.compile(student or critic(model), trainset=examples_of(rows), **given)
+    def compiled(
+        search: GEPASearch, student: Any = None, rows: Labels = labels, **given: Any
+    ) -> Any:
+        judge = search.compile(
+            student or critic(model), trainset=examples_of(rows), **given
+        )
         assert search.record is not None
         assert "could not go on" not in (search.record.reason or "")
         return judge, search.record
@@ -52,8 +63,12 @@ def run(model: LanguageModel, labels: Labels) -> Run:
 def says(server: Any, fake: Any) -> Callable[..., None]:
     """says(number, propose): the model gives `number(ask)`, and `propose(ask)` where it is asked for an instruction."""
 
-    def say(number: Any = guess, propose: Any = lambda ask: fake.written(ask, MARKER)) -> None:
-        server.answer = lambda ask: propose(ask) if ask.step == "dspy" else fake.judging(number)(ask)
+    def say(
+        number: Any = guess, propose: Any = lambda ask: fake.written(ask, MARKER)
+    ) -> None:
+        server.answer = lambda ask: (
+            propose(ask) if ask.step == "dspy" else fake.judging(number)(ask)
+        )
 
     return say
 
@@ -65,7 +80,9 @@ def instructions(judge: Judge) -> str:
 # -- finding and choosing
 
 
-def test_a_better_instruction_is_found_and_chosen(says: Any, run: Run, model: LanguageModel, human: Any) -> None:
+def test_a_better_instruction_is_found_and_chosen(
+    says: Any, run: Run, model: LanguageModel, human: Any
+) -> None:
     says(lambda ask: human[ask.mark] if MARKER in ask.system else guess(ask))
     student = critic(model)
     judge, record = run(GEPASearch(candidates=8), student)
@@ -78,33 +95,49 @@ def test_a_better_instruction_is_found_and_chosen(says: Any, run: Run, model: La
     assert any(MARKER in part["instructions"] for part in saved["state"].values())
 
 
-def test_gepa_is_told_which_rows_contradict_people(server: Any, says: Any, run: Run) -> None:
+def test_gepa_is_told_which_rows_contradict_people(
+    server: Any, says: Any, run: Run
+) -> None:
     says()
     run(GEPASearch(candidates=2))
     asked = [ask.text for ask in server.asks if ask.step == "dspy"]
     assert asked
-    assert all("People gave this output" in text and "People rate this other output" in text for text in asked)
+    assert all(
+        "People gave this output" in text and "People rate this other output" in text
+        for text in asked
+    )
 
 
 # -- budget and failures
 
 
-def test_it_keeps_to_what_it_says_it_may_take(server: Any, says: Any, fake: Any, run: Run) -> None:
+def test_it_keeps_to_what_it_says_it_may_take(
+    server: Any, says: Any, fake: Any, run: Run
+) -> None:
     draw = random.Random(3)
     says(propose=lambda ask: fake.written(ask, f"{MARKER} {draw.random()}"))
     for size in (1, 2, 8):
-        lm = language_model("openai/fake", connection=Connection(api_base=server.base, cache=False))
+        lm = language_model(
+            "openai/fake", connection=Connection(api_base=server.base, cache=False)
+        )
         made = GEPASearch(candidates=size)
         student = critic(lm)
         before = len(server.judged)
         _, record = run(made, student)
         judged = len(server.judged) - before
         assert judged <= 40 * made.evaluations()
-        assert lm.meter.logical <= 40 * made.evaluations() + made.proposals(student, 40) + 3
-        assert 0 < len(record.candidates) <= made.evaluations()  # GEPA tries what did better on a few
+        assert (
+            lm.meter.logical
+            <= 40 * made.evaluations() + made.proposals(student, 40) + 3
+        )
+        assert (
+            0 < len(record.candidates) <= made.evaluations()
+        )  # GEPA tries what did better on a few
 
 
-def test_no_candidates_means_no_search(server: Any, run: Run, model: LanguageModel) -> None:
+def test_no_candidates_means_no_search(
+    server: Any, run: Run, model: LanguageModel
+) -> None:
     made = GEPASearch(candidates=0)
     _, record = run(made)
     assert made.evaluations() == len(record.candidates) == 1
@@ -112,25 +145,37 @@ def test_no_candidates_means_no_search(server: Any, run: Run, model: LanguageMod
     assert len(server.judged) == 40
 
 
-@pytest.mark.parametrize("said", ["", "x" * 9000, "\ud83d [[ ## nothing ## ]] </output>"])
-def test_a_model_that_proposes_nonsense_does_no_harm(said: str, says: Any, run: Run) -> None:
+@pytest.mark.parametrize(
+    "said", ["", "x" * 9000, "\ud83d [[ ## nothing ## ]] </output>"]
+)
+def test_a_model_that_proposes_nonsense_does_no_harm(
+    said: str, says: Any, run: Run
+) -> None:
     says(propose=lambda _: said)
     judge, record = run(GEPASearch(candidates=3))
     assert record.scored.failed == 0
     for c in record.candidates:
         for text in c.form.get("instructions", {}).values():
-            assert 0 < len(text) <= LONGEST and "[[ ##" not in text and "</output>" not in text
+            assert (
+                0 < len(text) <= LONGEST
+                and "[[ ##" not in text
+                and "</output>" not in text
+            )
     to_dict(judge)
 
 
-def test_a_model_that_cannot_propose_leaves_the_prompt_as_it_is(says: Any, fake: Any, run: Run) -> None:
+def test_a_model_that_cannot_propose_leaves_the_prompt_as_it_is(
+    says: Any, fake: Any, run: Run
+) -> None:
     says(propose=lambda _: fake.Fault(400, "too long"))
     _, record = run(GEPASearch(candidates=4))
     assert [c.name for c in record.candidates] == ["zero-shot"]
     assert record.reason == "gepa proposed nothing but the zero-shot prompt"
 
 
-def test_a_refused_key_is_said_and_not_searched_around(says: Any, fake: Any, run: Run) -> None:
+def test_a_refused_key_is_said_and_not_searched_around(
+    says: Any, fake: Any, run: Run
+) -> None:
     says(propose=lambda _: fake.Fault(401, "who are you?"))
     with pytest.raises(ModelError, match="the key was refused"):
         run(GEPASearch(candidates=4))
@@ -141,12 +186,18 @@ def test_a_refused_key_is_said_and_not_searched_around(says: Any, fake: Any, run
 
 def test_the_teacher_writes_the_proposals(server: Any, says: Any, run: Run) -> None:
     says()
-    teacher = language_model("openai/teacher", connection=Connection(api_base=server.base))
+    teacher = language_model(
+        "openai/teacher", connection=Connection(api_base=server.base)
+    )
     run(GEPASearch(candidates=4), teacher=teacher)
-    assert {ask.body["model"] for ask in server.asks if ask.step == "dspy"} == {"teacher"}
+    assert {ask.body["model"] for ask in server.asks if ask.step == "dspy"} == {
+        "teacher"
+    }
 
 
-def test_rows_to_measure_on_stay_out_of_what_proposals_see(server: Any, says: Any, run: Run, labels: Labels) -> None:
+def test_rows_to_measure_on_stay_out_of_what_proposals_see(
+    server: Any, says: Any, run: Run, labels: Labels
+) -> None:
     says()
     train, val = labels.subset(range(20)), labels.subset(range(20, 40))
     _, record = run(GEPASearch(candidates=4), rows=train, valset=examples_of(val))
@@ -164,7 +215,9 @@ def test_other_judges_can_be_compiled(
 
     def answer(ask: Any) -> Any:
         return (
-            fake.written(ask, MARKER) if "[[ ## " in ask.text else f"Explanation: So.\nScore: {len(ask.text) % 5 + 1}"
+            fake.written(ask, MARKER)
+            if "[[ ## " in ask.text
+            else f"Explanation: So.\nScore: {len(ask.text) % 5 + 1}"
         )
 
     server.answer = answer
@@ -174,12 +227,20 @@ def test_other_judges_can_be_compiled(
     others = {n for n, p in judge.named_predictors() if p not in judge.method.taught()}
     for name, predictor in judge.named_predictors():
         if name in others:
-            assert predictor.signature.instructions == dict(student.named_predictors())[name].signature.instructions
+            assert (
+                predictor.signature.instructions
+                == dict(student.named_predictors())[name].signature.instructions
+            )
 
 
-async def ranked(self: ActiveCritic, items: Sequence[Item], lm: Any, slots: Any) -> list[Verdict]:
+async def ranked(
+    self: ActiveCritic, items: Sequence[Item], lm: Any, slots: Any
+) -> list[Verdict]:
     """Ranks that are those of the rows."""
-    return [Verdict(percent=100.0 * place / max(1, len(items) - 1)) for place in range(len(items))]
+    return [
+        Verdict(percent=100.0 * place / max(1, len(items) - 1))
+        for place in range(len(items))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +254,10 @@ def test_a_judge_with_nothing_to_change_stays_and_is_told_why(
     change: dict[str, Any], reason: str, server: Any, run: Run, model: LanguageModel
 ) -> None:
     fixed = type("Fixed", (ActiveCritic,), change)
-    _, record = run(GEPASearch(candidates=4), Judge(fixed("vanilla", explain="before", reading="said"), lm=model))
+    _, record = run(
+        GEPASearch(candidates=4),
+        Judge(fixed("vanilla", explain="before", reading="said"), lm=model),
+    )
     assert [c.name for c in record.candidates] == ["zero-shot"]
     assert record.reason is not None and reason in record.reason
     assert len(server.judged) == (40 if "taught" in change else 0)
@@ -208,22 +272,37 @@ def test_gepa_without_its_package_names_it(monkeypatch: pytest.MonkeyPatch) -> N
 # -- the pieces
 
 
-def test_nothing_is_printed_and_everything_is_put_back(says: Any, run: Run, capfd: Any, caplog: Any) -> None:
+def test_nothing_is_printed_and_everything_is_put_back(
+    says: Any, run: Run, capfd: Any, caplog: Any
+) -> None:
     import logging
 
     from gepa.core import engine as gepa_engine
 
     says()
-    before = sys.stdout, logging.getLogger("dspy").level, gepa_engine.tqdm, dspy.settings.lm
+    before = (
+        sys.stdout,
+        logging.getLogger("dspy").level,
+        gepa_engine.tqdm,
+        dspy.settings.lm,
+    )
     run(GEPASearch(candidates=3))
     assert capfd.readouterr() == ("", "")
     assert not [r for r in caplog.records if r.name.startswith(("dspy", "gepa"))]
-    assert before == (sys.stdout, logging.getLogger("dspy").level, gepa_engine.tqdm, dspy.settings.lm)
+    assert before == (
+        sys.stdout,
+        logging.getLogger("dspy").level,
+        gepa_engine.tqdm,
+        dspy.settings.lm,
+    )
 
 
 def test_cleaned_instructions() -> None:
     assert (
-        cleaned("```text\n[[ ## proposed_instruction ## ]]\n  Judge\n it. \n[[ ## completed ## ]] more") == "Judge it."
+        cleaned(
+            "```text\n[[ ## proposed_instruction ## ]]\n  Judge\n it. \n[[ ## completed ## ]] more"
+        )
+        == "Judge it."
     )
     assert cleaned('"Judge it."') == "Judge it."
     assert cleaned("Judge </output> it <|im_end|>") == "Judge ‹/output> it ‹|im_end|>"
@@ -237,9 +316,9 @@ def test_cleaned_instructions() -> None:
 def test_a_plain_answer_is_taken_where_one_text_was_asked_for() -> None:
     one = dspy.Signature("question -> instruction: str")
     assert PlainAdapter().parse(one, "Just judge.") == {"instruction": "Just judge."}
-    assert PlainAdapter().parse(one, "[[ ## instruction ## ]]\nJudge.\n[[ ## completed ## ]]") == {
-        "instruction": "Judge."
-    }
+    assert PlainAdapter().parse(
+        one, "[[ ## instruction ## ]]\nJudge.\n[[ ## completed ## ]]"
+    ) == {"instruction": "Judge."}
     two = dspy.Signature("question -> why: str, instruction: str")
     with pytest.raises(Exception, match="parse"):
         PlainAdapter().parse(two, "Just judge.")
@@ -247,10 +326,14 @@ def test_a_plain_answer_is_taken_where_one_text_was_asked_for() -> None:
 
 def test_prompts_go_through_our_model(server: Any, model: LanguageModel) -> None:
     server.answer = lambda ask: "4" if "2 + 2" in ask.text else ask.last
-    prompts = PromptModel(model, lambda call: engine.run(call())).copy(temperature=1.0, rollout_id=7)
+    prompts = PromptModel(model, lambda call: engine.run(call())).copy(
+        temperature=1.0, rollout_id=7
+    )
     assert isinstance(prompts, PromptModel)
     assert prompts("say </output> this") == ["say ‹/output> this"]
-    assert prompts(messages=[{"role": "user", "content": [{"type": "text", "text": "in parts"}]}]) == ["in parts"]
+    assert prompts(
+        messages=[{"role": "user", "content": [{"type": "text", "text": "in parts"}]}]
+    ) == ["in parts"]
     assert server.asks[-1].body["temperature"] == 1.0
     sent = len(server.asks)
     assert prompts("say </output> this") == ["say ‹/output> this"]  # from the cache
@@ -260,7 +343,9 @@ def test_prompts_go_through_our_model(server: Any, model: LanguageModel) -> None
     assert server.asks[-1].body["max_tokens"] == dspy_model.PROPOSAL_TOKENS
 
 
-def test_a_program_differs_from_its_judge_in_instructions_alone(model: LanguageModel) -> None:
+def test_a_program_differs_from_its_judge_in_instructions_alone(
+    model: LanguageModel,
+) -> None:
     one = critic(model)
     (name,) = (name for name, _ in one.named_predictors())
     made = instructed(one, {name: MARKER})
@@ -269,7 +354,11 @@ def test_a_program_differs_from_its_judge_in_instructions_alone(model: LanguageM
 
 
 def test_what_breaks_inside_dspy_is_said_and_what_was_found_is_kept(
-    says: Any, model: LanguageModel, labels: Labels, human: Any, monkeypatch: pytest.MonkeyPatch
+    says: Any,
+    model: LanguageModel,
+    labels: Labels,
+    human: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     says(lambda ask: human[ask.mark] if MARKER in ask.system else guess(ask))
     real = GEPASearch._propose
@@ -282,5 +371,8 @@ def test_what_breaks_inside_dspy_is_said_and_what_was_found_is_kept(
     made = GEPASearch(candidates=8)
     made.compile(critic(model), trainset=examples_of(labels))
     assert made.record is not None and made.record.reason is not None
-    assert f"{made.name} could not go on (RuntimeError: something new in DSPy)" in made.record.reason
+    assert (
+        f"{made.name} could not go on (RuntimeError: something new in DSPy)"
+        in made.record.reason
+    )
     assert MARKER in str(made.record.selected.form)

@@ -47,14 +47,18 @@ PARTS = [(0, 0), (1, 0), (3, 0)]
 def test_the_fewest_demonstrations_that_the_best_does_not_clearly_beat(
     clear: list[list[int]], qualified: list[int], expected: int
 ) -> None:
-    found = Contest(PARTS, [bool(x) for x in qualified]).chosen(Q, lambda one, other: [one, other] in clear)
+    found = Contest(PARTS, [bool(x) for x in qualified]).chosen(
+        Q, lambda one, other: [one, other] in clear
+    )
     assert found == expected
 
 
 def test_without_a_margin_the_highest_is_chosen_and_equal_ones_by_their_parts() -> None:
     free = Contest([(0, 0), (3, 0), (1, 1), (1, 0), (1, 0)], [True] * 5)
     assert free.chosen([1.0, 1.2, 1.1, 1.1, 1.1], None) == 1
-    assert free.chosen([0.0, 1.2, 1.2, 1.2, 1.2], None) == 3  # fewest demonstrations, fewest changes, the earliest
+    assert (
+        free.chosen([0.0, 1.2, 1.2, 1.2, 1.2], None) == 3
+    )  # fewest demonstrations, fewest changes, the earliest
     assert free.best([1.2, 1.2 + 1e-12, 0.0, 0.0, 0.0]) == 0
 
 
@@ -62,16 +66,28 @@ def tried(table: Table, examples: list[dspy.Example]) -> list[Trial]:
     made = []
     for i, said in enumerate(table):
         found = agreement(said, examples, objective=Sum(), seed=3, rounds=20)
-        verdicts = tuple(Verdict.failed("no") if math.isnan(p) else Verdict(score=p, percent=p) for p in said.tolist())
+        verdicts = tuple(
+            Verdict.failed("no") if math.isnan(p) else Verdict(score=p, percent=p)
+            for p in said.tolist()
+        )
         scored = Scored(verdicts, said)
-        candidate = Candidate(str(i), "labels", min(i, 4), found, unfit(scored, found, 0.1), len(said))
+        candidate = Candidate(
+            str(i), "labels", min(i, 4), found, unfit(scored, found, 0.1), len(said)
+        )
         made.append(Trial(candidate, None, scored))  # type: ignore[arg-type]
     return made
 
 
-def searched(table: Table, examples: list[dspy.Example], **options: Any) -> SearchRecord:
-    search, trials = CorrelationRandomSearch(**{"seed": 3} | options), tuple(tried(table, examples))
-    return search.crossed(SearchRecord(trials, search.choose(trials, examples)[0]), examples)
+def searched(
+    table: Table, examples: list[dspy.Example], **options: Any
+) -> SearchRecord:
+    search, trials = (
+        CorrelationRandomSearch(**{"seed": 3} | options),
+        tuple(tried(table, examples)),
+    )
+    return search.crossed(
+        SearchRecord(trials, search.choose(trials, examples)[0]), examples
+    )
 
 
 # -- the agreement of what was chosen
@@ -79,7 +95,11 @@ def searched(table: Table, examples: list[dspy.Example], **options: Any) -> Sear
 
 def test_where_nothing_is_chosen_nothing_is_corrected() -> None:
     alone, examples = noisy(HUMAN, 1, 0.6, 0), rated(HUMAN, 1)
-    for table in (alone, np.repeat(alone, 3, axis=0), alone * [[1.0], [2.0]]):  # the same but for the scale
+    for table in (
+        alone,
+        np.repeat(alone, 3, axis=0),
+        alone * [[1.0], [2.0]],
+    ):  # the same but for the scale
         found = searched(table, examples)
         assert found.chosen is found.tried[0]
         assert found.corrected == pytest.approx(found.selected.agreement.q, abs=1e-9)
@@ -99,7 +119,9 @@ def test_of_equal_judges_the_chosen_one_is_reported_about_as_it_is() -> None:
     naive, after = [], []
     for seed in range(30):
         human = np.random.default_rng([seed, 1]).normal(size=40)
-        found = searched(noisy(human, 16, 0.45, seed), rated(human, 1), sure=0.0, seed=seed)
+        found = searched(
+            noisy(human, 16, 0.45, seed), rated(human, 1), sure=0.0, seed=seed
+        )
         assert found.corrected is not None
         naive.append(found.selected.agreement.q - true)
         after.append(found.corrected - true)
@@ -109,15 +131,27 @@ def test_of_equal_judges_the_chosen_one_is_reported_about_as_it_is() -> None:
 
 def test_no_correction_without_evidence() -> None:
     one = searched(noisy(HUMAN, 3, 0.5, 0), rated(HUMAN, 40))  # one document
-    silent = searched(np.stack([np.full(40, 50.0), np.full(40, math.nan)]), rated(HUMAN, 1))
+    silent = searched(
+        np.stack([np.full(40, 50.0), np.full(40, math.nan)]), rated(HUMAN, 1)
+    )
     assert (one.left_out, one.corrected, silent.corrected) == (None, None, None)
 
 
 def test_a_run_whose_candidate_a_metric_chose_is_not_corrected() -> None:
     with scripted_models() as make:
-        search = CorrelationRandomSearch(candidates=1, max_demos=1, metric=lambda row, said, trace=None: 1.0)
-        judge = js.compile(DirectScorer("fluency"), planted_labels(60, 2), lm=make(guessing())[0], optimizer=search)
-    assert judge.report.selected["q_corrected"] is None and judge.report.selected["q"] is not None
+        search = CorrelationRandomSearch(
+            candidates=1, max_demos=1, metric=lambda row, said, trace=None: 1.0
+        )
+        judge = js.compile(
+            DirectScorer("fluency"),
+            planted_labels(60, 2),
+            lm=make(guessing())[0],
+            optimizer=search,
+        )
+    assert (
+        judge.report.selected["q_corrected"] is None
+        and judge.report.selected["q"] is not None
+    )
 
 
 def test_errors_to_come_are_told_by_rows_that_a_choice_was_not_made_on() -> None:
@@ -136,6 +170,14 @@ def test_errors_to_come_are_told_by_rows_that_a_choice_was_not_made_on() -> None
             sure = fit_sureness(percents, mapped, people[:40], names, scale)
             assert sure is not None
             ends = [sure.interval(p, score(p), scale) for p in fresh.tolist()]
-            covered.append(np.mean([i.low <= y <= i.high for i, y in zip(ends, people[new], strict=True) if i]))
+            covered.append(
+                np.mean(
+                    [
+                        i.low <= y <= i.high
+                        for i, y in zip(ends, people[new], strict=True)
+                        if i
+                    ]
+                )
+            )
     chosen_on, left_out = np.reshape(covered, (-1, 2)).mean(axis=0)
     assert chosen_on < 0.87 < 0.88 < left_out < 0.94

@@ -28,8 +28,14 @@ def scores(**given: float) -> dict[str, CriterionScore]:
     return {name: CriterionScore(score) for name, score in given.items()}
 
 
-def critic(lm: Any = None, combination: Combination | None = ALONE, **options: Any) -> Judge:
-    settled: dict[str, Any] = {"explain": "before", "reading": "said", "criteria": CRITERIA}
+def critic(
+    lm: Any = None, combination: Combination | None = ALONE, **options: Any
+) -> Judge:
+    settled: dict[str, Any] = {
+        "explain": "before",
+        "reading": "said",
+        "criteria": CRITERIA,
+    }
     judge = Judge(ActiveCritic("fine", **settled | options), lm=lm)
     judge.method.combine_by(combination)
     return judge
@@ -43,25 +49,41 @@ def test_the_weighted_mean_by_hand() -> None:
     assert ALONE(both) == 50.0  # (0.25 * 80 + 0.75 * 40) / 1
     assert MIXED(both, 60.0) == pytest.approx(54.0)  # 0.4 * 60 + 0.6 * 50
     assert ALONE(both, 60.0) == 50.0  # OS-E has no share
-    assert Combination(criteria={"Fluency": 0.5, "Truth": 0.5, "Other": 0.5})(both) == 60.0  # weights need not sum to 1
+    assert (
+        Combination(criteria={"Fluency": 0.5, "Truth": 0.5, "Other": 0.5})(both) == 60.0
+    )  # weights need not sum to 1
 
 
 def test_a_missing_criterion_leaves_its_weight_to_the_others() -> None:
     assert ALONE(scores(Fluency=80.0)) == 80.0
     assert ALONE(scores(Fluency=math.nan, Truth=40.0)) == 40.0
     assert math.isnan(ALONE({}))
-    assert math.isnan(Combination(criteria={"Fluency": 1.0, "Truth": 0.0})(scores(Truth=40.0)))
-    assert math.isnan(MIXED(scores(Fluency=80.0, Truth=40.0)))  # OS-E's score is part of it and is not there
+    assert math.isnan(
+        Combination(criteria={"Fluency": 1.0, "Truth": 0.0})(scores(Truth=40.0))
+    )
+    assert math.isnan(
+        MIXED(scores(Fluency=80.0, Truth=40.0))
+    )  # OS-E's score is part of it and is not there
     assert math.isnan(MIXED({}, 60.0))
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 100)), min_size=1, max_size=6), st.floats(0, 0.99))
-def test_it_stays_on_the_scale_and_between_what_it_combines(told: list[tuple[float, float]], share: float) -> None:
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 100)), min_size=1, max_size=6),
+    st.floats(0, 0.99),
+)
+def test_it_stays_on_the_scale_and_between_what_it_combines(
+    told: list[tuple[float, float]], share: float
+) -> None:
     if not any(weight for weight, _ in told):
         return
-    rule = Combination(criteria={f"c{i}": weight for i, (weight, _) in enumerate(told)}, overall=share)
-    found = rule({f"c{i}": CriterionScore(score) for i, (_, score) in enumerate(told)}, told[0][1])
+    rule = Combination(
+        criteria={f"c{i}": weight for i, (weight, _) in enumerate(told)}, overall=share
+    )
+    found = rule(
+        {f"c{i}": CriterionScore(score) for i, (_, score) in enumerate(told)},
+        told[0][1],
+    )
     seen = [score for _, score in told]
     assert min(seen) - 1e-9 <= found <= max(seen) + 1e-9
     assert 0 <= found <= 100
@@ -78,10 +100,16 @@ def test_the_judge_scores_by_its_weights_and_explains_by_its_second_step(
     judge = critic(lm, combination)
     assert judge.method.cost().calls_per_row == 2
     verdict = judge.score("s", "o")
-    assert (verdict.score, verdict.explanation, verdict.failure) == (pytest.approx(score), "It is dull.", None)
+    assert (verdict.score, verdict.explanation, verdict.failure) == (
+        pytest.approx(score),
+        "It is dull.",
+        None,
+    )
 
 
-def test_a_second_step_that_gives_neither_score_nor_explanation_is_not_asked_for(scripted: Any) -> None:
+def test_a_second_step_that_gives_neither_score_nor_explanation_is_not_asked_for(
+    scripted: Any,
+) -> None:
     lines = "Fluency: Score: 80\nTruth: Score: 40"
     lm, transport = scripted([(lambda _: True, lines)])
     judge = critic(lm, explain="none")
@@ -93,8 +121,13 @@ def test_a_second_step_that_gives_neither_score_nor_explanation_is_not_asked_for
     assert critic(None, combine="mean").method.cost().calls_per_row == 1
 
 
-def test_a_failed_second_step_fails_the_row_only_where_its_score_counts(scripted: Any) -> None:
-    script = [(lambda _: True, LINES), (lambda _: True, Unanswered("HTTP 400: no", again=False))]
+def test_a_failed_second_step_fails_the_row_only_where_its_score_counts(
+    scripted: Any,
+) -> None:
+    script = [
+        (lambda _: True, LINES),
+        (lambda _: True, Unanswered("HTTP 400: no", again=False)),
+    ]
     lm, _ = scripted(list(script))
     kept = critic(lm).score("s", "o")
     assert (kept.score, kept.explanation, kept.failure) == (50.0, "", None)
@@ -109,8 +142,12 @@ def test_a_failed_second_step_fails_the_row_only_where_its_score_counts(scripted
 
 
 def test_a_row_without_any_score_that_counts_fails_with_a_reason(scripted: Any) -> None:
-    lm, _ = scripted([(lambda _: True, "Truth: One error. Score: 40"), (lambda _: True, OVERALL)])
-    verdict = critic(lm, Combination(criteria={"Fluency": 1.0, "Truth": 0.0})).score("s", "o")
+    lm, _ = scripted(
+        [(lambda _: True, "Truth: One error. Score: 40"), (lambda _: True, OVERALL)]
+    )
+    verdict = critic(lm, Combination(criteria={"Fluency": 1.0, "Truth": 0.0})).score(
+        "s", "o"
+    )
     assert math.isnan(verdict.score)
     assert verdict.failure == "no criterion that has a weight was scored"
 
@@ -135,7 +172,9 @@ def test_another_form_of_answers_forgets_the_weights() -> None:
 
 
 def test_the_fingerprint_tells_weights_apart() -> None:
-    assert len({artifact.fingerprint(critic(None, c)) for c in (None, ALONE, MIXED)}) == 3
+    assert (
+        len({artifact.fingerprint(critic(None, c)) for c in (None, ALONE, MIXED)}) == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,16 +203,25 @@ def test_forged_weights_are_refused(forged: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"options": {"variant": "coarse"}}, {"options": {"combine": "mean"}}, {"kind": "openlgauge"}]
+    "change",
+    [
+        {"options": {"variant": "coarse"}},
+        {"options": {"combine": "mean"}},
+        {"kind": "openlgauge"},
+    ],
 )
-def test_weights_in_a_file_of_another_judge_are_refused(change: dict[str, Any], tmp_path: Path) -> None:
+def test_weights_in_a_file_of_another_judge_are_refused(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
     path = tmp_path / "judge.json"
     critic(None, MIXED).save(path)
     data = json.loads(path.read_text())
     data["program"]["options"] |= change.get("options", {})
     data["program"]["kind"] = change.get("kind", data["program"]["kind"])
     path.write_text(json.dumps(data))
-    with pytest.raises(ArtifactError, match=r"weights need the fine variant|takes no combination"):
+    with pytest.raises(
+        ArtifactError, match=r"weights need the fine variant|takes no combination"
+    ):
         loading.load(path)
 
 

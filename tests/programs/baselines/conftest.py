@@ -31,8 +31,14 @@ def bert_score(monkeypatch: pytest.MonkeyPatch) -> Any:
             made.options.append(options)
 
         def score(self, outputs: list[str], others: list[list[str]]) -> list[Any]:
-            rows = [max(_shares(output, other) for other in some) for output, some in zip(outputs, others, strict=True)]
-            return [SimpleNamespace(tolist=lambda column=column: list(column)) for column in zip(*rows, strict=True)]
+            rows = [
+                max(_shares(output, other) for other in some)
+                for output, some in zip(outputs, others, strict=True)
+            ]
+            return [
+                SimpleNamespace(tolist=lambda column=column: list(column))
+                for column in zip(*rows, strict=True)
+            ]
 
     made.BERTScorer = Scorer
     monkeypatch.setitem(sys.modules, "bert_score", made)
@@ -41,5 +47,12 @@ def bert_score(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def _shares(output: str, other: str) -> tuple[float, float, float]:
     both = set(output.split()) & set(other.split())
-    precision, recall = len(both) / max(1, len(output.split())), len(both) / len(other.split())
-    return precision, recall, 2 * precision * recall / (precision + recall) if both else 0.0
+    precision, recall = (
+        len(both) / max(1, len(output.split())),
+        len(both) / len(other.split()),
+    )
+    return (
+        precision,
+        recall,
+        2 * precision * recall / (precision + recall) if both else 0.0,
+    )

@@ -12,8 +12,12 @@ from judgesmith.testing import MetricContract
 
 class TestEveryMetric(MetricContract):
     @pytest.fixture(params=metrics.parts())
-    def metric(self, request: pytest.FixtureRequest, copyist: Copyist, bert_score: Any) -> Metric:
+    def metric(
+        self, request: pytest.FixtureRequest, copyist: Copyist, bert_score: Any
+    ) -> Metric:
         if request.param.startswith(("rouge", "bleu", "chrf", "sari")):
-            pytest.importorskip("rouge_score" if request.param.startswith("rouge") else "sacrebleu")
+            pytest.importorskip(
+                "rouge_score" if request.param.startswith("rouge") else "sacrebleu"
+            )
         made: Metric = metrics.get(request.param)()
         return made

@@ -29,29 +29,48 @@ def test_a_long_source_is_read_in_part_which_is_said(copyist: Copyist) -> None:
 def test_gptscore_asks_for_the_aspect(copyist: Copyist) -> None:
     GptScore(aspect="summarization/coherence").score("the council", source=SOURCE)
     (asked,) = copyist.asked
-    assert "Summarize the article." in asked and "excellent in coherence:" in asked and SOURCE in asked
-    GptScore(instruction="Say it shorter.", against="reference").score("the council", SOURCE)
+    assert (
+        "Summarize the article." in asked
+        and "excellent in coherence:" in asked
+        and SOURCE in asked
+    )
+    GptScore(instruction="Say it shorter.", against="reference").score(
+        "the council", SOURCE
+    )
     assert "Say it shorter." in copyist.asked[1]
     with pytest.raises(OptionError, match="no aspect 'beauty'"):
         GptScore(aspect="summarization/beauty").score("x", source="y")
 
 
-def test_the_best_reference_counts_and_an_empty_output_has_no_likelihood(copyist: Copyist) -> None:
+def test_the_best_reference_counts_and_an_empty_output_has_no_likelihood(
+    copyist: Copyist,
+) -> None:
     best = GptScore(against="reference").score("the council", ["nobody", "the council"])
     assert best.score == -1
-    (empty, nothing) = GptScore().score_many([{"source": SOURCE, "output": " "}, {"output": "x"}])
+    (empty, nothing) = GptScore().score_many(
+        [{"source": SOURCE, "output": " "}, {"output": "x"}]
+    )
     assert empty.failure == "an empty output has no likelihood"
     assert nothing.failure == "no source to compare with" and math.isnan(nothing.score)
 
 
-def test_without_a_model_it_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_model_it_says_how_to_name_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("JUDGESMITH_LM", raising=False)
-    with pytest.raises(OptionError, match=r"write metric/gptscore:local/qwen2.5-0.5b, or set JUDGESMITH_LM"):
+    with pytest.raises(
+        OptionError,
+        match=r"write metric/gptscore:local/qwen2.5-0.5b, or set JUDGESMITH_LM",
+    ):
         reference_metric("gptscore").score("x", source="y")
 
 
-def test_a_served_model_reads_by_its_prompt_log_probabilities(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_served_model_reads_by_its_prompt_log_probabilities(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = serve(echoing)
     monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.base)
-    verdict = GptScore(model="hosted_vllm/some-model").score("four times", source="Two and two")
+    verdict = GptScore(model="hosted_vllm/some-model").score(
+        "four times", source="Two and two"
+    )
     assert verdict.score == pytest.approx((-0.4 - 0.5) / 2)  # 4 and 5 letters

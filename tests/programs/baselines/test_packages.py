@@ -16,9 +16,16 @@ def test_bertscore_takes_the_best_reference(bert_score: Any) -> None:
         {"output": " ", "reference": "a cat"},
     ]
     first, second, third = BertScore(layer=9).score_many(rows)
-    assert first.score == pytest.approx(0.8) and first.percent == pytest.approx(80)  # P 1, R 2/3
+    assert first.score == pytest.approx(0.8) and first.percent == pytest.approx(
+        80
+    )  # P 1, R 2/3
     assert second.failure == "no reference to compare with" and third.score == 0.0
-    assert BertScore(of="recall", against="source").score("a cat", source="a cat sat there").score == 0.5
+    assert (
+        BertScore(of="recall", against="source")
+        .score("a cat", source="a cat sat there")
+        .score
+        == 0.5
+    )
     assert bert_score.options[0] == {"model_type": "roberta-large", "num_layers": 9}
 
 
@@ -31,15 +38,29 @@ def test_what_an_encoder_cuts_off_is_said(bert_score: Any) -> None:
 
     bert_score.BERTScorer._tokenizer = Tokenizer()
     whole, cut = BertScore().score_many(
-        [{"output": "a b", "reference": "a b c"}, {"output": "a b c d " * 2} | {"reference": "a b " * 8}]
+        [
+            {"output": "a b", "reference": "a b c"},
+            {"output": "a b c d " * 2} | {"reference": "a b " * 8},
+        ]
     )
     assert whole.partly == {} and whole.notes == ()
-    assert cut.partly == {"output": 0.5, "reference": 0.25} and cut.notes[0] == "50.0% of the output was read"
+    assert (
+        cut.partly == {"output": 0.5, "reference": 0.25}
+        and cut.notes[0] == "50.0% of the output was read"
+    )
 
 
-def test_what_bertscore_lacks_is_named(bert_score: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ModelError, match="the model nobody/nothing cannot be fetched or opened: no such model"):
+def test_what_bertscore_lacks_is_named(
+    bert_score: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(
+        ModelError,
+        match="the model nobody/nothing cannot be fetched or opened: no such model",
+    ):
         BertScore(model="nobody/nothing").score("x", "y")
     monkeypatch.setitem(sys.modules, "bert_score", None)
-    with pytest.raises(MissingExtraError, match=r"metric/bertscore needs .*pip install 'judgesmith\[bertscore\]'"):
+    with pytest.raises(
+        MissingExtraError,
+        match=r"metric/bertscore needs .*pip install 'judgesmith\[bertscore\]'",
+    ):
         BertScore().score("x", "y")

@@ -21,23 +21,38 @@ class Model:
     """Answers comparisons by `better(first, second)`, the probability that the first text is the better one; what
     `better` raises is the call's failure. Keeps the pairs that it was asked for."""
 
-    def __init__(self, better: Callable[[str, str], float], *, similar: float = 0.0) -> None:
+    def __init__(
+        self, better: Callable[[str, str], float], *, similar: float = 0.0
+    ) -> None:
         self.better = better
         self.similar = similar
         self.pairs: list[tuple[str, str]] = []
 
     def __call__(self, request: Request) -> Any:
         text = request.messages[-1]["content"]
-        first, second = (part.split("\n</output>")[0] for part in text.split("<output>\n")[1:3])
+        first, second = (
+            part.split("\n</output>")[0] for part in text.split("<output>\n")[1:3]
+        )
         self.pairs.append((first, second))
         try:
-            p = 1 - self.better(first, second)  # the question is how the second compares
+            p = 1 - self.better(
+                first, second
+            )  # the question is how the second compares
         except Unanswered as failure:
             return failure
-        odds = {"Better": p * (1 - self.similar), "Worse": (1 - p) * (1 - self.similar), "Similar": self.similar}
+        odds = {
+            "Better": p * (1 - self.similar),
+            "Worse": (1 - p) * (1 - self.similar),
+            "Similar": self.similar,
+        }
         word = max(odds, key=lambda word: odds[word])
         alternatives = tuple((w, math.log(q)) for w, q in odds.items() if q > 0)
-        return Reply(word, (TokenChoice(word, alternatives),), prompt_tokens=10, completion_tokens=1)
+        return Reply(
+            word,
+            (TokenChoice(word, alternatives),),
+            prompt_tokens=10,
+            completion_tokens=1,
+        )
 
 
 def quality(text: str) -> int:
@@ -53,7 +68,9 @@ def slight(first: str, second: str) -> float:
 
 
 def rows_of(document: str, qualities: Sequence[int]) -> list[dict[str, Any]]:
-    return [{"source": document, "output": f"Output {q} of {document}"} for q in qualities]
+    return [
+        {"source": document, "output": f"Output {q} of {document}"} for q in qualities
+    ]
 
 
 def rank_of(verdict: Any) -> str:
@@ -63,7 +80,9 @@ def rank_of(verdict: Any) -> str:
 # The merge, without a model
 
 
-def merge(one: list[int], two: list[int], odds: dict[tuple[int, int], float], **how: Any) -> tuple[Path, list[Any]]:
+def merge(
+    one: list[int], two: list[int], odds: dict[tuple[int, int], float], **how: Any
+) -> tuple[Path, list[Any]]:
     """The merged order, and the pairs that were asked for."""
     asked: list[tuple[int, int]] = []
 
@@ -71,7 +90,9 @@ def merge(one: list[int], two: list[int], odds: dict[tuple[int, int], float], **
         asked.append((a, b))
         return odds[a, b]
 
-    return asyncio.run(merged(one, two, prefer, **{"beam": 8, "margin": 0.1} | how)), asked
+    return asyncio.run(
+        merged(one, two, prefer, **{"beam": 8, "margin": 0.1} | how)
+    ), asked
 
 
 X, Y, Z, W = range(4)
@@ -107,7 +128,9 @@ def test_a_clear_comparison_is_not_followed_both_ways() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 4), st.integers(1, 4), st.randoms(use_true_random=False))
-def test_a_wide_beam_finds_the_likeliest_of_all_orders(n: int, m: int, rng: random.Random) -> None:
+def test_a_wide_beam_finds_the_likeliest_of_all_orders(
+    n: int, m: int, rng: random.Random
+) -> None:
     one, two = list(range(n)), list(range(n, n + m))
     odds = {(a, b): rng.uniform(0.01, 0.99) for a in one for b in two}
 
@@ -141,31 +164,50 @@ def test_a_wide_beam_finds_the_likeliest_of_all_orders(n: int, m: int, rng: rand
 
 @pytest.mark.parametrize("beam", [1, 8])
 @pytest.mark.parametrize("m", range(2, 10))
-def test_preferences_without_noise_sort_exactly(scripted: Any, m: int, beam: int) -> None:
+def test_preferences_without_noise_sort_exactly(
+    scripted: Any, m: int, beam: int
+) -> None:
     for seed in range(3):
         model = Model(sharp)
         lm, transport = scripted(model, logprobs=True)
         shuffled = random.Random(seed).sample(range(m), m)
-        verdicts = list(Judge(PairS("fluency", beam=beam), lm=lm).score_many(rows_of("d", shuffled)))
-        assert [v.percent for v in verdicts] == pytest.approx([100 * q / (m - 1) for q in shuffled])
-        assert [rank_of(v) for v in verdicts] == [f"rank {m - q} of {m}" for q in shuffled]
+        verdicts = list(
+            Judge(PairS("fluency", beam=beam), lm=lm).score_many(rows_of("d", shuffled))
+        )
+        assert [v.percent for v in verdicts] == pytest.approx(
+            [100 * q / (m - 1) for q in shuffled]
+        )
+        assert [rank_of(v) for v in verdicts] == [
+            f"rank {m - q} of {m}" for q in shuffled
+        ]
         # no pair is far from certain, so that the beam asks for no more than greedy does
         assert len(transport.requests) <= m * math.ceil(math.log2(m))
         assert sum(v.usage.calls for v in verdicts) == len(transport.requests)
-        assert len({frozenset(pair) for pair in model.pairs}) == len(model.pairs)  # none is asked twice
+        assert len({frozenset(pair) for pair in model.pairs}) == len(
+            model.pairs
+        )  # none is asked twice
 
 
 @pytest.mark.parametrize("beam", [1, 8])
-def test_uncertain_preferences_cost_no_more_than_the_bound(scripted: Any, beam: int) -> None:
+def test_uncertain_preferences_cost_no_more_than_the_bound(
+    scripted: Any, beam: int
+) -> None:
     lm, transport = scripted(Model(slight), logprobs=True)
     judge = Judge(PairS("fluency", beam=beam, margin=0.5), lm=lm)
     verdicts = list(judge.score_many(rows_of("d", range(16))))
-    assert [v.percent for v in verdicts] == pytest.approx([100 * q / 15 for q in range(16)])
+    assert [v.percent for v in verdicts] == pytest.approx(
+        [100 * q / 15 for q in range(16)]
+    )
     assert len(transport.requests) <= 16 * judge.method.cost().calls_per_row
     assert judge.method.cost().calls_per_row == {1: 4, 8: 8}[beam]  # ⌈log₂ 16⌉, ⌈15/2⌉
     if beam == 1:
         assert len(transport.requests) <= 16 * 4
-    assert PairS("fluency", order="both", reading="samples", samples=3).cost().calls_per_row == 8 * 2 * 3
+    assert (
+        PairS("fluency", order="both", reading="samples", samples=3)
+        .cost()
+        .calls_per_row
+        == 8 * 2 * 3
+    )
 
 
 def test_similar_counts_half_for_each(scripted: Any) -> None:
@@ -176,34 +218,54 @@ def test_similar_counts_half_for_each(scripted: Any) -> None:
     assert high.notes[1].endswith("a probability of 0.58 in the geometric mean")
 
 
-def test_documents_are_ranked_apart_and_verdicts_come_in_the_order_of_the_rows(scripted: Any) -> None:
+def test_documents_are_ranked_apart_and_verdicts_come_in_the_order_of_the_rows(
+    scripted: Any,
+) -> None:
     model = Model(sharp)
     lm, _ = scripted(model, logprobs=True)
     rows = [
         row
-        for group in zip(rows_of("A", [3, 1, 2]), rows_of("B", [1, 2, 3]), rows_of("C", [7, 8, 9]), strict=True)
+        for group in zip(
+            rows_of("A", [3, 1, 2]),
+            rows_of("B", [1, 2, 3]),
+            rows_of("C", [7, 8, 9]),
+            strict=True,
+        )
         for row in group
     ]
     done: list[int] = []
-    verdicts = list(Judge(PairS("fluency"), lm=lm).score_many(iter(rows), concurrency=2, progress=done.append))
+    verdicts = list(
+        Judge(PairS("fluency"), lm=lm).score_many(
+            iter(rows), concurrency=2, progress=done.append
+        )
+    )
     assert [v.percent for v in verdicts] == [100, 0, 0, 0, 50, 50, 50, 100, 100]
     assert done == list(range(1, 10))
-    assert all(first.split(" of ")[1] == second.split(" of ")[1] for first, second in model.pairs)
+    assert all(
+        first.split(" of ")[1] == second.split(" of ")[1]
+        for first, second in model.pairs
+    )
 
 
 def test_the_order_of_rows_changes_nothing(scripted: Any) -> None:
-    lm, _ = scripted(Model(lambda first, second: 0.5), logprobs=True)  # every preference is a toss-up
+    lm, _ = scripted(
+        Model(lambda first, second: 0.5), logprobs=True
+    )  # every preference is a toss-up
     found = []
     for seed in range(4):
         rows = random.Random(seed).sample(rows_of("d", range(7)), 7)
         verdicts = Judge(PairS("fluency"), lm=lm).score_many(rows)
-        found.append({row["output"]: v.percent for row, v in zip(rows, verdicts, strict=True)})
+        found.append(
+            {row["output"]: v.percent for row, v in zip(rows, verdicts, strict=True)}
+        )
     assert all(one == found[0] for one in found)
 
 
 def test_equal_texts_share_a_rank_and_cost_once(scripted: Any) -> None:
     lm, transport = scripted(Model(sharp), logprobs=True)
-    verdicts = list(Judge(PairS("fluency"), lm=lm).score_many(rows_of("d", [1, 2, 1, 2])))
+    verdicts = list(
+        Judge(PairS("fluency"), lm=lm).score_many(rows_of("d", [1, 2, 1, 2]))
+    )
     assert [v.percent for v in verdicts] == [0.0, 100.0, 0.0, 100.0]
     assert rank_of(verdicts[3]) == "rank 1 of 2"
     assert len(transport.requests) == 1 == sum(v.usage.calls for v in verdicts)
@@ -238,10 +300,16 @@ def test_a_single_output_has_no_score_and_no_model_is_asked(scripted: Any) -> No
     alone, empty = Judge(PairS("fluency"), lm=lm).score_many(
         [{"source": "s", "output": "o"}, {"source": "s", "output": " "}]
     )
-    assert (alone.failure, empty.failure, transport.requests) == (NO_OTHERS, "the output is empty", [])
+    assert (alone.failure, empty.failure, transport.requests) == (
+        NO_OTHERS,
+        "the output is empty",
+        [],
+    )
 
 
-def test_outputs_whose_comparison_failed_have_no_score_and_the_others_are_ranked(scripted: Any) -> None:
+def test_outputs_whose_comparison_failed_have_no_score_and_the_others_are_ranked(
+    scripted: Any,
+) -> None:
     def better(first: str, second: str) -> float:
         if 3 in (quality(first), quality(second)):  # the server refuses this text
             raise Unanswered("HTTP 400", again=False)
@@ -256,21 +324,33 @@ def test_outputs_whose_comparison_failed_have_no_score_and_the_others_are_ranked
     assert {q for q, v in enumerate(verdicts) if v.failure} == out
     assert all(
         math.isnan(verdicts[q].score)
-        and verdicts[q].failure == "a comparison with another output of its document failed: test/model: HTTP 400"
+        and verdicts[q].failure
+        == "a comparison with another output of its document failed: test/model: HTTP 400"
         for q in out
     )
     left = [q for q in range(8) if q not in out]
-    assert [verdicts[q].percent for q in left] == pytest.approx([100 * i / 5 for i in range(6)])
-    assert "2 other outputs of this document could not be compared" in verdicts[left[0]].notes
+    assert [verdicts[q].percent for q in left] == pytest.approx(
+        [100 * i / 5 for i in range(6)]
+    )
+    assert (
+        "2 other outputs of this document could not be compared"
+        in verdicts[left[0]].notes
+    )
     assert sum(v.usage.calls for v in verdicts) <= len(transport.requests)
 
 
-@pytest.mark.parametrize(("m", "reasons"), [(2, {"failed"}), (3, {"failed", "the other outputs"})])
-def test_where_all_comparisons_fail_nothing_is_ranked(scripted: Any, m: int, reasons: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("m", "reasons"), [(2, {"failed"}), (3, {"failed", "the other outputs"})]
+)
+def test_where_all_comparisons_fail_nothing_is_ranked(
+    scripted: Any, m: int, reasons: set[str]
+) -> None:
     lm, _ = scripted(lambda _: "Well.", logprobs=True)
     verdicts = list(Judge(PairS("fluency"), lm=lm).score_many(rows_of("d", range(m))))
     assert all(math.isnan(v.score) for v in verdicts)
     said = [v.failure or "" for v in verdicts]
     assert all(any(reason in text for text in said) for reason in reasons)
-    assert sum(v.usage.calls for v in verdicts) == 2  # one comparison, asked twice, then nobody is left
+    assert (
+        sum(v.usage.calls for v in verdicts) == 2
+    )  # one comparison, asked twice, then nobody is left
     assert [v.raw for v in verdicts if v.raw] == [("Well.", "Well.")]

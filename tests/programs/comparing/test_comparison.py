@@ -37,9 +37,21 @@ def chosen(first: dict[str, float], *rest: str) -> Reply:
     return Reply(start + "".join(rest), tokens, prompt_tokens=10, completion_tokens=1)
 
 
-def compare(comparer: PairwiseComparer, lm: Any, item: Item = ITEM, other: str = "The other output.") -> Any:
+def compare(
+    comparer: PairwiseComparer,
+    lm: Any,
+    item: Item = ITEM,
+    other: str = "The other output.",
+) -> Any:
     return engine.run(
-        comparer.acompare(item, other, lm, task="Summaries.", aspect="fluency: reads well", name="fluency")
+        comparer.acompare(
+            item,
+            other,
+            lm,
+            task="Summaries.",
+            aspect="fluency: reads well",
+            name="fluency",
+        )
     )
 
 
@@ -64,7 +76,11 @@ def test_the_word_said(text: str, word: int | None) -> None:
 @settings(deadline=None, max_examples=60)
 @given(st.text(max_size=60), st.sampled_from(list(WORDS)), st.booleans())
 def test_no_answer_is_an_exception(text: str, form: Any, spelled: bool) -> None:
-    tokens = tuple(TokenChoice(c, ((c, -0.1), ("Worse", -2.0))) for c in text) if spelled else None
+    tokens = (
+        tuple(TokenChoice(c, ((c, -0.1), ("Worse", -2.0))) for c in text)
+        if spelled
+        else None
+    )
     read = ComparisonLayout(form).read(Reply(text, tokens), {})
     if read.problem is None:
         c = read.values["comparison"]
@@ -78,21 +94,38 @@ def test_the_place_of_the_word_is_found_behind_other_tokens() -> None:
     )
     read = ComparisonLayout().read(Reply("**Worse", tokens), {})
     assert read.values["comparison"].worse == pytest.approx(0.8)
-    thinking = Reply("<think>better?</think>Worse", (TokenChoice("<think>better?</think>", ()), *tokens[1:]))
-    assert ComparisonLayout().read(thinking, {}).values["comparison"].worse == pytest.approx(0.8)
+    thinking = Reply(
+        "<think>better?</think>Worse",
+        (TokenChoice("<think>better?</think>", ()), *tokens[1:]),
+    )
+    assert ComparisonLayout().read(thinking, {}).values[
+        "comparison"
+    ].worse == pytest.approx(0.8)
 
 
 # Calling
 
 
-@pytest.mark.parametrize(("form", "order", "first", "expected", "flipped"), CASES["orders"])
+@pytest.mark.parametrize(
+    ("form", "order", "first", "expected", "flipped"), CASES["orders"]
+)
 def test_probabilities_are_of_the_judged_output_whatever_is_asked_in_which_order(
-    scripted: Any, form: Any, order: Any, first: dict[str, float], expected: Any, flipped: bool | None
+    scripted: Any,
+    form: Any,
+    order: Any,
+    first: dict[str, float],
+    expected: Any,
+    flipped: bool | None,
 ) -> None:
     lm, transport = scripted(lambda _: chosen(first), logprobs=True)
     c = compare(PairwiseComparer(form, order=order), lm)
     assert (c.better, c.worse, c.similar) == pytest.approx(expected, abs=1e-12)
-    assert (c.flipped, c.answers, c.error, c.share) == (flipped, 0, 0.0, pytest.approx(1 - first.get("Maybe", 0)))
+    assert (c.flipped, c.answers, c.error, c.share) == (
+        flipped,
+        0,
+        0.0,
+        pytest.approx(1 - first.get("Maybe", 0)),
+    )
     orders = ["other-first", "output-first"] if order == "both" else [order]
     assert c.usage.calls == len(transport.requests) == len(orders)
     asked = {
@@ -103,9 +136,13 @@ def test_probabilities_are_of_the_judged_output_whatever_is_asked_in_which_order
     for request, shown in zip(transport.requests, orders, strict=True):
         assert (request.top_logprobs, request.temperature) == (20, 0.0)
         text = request.messages[-1]["content"]
-        assert (text.index("The other output.") < text.index("The judged output.")) == (shown == "other-first")
+        assert (text.index("The other output.") < text.index("The judged output.")) == (
+            shown == "other-first"
+        )
         assert text.endswith(asked)
-        assert ("Yes or No" in request.messages[0]["content"]) == (form != "better-worse")
+        assert ("Yes or No" in request.messages[0]["content"]) == (
+            form != "better-worse"
+        )
 
 
 def test_trials_draw_answers_of_their_own(scripted: Any) -> None:
@@ -116,24 +153,33 @@ def test_trials_draw_answers_of_their_own(scripted: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 10, 1000])
-def test_answers_are_drawn_from_the_probabilities_of_one(count: int, scripted: Any) -> None:
+def test_answers_are_drawn_from_the_probabilities_of_one(
+    count: int, scripted: Any
+) -> None:
     def found(trial: int) -> Any:
         comparer = PairwiseComparer(trial=trial)
         assert engine.run(comparer.prepare(lm, "drawn", count)) == "drawn"
         return compare(comparer, lm)
 
-    lm, _ = scripted(lambda _: chosen({"Better": 0.6, "Worse": 0.3, "Similar": 0.1}), logprobs=True)
+    lm, _ = scripted(
+        lambda _: chosen({"Better": 0.6, "Worse": 0.3, "Similar": 0.1}), logprobs=True
+    )
     trials = [found(trial) for trial in range(40)]
     for c in trials:
         assert c.answers == count
-        assert c.better * count == pytest.approx(round(c.better * count))  # whole answers
+        assert c.better * count == pytest.approx(
+            round(c.better * count)
+        )  # whole answers
         assert c.better + c.worse + c.similar == pytest.approx(1)
     assert found(3).better == trials[3].better
     none = PairwiseComparer()  # no probabilities, nothing that could be drawn from them
     silent, _ = scripted(lambda _: Reply("Better"))
     engine.run(none.prepare(silent, "drawn", 3))
     assert (compare(none, silent).answers, none.counted) == (3, 0)
-    mean, spread = sum(c.better for c in trials) / 40, 0.6 * 0.4 / count  # a binomial share: p(1 − p) / n
+    mean, spread = (
+        sum(c.better for c in trials) / 40,
+        0.6 * 0.4 / count,
+    )  # a binomial share: p(1 − p) / n
     assert mean == pytest.approx(0.6, abs=4 * math.sqrt(spread / 40))
     assert len({c.better for c in trials}) > 1
 
@@ -164,16 +210,22 @@ def test_sampled_answers_that_cannot_be_read_are_counted(scripted: Any) -> None:
 
 
 def test_embedded_models_list_more(scripted: Any) -> None:
-    lm, transport = scripted(lambda _: chosen({"Better": 1.0}), logprobs=True, name="local/small")
+    lm, transport = scripted(
+        lambda _: chosen({"Better": 1.0}), logprobs=True, name="local/small"
+    )
     compare(PairwiseComparer(), lm)
     assert transport.requests[0].top_logprobs == 300
 
 
-def test_log_probabilities_that_are_missing_at_the_answer_are_said(scripted: Any) -> None:
+def test_log_probabilities_that_are_missing_at_the_answer_are_said(
+    scripted: Any,
+) -> None:
     lm, _ = scripted(lambda _: "Worse", logprobs=True)
     found = compare(PairwiseComparer(), lm)
     assert found.worse == 1.0
-    assert found.notes == ("no log-probabilities at the answer; the stated word was taken",)
+    assert found.notes == (
+        "no log-probabilities at the answer; the stated word was taken",
+    )
 
 
 # Demonstrations
@@ -181,19 +233,33 @@ def test_log_probabilities_that_are_missing_at_the_answer_are_said(scripted: Any
 
 def test_a_demonstration_is_an_example_with_its_score() -> None:
     comparer = PairwiseComparer()
-    comparer.predict.demos = [{"source": "Another.", "output": "Demo text.", "score": 80.0, "group": "d2"}]
-    (system, _) = comparer.predict.messages(comparer.inputs(ITEM, "Other."), group=ITEM.group)
+    comparer.predict.demos = [
+        {"source": "Another.", "output": "Demo text.", "score": 80.0, "group": "d2"}
+    ]
+    (system, _) = comparer.predict.messages(
+        comparer.inputs(ITEM, "Other."), group=ITEM.group
+    )
     assert "Demo text." in system["content"] and "Score: 80 of 100" in system["content"]
-    for item, other in ((Item("Own.", "It.", group="d2"), "Else."), (ITEM, "Demo text.")):
-        alone = comparer.predict.messages(comparer.inputs(item, other), group=item.group)
+    for item, other in (
+        (Item("Own.", "It.", group="d2"), "Else."),
+        (ITEM, "Demo text."),
+    ):
+        alone = comparer.predict.messages(
+            comparer.inputs(item, other), group=item.group
+        )
         assert "Score: 80" not in alone[0]["content"]
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_the_tokens_of_a_word_are_multiplied_where_a_model_can_be_held_to_it(scripted: Any, held: bool) -> None:
+def test_the_tokens_of_a_word_are_multiplied_where_a_model_can_be_held_to_it(
+    scripted: Any, held: bool
+) -> None:
     def answer(request: Any) -> Reply:
         if request.grammar == 'root ::= ("Worse")':
-            tokens = [TokenChoice("W", (("W", math.log(0.25)),)), TokenChoice("orse", (("orse", math.log(0.8)),))]
+            tokens = [
+                TokenChoice("W", (("W", math.log(0.25)),)),
+                TokenChoice("orse", (("orse", math.log(0.8)),)),
+            ]
             return Reply("Worse", (*tokens, TokenChoice("", (("", -1.2),))))
         return chosen({"Better": 0.5, "W": 0.25, " Worse": 0.05, "Similar": 0.1})
 
@@ -201,7 +267,13 @@ def test_the_tokens_of_a_word_are_multiplied_where_a_model_can_be_held_to_it(scr
     got = compare(PairwiseComparer(), lm)
     # Worse: .25·.8 + .05 = .25 of .85. By the first token alone the W is lost, since it may begin any word.
     share, worse = (0.85, 0.25) if held else (0.65, 0.05)
-    assert (got.better, got.worse, got.similar) == pytest.approx((0.5 / share, worse / share, 0.1 / share))
+    assert (got.better, got.worse, got.similar) == pytest.approx(
+        (0.5 / share, worse / share, 0.1 / share)
+    )
     assert (got.share, got.usage.calls) == (pytest.approx(share), 1 + held)
     assert len({str(request.messages) for request in transport.requests}) == 1
-    assert got.notes == (() if held else ("the first token was read, which does not spell Worse to its end",))
+    assert got.notes == (
+        ()
+        if held
+        else ("the first token was read, which does not spell Worse to its end",)
+    )

@@ -9,14 +9,20 @@ from typing import Any
 import pytest
 
 from judgesmith.programs.comparing import references as reference_store
-from judgesmith.programs.comparing.references import ReferenceStore, default_store_path, reference_key
+from judgesmith.programs.comparing.references import (
+    ReferenceStore,
+    default_store_path,
+    reference_key,
+)
 from judgesmith.programs.comparing.synthesis import ReferenceSet
 from judgesmith.programs.models import engine
 from judgesmith.signatures.values import Item, Usage
 
 ITEM = Item("one", "s", "c")
 KEY = reference_key(ITEM, "fluency", "b" * 12, 3, "test/model")
-SET = ReferenceSet(3, {1: "Bad.", 3: "Good, «gut», 好, \ud800."}, {2: "it is empty (written 3 times)"})
+SET = ReferenceSet(
+    3, {1: "Bad.", 3: "Good, «gut», 好, \ud800."}, {2: "it is empty (written 3 times)"}
+)
 DAMAGED = (
     b"no JSON",
     b"[]",
@@ -52,11 +58,18 @@ def test_what_was_put_comes_back(store: ReferenceStore) -> None:
     assert deepcopy(store) is store
 
 
-def test_a_key_tells_documents_and_writers_apart_and_of_a_row_knows_nothing_else() -> None:
+def test_a_key_tells_documents_and_writers_apart_and_of_a_row_knows_nothing_else() -> (
+    None
+):
     def key(item: Item = ITEM, writer: str = "test/model") -> bytes:
         return reference_key(item, "fluency", "b" * 12, 3, writer)
 
-    items = (Item("o", "ab"), Item("o", "a", "b"), Item("o", "", "ab"), Item("o", "\ud800"))
+    items = (
+        Item("o", "ab"),
+        Item("o", "a", "b"),
+        Item("o", "", "ab"),
+        Item("o", "\ud800"),
+    )
     assert len({KEY, key(writer="test/other"), *map(key, items)}) == 6
     assert key(Item("another", "s", "c", "r", group="1")) == KEY == key()
 
@@ -73,8 +86,13 @@ def test_rows_of_one_document_write_once(store: ReferenceStore) -> None:
     assert write.calls == 1
 
 
-def test_of_two_processes_the_first_that_kept_its_references_counts(store: ReferenceStore) -> None:
-    other, theirs = ReferenceStore(store.path), ReferenceSet(3, {1: "Theirs.", 2: "And.", 3: "More."}, {})
+def test_of_two_processes_the_first_that_kept_its_references_counts(
+    store: ReferenceStore,
+) -> None:
+    other, theirs = (
+        ReferenceStore(store.path),
+        ReferenceSet(3, {1: "Theirs.", 2: "And.", 3: "More."}, {}),
+    )
 
     async def write() -> tuple[ReferenceSet, Usage]:
         other.put(KEY, theirs)  # while ours are being written
@@ -84,7 +102,9 @@ def test_of_two_processes_the_first_that_kept_its_references_counts(store: Refer
     assert store.get(KEY) == theirs
 
 
-def test_the_environment_names_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_environment_names_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "x.sqlite"))
     assert default_store_path() == tmp_path / "x.sqlite"
     assert reference_store.reference_store() is reference_store.reference_store()
@@ -101,7 +121,9 @@ def test_damage_costs_the_entry(store: ReferenceStore) -> None:
     assert write.calls == 1
 
 
-def test_a_row_that_waits_writes_where_the_first_was_cancelled(store: ReferenceStore) -> None:
+def test_a_row_that_waits_writes_where_the_first_was_cancelled(
+    store: ReferenceStore,
+) -> None:
     write = Writer()
 
     async def rows() -> Any:

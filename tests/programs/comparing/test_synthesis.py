@@ -23,9 +23,20 @@ from judgesmith.programs.models.transport import Reply, Request
 from judgesmith.signatures.values import Item
 
 ITEM = Item(
-    "Judged.", "The mayor said that the bridge is to be closed for a week and that the ferry will run.", "Facts."
+    "Judged.",
+    "The mayor said that the bridge is to be closed for a week and that the ferry will run.",
+    "Facts.",
 )
-TARGET = Target("summarization", "Summaries.", "coherence", "hangs together", "it is a heap", "it flows", 20, 5)
+TARGET = Target(
+    "summarization",
+    "Summaries.",
+    "coherence",
+    "hangs together",
+    "it is a heap",
+    "it flows",
+    20,
+    5,
+)
 
 
 def said(request: Request) -> str:
@@ -41,14 +52,22 @@ def write(lm: Any, target: Target = TARGET, item: Item = ITEM) -> Any:
 
 @pytest.mark.parametrize(
     ("levels", "order"),
-    [(2, [1, 2]), (3, [1, 3, 2]), (4, [1, 4, 2, 3]), (5, [1, 5, 3, 2, 4]), (9, [1, 9, 5, 3, 7, 2, 4, 6, 8])],
+    [
+        (2, [1, 2]),
+        (3, [1, 3, 2]),
+        (4, [1, 4, 2, 3]),
+        (5, [1, 5, 3, 2, 4]),
+        (9, [1, 9, 5, 3, 7, 2, 4, 6, 8]),
+    ],
 )
 def test_extremes_come_first_then_halves(levels: int, order: list[int]) -> None:
     assert writing_order(levels) == order
 
 
 @pytest.mark.parametrize("levels", [2, 5, 9])
-def test_each_level_is_one_call_and_sees_its_nearest_neighbours(scripted: Any, levels: int) -> None:
+def test_each_level_is_one_call_and_sees_its_nearest_neighbours(
+    scripted: Any, levels: int
+) -> None:
     made = iter(writing_order(levels))
     lm, transport = scripted(lambda _: f"Text of level {next(made)}.")
     found, usage = write(lm, Target(levels=levels))
@@ -56,7 +75,11 @@ def test_each_level_is_one_call_and_sees_its_nearest_neighbours(scripted: Any, l
     assert list(found.outputs) == sorted(found.outputs)
     assert (found.left_out, usage.calls) == ({}, levels)
     if levels == 5:
-        for request, below, above in ((2, 1, 5), (3, 1, 3), (4, 3, 5)):  # levels 3, 2 and 4
+        for request, below, above in (
+            (2, 1, 5),
+            (3, 1, 3),
+            (4, 3, 5),
+        ):  # levels 3, 2 and 4
             text = said(transport.requests[request])
             assert f"Worse text:\n<output>\nText of level {below}.\n</output>" in text
             assert f"Better text:\n<output>\nText of level {above}.\n</output>" in text
@@ -71,7 +94,11 @@ def test_the_request_stands_last_and_all_before_it_is_shared(scripted: Any) -> N
     systems = {r.messages[0]["content"] for r in transport.requests}
     assert len(systems) == 1
     (system,) = systems
-    for text in ("Summaries.", "coherence: hangs together", "Answer with the summary alone"):
+    for text in (
+        "Summaries.",
+        "coherence: hangs together",
+        "Answer with the summary alone",
+    ):
         assert text in system
     start = f"<source>\n{ITEM.source}\n</source>\n<context>\nFacts.\n</context>\n"
     assert all(said(r).startswith(start) for r in transport.requests)
@@ -87,18 +114,26 @@ def test_every_family_names_its_output(scripted: Any, family: str) -> None:
     assert family in aspects().tasks  # the names are the library's
     lm, transport = scripted(lambda r: f"Words number {len(transport.requests)}.")
     write(lm, Target(family, levels=2))
-    assert f"Write a {FAMILIES[family].noun} whose quality" in said(transport.requests[0])
+    assert f"Write a {FAMILIES[family].noun} whose quality" in said(
+        transport.requests[0]
+    )
 
 
 def test_the_fingerprint_tells_instructions_apart_but_for_their_spaces() -> None:
-    assert Target().fingerprint("one") == Target(levels=3).fingerprint(" one\n") != Target().fingerprint("two")
+    assert (
+        Target().fingerprint("one")
+        == Target(levels=3).fingerprint(" one\n")
+        != Target().fingerprint("two")
+    )
 
 
 def test_length_comes_from_the_target_the_family_or_the_source() -> None:
     assert Target("story", words=33).length("s") == 33
     assert Target("story").length("s") == 150
     assert Target("simplification").length("one two three four five six") == 6
-    assert length_guide(["one two three four", "a b c d e f", "", "x y z p q"]) == 5  # the median of 4, 6, 5
+    assert (
+        length_guide(["one two three four", "a b c d e f", "", "x y z p q"]) == 5
+    )  # the median of 4, 6, 5
     assert length_guide([" "]) == 0
     assert word_count("今日は天気がいい") == 1 + 4  # one run of eight letters
 
@@ -145,10 +180,15 @@ def test_a_refused_text_is_written_again_with_the_reason(scripted: Any) -> None:
     first, again = transport.requests[1:]
     assert (first.temperature, again.temperature, again.sample) == (0.0, 0.7, 1)
     assert said(again).startswith(said(first))
-    assert "refused, because it is the same as one that exists:\n<output>\nbad one\n</output>" in said(again)
+    assert (
+        "refused, because it is the same as one that exists:\n<output>\nbad one\n</output>"
+        in said(again)
+    )
 
 
-def test_a_level_that_cannot_be_written_is_left_out_and_the_others_go_on(scripted: Any) -> None:
+def test_a_level_that_cannot_be_written_is_left_out_and_the_others_go_on(
+    scripted: Any,
+) -> None:
     def answer(request: Request) -> str:
         text = said(request)
         if "as bad as" in text:
@@ -165,12 +205,16 @@ def test_a_level_that_cannot_be_written_is_left_out_and_the_others_go_on(scripte
     assert list(found.outputs) == [1, 2, 4, 5]
     assert "the same as one that exists (written 3 times)" in found.left_out[3]
     assert usage.calls == 2 + WRITINGS + 2
-    assert "\nBest text.\n" in said(transport.requests[5])  # level 2 now lies between 1 and 5
+    assert "\nBest text.\n" in said(
+        transport.requests[5]
+    )  # level 2 now lies between 1 and 5
 
 
 def test_without_an_extreme_there_is_nothing(scripted: Any) -> None:
     lm, _ = scripted(lambda _: "...")
-    with pytest.raises(CallError, match="could not write reference 1 of 5: it is empty") as caught:
+    with pytest.raises(
+        CallError, match="could not write reference 1 of 5: it is empty"
+    ) as caught:
         write(lm)
     assert caught.value.usage.calls == WRITINGS  # type: ignore[attr-defined]
 

@@ -28,14 +28,27 @@ def cache(tmp_path: Path) -> Iterator[CallCache]:
 
 def test_the_key_does_not_depend_on_the_order_of_fields() -> None:
     one = CallCache.key({"model": "m", "messages": [{"role": "user", "content": "é"}]})
-    assert one == CallCache.key({"messages": [{"content": "é", "role": "user"}], "model": "m"})
-    assert one != CallCache.key({"messages": [{"content": "e", "role": "user"}], "model": "m"})
+    assert one == CallCache.key(
+        {"messages": [{"content": "é", "role": "user"}], "model": "m"}
+    )
+    assert one != CallCache.key(
+        {"messages": [{"content": "e", "role": "user"}], "model": "m"}
+    )
     assert len(one) == 32
 
 
 @pytest.mark.parametrize(
     "damage",
-    [b"", b"garbage", zlib.compress(b"{"), zlib.compress(b"[1, 2")[:-3], zlib.compress(b"\xff\xfe"), None, 7, "text"],
+    [
+        b"",
+        b"garbage",
+        zlib.compress(b"{"),
+        zlib.compress(b"[1, 2")[:-3],
+        zlib.compress(b"\xff\xfe"),
+        None,
+        7,
+        "text",
+    ],
 )
 def test_a_damaged_entry_counts_as_absent(cache: CallCache, damage: Any) -> None:
     cache.put(b"k", {"text": "4"})
@@ -47,11 +60,15 @@ def test_a_damaged_entry_counts_as_absent(cache: CallCache, damage: Any) -> None
     assert cache.get(b"k") == {"text": "5"}
 
 
-def test_a_path_that_cannot_hold_the_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_path_that_cannot_hold_the_file_is_refused_with_what_to_do(
+    tmp_path: Path,
+) -> None:
     thesis = tmp_path / "thesis.doc"
     thesis.write_bytes(b"my thesis, the only copy\n" * 100)
     for path in (tmp_path, thesis, thesis / "calls.sqlite"):
-        with pytest.raises(OptionError, match=rf"{path} cannot be used.*JUDGESMITH_CACHE.*--no-cache"):
+        with pytest.raises(
+            OptionError, match=rf"{path} cannot be used.*JUDGESMITH_CACHE.*--no-cache"
+        ):
             CallCache(path)
     assert thesis.read_bytes().startswith(b"my thesis")  # and left as it was
 
@@ -60,7 +77,9 @@ def test_the_default_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     monkeypatch.setenv("JUDGESMITH_CACHE", str(tmp_path / "mine.sqlite"))
     assert default_cache_path() == tmp_path / "mine.sqlite"
     monkeypatch.delenv("JUDGESMITH_CACHE")
-    assert default_cache_path() == Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
+    assert (
+        default_cache_path() == Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
+    )
 
 
 @pytest.fixture
@@ -76,7 +95,9 @@ def rights(folder: Path) -> dict[str, str]:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such rights")
 @pytest.mark.parametrize("kind", [CallCache, ReferenceStore])
-def test_only_the_owner_may_read_what_is_kept(tmp_path: Path, lax: None, kind: type[SharedFile]) -> None:
+def test_only_the_owner_may_read_what_is_kept(
+    tmp_path: Path, lax: None, kind: type[SharedFile]
+) -> None:
     path = tmp_path / "kept.sqlite"
     names = ["kept.sqlite", "kept.sqlite-wal", "kept.sqlite-shm"]
     opened = kind(path)
@@ -99,7 +120,12 @@ def test_a_second_connection_takes_no_lock_from_the_first(tmp_path: Path) -> Non
         "except sqlite3.OperationalError as error:\n"
         "    print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=HANG)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
     assert done.stdout == "database is locked\n"
     first._db.execute("ROLLBACK")
     first.close()
@@ -110,7 +136,9 @@ def test_a_failing_file_gives_one_warning_and_costs_the_cache(
 ) -> None:
     cache.put(b"before", 1)
     pages = cache._db.execute("PRAGMA page_count").fetchone()[0]
-    cache._db.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to have no room
+    cache._db.execute(
+        f"PRAGMA max_page_count = {pages}"
+    )  # SQLite's own way to have no room
     with caplog.at_level(logging.WARNING):
         for number in range(50):
             cache.put(str(number).encode(), os.urandom(3000).hex())
@@ -121,7 +149,11 @@ def test_a_failing_file_gives_one_warning_and_costs_the_cache(
         cache._db.execute("DROP TABLE calls")
         assert cache.get(b"after") is None
     (warning,) = caplog.messages
-    assert str(cache.path) in warning and "full" in warning and "calls go on without it" in warning
+    assert (
+        str(cache.path) in warning
+        and "full" in warning
+        and "calls go on without it" in warning
+    )
 
 
 # Several processes
@@ -139,7 +171,10 @@ def test_several_processes_share_a_file_from_its_first_moment(tmp_path: Path) ->
         for number in range(200):
             for key in (f"{me}-{number}", "shared"):
                 cache.put(key.encode(), {"from": me, "number": number})
-            assert cache.get(f"{me}-{number}".encode()) == {"from": me, "number": number}
+            assert cache.get(f"{me}-{number}".encode()) == {
+                "from": me,
+                "number": number,
+            }
 
     writers = [fork.Process(target=write, args=(me,)) for me in "0123"]
     for writer in writers:
@@ -150,7 +185,10 @@ def test_several_processes_share_a_file_from_its_first_moment(tmp_path: Path) ->
     cache = CallCache(path)
     for me in "0123":
         for number in range(200):
-            assert cache.get(f"{me}-{number}".encode()) == {"from": me, "number": number}
+            assert cache.get(f"{me}-{number}".encode()) == {
+                "from": me,
+                "number": number,
+            }
     cache.close()
 
 

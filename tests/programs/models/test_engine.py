@@ -47,7 +47,9 @@ def test_run_inside_the_loop_is_refused_instead_of_waiting_for_itself() -> None:
 
 
 def test_context_variables_reach_the_coroutine_and_its_changes_stay_there() -> None:
-    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar(
+        "variable", default="unset"
+    )
 
     async def seen(_: int) -> str:
         found = variable.get()
@@ -57,7 +59,10 @@ def test_context_variables_reach_the_coroutine_and_its_changes_stay_there() -> N
     token = variable.set("the caller's")
     try:
         assert engine.run(seen(0)) == "the caller's"
-        assert list(engine.ordered_map(seen, range(3), in_flight=2)) == ["the caller's"] * 3
+        assert (
+            list(engine.ordered_map(seen, range(3), in_flight=2))
+            == ["the caller's"] * 3
+        )
         assert variable.get() == "the caller's"
     finally:
         variable.reset(token)
@@ -98,12 +103,16 @@ def test_cancelling_before_it_starts_leaves_nothing_behind() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 9))
-def test_results_come_in_the_order_of_the_items(waits: list[int], in_flight: int) -> None:
+def test_results_come_in_the_order_of_the_items(
+    waits: list[int], in_flight: int
+) -> None:
     async def work(item: tuple[int, int]) -> int:
         await asyncio.sleep(item[1] / 2000)
         return item[0]
 
-    assert list(engine.ordered_map(work, enumerate(waits), in_flight=in_flight)) == list(range(len(waits)))
+    assert list(
+        engine.ordered_map(work, enumerate(waits), in_flight=in_flight)
+    ) == list(range(len(waits)))
 
 
 @pytest.mark.parametrize("in_flight", [1, 3, 16])
@@ -284,7 +293,9 @@ sys.modules["keep"] = keep  # outlives the atexit functions
 
 
 def test_what_is_under_way_at_exit_is_cancelled_and_connections_closed() -> None:
-    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, timeout=HANG)
+    done = subprocess.run(
+        [sys.executable, "-c", AT_EXIT], capture_output=True, text=True, timeout=HANG
+    )
     assert done.stderr == ""
     assert done.stdout == "ended\nended\nended\nclosed\n"
 
@@ -324,7 +335,13 @@ def test_a_parent_judges_on_after_its_forked_children_did(serve: Any) -> None:
     """The children share the parent's epoll: what they close must not end the parent's connections."""
     server = serve(lambda number, body: saying("Score: 4"))
     done = subprocess.run(
-        [sys.executable, "-c", FORKING, server.base], capture_output=True, text=True, timeout=HANG, check=False
+        [sys.executable, "-c", FORKING, server.base],
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
     )
-    assert done.stdout.split()[:1] == ["7"] and "nan" not in done.stdout, done.stdout + done.stderr
+    assert done.stdout.split()[:1] == ["7"] and "nan" not in done.stdout, (
+        done.stdout + done.stderr
+    )
     assert "Unclosed" not in done.stderr

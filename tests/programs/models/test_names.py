@@ -42,7 +42,9 @@ def test_ordinary_names_may_stand_in_a_file(name: str) -> None:
     assert recorded(name) == name
 
 
-@pytest.mark.parametrize("name", [*FORBIDDEN, *(f"{name}\n" for name in ORDINARY[:1]), "openai/" + "x" * 200])
+@pytest.mark.parametrize(
+    "name", [*FORBIDDEN, *(f"{name}\n" for name in ORDINARY[:1]), "openai/" + "x" * 200]
+)
 def test_all_others_only_the_user_may_choose(name: str) -> None:
     assert not is_listed(name)
     with pytest.raises(ArtifactError, match="--lm"):
@@ -50,7 +52,9 @@ def test_all_others_only_the_user_may_choose(name: str) -> None:
 
 
 @pytest.mark.parametrize("provider", ["hosted_vllm", "lm_studio"])
-def test_no_name_is_sent_to_openai_for_want_of_an_address(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_name_is_sent_to_openai_for_want_of_an_address(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     variable = f"{provider.upper()}_API_BASE"
     monkeypatch.delenv(variable, raising=False)
     with pytest.raises(ArtifactError, match=f"--api-base or set {variable}"):
@@ -61,10 +65,18 @@ def test_no_name_is_sent_to_openai_for_want_of_an_address(provider: str, monkeyp
 
 
 def test_what_is_recorded_holds_no_address_and_no_path() -> None:
-    hosts = ("huggingface/https://evil.example/x", "bedrock/arn:aws:bedrock:eu-west-1:123:x/y")
+    hosts = (
+        "huggingface/https://evil.example/x",
+        "bedrock/arn:aws:bedrock:eu-west-1:123:x/y",
+    )
     for name in (*hosts, "x\x1b[2J", "gguf:/a/b"):
         made = recorded(name)
-        assert "evil" not in made and "arn" not in made and "/a" not in made and made.isprintable()
+        assert (
+            "evil" not in made
+            and "arn" not in made
+            and "/a" not in made
+            and made.isprintable()
+        )
         assert not is_listed(made) and made != recorded(name + "2")
     assert recorded("petals/some/model") == "petals/some/model"  # shown, never opened
 
@@ -98,7 +110,9 @@ class Network:
 
         async def call(name: str) -> None:
             try:
-                model = await asyncio.to_thread(language_model, name, connection=connection)
+                model = await asyncio.to_thread(
+                    language_model, name, connection=connection
+                )
                 await model.complete(Request([{"role": "user", "content": "x"}], 1))
             except JudgesmithError:
                 pass
@@ -139,31 +153,50 @@ def network(monkeypatch: pytest.MonkeyPatch, providers: list[str]) -> Network:
 def providers() -> list[str]:
     import litellm
 
-    return sorted({str(getattr(p, "value", p)) for p in litellm.provider_list} | set(LISTED))
+    return sorted(
+        {str(getattr(p, "value", p)) for p in litellm.provider_list} | set(LISTED)
+    )
 
 
 def test_the_stubbed_network_sees_a_host(network: Network) -> None:
     for host in ("evil.example", "10.9.8.7"):
-        assert network.reached(["deepseek/x"], Connection(api_base=f"http://{host}", attempts=1, cache=False)) == {host}
-        assert network.reached(["openai/x"], Connection(api_base=f"http://{host}", attempts=1, cache=False)) == {host}
+        assert network.reached(
+            ["deepseek/x"],
+            Connection(api_base=f"http://{host}", attempts=1, cache=False),
+        ) == {host}
+        assert network.reached(
+            ["openai/x"], Connection(api_base=f"http://{host}", attempts=1, cache=False)
+        ) == {host}
 
 
-def test_no_name_of_a_file_reaches_anything_but_its_providers_own_host(network: Network, providers: list[str]) -> None:
+def test_no_name_of_a_file_reaches_anything_but_its_providers_own_host(
+    network: Network, providers: list[str]
+) -> None:
     assert set(HOSTS) == set(LISTED)
     assert len(providers) > 100
     for provider in providers:
         names = [name.replace("P", provider, 1) for name in CRAFTED]
-        names += [name for name in ORDINARY if name.startswith(f"{provider}/") and provider != "local"]
+        names += [
+            name
+            for name in ORDINARY
+            if name.startswith(f"{provider}/") and provider != "local"
+        ]
         names = [name for name in names if is_listed(name)]
         if provider not in LISTED:
             assert names == []
             continue
         assert names
         # "openai/…" is the one that another of our own connections takes over where there is an address.
-        base = f"http://{OWN}/v1" if provider in ("hosted_vllm", "lm_studio", "llamafile") else None
+        base = (
+            f"http://{OWN}/v1"
+            if provider in ("hosted_vllm", "lm_studio", "llamafile")
+            else None
+        )
         for name in names:
             check_chosen(name, base)
-        reached = network.reached(names, Connection(api_base=base, attempts=1, cache=False, timeout=5))
+        reached = network.reached(
+            names, Connection(api_base=base, attempts=1, cache=False, timeout=5)
+        )
         assert reached == ({HOSTS[provider]} - {None}), provider
 
 
@@ -171,19 +204,36 @@ def test_plain_names_are_openais_and_anthropics_in_litellms_tables() -> None:
     import litellm
 
     providers = set()
-    for name in {*litellm.model_list_set, *litellm.model_cost, *ORDINARY, "gpt-4.evil.example", "o1.evil.example"}:
+    for name in {
+        *litellm.model_list_set,
+        *litellm.model_cost,
+        *ORDINARY,
+        "gpt-4.evil.example",
+        "o1.evil.example",
+    }:
         if "/" not in name and is_listed(name):
             with suppress(litellm.exceptions.BadRequestError):  # nobody's
                 providers.add(litellm.get_llm_provider(name)[1])
-    assert {"openai", "anthropic"} <= providers <= {"openai", "text-completion-openai", "anthropic", "anthropic_text"}
+    assert (
+        {"openai", "anthropic"}
+        <= providers
+        <= {"openai", "text-completion-openai", "anthropic", "anthropic_text"}
+    )
 
 
 def test_no_azure_deployment_is_taken_for_a_model_of_openais_own_host() -> None:
     import litellm
-    from litellm.litellm_core_utils.get_llm_provider_logic import is_non_openai_azure_model
+    from litellm.litellm_core_utils.get_llm_provider_logic import (
+        is_non_openai_azure_model,
+    )
 
-    named = {name.rpartition("/")[2] for name in (*litellm.model_list_set, *litellm.model_cost)}
-    elsewhere = [f"azure/{name}" for name in named if is_non_openai_azure_model(f"azure/{name}")]
+    named = {
+        name.rpartition("/")[2]
+        for name in (*litellm.model_list_set, *litellm.model_cost)
+    }
+    elsewhere = [
+        f"azure/{name}" for name in named if is_non_openai_azure_model(f"azure/{name}")
+    ]
     assert len(elsewhere) > 10
     assert [name for name in elsewhere if is_listed(name)] == []
 
@@ -191,7 +241,9 @@ def test_no_azure_deployment_is_taken_for_a_model_of_openais_own_host() -> None:
 # Every text of a file
 
 
-def test_no_text_of_a_file_opens_a_model_it_may_not_choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_text_of_a_file_opens_a_model_it_may_not_choose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened: list[str] = []
 
     def note(name: str, *_: Any, **__: Any) -> Any:
@@ -207,7 +259,9 @@ def test_no_text_of_a_file_opens_a_model_it_may_not_choose(tmp_path: Path, monke
         if judge.provenance:
             judge.set_lm(parrot())
         data = artifact.to_dict(judge)
-        for place in (place for place in places(data) if isinstance(at(data, place), str)):
+        for place in (
+            place for place in places(data) if isinstance(at(data, place), str)
+        ):
             for name in ("gguf:/etc/shadow", FORBIDDEN[0]):
                 path.write_text(json.dumps(put(data, place, name)))
                 try:
@@ -216,14 +270,22 @@ def test_no_text_of_a_file_opens_a_model_it_may_not_choose(tmp_path: Path, monke
                     outcomes.add("loaded")
                 except ArtifactError:
                     outcomes.add("refused")
-                except JudgesmithError:  # an annotator that may be chosen, not opened here
+                except (
+                    JudgesmithError
+                ):  # an annotator that may be chosen, not opened here
                     outcomes.add("opened")
     assert outcomes == {"loaded", "refused", "opened"}
-    assert {"openai/a", "openai/writer"} <= set(opened) <= {"openai/a", "openai/b", "openai/writer", "openai/parrot"}
+    assert (
+        {"openai/a", "openai/writer"}
+        <= set(opened)
+        <= {"openai/a", "openai/b", "openai/writer", "openai/parrot"}
+    )
 
 
 @pytest.mark.parametrize("field", ["member", "writer"])
-def test_annotators_and_writers_that_a_file_may_not_choose_are_refused(field: str, tmp_path: Path) -> None:
+def test_annotators_and_writers_that_a_file_may_not_choose_are_refused(
+    field: str, tmp_path: Path
+) -> None:
     name = FORBIDDEN[0]
     if field == "writer":
         data = artifact.to_dict(Judge(PairwiseDirectScorer("summarization/coherence")))
@@ -232,23 +294,40 @@ def test_annotators_and_writers_that_a_file_may_not_choose_are_refused(field: st
         data = artifact.to_dict(Judge(OpeNLGauge("fluency", annotators=["openai/a"])))
         data["ensemble"][0]["model"] = name
     (tmp_path / "judge.json").write_text(json.dumps(data))
-    with pytest.raises(ArtifactError, match=r"may not choose|cannot be saved or loaded|an address") as caught:
+    with pytest.raises(
+        ArtifactError, match=r"may not choose|cannot be saved or loaded|an address"
+    ) as caught:
         loading.load(tmp_path / "judge.json", lm=parrot())
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_the_users_model_stands_in_for_one_that_the_file_may_not_choose(tmp_path: Path) -> None:
+def test_the_users_model_stands_in_for_one_that_the_file_may_not_choose(
+    tmp_path: Path,
+) -> None:
     judge = Judge(ActiveCritic("coarse", task="Summaries."))
     judge.set_lm(parrot("petals/some/model"))
     judge.save(tmp_path / "judge.json")
-    assert json.loads((tmp_path / "judge.json").read_text())["lm"]["model"] == "petals/some/model"
-    with pytest.raises(ArtifactError, match=r"'petals/some/model', which no file may choose; give it with --lm MODEL"):
+    assert (
+        json.loads((tmp_path / "judge.json").read_text())["lm"]["model"]
+        == "petals/some/model"
+    )
+    with pytest.raises(
+        ArtifactError,
+        match=r"'petals/some/model', which no file may choose; give it with --lm MODEL",
+    ):
         loading.load(tmp_path / "judge.json")
     assert loading.load(tmp_path / "judge.json", lm=parrot()).lm.name == "openai/parrot"
 
 
-def test_a_judge_with_an_annotator_of_this_machine_works_here_and_is_not_saved(tmp_path: Path) -> None:
+def test_a_judge_with_an_annotator_of_this_machine_works_here_and_is_not_saved(
+    tmp_path: Path,
+) -> None:
     judge = Judge(OpeNLGauge("fluency", annotators=["gguf:/home/me/x.gguf"]))
-    with pytest.raises(ArtifactError, match=r"cannot be saved or loaded with .* 'gguf:/home/me/x\.gguf'"):
+    with pytest.raises(
+        ArtifactError,
+        match=r"cannot be saved or loaded with .* 'gguf:/home/me/x\.gguf'",
+    ):
         judge.save(tmp_path / "judge.json")
-    assert artifact.fingerprint(judge) != artifact.fingerprint(Judge(OpeNLGauge("fluency")))
+    assert artifact.fingerprint(judge) != artifact.fingerprint(
+        Judge(OpeNLGauge("fluency"))
+    )

@@ -13,8 +13,19 @@ from tables import cases
 
 from judgesmith.errors import CallError, ModelError
 from judgesmith.programs.models import engine
-from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel, language_model
-from judgesmith.programs.models.ollama import check_ollama, list_ollama, ollama_host, ollama_weights, pull_ollama
+from judgesmith.programs.models.lm import (
+    Capabilities,
+    Connection,
+    LanguageModel,
+    language_model,
+)
+from judgesmith.programs.models.ollama import (
+    check_ollama,
+    list_ollama,
+    ollama_host,
+    ollama_weights,
+    pull_ollama,
+)
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice
 
 CASES = cases(__file__)
@@ -30,16 +41,24 @@ class FakeOllama:
     url: str = ""
     longest: int = 8192
     token: int = 4  # bytes
-    new: bool = True  # it refuses a prompt that may not be cut, and gives log-probabilities
+    new: bool = (
+        True  # it refuses a prompt that may not be cut, and gives log-probabilities
+    )
     trouble: Say | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def answer(self, path: str, body: dict[str, Any]) -> Say:
         if path == "/api/tags":
-            models = [{"name": name, "model": name, "size": 4_900_000_000} for name in self.models]
+            models = [
+                {"name": name, "model": name, "size": 4_900_000_000}
+                for name in self.models
+            ]
             return Say(body=self.tags_body or json.dumps({"models": models}).encode())
         if path == "/api/show":
-            info = {"general.architecture": "llama", "llama.context_length": self.longest}
+            info = {
+                "general.architecture": "llama",
+                "llama.context_length": self.longest,
+            }
             return Say(body=json.dumps({"model_info": info}).encode())
         if path == "/api/chat":
             self.asked.append(body)
@@ -53,8 +72,22 @@ class FakeOllama:
             steps.append({"error": "pull model manifest: file does not exist"})
         else:
             for done in (0, 40, 100):
-                steps.append({"status": "pulling abab", "digest": DIGEST, "total": 100, "completed": done})
-            steps.append({"status": "pulling cdcd", "digest": "sha256:" + "cd" * 32, "total": 20, "completed": 20})
+                steps.append(
+                    {
+                        "status": "pulling abab",
+                        "digest": DIGEST,
+                        "total": 100,
+                        "completed": done,
+                    }
+                )
+            steps.append(
+                {
+                    "status": "pulling cdcd",
+                    "digest": "sha256:" + "cd" * 32,
+                    "total": 20,
+                    "completed": 20,
+                }
+            )
             if not self.pull_breaks_off:
                 steps += [{"status": "verifying sha256 digest"}, {"status": "success"}]
                 self.models.append(name if ":" in name else name + ":latest")
@@ -62,7 +95,10 @@ class FakeOllama:
 
     def chat(self, body: dict[str, Any]) -> Say:
         """As the runner does it: a prompt that is too long is cut to the context, unless that is forbidden."""
-        tokens = sum(len(message["content"].encode()) for message in body["messages"]) // self.token
+        tokens = (
+            sum(len(message["content"].encode()) for message in body["messages"])
+            // self.token
+        )
         context = body["options"]["num_ctx"]
         if tokens > context and self.new and not body["truncate"]:
             words = f"request ({tokens} tokens) exceeds the available context size ({context} tokens)"
@@ -77,7 +113,9 @@ class FakeOllama:
         }
         if self.new and body.get("logprobs"):
             likely = [{"token": "4", "logprob": -0.1}, {"token": "5", "logprob": -3.0}]
-            answer["logprobs"] = [{"token": "4", "logprob": -0.1, "bytes": [52], "top_logprobs": likely}]
+            answer["logprobs"] = [
+                {"token": "4", "logprob": -0.1, "bytes": [52], "top_logprobs": likely}
+            ]
         return Say(body=json.dumps(answer).encode())
 
 
@@ -92,20 +130,29 @@ def server(serve: MakeServer, monkeypatch: pytest.MonkeyPatch) -> FakeOllama:
 
 @pytest.fixture
 def closed_port() -> Iterator[str]:
-    with socket.socket() as held:  # bound, so that nobody else gets it, and not listening, so that it refuses
+    with (
+        socket.socket() as held
+    ):  # bound, so that nobody else gets it, and not listening, so that it refuses
         held.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{held.getsockname()[1]}"
 
 
-def test_the_host_argument_wins_over_the_environment(server: FakeOllama, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_host_argument_wins_over_the_environment(
+    server: FakeOllama, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = server.url
     monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
-    assert list(list_ollama(url).items()) == [("llama3.1:8b", 4_900_000_000), ("qwen2.5:latest", 4_900_000_000)]
+    assert list(list_ollama(url).items()) == [
+        ("llama3.1:8b", 4_900_000_000),
+        ("qwen2.5:latest", 4_900_000_000),
+    ]
     with pytest.raises(ModelError, match=r"404 page not found \(HTTP 404\)"):
         list_ollama(url + "/elsewhere")
 
 
-def test_no_proxy_for_this_machine(server: FakeOllama, closed_port: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_for_this_machine(
+    server: FakeOllama, closed_port: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTP_PROXY", closed_port)
     monkeypatch.setenv("http_proxy", closed_port)
     monkeypatch.delenv("NO_PROXY", raising=False)
@@ -113,17 +160,25 @@ def test_no_proxy_for_this_machine(server: FakeOllama, closed_port: str, monkeyp
     assert len(list_ollama()) == 2
 
 
-@pytest.mark.parametrize("name", ["llama3.1:8b", "ollama_chat/llama3.1:8b", "ollama/llama3.1:8b", "qwen2.5"])
+@pytest.mark.parametrize(
+    "name", ["llama3.1:8b", "ollama_chat/llama3.1:8b", "ollama/llama3.1:8b", "qwen2.5"]
+)
 def test_a_model_that_is_there_is_found(server: FakeOllama, name: str) -> None:
     check_ollama(name)
 
 
 @pytest.mark.parametrize("name", ["llama3.1", "ollama_chat/llama3.1:70b"])
-def test_a_model_that_is_not_pulled_names_both_commands(server: FakeOllama, name: str) -> None:
+def test_a_model_that_is_not_pulled_names_both_commands(
+    server: FakeOllama, name: str
+) -> None:
     bare = name.removeprefix("ollama_chat/")
     with pytest.raises(ModelError) as failure:
         check_ollama(name)
-    for said in (f"`judgesmith get ollama_chat/{bare}`", f"`ollama pull {bare}`", server.url):
+    for said in (
+        f"`judgesmith get ollama_chat/{bare}`",
+        f"`ollama pull {bare}`",
+        server.url,
+    ):
         assert said in str(failure.value)
     assert "did you mean 'llama3.1:8b'?" in str(failure.value)
 
@@ -132,17 +187,30 @@ def test_a_model_that_is_not_pulled_names_both_commands(server: FakeOllama, name
 
 
 def model(**connection: Any) -> LanguageModel:
-    return language_model("ollama_chat/llama3.1:8b", connection=Connection(attempts=2, cache=False, **connection))
+    return language_model(
+        "ollama_chat/llama3.1:8b",
+        connection=Connection(attempts=2, cache=False, **connection),
+    )
 
 
 def ask(lm: LanguageModel, size: int, text: str = "x", **given: Any) -> Reply:
-    return engine.run(lm.complete(Request([{"role": "user", "content": text * size}], 12, **given)))
+    return engine.run(
+        lm.complete(Request([{"role": "user", "content": text * size}], 12, **given))
+    )
 
 
 def test_the_request_is_what_ollama_documents(server: FakeOllama) -> None:
     reply = ask(model(), 400, temperature=0.7, top_logprobs=5, sample=3)
-    assert reply == Reply("4", (TokenChoice("4", (("4", -0.1), ("5", -3.0))),), 100, 3, 0, "stop")
-    options = {"num_ctx": 4096, "num_predict": 12, "temperature": 0.7, "top_p": 1.0, "seed": 3}
+    assert reply == Reply(
+        "4", (TokenChoice("4", (("4", -0.1), ("5", -3.0))),), 100, 3, 0, "stop"
+    )
+    options = {
+        "num_ctx": 4096,
+        "num_predict": 12,
+        "temperature": 0.7,
+        "top_p": 1.0,
+        "seed": 3,
+    }
     message = {"role": "user", "content": "x" * 400}
     assert server.asked == [
         {
@@ -163,14 +231,26 @@ def test_what_the_server_can_do_is_probed(new: bool, server: FakeOllama) -> None
     server.new, lm = new, model()
     assert engine.run(lm.capabilities()) == Capabilities(logprobs=new, json_schema=True)
     assert server.asked[-1]["format"]["required"] == ["digit"]
-    assert (lm.meter.usage.calls, *lm.meter.logical_tokens) == (2, 14, 6)  # twice 29 bytes
+    assert (lm.meter.usage.calls, *lm.meter.logical_tokens) == (
+        2,
+        14,
+        6,
+    )  # twice 29 bytes
     assert lm.identity == server.url
 
 
 @pytest.mark.parametrize("new", [True, False])
-@pytest.mark.parametrize(("size", "token", "longest", "contexts", "problem"), CASES["contexts"])
+@pytest.mark.parametrize(
+    ("size", "token", "longest", "contexts", "problem"), CASES["contexts"]
+)
 def test_a_prompt_gets_a_context_that_holds_it_or_an_error(
-    size: int, token: int, longest: int, contexts: list[int], problem: str | None, new: bool, server: FakeOllama
+    size: int,
+    token: int,
+    longest: int,
+    contexts: list[int],
+    problem: str | None,
+    new: bool,
+    server: FakeOllama,
 ) -> None:
     server.new, server.token, server.longest = new, token, longest
     lm = model()
@@ -181,11 +261,19 @@ def test_a_prompt_gets_a_context_that_holds_it_or_an_error(
             ask(lm, size)
     assert [body["options"]["num_ctx"] for body in server.asked] == contexts
     if problem is None:
-        assert ask(lm, 400) and server.asked[-1]["options"]["num_ctx"] == contexts[-1]  # it never shrinks
+        assert (
+            ask(lm, 400) and server.asked[-1]["options"]["num_ctx"] == contexts[-1]
+        )  # it never shrinks
 
 
-def test_a_prompt_whose_demonstrations_an_old_server_left_out_is_no_answer(server: FakeOllama) -> None:
-    answer = {"message": {"role": "assistant", "content": "4"}, "prompt_eval_count": 900, "eval_count": 3}
+def test_a_prompt_whose_demonstrations_an_old_server_left_out_is_no_answer(
+    server: FakeOllama,
+) -> None:
+    answer = {
+        "message": {"role": "assistant", "content": "4"},
+        "prompt_eval_count": 900,
+        "eval_count": 3,
+    }
     server.trouble = Say(body=json.dumps(answer).encode())
     assert ask(model(), 6_000).text == "4"
     with pytest.raises(CallError, match="some 10,000 tokens"):
@@ -195,13 +283,23 @@ def test_a_prompt_whose_demonstrations_an_old_server_left_out_is_no_answer(serve
 @pytest.mark.parametrize(
     ("trouble", "error", "words", "waits"),
     [
-        (Say(503, b'{"error": "busy"}', headers={"Retry-After": "9"}), CallError, r"busy .*503\) after 2 tries", [9.0]),
+        (
+            Say(503, b'{"error": "busy"}', headers={"Retry-After": "9"}),
+            CallError,
+            r"busy .*503\) after 2 tries",
+            [9.0],
+        ),
         (Say(400, b'{"error": "invalid format"}'), CallError, "invalid format", []),
         (Say(hang_up=True), CallError, "the connection failed: ", [None]),
         (Say(body=b"<html>"), CallError, "the answer is not Ollama's", [None]),
         (Say(wait=1.0), CallError, "connection failed: ReadTimeout", [None]),
         (Say(401, b"{}"), ModelError, "key was refused", []),
-        (Say(307, headers={"Location": "http://evil.example"}), ModelError, "has moved to http://evil", []),
+        (
+            Say(307, headers={"Location": "http://evil.example"}),
+            ModelError,
+            "has moved to http://evil",
+            [],
+        ),
     ],
 )
 def test_failures_are_said_and_tried_again_where_that_can_help(
@@ -213,7 +311,10 @@ def test_failures_are_said_and_tried_again_where_that_can_help(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[float | None] = []
-    monkeypatch.setattr("judgesmith.programs.models.lm._patience", lambda error, _: asked.append(error.after) or 0.0)
+    monkeypatch.setattr(
+        "judgesmith.programs.models.lm._patience",
+        lambda error, _: asked.append(error.after) or 0.0,
+    )
     server.trouble = trouble
     with pytest.raises(error, match=words):
         ask(model(timeout=0.3), 400)
@@ -225,8 +326,12 @@ def test_failures_are_said_and_tried_again_where_that_can_help(
 # Finding and fetching
 
 
-def test_a_server_that_is_down_and_an_address_that_is_none_are_said(closed_port: str) -> None:
-    with pytest.raises(ModelError, match=f"Ollama does not answer at {closed_port}.*`ollama serve`"):
+def test_a_server_that_is_down_and_an_address_that_is_none_are_said(
+    closed_port: str,
+) -> None:
+    with pytest.raises(
+        ModelError, match=f"Ollama does not answer at {closed_port}.*`ollama serve`"
+    ):
         list_ollama(closed_port)
     with pytest.raises(ModelError, match="is not an address"):
         list_ollama("http://127.0.0.1:port")
@@ -247,14 +352,22 @@ def test_a_pull_counts_all_layers(server: FakeOllama) -> None:
     ]
 
 
-@pytest.mark.parametrize(("name", "why"), [("nosuch", "file does not exist"), ("gemma", "broke off the pull of gemma")])
-def test_a_pull_that_ends_without_success_is_no_success(server: FakeOllama, name: str, why: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("nosuch", "file does not exist"), ("gemma", "broke off the pull of gemma")],
+)
+def test_a_pull_that_ends_without_success_is_no_success(
+    server: FakeOllama, name: str, why: str
+) -> None:
     server.pull_breaks_off = True
     with pytest.raises(ModelError, match=why):
         pull_ollama(name)
 
 
-@pytest.mark.parametrize("body", [b"<html>hello</html>", b'{"models": [{"size": "no number"}]}', b"[1]", b"{}"])
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>hello</html>", b'{"models": [{"size": "no number"}]}', b"[1]", b"{}"],
+)
 def test_another_server_at_the_address_is_said(server: FakeOllama, body: bytes) -> None:
     server.tags_body = body
     with pytest.raises(ModelError, match="not as Ollama does"):
@@ -262,7 +375,9 @@ def test_another_server_at_the_address_is_said(server: FakeOllama, body: bytes) 
 
 
 @pytest.mark.parametrize(("given", "meant"), CASES["addresses"])
-def test_addresses(given: str | None, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses(
+    given: str | None, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OLLAMA_HOST", raising=False)
     assert ollama_host(given) == meant
     if given:
@@ -276,10 +391,15 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     blob = tmp_path / "blobs" / ("sha256-" + "ab" * 32)
     blob.parent.mkdir()
     blob.write_bytes(b"GGUF")
-    manifest = tmp_path / "manifests" / "registry.ollama.ai" / "library" / "qwen2.5" / "0.5b"
+    manifest = (
+        tmp_path / "manifests" / "registry.ollama.ai" / "library" / "qwen2.5" / "0.5b"
+    )
     manifest.parent.mkdir(parents=True)
     layers = [
-        {"mediaType": "application/vnd.ollama.image.template", "digest": "sha256:" + "cd" * 32},
+        {
+            "mediaType": "application/vnd.ollama.image.template",
+            "digest": "sha256:" + "cd" * 32,
+        },
         {"mediaType": "application/vnd.ollama.image.model", "digest": DIGEST},
     ]
     manifest.write_text(json.dumps({"layers": layers}), encoding="utf-8")
@@ -288,8 +408,13 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["ollama_chat/qwen2.5:0.5b", "ollama/qwen2.5:0.5b", "ollama/library/qwen2.5:0.5b"])
-def test_weights_are_found_in_this_machines_store(store: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["ollama_chat/qwen2.5:0.5b", "ollama/qwen2.5:0.5b", "ollama/library/qwen2.5:0.5b"],
+)
+def test_weights_are_found_in_this_machines_store(
+    store: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert ollama_weights(name) == store / "blobs" / ("sha256-" + "ab" * 32)
     monkeypatch.setenv("OLLAMA_HOST", "http://gpu.example:11434")
     assert ollama_weights(name) is None
@@ -297,9 +422,18 @@ def test_weights_are_found_in_this_machines_store(store: Path, name: str, monkey
 
 @pytest.mark.parametrize(
     "name",
-    ["ollama/llama3", "ollama/qwen2.5", "ollama/../../secret:x", "ollama/qwen2.5:../0.5b", "ollama/", "ollama/:"],
+    [
+        "ollama/llama3",
+        "ollama/qwen2.5",
+        "ollama/../../secret:x",
+        "ollama/qwen2.5:../0.5b",
+        "ollama/",
+        "ollama/:",
+    ],
 )
-def test_no_weights_for_a_name_that_the_store_does_not_have(store: Path, name: str) -> None:
+def test_no_weights_for_a_name_that_the_store_does_not_have(
+    store: Path, name: str
+) -> None:
     assert ollama_weights(name) is None
 
 

@@ -14,11 +14,20 @@ from judgesmith.programs.models import engine
 from judgesmith.programs.models import lm as lm_module
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
 from judgesmith.programs.models.refusals import Denied, fault_of, is_spent, retry_after
-from judgesmith.programs.models.transport import OpenAIStyle, Reply, Request, Unanswered, read_reply
+from judgesmith.programs.models.transport import (
+    OpenAIStyle,
+    Reply,
+    Request,
+    Unanswered,
+    read_reply,
+)
 
 
 def model(server: Server) -> LanguageModel:
-    return language_model("openai/m", connection=Connection(api_base=server.base, api_key="sk-x", cache=False))
+    return language_model(
+        "openai/m",
+        connection=Connection(api_base=server.base, api_key="sk-x", cache=False),
+    )
 
 
 def ask(lm: LanguageModel, text: str = "row") -> Reply:
@@ -38,7 +47,9 @@ def send(server: Server) -> Reply:
 
 
 def error(message: str, code: Any = None, kind: str | None = None) -> bytes:
-    return json.dumps({"error": {"message": message, "code": code, "type": kind}}).encode()
+    return json.dumps(
+        {"error": {"message": message, "code": code, "type": kind}}
+    ).encode()
 
 
 # Of one row
@@ -46,8 +57,12 @@ def error(message: str, code: Any = None, kind: str | None = None) -> bytes:
 
 @pytest.mark.parametrize("status", [403, 404])
 @pytest.mark.parametrize("inside", [False, True])
-def test_after_an_answer_403_and_404_are_a_row_s_own(serve: MakeServer, status: int, inside: bool) -> None:
-    refused = Say(200 if inside else status, error("Input was flagged by moderation", status))
+def test_after_an_answer_403_and_404_are_a_row_s_own(
+    serve: MakeServer, status: int, inside: bool
+) -> None:
+    refused = Say(
+        200 if inside else status, error("Input was flagged by moderation", status)
+    )
     server = serve(lambda _, body: refused if "flagged" in str(body) else Say())
     lm = model(server)
     assert ask(lm).text == "Score: 4"
@@ -57,7 +72,9 @@ def test_after_an_answer_403_and_404_are_a_row_s_own(serve: MakeServer, status: 
 
 
 @pytest.mark.parametrize("status", [403, 404])
-def test_before_any_answer_a_plain_question_tells_a_row_s_refusal_from_a_key_s(serve: MakeServer, status: int) -> None:
+def test_before_any_answer_a_plain_question_tells_a_row_s_refusal_from_a_key_s(
+    serve: MakeServer, status: int
+) -> None:
     """A run that is repeated begins with the very row that was refused: what came before it is on the disk."""
     refused = Say(status, error("no"))
     server = serve(lambda _, body: refused if "flagged" in str(body) else Say())
@@ -71,7 +88,10 @@ def test_before_any_answer_a_plain_question_tells_a_row_s_refusal_from_a_key_s(s
 
 
 def test_a_key_that_is_refused_ends_the_run_at_any_time(serve: MakeServer) -> None:
-    for say in (Say(401, error("no")), Say(200, error("No auth credentials found", 401))):
+    for say in (
+        Say(401, error("no")),
+        Say(200, error("No auth credentials found", 401)),
+    ):
         lm = model(serve(Say(), say))
         ask(lm)
         with pytest.raises(ModelError, match="the key was refused") as caught:
@@ -84,14 +104,37 @@ def test_a_key_that_is_refused_ends_the_run_at_any_time(serve: MakeServer) -> No
 SPENT = [
     (
         429,
-        error("You exceeded your current quota, please check your plan.", "insufficient_quota", "insufficient_quota"),
+        error(
+            "You exceeded your current quota, please check your plan.",
+            "insufficient_quota",
+            "insufficient_quota",
+        ),
     ),
     (429, error("x", None, "insufficient_quota")),
     (402, error("Insufficient Balance")),
     (402, error("This request requires more credits, or fewer max_tokens.", 402)),
-    (403, error("Your team has used all available credits or reached its monthly spending limit.")),
-    (400, error("Your credit balance is too low to access the API.", None, "invalid_request_error")),
-    (429, error("Your account is suspended, please check your plan.", None, "exceeded_current_quota_error")),
+    (
+        403,
+        error(
+            "Your team has used all available credits or reached its monthly spending limit."
+        ),
+    ),
+    (
+        400,
+        error(
+            "Your credit balance is too low to access the API.",
+            None,
+            "invalid_request_error",
+        ),
+    ),
+    (
+        429,
+        error(
+            "Your account is suspended, please check your plan.",
+            None,
+            "exceeded_current_quota_error",
+        ),
+    ),
     (429, error("余额不足或无可用资源包,请充值。", "1113")),
     (400, error("Access denied.", "Arrearage")),
     (429, error("You have exceeded your monthly included credits.")),
@@ -100,11 +143,16 @@ SPENT = [
 
 
 @pytest.mark.parametrize(("status", "body"), SPENT)
-def test_a_quota_that_is_used_up_ends_the_run_at_once(serve: MakeServer, status: int, body: bytes) -> None:
+def test_a_quota_that_is_used_up_ends_the_run_at_once(
+    serve: MakeServer, status: int, body: bytes
+) -> None:
     server = serve(Say(), Say(status, body))
     lm = model(server)
     ask(lm)
-    with pytest.raises(ModelError, match=r"quota or credit of this key is used up .*raise it with the provider"):
+    with pytest.raises(
+        ModelError,
+        match=r"quota or credit of this key is used up .*raise it with the provider",
+    ):
         ask(lm)
     assert len(server.bodies) == 2
 
@@ -113,7 +161,12 @@ def test_a_quota_that_is_used_up_ends_the_run_at_once(serve: MakeServer, status:
     ("status", "kind", "message", "after"),
     [
         (429, "rate_limit_exceeded", "Rate limit reached for requests", None),
-        (429, "RESOURCE_EXHAUSTED", "You exceeded your current quota. Please retry in 27.4s.", None),
+        (
+            429,
+            "RESOURCE_EXHAUSTED",
+            "You exceeded your current quota. Please retry in 27.4s.",
+            None,
+        ),
         (429, "", "You exceeded your current quota", 3.0),
         (429, "", "Quota exceeded for requests per minute", None),
         (400, "invalid_request_error", "bad text: 'insufficient credits'", None),
@@ -121,16 +174,22 @@ def test_a_quota_that_is_used_up_ends_the_run_at_once(serve: MakeServer, status:
         (500, "insufficient_quota", "insufficient credits", None),
     ],
 )
-def test_a_limit_for_a_while_is_no_used_up_quota(status: int, kind: str, message: str, after: float | None) -> None:
+def test_a_limit_for_a_while_is_no_used_up_quota(
+    status: int, kind: str, message: str, after: float | None
+) -> None:
     assert not is_spent(status, kind, message, after)
 
 
 # For a while
 
 
-def test_a_long_retry_after_ends_the_run_and_says_when_to_come_again(serve: MakeServer) -> None:
+def test_a_long_retry_after_ends_the_run_and_says_when_to_come_again(
+    serve: MakeServer,
+) -> None:
     server = serve(Say(429, error("Daily limit reached"), {"Retry-After": "10800"}))
-    with pytest.raises(OutageError, match=r"asked again in 3.0 hours \(HTTP 429: Daily limit reached\)"):
+    with pytest.raises(
+        OutageError, match=r"asked again in 3.0 hours \(HTTP 429: Daily limit reached\)"
+    ):
         ask(model(server))
     assert len(server.bodies) == 1
 
@@ -139,7 +198,9 @@ def test_a_wait_is_said_once(
     serve: MakeServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lm_module, "LONG_WAIT", 0.05)
-    lm = model(serve(*[Say(429, error("slow down"), {"Retry-After": "0.1"})] * 2, Say()))
+    lm = model(
+        serve(*[Say(429, error("slow down"), {"Retry-After": "0.1"})] * 2, Say())
+    )
     with caplog.at_level(logging.WARNING, "judgesmith.servers"):
         ask(lm)
     said = [record.message for record in caplog.records]
@@ -156,15 +217,39 @@ def test_milliseconds_are_read() -> None:
 @pytest.mark.parametrize(
     ("body", "why", "again"),
     [
-        (error("Rate limit exceeded: free-models-per-min", 429), "Rate limit exceeded: free-models-per-min", True),
+        (
+            error("Rate limit exceeded: free-models-per-min", 429),
+            "Rate limit exceeded: free-models-per-min",
+            True,
+        ),
         (error("slow down", "rate_limit_exceeded"), "slow down", True),
         (error("Provider returned error", 400), "Provider returned error", False),
         (b'{"error": "model is loading"}', "model is loading", True),
-        (b'{"id": "x", "choices": null, "error": {"message": "flagged", "code": 400}}', "flagged", False),
-        (b'{"choices": [], "prompt_filter_results": [{}]}', "content filter stopped the prompt", False),
-        (b'{"promptFeedback": {"blockReason": "SAFETY"}}', "content filter stopped the prompt", False),
-        (b'{"code": 500, "msg": "404 NOT_FOUND", "success": false}', "404 NOT_FOUND", True),
-        (b'{"choices": [{"error": {"message": "upstream", "code": 502}}]}', "upstream", True),
+        (
+            b'{"id": "x", "choices": null, "error": {"message": "flagged", "code": 400}}',
+            "flagged",
+            False,
+        ),
+        (
+            b'{"choices": [], "prompt_filter_results": [{}]}',
+            "content filter stopped the prompt",
+            False,
+        ),
+        (
+            b'{"promptFeedback": {"blockReason": "SAFETY"}}',
+            "content filter stopped the prompt",
+            False,
+        ),
+        (
+            b'{"code": 500, "msg": "404 NOT_FOUND", "success": false}',
+            "404 NOT_FOUND",
+            True,
+        ),
+        (
+            b'{"choices": [{"error": {"message": "upstream", "code": 502}}]}',
+            "upstream",
+            True,
+        ),
         (b'{"detail": "Not authenticated"}', "Not authenticated", True),
     ],
 )
@@ -176,8 +261,12 @@ def test_an_error_inside_a_200_is_named_and_treated_as_its_status(
     assert caught.value.again is again
 
 
-def test_an_error_beside_a_completion_that_is_none_is_no_error(serve: MakeServer) -> None:
-    body = json.dumps({"error": None, "choices": [{"message": {"content": "4"}}]}).encode()
+def test_an_error_beside_a_completion_that_is_none_is_no_error(
+    serve: MakeServer,
+) -> None:
+    body = json.dumps(
+        {"error": None, "choices": [{"message": {"content": "4"}}]}
+    ).encode()
     assert send(serve(Say(body=body))).text == "4"
     assert send(serve(Say(body=b"\xef\xbb\xbf" + body))).text == "4"
     assert send(serve(Say(201, body))).text == "4"
@@ -188,21 +277,52 @@ def test_an_error_beside_a_completion_that_is_none_is_no_error(serve: MakeServer
 
 
 def message(finish: str = "stop", **fields: Any) -> Reply:
-    return read_reply({"choices": [{"message": {"role": "assistant", **fields}, "finish_reason": finish}]})
+    return read_reply(
+        {
+            "choices": [
+                {"message": {"role": "assistant", **fields}, "finish_reason": finish}
+            ]
+        }
+    )
 
 
 @pytest.mark.parametrize(
     ("reply", "absent"),
     [
-        (message(content=None, refusal="I cannot help."), "the model refused: I cannot help."),
-        (message(content=[{"type": "refusal", "refusal": "No."}]), "the model refused: No."),
-        (message("content_filter", content=None), "the provider's content filter stopped the answer"),
-        (message("SAFETY", content=""), "the provider's content filter stopped the answer"),
-        (message("tool_calls", content=None, tool_calls=[{"id": "1"}]), "the model called a tool instead of answering"),
-        (message(reasoning_content="Score: 4"), "only thoughts came, and no answer after them"),
-        (message("length", content="", reasoning_content="Score: 4"), "cut off while thinking"),
         (
-            message("length", content=[{"type": "thinking", "thinking": "Score: 4"}], reasoning="x"),
+            message(content=None, refusal="I cannot help."),
+            "the model refused: I cannot help.",
+        ),
+        (
+            message(content=[{"type": "refusal", "refusal": "No."}]),
+            "the model refused: No.",
+        ),
+        (
+            message("content_filter", content=None),
+            "the provider's content filter stopped the answer",
+        ),
+        (
+            message("SAFETY", content=""),
+            "the provider's content filter stopped the answer",
+        ),
+        (
+            message("tool_calls", content=None, tool_calls=[{"id": "1"}]),
+            "the model called a tool instead of answering",
+        ),
+        (
+            message(reasoning_content="Score: 4"),
+            "only thoughts came, and no answer after them",
+        ),
+        (
+            message("length", content="", reasoning_content="Score: 4"),
+            "cut off while thinking",
+        ),
+        (
+            message(
+                "length",
+                content=[{"type": "thinking", "thinking": "Score: 4"}],
+                reasoning="x",
+            ),
             "cut off while thinking",
         ),
         (message(content="Score: 4", reasoning_content="Score: 2"), ""),
@@ -219,7 +339,10 @@ def test_an_answer_without_text_says_why(reply: Reply, absent: str) -> None:
     [
         [{"text": "Score: 4"}],
         [{"type": "output_text", "text": "Score: 4"}],
-        [{"type": "thinking", "thinking": [{"type": "text", "text": "2"}]}, {"type": "text", "text": "Score: 4"}],
+        [
+            {"type": "thinking", "thinking": [{"type": "text", "text": "2"}]},
+            {"type": "text", "text": "Score: 4"},
+        ],
         ["Score", ": 4"],
         {"type": "text", "text": "Score: 4"},
     ],
@@ -234,22 +357,34 @@ ODD = [-1, "10", 10.5, True, [1], {"a": 1}, float("nan"), float("inf"), 10**12]
 LISTED = [float("nan"), float("inf"), "-0.1", 12.5, True, [], {}]
 
 
-@pytest.mark.parametrize(("field", "value"), [*product(("prompt_tokens", "completion_tokens"), ODD)])
+@pytest.mark.parametrize(
+    ("field", "value"), [*product(("prompt_tokens", "completion_tokens"), ODD)]
+)
 def test_odd_counts_of_tokens_are_none(field: str, value: Any) -> None:
-    reply = read_reply({"choices": [{"message": {"content": "4"}}], "usage": {field: value}})
+    reply = read_reply(
+        {"choices": [{"message": {"content": "4"}}], "usage": {field: value}}
+    )
     assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("4", 0, 0)
     assert reply.odd
 
 
-@pytest.mark.parametrize("usage", [[], [1], 3, "x", {"prompt_tokens_details": 3}, {"completion_tokens_details": [1]}])
+@pytest.mark.parametrize(
+    "usage",
+    [[], [1], 3, "x", {"prompt_tokens_details": 3}, {"completion_tokens_details": [1]}],
+)
 def test_odd_usage_costs_nothing_but_itself(usage: Any) -> None:
-    assert read_reply({"choices": [{"message": {"content": "4"}}], "usage": usage}) == Reply("4")
+    assert read_reply(
+        {"choices": [{"message": {"content": "4"}}], "usage": usage}
+    ) == Reply("4")
 
 
 @pytest.mark.parametrize("value", LISTED)
 def test_an_odd_log_probability_leaves_the_stated_number(value: Any) -> None:
     top = [{"token": "4", "logprob": value}, {"token": "5", "logprob": -0.5}]
-    choice = {"message": {"content": "4"}, "logprobs": {"content": [{"token": "4", "top_logprobs": top}]}}
+    choice = {
+        "message": {"content": "4"},
+        "logprobs": {"content": [{"token": "4", "top_logprobs": top}]},
+    }
     reply = read_reply({"choices": [choice]})
     assert reply.tokens is not None and reply.tokens[0].alternatives == ()
     assert reply.text == "4" and reply.odd
@@ -268,7 +403,9 @@ def test_an_odd_log_probability_leaves_the_stated_number(value: Any) -> None:
     ],
 )
 def test_odd_log_probabilities_are_none(logprobs: Any) -> None:
-    assert read_reply({"choices": [{"message": {"content": "4"}, "logprobs": logprobs}]}) == Reply("4")
+    assert read_reply(
+        {"choices": [{"message": {"content": "4"}, "logprobs": logprobs}]}
+    ) == Reply("4")
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"-Infinity"])

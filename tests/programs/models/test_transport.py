@@ -33,7 +33,13 @@ from judgesmith.programs.models.transport import (
 ASK = Request([{"role": "user", "content": "Rate “this” 🙂"}], 12)
 
 
-def send(base: str, request: Request = ASK, *, key: str | None = "sk-secret", timeout: float = 5.0) -> Reply:
+def send(
+    base: str,
+    request: Request = ASK,
+    *,
+    key: str | None = "sk-secret",
+    timeout: float = 5.0,
+) -> Reply:
     """One request over a connection of its own, without retries."""
 
     async def once() -> Reply:
@@ -55,10 +61,14 @@ def failure(base: str, **options: Any) -> Unanswered:
 # What is sent
 
 
-def test_the_request_is_what_openai_documents_without_a_key_too(serve: MakeServer) -> None:
+def test_the_request_is_what_openai_documents_without_a_key_too(
+    serve: MakeServer,
+) -> None:
     server = serve()
     assert send(server.base) == Reply("Score: 4", None, 11, 3, 0, "stop")
-    assert server.bodies == [{"model": "m", "messages": ASK.messages, "temperature": 0.0, "max_tokens": 12}]
+    assert server.bodies == [
+        {"model": "m", "messages": ASK.messages, "temperature": 0.0, "max_tokens": 12}
+    ]
     assert server.headers[0].startswith("POST /v1/chat/completions HTTP/1.1\r\n")
     assert "Authorization: Bearer sk-secret\r\n" in server.headers[0]
     send(server.base + "/", key=None)  # a slash at the end is no other address
@@ -66,20 +76,36 @@ def test_the_request_is_what_openai_documents_without_a_key_too(serve: MakeServe
     assert server.headers[1].startswith("POST /v1/chat/completions ")
 
 
-def test_a_token_that_is_not_among_the_likeliest_is_listed_with_its_own_probability() -> None:
-    listed = [{"token": "W", "logprob": -9.5, "top_logprobs": [{"token": "B", "logprob": -0.1}]}]
-    reply = read_reply({"choices": [{"message": {"content": "W"}, "logprobs": {"content": listed}}]})
+def test_a_token_that_is_not_among_the_likeliest_is_listed_with_its_own_probability() -> (
+    None
+):
+    listed = [
+        {
+            "token": "W",
+            "logprob": -9.5,
+            "top_logprobs": [{"token": "B", "logprob": -0.1}],
+        }
+    ]
+    reply = read_reply(
+        {"choices": [{"message": {"content": "W"}, "logprobs": {"content": listed}}]}
+    )
     assert reply.tokens == (TokenChoice("W", (("B", -0.1), ("W", -9.5))),)
 
 
-def test_logprobs_grammar_and_schema_are_asked_for_in_their_forms(serve: MakeServer) -> None:
+def test_logprobs_grammar_and_schema_are_asked_for_in_their_forms(
+    serve: MakeServer,
+) -> None:
     server = serve()
     schema = {"type": "object"}
     send(server.base, Request(ASK.messages, 1, top_logprobs=20, schema=schema))
     send(server.base, Request(ASK.messages, 1, grammar='root ::= "4"', schema=schema))
     first, second = server.bodies
     assert (first["logprobs"], first["top_logprobs"]) == (True, 20)
-    assert first["response_format"]["json_schema"] == {"name": "answer", "strict": True, "schema": schema}
+    assert first["response_format"]["json_schema"] == {
+        "name": "answer",
+        "strict": True,
+        "schema": schema,
+    }
     assert second["grammar"] == 'root ::= "4"'
     assert not {"response_format", "logprobs", "top_logprobs"} & set(second)
 
@@ -89,10 +115,17 @@ def test_logprobs_grammar_and_schema_are_asked_for_in_their_forms(serve: MakeSer
 
 @pytest.mark.parametrize(
     ("status", "again"),
-    [*((s, True) for s in (408, 409, 425, 429, 500, 502, 503, 504, 529)), *((s, False) for s in (400, 405, 413, 422))],
+    [
+        *((s, True) for s in (408, 409, 425, 429, 500, 502, 503, 504, 529)),
+        *((s, False) for s in (400, 405, 413, 422)),
+    ],
 )
-def test_statuses_that_pass_are_worth_another_try(serve: MakeServer, status: int, again: bool) -> None:
-    error = failure(serve(Say(status, b'{"error": {"message": "too busy\\nfor you"}}')).base)
+def test_statuses_that_pass_are_worth_another_try(
+    serve: MakeServer, status: int, again: bool
+) -> None:
+    error = failure(
+        serve(Say(status, b'{"error": {"message": "too busy\\nfor you"}}')).base
+    )
     assert (error.again, error.reached, error.after) == (again, True, None)
     assert str(error) == f"HTTP {status}: too busy for you"
 
@@ -105,9 +138,18 @@ def test_statuses_that_pass_are_worth_another_try(serve: MakeServer, status: int
         (404, "none here.*check the name and --api-base"),
     ],
 )
-def test_refused_keys_and_unknown_models_are_errors_that_show_no_key(serve: MakeServer, status: int, why: str) -> None:
+def test_refused_keys_and_unknown_models_are_errors_that_show_no_key(
+    serve: MakeServer, status: int, why: str
+) -> None:
     with pytest.raises(ModelError, match=f"openai/m: .*{why}") as caught:
-        send(serve(Say(status, b'{"error": {"message": "none here: sk-secret, Bearer abcdefgh, sk-abcdefgh"}}')).base)
+        send(
+            serve(
+                Say(
+                    status,
+                    b'{"error": {"message": "none here: sk-secret, Bearer abcdefgh, sk-abcdefgh"}}',
+                )
+            ).base
+        )
     assert "sk-secret" not in str(caught.value)
     assert str(caught.value).count("[key]") == 3
 
@@ -136,9 +178,15 @@ def test_a_redirect_is_not_followed(serve: MakeServer, status: int) -> None:
         ("9" * 400, math.inf),  # the caller's own bound holds
     ],
 )
-def test_retry_after_values(value: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry_after_values(
+    value: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(refusals.time, "time", lambda: 1_445_412_450.0)
-    assert retry_after({"Retry-After": value}) == retry_after({"retry-after": value}) == seconds
+    assert (
+        retry_after({"Retry-After": value})
+        == retry_after({"retry-after": value})
+        == seconds
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +204,10 @@ def test_an_answer_that_does_not_arrive(serve: MakeServer, say: Say, why: str) -
     assert str(error).startswith(why)
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b'{"choices": [', b"\xff\xfe\x00", b"NaN"])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>Bad gateway</html>", b'{"choices": [', b"\xff\xfe\x00", b"NaN"],
+)
 def test_garbage_instead_of_json(serve: MakeServer, body: bytes) -> None:
     error = failure(serve(Say(body=body)).base)
     assert error.again
@@ -165,7 +216,16 @@ def test_garbage_instead_of_json(serve: MakeServer, body: bytes) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [{}, [], "text", None, {"error": {"message": "overloaded"}}, {"choices": []}, {"choices": None}, {"choices": [{}]}],
+    [
+        {},
+        [],
+        "text",
+        None,
+        {"error": {"message": "overloaded"}},
+        {"choices": []},
+        {"choices": None},
+        {"choices": [{}]},
+    ],
 )
 def test_json_that_is_no_completion(data: Any) -> None:
     with pytest.raises(Unanswered, match="not a chat completion") as caught:
@@ -177,8 +237,15 @@ def test_json_that_is_no_completion(data: Any) -> None:
 
 #: Any JSON, among it the numbers that Python's own reader lets through.
 ANY = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(), max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 VALID: dict[str, Any] = {
@@ -186,15 +253,25 @@ VALID: dict[str, Any] = {
         {
             "message": {"role": "assistant", "content": "4"},
             "finish_reason": "stop",
-            "logprobs": {"content": [{"token": "4", "top_logprobs": [{"token": "4", "logprob": -0.1}]}]},
+            "logprobs": {
+                "content": [
+                    {"token": "4", "top_logprobs": [{"token": "4", "logprob": -0.1}]}
+                ]
+            },
         }
     ],
-    "usage": {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}},
+    "usage": {
+        "prompt_tokens": 9,
+        "completion_tokens": 1,
+        "prompt_tokens_details": {"cached_tokens": 4},
+    },
 }
 
 
 @given(st.sampled_from(places(VALID)), ANY)
-def test_whatever_stands_anywhere_in_an_answer_it_is_read_or_refused(place: Place, value: Any) -> None:
+def test_whatever_stands_anywhere_in_an_answer_it_is_read_or_refused(
+    place: Place, value: Any
+) -> None:
     try:
         reply = read_reply(put(VALID, place, value))
     except Unanswered as error:
@@ -206,7 +283,9 @@ def test_whatever_stands_anywhere_in_an_answer_it_is_read_or_refused(place: Plac
     assert all(type(n) is int and 0 <= n <= 10**9 for n in counts)
     for token in reply.tokens or ():
         orjson.dumps(token.text)
-        assert all(isinstance(text, str) and p <= 0 for text, p in token.alternatives)  # no NaN either
+        assert all(
+            isinstance(text, str) and p <= 0 for text, p in token.alternatives
+        )  # no NaN either
 
 
 @pytest.mark.parametrize(
@@ -240,7 +319,9 @@ def test_an_endless_body_is_read_to_a_bound(serve: MakeServer, status: int) -> N
     assert server.bytes_sent < 4 * LARGEST_ANSWER
 
 
-def test_compressed_answers_are_not_asked_for_and_not_unpacked(serve: MakeServer) -> None:
+def test_compressed_answers_are_not_asked_for_and_not_unpacked(
+    serve: MakeServer,
+) -> None:
     bomb = gzip.compress(b" " * 50_000_000)
     server = serve(Say(body=bomb, headers={"Content-Encoding": "gzip"}))
     error = failure(server.base)
@@ -264,7 +345,9 @@ def test_garbage_for_http(serve: MakeServer, name: str) -> None:
     assert str(failure(server.base, timeout=2.0))
 
 
-def test_cookies_are_not_kept_and_a_closed_connection_opens_again(serve: MakeServer) -> None:
+def test_cookies_are_not_kept_and_a_closed_connection_opens_again(
+    serve: MakeServer,
+) -> None:
     server = serve(Say(headers={"Set-Cookie": "row=1; Path=/"}))
 
     async def thrice() -> None:
@@ -288,19 +371,40 @@ def answer(content: Any, **choice: Any) -> dict[str, Any]:
 
 LISTED = [
     {"token": "Score: ", "logprob": -0.1, "top_logprobs": []},
-    {"token": "4", "top_logprobs": [{"token": "4", "logprob": -0.5}, {"token": " 5", "logprob": -1}]},
+    {
+        "token": "4",
+        "top_logprobs": [
+            {"token": "4", "logprob": -0.5},
+            {"token": " 5", "logprob": -1},
+        ],
+    },
     {"token": "\n"},
 ]
-READ = (TokenChoice("Score: ", ()), TokenChoice("4", (("4", -0.5), (" 5", -1.0))), TokenChoice("\n", ()))
-PARTS = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Score"}, {"type": "text", "text": ": 4"}]
-FROM_PREFIX = {"prompt_tokens": 700, "completion_tokens": 8, "prompt_tokens_details": {"cached_tokens": 640}}
+READ = (
+    TokenChoice("Score: ", ()),
+    TokenChoice("4", (("4", -0.5), (" 5", -1.0))),
+    TokenChoice("\n", ()),
+)
+PARTS = [
+    {"type": "thinking", "thinking": "hm"},
+    {"type": "text", "text": "Score"},
+    {"type": "text", "text": ": 4"},
+]
+FROM_PREFIX = {
+    "prompt_tokens": 700,
+    "completion_tokens": 8,
+    "prompt_tokens_details": {"cached_tokens": 640},
+}
 
 
 @pytest.mark.parametrize(
     ("given", "reply"),
     [
         (answer("Score: 4\n", logprobs={"content": LISTED}), Reply("Score: 4\n", READ)),
-        *((answer("4", logprobs=none), Reply("4")) for none in (None, {}, {"content": None}, {"content": []})),
+        *(
+            (answer("4", logprobs=none), Reply("4"))
+            for none in (None, {}, {"content": None}, {"content": []})
+        ),
         (answer(None, finish_reason="length"), Reply("", finish="length")),
         (answer(PARTS), Reply("Score: 4")),
         (answer("4") | {"usage": FROM_PREFIX}, Reply("4", None, 700, 8, 640)),
@@ -315,7 +419,9 @@ def test_what_servers_send_is_read(given: Any, reply: Reply) -> None:
 
 
 def through_litellm(base: str, model: str = "openai/m", timeout: float = 5.0) -> Reply:
-    return engine.run(ThroughLiteLLM(model, timeout=timeout, key="sk-secret", api_base=base).send(ASK))
+    return engine.run(
+        ThroughLiteLLM(model, timeout=timeout, key="sk-secret", api_base=base).send(ASK)
+    )
 
 
 def test_litellm_gives_the_same_replies_and_failures(serve: MakeServer) -> None:
@@ -327,7 +433,10 @@ def test_litellm_gives_the_same_replies_and_failures(serve: MakeServer) -> None:
     with pytest.raises(Unanswered, match="LLM Provider NOT provided"):
         through_litellm(serve().base, model="nonsense")
     for say, failed in (
-        (Say(429, b'{"error": {"message": "slow down"}}', {"Retry-After": "2"}), (True, 2.0, True)),
+        (
+            Say(429, b'{"error": {"message": "slow down"}}', {"Retry-After": "2"}),
+            (True, 2.0, True),
+        ),
         (Say(400, b'{"error": {"message": "too long"}}'), (False, None, True)),
         (Say(500, b"{}"), (True, None, True)),
         (Say(wait=3), (True, None, False)),
@@ -337,22 +446,35 @@ def test_litellm_gives_the_same_replies_and_failures(serve: MakeServer) -> None:
             through_litellm(server.base, timeout=5.0 if failed[2] else 0.2)
         assert (caught.value.again, caught.value.after, caught.value.reached) == failed
         assert len(server.bodies) == 1  # our retries replace LiteLLM's
-    for place, value in ((("choices",), []), (("choices", 0, "message"), 7), (("usage",), []), ((), [[]])):
+    for place, value in (
+        (("choices",), []),
+        (("choices", 0, "message"), 7),
+        (("usage",), []),
+        ((), [[]]),
+    ):
         with pytest.raises(Unanswered):
-            through_litellm(serve(Say(body=json.dumps(put(VALID, place, value)).encode())).base)
+            through_litellm(
+                serve(Say(body=json.dumps(put(VALID, place, value)).encode())).base
+            )
     for head in heads().values():
         with pytest.raises(Unanswered):
-            through_litellm(serve(lambda *_, head=head: Say(raw=[head])).base, timeout=2.0)
+            through_litellm(
+                serve(lambda *_, head=head: Say(raw=[head])).base, timeout=2.0
+            )
 
 
 def test_a_dspy_object_answers_as_text_or_with_log_probabilities() -> None:
     lm = Foreign("Score: 4")
     assert engine.run(ThroughDSPy(lm).send(ASK)).text == "Score: 4"
     assert engine.run(ThroughDSPy(Foreign({})).send(ASK)).text == ""
-    assert lm.asked == [{"messages": ASK.messages, "temperature": 0.0, "max_tokens": 12}]
+    assert lm.asked == [
+        {"messages": ASK.messages, "temperature": 0.0, "max_tokens": 12}
+    ]
     listed = [{"token": "4", "top_logprobs": [{"token": "4", "logprob": -0.1}]}]
     lm = Foreign({"text": "4", "logprobs": {"content": listed}})
-    reply = engine.run(ThroughDSPy(lm).send(Request(ASK.messages, 1, top_logprobs=5, sample=2)))
+    reply = engine.run(
+        ThroughDSPy(lm).send(Request(ASK.messages, 1, top_logprobs=5, sample=2))
+    )
     assert reply == Reply("4", (TokenChoice("4", (("4", -0.1),)),))
     assert lm.asked[0]["rollout_id"] == 2
     odd = engine.run(ThroughDSPy(Foreign({"text": "4", "logprobs": 7})).send(ASK))
@@ -368,7 +490,11 @@ def test_a_dspy_object_answers_as_text_or_with_log_probabilities() -> None:
         (RuntimeError("first line\nsecond"), False),
     ],
 )
-def test_a_dspy_object_that_raises_or_gives_something_else_fails_this_call(output: Any, again: bool) -> None:
-    with pytest.raises(Unanswered, match="first line$" if isinstance(output, Exception) else ".") as caught:
+def test_a_dspy_object_that_raises_or_gives_something_else_fails_this_call(
+    output: Any, again: bool
+) -> None:
+    with pytest.raises(
+        Unanswered, match="first line$" if isinstance(output, Exception) else "."
+    ) as caught:
         engine.run(ThroughDSPy(Foreign(output)).send(ASK))
     assert caught.value.again == again

@@ -8,7 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tables import cases, table
 
-from judgesmith.programs.openlgauge.grounding import GAP, Grounded, fold, ground, ground_errors
+from judgesmith.programs.openlgauge.grounding import (
+    GAP,
+    Grounded,
+    fold,
+    ground,
+    ground_errors,
+)
 from judgesmith.programs.openlgauge.reading import FoundError
 
 CASES = cases(__file__)
@@ -27,18 +33,24 @@ def shown(found: list[Grounded], text: str) -> str | None:
     ("location", "words", "how"),
     table(__file__, "as_models_write"),
 )
-def test_words_are_found_as_models_write_them(location: str, words: str | None, how: str | None) -> None:
+def test_words_are_found_as_models_write_them(
+    location: str, words: str | None, how: str | None
+) -> None:
     found = ground(location, FARM)
     assert (shown(found, FARM), found[0].how if found else None) == (words, how)
 
 
 @pytest.mark.parametrize(("location", "text", "words"), CASES["scripts"])
-def test_every_script_and_every_code_point(location: str, text: str, words: str) -> None:
+def test_every_script_and_every_code_point(
+    location: str, text: str, words: str
+) -> None:
     assert shown(ground(location, text), text) == words
 
 
 def test_a_word_inside_another_is_only_taken_as_it_is() -> None:
-    assert shown(ground("Art", "the party and the art"), "the party and the art") == "art"
+    assert (
+        shown(ground("Art", "the party and the art"), "the party and the art") == "art"
+    )
     assert ground("Art", "the party") == []
     assert ground("art", "the party") == [Grounded(5, 8, "exact")]
     # Whole words first, wherever they stand.
@@ -62,7 +74,9 @@ def test_an_ellipsis_takes_the_closest_head_and_stays_within_reach() -> None:
 def test_the_threshold_decides_about_changed_words() -> None:
     text = "abcdefghij klmnopqrst"
     # Two of 20 letters are other ones: 2 * 18 / 40 = 90 %; six of 20: 2 * 14 / 40 = 70 %, under 75.
-    assert [round(place.similarity) for place in ground("xbcdefghij klmnopqrsx", text)] == [90]
+    assert [
+        round(place.similarity) for place in ground("xbcdefghij klmnopqrsx", text)
+    ] == [90]
     assert ground("xxxdefghij klmnopqxxx", text) == []
     # "goal" and "goat": 2·3/8 = 75, under the threshold for few letters.
     assert ground("goal", "a goat is here") == ground("tin", "a tan cat") == []
@@ -96,9 +110,14 @@ def test_errors_become_spans() -> None:
 
 
 def test_the_same_words_again_are_the_next_occurrence() -> None:
-    spans = ground_errors([FoundError("boat", "A."), FoundError("boat", "B."), FoundError("boat", "C.")], SHIPS)
+    spans = ground_errors(
+        [FoundError("boat", "A."), FoundError("boat", "B."), FoundError("boat", "C.")],
+        SHIPS,
+    )
     assert [s.start for s in spans] == BOATS[:3]
-    spans = ground_errors([FoundError("no boat returned", "A."), FoundError("boat", "B.")], SHIPS)
+    spans = ground_errors(
+        [FoundError("no boat returned", "A."), FoundError("boat", "B.")], SHIPS
+    )
     assert spans[1].start == BOATS[-1]  # none follows: the last one
 
 
@@ -106,7 +125,10 @@ def test_the_same_words_again_are_the_next_occurrence() -> None:
 
 #: Texts with what makes offsets hard: marks, ligatures, surrogates, joiners, both directions.
 LETTERS = st.one_of(
-    st.sampled_from("abc ABC .,'\"…-–“”\n\t\u0301\u200d\ufb01ßİ½漢字שׁم👩🏽\ud800\u00ad（）1"), st.characters()
+    st.sampled_from(
+        "abc ABC .,'\"…-–“”\n\t\u0301\u200d\ufb01ßİ½漢字שׁم👩🏽\ud800\u00ad（）1"
+    ),
+    st.characters(),
 )
 TEXTS = st.text(LETTERS, max_size=60)
 
@@ -116,7 +138,9 @@ TEXTS = st.text(LETTERS, max_size=60)
 @example("aaaa", 1, 2)
 @example("e\u0301e", 0, 1)
 @example("x  y", 1, 2)
-def test_any_part_of_a_text_is_found_exactly(text: str, start: int, length: int) -> None:
+def test_any_part_of_a_text_is_found_exactly(
+    text: str, start: int, length: int
+) -> None:
     words = text[start : start + length]
     if words:
         found = ground(words, text)
@@ -135,8 +159,12 @@ def test_offsets_always_hold(location: str, text: str) -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(st.none() | TEXTS, TEXTS), max_size=5), TEXTS)
-def test_errors_are_all_kept_and_show_the_output(errors: list[tuple[str | None, str]], output: str) -> None:
-    spans = ground_errors([FoundError(place, why, 1.0) for place, why in errors], output)
+def test_errors_are_all_kept_and_show_the_output(
+    errors: list[tuple[str | None, str]], output: str
+) -> None:
+    spans = ground_errors(
+        [FoundError(place, why, 1.0) for place, why in errors], output
+    )
     assert len(spans) == len(errors)
     for span, (place, _) in zip(spans, errors, strict=True):
         if span.start is None or span.end is None:
@@ -147,7 +175,9 @@ def test_errors_are_all_kept_and_show_the_output(errors: list[tuple[str | None, 
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=40))
+@given(
+    st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=40)
+)
 def test_the_decomposed_form_of_a_text_is_the_same_text(text: str) -> None:
     decomposed = unicodedata.normalize("NFD", text)
     assert ground(decomposed, text) or len(fold(text)[0]) < 4
@@ -155,8 +185,15 @@ def test_the_decomposed_form_of_a_text_is_the_same_text(text: str) -> None:
 
 @pytest.mark.parametrize("length", [30, 1000, 19_000])
 def test_long_texts_and_long_locations(length: int) -> None:
-    words = [f"{a}{b}{c}" for a in ("gra", "tel", "mon", "pis") for b in ("do", "li", "sa", "ru") for c in "nmtkx"]
-    text = " ".join(words[(7 * i * i + 3 * i) % 79] + str(i) for i in range(3000))[:20_000]
+    words = [
+        f"{a}{b}{c}"
+        for a in ("gra", "tel", "mon", "pis")
+        for b in ("do", "li", "sa", "ru")
+        for c in "nmtkx"
+    ]
+    text = " ".join(words[(7 * i * i + 3 * i) % 79] + str(i) for i in range(3000))[
+        :20_000
+    ]
     inside = text[600 : 600 + length]
     changed = inside[: length // 2] + "oops " + inside[length // 2 + 3 :]
     (found,) = ground(changed, text)

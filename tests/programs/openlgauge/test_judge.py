@@ -25,8 +25,13 @@ SOURCE = "The mill opened in 1898 and made paper until it burned down."
 
 
 def said(label: str, *errors: tuple[str, str, int], reason: str = "that is why") -> str:
-    blocks = [f"Error {n}\nLocation: {w}\nExplanation: {x}\nSeverity: {s}" for n, (w, x, s) in enumerate(errors, 1)]
-    return "\n\n".join([*(blocks or ["No Error"]), f"Overall: {label}\nReason: {reason}"])
+    blocks = [
+        f"Error {n}\nLocation: {w}\nExplanation: {x}\nSeverity: {s}"
+        for n, (w, x, s) in enumerate(errors, 1)
+    ]
+    return "\n\n".join(
+        [*(blocks or ["No Error"]), f"Overall: {label}\nReason: {reason}"]
+    )
 
 
 YEAR = ('"in 1899"', "the source says 1898", 3)
@@ -34,7 +39,11 @@ TWICE = ('"burned twice"', "the source says once", 2)
 
 
 def gauge(*, lm: Any = None, scale: Scale | None = None, **options: Any) -> Judge:
-    return Judge(OpeNLGauge("summarization/consistency", **options), lm=lm, scale=scale or Scale(1, 5))
+    return Judge(
+        OpeNLGauge("summarization/consistency", **options),
+        lm=lm,
+        scale=scale or Scale(1, 5),
+    )
 
 
 def is_merging(request: Request) -> bool:
@@ -45,14 +54,25 @@ def is_merging(request: Request) -> bool:
 def ensemble(scripted: MakeScripted) -> Callable[..., tuple[Judge, dict[str, Any]]]:
     """ensemble([answer, …], supervisor=answer): a judge whose annotators a, b, … answer so, and the transports."""
 
-    def make(answers: Sequence[Any], *, supervisor: Any = None, **options: Any) -> tuple[Judge, dict[str, Any]]:
+    def make(
+        answers: Sequence[Any], *, supervisor: Any = None, **options: Any
+    ) -> tuple[Judge, dict[str, Any]]:
         names = [f"openai/{'abcdefgh'[i]}" for i in range(len(answers))]
-        judge = gauge(annotators=names, supervisor="none" if supervisor is None else "lm", **options)
+        judge = gauge(
+            annotators=names,
+            supervisor="none" if supervisor is None else "lm",
+            **options,
+        )
         transports = {}
         for name, answer in zip(names, answers, strict=True):
-            model, transports[name] = scripted(lambda request, answer=answer: answer, name=name)
+            model, transports[name] = scripted(
+                lambda request, answer=answer: answer, name=name
+            )
             judge.method.use(name, model)
-        lm, transports["lm"] = scripted(lambda request: supervisor if is_merging(request) else None, name="openai/lm")
+        lm, transports["lm"] = scripted(
+            lambda request: supervisor if is_merging(request) else None,
+            name="openai/lm",
+        )
         judge.set_lm(lm)
         return judge, transports
 
@@ -62,7 +82,10 @@ def ensemble(scripted: MakeScripted) -> Callable[..., tuple[Judge, dict[str, Any
 def test_one_annotator_gives_score_spans_and_reason(scripted: MakeScripted) -> None:
     lm, transport = scripted(lambda request: said("Poor", YEAR, TWICE))
     verdict = gauge(lm=lm).score(SOURCE, OUTPUT)
-    assert (verdict.percent, verdict.score) == (25.0, 2.0)  # the second of five labels; 1 + 4 * 25 %
+    assert (verdict.percent, verdict.score) == (
+        25.0,
+        2.0,
+    )  # the second of five labels; 1 + 4 * 25 %
     assert [(OUTPUT[e.start : e.end], e.how, e.severity) for e in verdict.errors] == [
         ("in 1899", "exact", 3.0),
         ("burned twice", "exact", 2.0),
@@ -72,19 +95,35 @@ def test_one_annotator_gives_score_spans_and_reason(scripted: MakeScripted) -> N
     assert len(transport.requests) == 1  # nothing to merge
 
 
-def test_the_prompt_says_the_aspect_its_ends_and_what_to_leave_aside(texts_of: Callable[[Any], str]) -> None:
+def test_the_prompt_says_the_aspect_its_ends_and_what_to_leave_aside(
+    texts_of: Callable[[Any], str],
+) -> None:
     judge = gauge(low="all of it is wrong", high="all of it is right")
     shown = texts_of(judge.previews(Item(OUTPUT, SOURCE))["annotator"])
-    for part in ("all of it is wrong", "all of it is right", "Leave aside:", "Unacceptable, Poor, Fair, Good, Excel"):
+    for part in (
+        "all of it is wrong",
+        "all of it is right",
+        "Leave aside:",
+        "Unacceptable, Poor, Fair, Good, Excel",
+    ):
         assert part in shown
     assert "at most 8 errors" in shown and "Rules:" in shown
-    assert "Rules:" not in AnnotationLayout(rules=False).rules({"focus": Focus("fluency")})
+    assert "Rules:" not in AnnotationLayout(rules=False).rules(
+        {"focus": Focus("fluency")}
+    )
 
 
-@pytest.mark.parametrize(("options", "most", "tokens"), [({}, 4, 900), ({"forced_most": 8}, 8, 1620)])
-def test_a_local_model_may_list_as_many_errors_as_the_paper(options: dict[str, Any], most: int, tokens: int) -> None:
+@pytest.mark.parametrize(
+    ("options", "most", "tokens"), [({}, 4, 900), ({"forced_most": 8}, 8, 1620)]
+)
+def test_a_local_model_may_list_as_many_errors_as_the_paper(
+    options: dict[str, Any], most: int, tokens: int
+) -> None:
     judge = gauge(**options)
-    for layout in (judge.method.annotator.predict.layout, judge.method.supervisor.predict.layout):
+    for layout in (
+        judge.method.annotator.predict.layout,
+        judge.method.supervisor.predict.layout,
+    ):
         # One error, and as many more as the grammar repeats.
         assert f'("\\n\\n" error){{0,{most - 1}}}' in layout.grammar({})
         assert layout.max_tokens({}) == tokens
@@ -93,16 +132,36 @@ def test_a_local_model_may_list_as_many_errors_as_the_paper(options: dict[str, A
 
 
 def test_a_model_that_takes_schemas_answers_in_json(scripted: MakeScripted) -> None:
-    error = {"location": "in 1899", "explanation": "the source says 1898", "severity": 3}
-    text = json.dumps({"errors": [error], "overall": "Poor", "reason": "A year is wrong."})
+    error = {
+        "location": "in 1899",
+        "explanation": "the source says 1898",
+        "severity": 3,
+    }
+    text = json.dumps(
+        {"errors": [error], "overall": "Poor", "reason": "A year is wrong."}
+    )
     lm, transport = scripted(lambda request: text, json_schema=True)
     verdict = gauge(lm=lm).score(SOURCE, OUTPUT)
     (request,) = transport.requests
     assert list(request.schema["properties"]) == ["errors", "overall", "reason"]
-    assert list(request.schema["properties"]["errors"]["items"]["properties"]) == list(error)
-    assert request.schema["properties"]["overall"]["enum"] == ["Unacceptable", "Poor", "Fair", "Good", "Excellent"]
-    assert (verdict.percent, verdict.explanation, verdict.repaired) == (25.0, "A year is wrong.", False)
-    assert [(e.text, e.how, e.severity) for e in verdict.errors] == [("in 1899", "exact", 3.0)]
+    assert list(request.schema["properties"]["errors"]["items"]["properties"]) == list(
+        error
+    )
+    assert request.schema["properties"]["overall"]["enum"] == [
+        "Unacceptable",
+        "Poor",
+        "Fair",
+        "Good",
+        "Excellent",
+    ]
+    assert (verdict.percent, verdict.explanation, verdict.repaired) == (
+        25.0,
+        "A year is wrong.",
+        False,
+    )
+    assert [(e.text, e.how, e.severity) for e in verdict.errors] == [
+        ("in 1899", "exact", 3.0)
+    ]
 
 
 def test_the_expected_label_tells_equal_labels_apart(scripted: MakeScripted) -> None:
@@ -111,14 +170,23 @@ def test_the_expected_label_tells_equal_labels_apart(scripted: MakeScripted) -> 
 
     def answer(sure: float) -> Reply:
         tokens = [TokenChoice(c, ((c, 0.0),)) for c in text[:start]]
-        tokens.append(TokenChoice("Good", (("Good", math.log(sure)), (" excellent", math.log(1 - sure)))))
+        tokens.append(
+            TokenChoice(
+                "Good", (("Good", math.log(sure)), (" excellent", math.log(1 - sure)))
+            )
+        )
         tokens += [TokenChoice(c, ((c, 0.0),)) for c in text[start + 4 :]]
         return Reply(text, tuple(tokens))
 
-    lm, _ = scripted([(lambda m: True, answer(0.8)), (lambda m: True, answer(0.6))], logprobs=True)
+    lm, _ = scripted(
+        [(lambda m: True, answer(0.8)), (lambda m: True, answer(0.6))], logprobs=True
+    )
     judge = gauge(lm=lm)
     # .8 * 75 + .2 * 100, .6 * 75 + .4 * 100
-    assert [judge.score(SOURCE, OUTPUT).percent for _ in range(2)] == [pytest.approx(80), pytest.approx(85)]
+    assert [judge.score(SOURCE, OUTPUT).percent for _ in range(2)] == [
+        pytest.approx(80),
+        pytest.approx(85),
+    ]
     assert judge.method.saved_options()["reading"] == "expected"
 
 
@@ -131,17 +199,23 @@ def test_the_score_is_the_weighted_mean_and_the_spread_is_shown(ensemble: Any) -
     assert {e.annotators for e in verdict.errors} == {("openai/b",), ("openai/c",)}
     members = zip(judge.method.options.annotators, (3, 1, 0), strict=True)
     judge.method.choose(annotators=tuple(Member(m.model, weight=w) for m, w in members))
-    assert judge.score(SOURCE, OUTPUT).percent == pytest.approx(93.75)  # (3 * 100 + 75) / 4
+    assert judge.score(SOURCE, OUTPUT).percent == pytest.approx(
+        93.75
+    )  # (3 * 100 + 75) / 4
 
 
 def test_an_annotator_that_fails_leaves_the_mean_and_is_reported(ensemble: Any) -> None:
-    judge, _ = ensemble([said("Good", YEAR), Unanswered("HTTP 500: no", again=False), "No idea, sorry."])
+    judge, _ = ensemble(
+        [said("Good", YEAR), Unanswered("HTTP 500: no", again=False), "No idea, sorry."]
+    )
     verdict = judge.score(SOURCE, OUTPUT)
     assert verdict.percent == 75.0
     assert math.isnan(verdict.spread)
     assert "HTTP 500" in verdict.opinions["openai/b"].failure
     assert "asked twice" in verdict.opinions["openai/c"].failure
-    assert [n.split(":")[0] for n in verdict.notes] == [f"annotator openai/{x} gave no score" for x in "bc"]
+    assert [n.split(":")[0] for n in verdict.notes] == [
+        f"annotator openai/{x} gave no score" for x in "bc"
+    ]
     json.dumps(verdict.to_dict(), allow_nan=False)
 
 
@@ -150,7 +224,9 @@ def test_where_all_fail_there_is_no_score(ensemble: Any) -> None:
     verdict = judge.score(SOURCE, OUTPUT)
     assert math.isnan(verdict.score)
     assert verdict.failure.startswith("every annotator failed: openai/a: ")
-    assert verdict.usage.calls == 2  # the unreadable answer was asked for twice, the refusal cost nothing
+    assert (
+        verdict.usage.calls == 2
+    )  # the unreadable answer was asked for twice, the refusal cost nothing
 
 
 def test_the_supervisor_merges_and_is_held_against_the_reports(ensemble: Any) -> None:
@@ -164,11 +240,19 @@ def test_the_supervisor_merges_and_is_held_against_the_reports(ensemble: Any) ->
     assert len(transports["lm"].requests) == 1
     year, invented = sorted(verdict.errors, key=lambda error: error.text, reverse=True)
     assert (year.text, invented.text) == ("opened in 1899", "It made paper")
-    assert year.severity == 4.0  # the highest of those merged, whatever the supervisor says
+    assert (
+        year.severity == 4.0
+    )  # the highest of those merged, whatever the supervisor says
     assert set(year.annotators) == {"openai/a", "openai/b"}
     assert any("not reported by any annotator" in note for note in invented.notes)
-    assert "the supervisor dropped 1 of 3 reported errors; they are with the annotators" in verdict.notes
-    assert [e.text for e in verdict.opinions["openai/b"].errors] == ["1899", "burned twice"]
+    assert (
+        "the supervisor dropped 1 of 3 reported errors; they are with the annotators"
+        in verdict.notes
+    )
+    assert [e.text for e in verdict.opinions["openai/b"].errors] == [
+        "1899",
+        "burned twice",
+    ]
     asked = transports["lm"].requests[0].messages[-1]["content"]
     assert "Annotator 1" in asked and "Annotator 2" in asked and "openai/a" not in asked
     judge.method.set_brief(True)  # the same score without the supervisor
@@ -176,14 +260,26 @@ def test_the_supervisor_merges_and_is_held_against_the_reports(ensemble: Any) ->
     assert len(transports["lm"].requests) == 1
 
 
-def test_a_supervisor_is_taught_what_was_merged_of_which_reports(ensemble: Any, tmp_path: Any) -> None:
+def test_a_supervisor_is_taught_what_was_merged_of_which_reports(
+    ensemble: Any, tmp_path: Any
+) -> None:
     merged = "Error 1\nLocation: opened in 1899\nExplanation: the source says 1898\nSeverity: 4"
     other = said("Poor", ("1899", "the source says 1898, not 1899", 4), TWICE)
-    judge, transports = ensemble([said("Fair", YEAR), said("Excellent"), other], supervisor=merged)
-    shown = judge.method.demonstration(Item(OUTPUT, SOURCE, group="g"), judge.score(SOURCE, OUTPUT)) | {"score": 30.0}
+    judge, transports = ensemble(
+        [said("Fair", YEAR), said("Excellent"), other], supervisor=merged
+    )
+    shown = judge.method.demonstration(
+        Item(OUTPUT, SOURCE, group="g"), judge.score(SOURCE, OUTPUT)
+    ) | {"score": 30.0}
     teach(judge.method, shown)
-    teach(judge.method, {**shown, "output": "The best of all outputs.", "score": 90.0})  # nothing is wrong, people say
-    teach(judge.method, judge.method.demonstration(Item("An output without reports."), None) | {"score": 40.0})
+    teach(
+        judge.method, {**shown, "output": "The best of all outputs.", "score": 90.0}
+    )  # nothing is wrong, people say
+    teach(
+        judge.method,
+        judge.method.demonstration(Item("An output without reports."), None)
+        | {"score": 40.0},
+    )
     judge.save(tmp_path / "judge.json")
     loaded = load(tmp_path / "judge.json", lm=judge.lm)
     reports = (
@@ -191,20 +287,43 @@ def test_a_supervisor_is_taught_what_was_merged_of_which_reports(ensemble: Any, 
         "Annotator 2\nError 1\nLocation: 1899\nExplanation: the source says 1898, not 1899\nSeverity: 4\n\n"
         "Error 2\nLocation: burned twice\nExplanation: the source says once\nSeverity: 2"
     )
-    (name,) = (name for name in judge.previews(Item("…")) if name.startswith("supervisor"))
+    (name,) = (
+        name for name in judge.previews(Item("…")) if name.startswith("supervisor")
+    )
     for group, demonstrations in (("g", []), ("h", [reports, merged])):
-        _, *turns, _ = loaded.previews(Item("The mill was sold.", "A source.", group=group))[name]
+        _, *turns, _ = loaded.previews(
+            Item("The mill was sold.", "A source.", group=group)
+        )[name]
         assert len(turns) == len(demonstrations)
-        assert all(part in turn["content"] for part, turn in zip(demonstrations, turns, strict=True))
-    next(judge.score_many([{"source": "A source.", "output": "The mill opened in 1899.", "group": "h"}]))
+        assert all(
+            part in turn["content"]
+            for part, turn in zip(demonstrations, turns, strict=True)
+        )
+    next(
+        judge.score_many(
+            [
+                {
+                    "source": "A source.",
+                    "output": "The mill opened in 1899.",
+                    "group": "h",
+                }
+            ]
+        )
+    )
     assert reports in transports["lm"].requests[-1].messages[1]["content"]
-    assert judge.method.stops_early() and judge.method.supervisor.predict in judge.method.taught()
+    assert (
+        judge.method.stops_early()
+        and judge.method.supervisor.predict in judge.method.taught()
+    )
     judge.method.set_brief(True)  # it is not asked: no instruction of it can be tried
     assert judge.method.taught() == [judge.method.annotator.predict]
 
 
 def test_a_supervisor_that_fails_costs_nothing_but_a_note(ensemble: Any) -> None:
-    judge, _ = ensemble([said("Fair", YEAR), said("Poor", TWICE)], supervisor=Unanswered("HTTP 500", again=False))
+    judge, _ = ensemble(
+        [said("Fair", YEAR), said("Poor", TWICE)],
+        supervisor=Unanswered("HTTP 500", again=False),
+    )
     verdict = judge.score(SOURCE, OUTPUT)
     assert verdict.percent == pytest.approx(37.5)
     assert {e.text for e in verdict.errors} == {"in 1899", "burned twice"}
@@ -219,13 +338,25 @@ def test_an_outlier_is_not_heard_by_the_supervisor_but_counts(ensemble: Any) -> 
     # Labels 4 4 4 4 1: mean 3.4, standard deviation 1.2, the last is 2.4 = 2 deviations away.
     assert [o.outlier for o in verdict.opinions.values()] == [False] * 4 + [True]
     assert verdict.percent == pytest.approx(60.0)  # (4 * 75 + 0) / 5
-    assert "1899" not in transports["lm"].requests[0].messages[-1]["content"].split("<annotations>")[1]
+    assert (
+        "1899"
+        not in transports["lm"]
+        .requests[0]
+        .messages[-1]["content"]
+        .split("<annotations>")[1]
+    )
     assert any("openai/e is an outlier" in note for note in verdict.notes)
 
 
-@pytest.mark.parametrize(("overall", "severity", "answer", "percent"), cases(__file__)["the_papers_scales"])
-def test_the_papers_scales(scripted: MakeScripted, overall: Any, severity: Any, answer: str, percent: float) -> None:
-    lm, transport = scripted(lambda request: f"Error 1\nLocation: 1899\nExplanation: x\n{answer}\nReason: y")
+@pytest.mark.parametrize(
+    ("overall", "severity", "answer", "percent"), cases(__file__)["the_papers_scales"]
+)
+def test_the_papers_scales(
+    scripted: MakeScripted, overall: Any, severity: Any, answer: str, percent: float
+) -> None:
+    lm, transport = scripted(
+        lambda request: f"Error 1\nLocation: 1899\nExplanation: x\n{answer}\nReason: y"
+    )
     verdict = gauge(lm=lm, overall=overall, severity=severity).score(SOURCE, OUTPUT)
     assert verdict.percent == percent
     assert verdict.errors[0].severity == 2.0
@@ -241,15 +372,29 @@ def test_the_papers_scales(scripted: MakeScripted, overall: Any, severity: Any, 
     ("change", "part"),
     [
         (lambda d: d["ensemble"].append({"model": "http://evil/x"}), "may not choose"),
-        (lambda d: d["ensemble"].append({"model": "openai/a", "api_base": "x"}), "ensemble.1.api_base"),
-        (lambda d: d["ensemble"].append({"model": "openai/a", "temperature": 9.0}), "ensemble.1.temperature"),
+        (
+            lambda d: d["ensemble"].append({"model": "openai/a", "api_base": "x"}),
+            "ensemble.1.api_base",
+        ),
+        (
+            lambda d: d["ensemble"].append({"model": "openai/a", "temperature": 9.0}),
+            "ensemble.1.temperature",
+        ),
         (lambda d: d["ensemble"].append({"model": "openai/a"}), "named twice"),
-        (lambda d: d.update(program={"kind": "active-critic", "options": {}}), "takes no ensemble"),
+        (
+            lambda d: d.update(program={"kind": "active-critic", "options": {}}),
+            "takes no ensemble",
+        ),
         (lambda d: d.update(criteria=[]), "aspect"),
-        (lambda d: d["program"]["options"].update(supervisor="os.system"), "supervisor"),
+        (
+            lambda d: d["program"]["options"].update(supervisor="os.system"),
+            "supervisor",
+        ),
     ],
 )
-def test_a_forged_ensemble_is_refused(change: Callable[[Any], None], part: str, tmp_path: Any, scripted: Any) -> None:
+def test_a_forged_ensemble_is_refused(
+    change: Callable[[Any], None], part: str, tmp_path: Any, scripted: Any
+) -> None:
     judge = gauge(annotators=["openai/a"])
     data = to_dict(judge)
     data["program"]["options"]["aspect"] = "no such aspect"
@@ -267,10 +412,15 @@ def test_a_forged_ensemble_is_refused(change: Callable[[Any], None], part: str, 
         ({"annotators": ["openai/a@3"]}, "between 0 and 2"),
         ({"annotators": [""]}, "MODEL@0.7"),
         ({"supervisor": "me"}, "supervisor: Input should be 'lm' or 'none'; got 'me'"),
-        ({"criteria": [Criterion("a", "b"), Criterion("c", "d")]}, "one aspect is judged at a time"),
+        (
+            {"criteria": [Criterion("a", "b"), Criterion("c", "d")]},
+            "one aspect is judged at a time",
+        ),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], part: str) -> None:
+def test_options_that_make_no_sense_are_refused(
+    options: dict[str, Any], part: str
+) -> None:
     with pytest.raises(OptionError, match=part):
         OpeNLGauge("fluency", **options)
 
@@ -280,7 +430,9 @@ def test_a_demonstration_shows_the_errors_of_its_verdict_and_keeps_the_rules() -
         ErrorSpan("in 1899", "It was 1898.", 3.0, 16, 23, "exact"),
         ErrorSpan("", "No place.", 1.0, how="omission"),
     )
-    shown = gauge().method.demonstration(Item(OUTPUT, SOURCE), Verdict(2.0, percent=25.0, errors=errors))["annotation"]
+    shown = gauge().method.demonstration(
+        Item(OUTPUT, SOURCE), Verdict(2.0, percent=25.0, errors=errors)
+    )["annotation"]
     assert shown == (
         "Error 1\nLocation: in 1899\nExplanation: It was 1898.\nSeverity: 3\n\n"
         "Error 2\nLocation: omission\nExplanation: No place.\nSeverity: 1"
@@ -288,6 +440,11 @@ def test_a_demonstration_shows_the_errors_of_its_verdict_and_keeps_the_rules() -
     layout = AnnotationLayout()
     demo = {"score": 100.0, "annotation": "Error 1\nLocation: x", "explanation": "fine"}
     assert layout.answer(demo, {}) == "No Error\n\nOverall: Excellent\nReason: fine"
-    assert layout.answer({**demo, "score": 40.0}, {}) == "Error 1\nLocation: x\n\nOverall: Fair\nReason: fine"
-    assert layout.answer({"score": 40.0, "explanation": "errors are missing"}, {}) is None
+    assert (
+        layout.answer({**demo, "score": 40.0}, {})
+        == "Error 1\nLocation: x\n\nOverall: Fair\nReason: fine"
+    )
+    assert (
+        layout.answer({"score": 40.0, "explanation": "errors are missing"}, {}) is None
+    )
     assert layout.example({"score": 40.0}) == "Overall: Fair"

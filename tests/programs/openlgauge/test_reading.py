@@ -10,7 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tables import cases
 
-from judgesmith.programs.openlgauge.reading import LABELS, Annotation, FoundError, annotation_form, read_annotation
+from judgesmith.programs.openlgauge.reading import (
+    LABELS,
+    Annotation,
+    FoundError,
+    annotation_form,
+    read_annotation,
+)
 
 CASES: list[dict[str, Any]] = tomllib.loads(
     (Path(__file__).parent / "annotation_answers.toml").read_text(encoding="utf-8")
@@ -20,7 +26,11 @@ CASES: list[dict[str, Any]] = tomllib.loads(
 def as_written(error: FoundError) -> list[Any]:
     """An error as the file of cases gives it."""
     place = "omission" if error.location is None else error.location
-    return [place, error.explanation, 0 if math.isnan(error.severity) else error.severity]
+    return [
+        place,
+        error.explanation,
+        0 if math.isnan(error.severity) else error.severity,
+    ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
@@ -45,7 +55,10 @@ def test_other_labels_are_a_callers() -> None:
     found = read_annotation(answer, labels=labels)
     assert found.label == "very good"
     assert found.problems == ("very good with 1 error",)
-    assert read_annotation("No Error\n\nOverall: Good", labels=("bad", "fine")).label is None
+    assert (
+        read_annotation("No Error\n\nOverall: Good", labels=("bad", "fine")).label
+        is None
+    )
 
 
 def test_the_label_is_where_its_probabilities_are_read() -> None:
@@ -87,18 +100,27 @@ def test_the_label_is_where_its_probabilities_are_read() -> None:
     ],
 )
 def test_a_severity_is_read_or_left_out(said: str, severity: float | None) -> None:
-    (error,) = read_annotation(f"Error 1\nLocation: a\nExplanation: b\nSeverity: {said}\n\nOverall: Poor").errors
-    assert math.isnan(error.severity) if severity is None else error.severity == severity
+    (error,) = read_annotation(
+        f"Error 1\nLocation: a\nExplanation: b\nSeverity: {said}\n\nOverall: Poor"
+    ).errors
+    assert (
+        math.isnan(error.severity) if severity is None else error.severity == severity
+    )
 
 
 @pytest.mark.parametrize(("line", "places"), cases(__file__)["the_places_of_a_line"])
 def test_the_places_of_a_line(line: str, places: list[str | None]) -> None:
-    errors = read_annotation(f"Error 1\nLocation: {line}\nExplanation: Why.\nSeverity: 1").errors
+    errors = read_annotation(
+        f"Error 1\nLocation: {line}\nExplanation: Why.\nSeverity: 1"
+    ).errors
     assert [error.location for error in errors] == places
 
 
 def test_the_most_severe_errors_are_kept_in_their_order() -> None:
-    blocks = [f"Error {i}\nLocation: word {i}\nSeverity: {5 if i == 7 else i % 4 + 1}" for i in range(20)]
+    blocks = [
+        f"Error {i}\nLocation: word {i}\nSeverity: {5 if i == 7 else i % 4 + 1}"
+        for i in range(20)
+    ]
     found = read_annotation("\n\n".join([*blocks, "Overall: Poor"]), most=3)
     # One has severity 5; the first two of severity 4 (i % 4 = 3) are 3 and 11.
     assert [e.location for e in found.errors] == ["word 3", "word 7", "word 11"]
@@ -132,7 +154,11 @@ def mutated(draw: st.DrawFn) -> str:
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(answer)))
         end = draw(st.integers(start, min(len(answer), start + 40)))
-        answer = answer[:start] + draw(PIECES) + answer[draw(st.sampled_from([start, end])) :]
+        answer = (
+            answer[:start]
+            + draw(PIECES)
+            + answer[draw(st.sampled_from([start, end])) :]
+        )
     return answer
 
 
@@ -147,7 +173,11 @@ def test_whatever_the_answer_is_what_is_read_holds(answer: str, output: str) -> 
     if found.label_start is not None:
         assert 0 <= found.label_start < len(answer)
         if found.label is not None:
-            assert answer[found.label_start :].casefold().startswith(found.label.casefold())
+            assert (
+                answer[found.label_start :]
+                .casefold()
+                .startswith(found.label.casefold())
+            )
     assert len(found.errors) <= 8
     assert not (found.no_error and found.errors)
     for error in found.errors:
@@ -155,22 +185,37 @@ def test_whatever_the_answer_is_what_is_read_holds(answer: str, output: str) -> 
     assert all(0 < len(problem) < 300 for problem in found.problems)
     if not found.errors and found.label is None and not found.no_error:
         assert found.problems
-    assert read_annotation(answer, output=output) == found or any(math.isnan(e.severity) for e in found.errors)
+    assert read_annotation(answer, output=output) == found or any(
+        math.isnan(e.severity) for e in found.errors
+    )
 
 
-WORDS = st.text("abc de", min_size=1, max_size=20).map(lambda text: f"x{' '.join(text.split())}")
+WORDS = st.text("abc de", min_size=1, max_size=20).map(
+    lambda text: f"x{' '.join(text.split())}"
+)
 
 
 @settings(deadline=None, max_examples=100)
 @given(
     st.lists(
-        st.builds(FoundError, st.none() | WORDS, WORDS, st.sampled_from([1.0, 2.5, 4.0, 5.0])),
+        st.builds(
+            FoundError, st.none() | WORDS, WORDS, st.sampled_from([1.0, 2.5, 4.0, 5.0])
+        ),
         max_size=8,
         unique_by=lambda error: error.location,
     ),
     st.sampled_from(LABELS),
 )
-def test_any_annotation_in_the_asked_form_is_read_as_it_was(errors: list[FoundError], label: str) -> None:
-    found = read_annotation(annotation_form(Annotation(tuple(errors), label, explanation="Because.")))
+def test_any_annotation_in_the_asked_form_is_read_as_it_was(
+    errors: list[FoundError], label: str
+) -> None:
+    found = read_annotation(
+        annotation_form(Annotation(tuple(errors), label, explanation="Because."))
+    )
     assert [as_written(e) for e in found.errors] == [as_written(e) for e in errors]
-    assert (found.label, found.explanation, found.no_error, found.repaired) == (label, "Because.", not errors, False)
+    assert (found.label, found.explanation, found.no_error, found.repaired) == (
+        label,
+        "Because.",
+        not errors,
+        False,
+    )

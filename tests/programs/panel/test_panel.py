@@ -41,18 +41,35 @@ ASKED = {
 
 
 def form_of(request: Request) -> str:
-    return next((name for name, words in ASKED.items() if words in request.messages[0]["content"]), "percent")
+    return next(
+        (
+            name
+            for name, words in ASKED.items()
+            if words in request.messages[0]["content"]
+        ),
+        "percent",
+    )
 
 
 def said(form: str, percent: float) -> str:
     """An answer in the form, as near to a percent as it can be."""
     place = round(percent / 25)
     if form == "questions":
-        return "\n".join(f"{n}: {'Yes' if n <= round(percent / 20) else 'No'}" for n in range(1, 6))
+        return "\n".join(
+            f"{n}: {'Yes' if n <= round(percent / 20) else 'No'}" for n in range(1, 6)
+        )
     if form == "errors":
-        error = "No Error" if place == 4 else 'Error 1\nLocation: "text"\nExplanation: It is dull.\nSeverity: 2'
+        error = (
+            "No Error"
+            if place == 4
+            else 'Error 1\nLocation: "text"\nExplanation: It is dull.\nSeverity: 2'
+        )
         return f"{error}\n\nOverall: {LABELS[place]}\nReason: as it is."
-    words = ("Much worse", "Worse", "Equal", "Better", "Much better") if form == "reference" else LABELS
+    words = (
+        ("Much worse", "Worse", "Equal", "Better", "Much better")
+        if form == "reference"
+        else LABELS
+    )
     if form in ("words", "reference"):
         return f"Rating: {words[place]}"
     line = "fluency: It reads well.\n" if form == "criteria" else ""
@@ -68,12 +85,16 @@ def quality(request: Request) -> float:
     return float(request.messages[-1]["content"].rpartition("quality ")[2].split()[0])
 
 
-def noisy(width: float, *, by_form: bool = True, name: str = "") -> Callable[[Request], str]:
+def noisy(
+    width: float, *, by_form: bool = True, name: str = ""
+) -> Callable[[Request], str]:
     """A model that sees the quality that stands in the text, but for noise of its own, and of each form."""
 
     def answer(request: Request) -> str:
         form = form_of(request)
-        off = width * noise(name, form if by_form else "", request.messages[-1]["content"])
+        off = width * noise(
+            name, form if by_form else "", request.messages[-1]["content"]
+        )
         return said(form, min(100.0, max(0.0, quality(request) + off)))
 
     return answer
@@ -98,18 +119,35 @@ ROW = {"source": "A source.", "output": "A text of quality 70 in it."}
 
 
 def test_members_ask_in_their_forms_and_are_averaged(scripted: MakeScripted) -> None:
-    percents = {"criteria": 60.0, "percent": 80.0, "errors": 50.0, "words": 75.0, "questions": 40.0}
-    lm, transport = scripted(lambda request: said(form_of(request), percents[form_of(request)]))
-    verdict = js.Judge(Panel("fluency", members=5), lm=lm, scale=js.Scale(1, 5)).score(**ROW)
+    percents = {
+        "criteria": 60.0,
+        "percent": 80.0,
+        "errors": 50.0,
+        "words": 75.0,
+        "questions": 40.0,
+    }
+    lm, transport = scripted(
+        lambda request: said(form_of(request), percents[form_of(request)])
+    )
+    verdict = js.Judge(Panel("fluency", members=5), lm=lm, scale=js.Scale(1, 5)).score(
+        **ROW
+    )
     assert {name: one.percent for name, one in verdict.opinions.items()} == percents
     assert verdict.percent == pytest.approx(61.0)  # (60 + 80 + 50 + 75 + 40) / 5
     assert sorted(map(form_of, transport.requests)) == sorted(percents)
     assert (verdict.usage.calls, verdict.explanation) == (5, "fluency: It reads well.")
-    assert [error.text for error in verdict.errors] == ["text"] and verdict.criteria["fluency"].score == 60
-    assert verdict.details is not None and verdict.details.to_dict() == {"members": 5, "left_out": []}
+    assert [error.text for error in verdict.errors] == ["text"] and verdict.criteria[
+        "fluency"
+    ].score == 60
+    assert verdict.details is not None and verdict.details.to_dict() == {
+        "members": 5,
+        "left_out": [],
+    }
 
 
-@pytest.mark.parametrize(("failing", "percent"), [({"percent"}, 55.0), ({"percent", "errors"}, math.nan)])
+@pytest.mark.parametrize(
+    ("failing", "percent"), [({"percent"}, 55.0), ({"percent", "errors"}, math.nan)]
+)
 def test_a_member_that_fails_is_left_out_and_most_of_them_are_needed(
     failing: set[str], percent: float, scripted: MakeScripted
 ) -> None:
@@ -117,37 +155,60 @@ def test_a_member_that_fails_is_left_out_and_most_of_them_are_needed(
 
     def answer(request: Request) -> Any:
         form = form_of(request)
-        return Unanswered("HTTP 400", again=False) if form in failing else said(form, percents[form])
+        return (
+            Unanswered("HTTP 400", again=False)
+            if form in failing
+            else said(form, percents[form])
+        )
 
     verdict = js.Judge(Panel("fluency"), lm=scripted(answer)[0]).score(**ROW)
     assert verdict.percent == pytest.approx(percent, nan_ok=True)
     if verdict.failure is None:
         assert "member percent is left out: test/model: HTTP 400" in verdict.notes
-        assert verdict.details is not None and verdict.details.to_dict() == {"members": 3, "left_out": ["percent"]}
+        assert verdict.details is not None and verdict.details.to_dict() == {
+            "members": 3,
+            "left_out": ["percent"],
+        }
     else:
         assert verdict.failure.startswith(
             "only 1 of 3 members gave a score: member percent is left out: test/model: HTTP"
         )
 
 
-def test_the_reference_is_compared_with_where_there_is_one(scripted: MakeScripted) -> None:
+def test_the_reference_is_compared_with_where_there_is_one(
+    scripted: MakeScripted,
+) -> None:
     lm, _ = scripted(lambda request: said(form_of(request), 75.0))
     panel = js.Judge(Panel("fluency", forms=["percent", "reference"]), lm=lm)
     assert len(panel.score(**ROW, reference="Another text.").opinions) == 2
     alone = panel.score(**ROW)
-    assert alone.percent == 75.0 and "member reference is left out: the row has no reference" in alone.notes
+    assert (
+        alone.percent == 75.0
+        and "member reference is left out: the row has no reference" in alone.notes
+    )
     with pytest.raises(OptionError, match="form reference: no row has a reference"):
         js.compile(panel, rows(), lm=lm, heldout=0.25)
     assert "reference" not in Panel("fluency", members=len(FORMS)).asked_members()
 
 
 def test_a_budget_of_calls_a_row_and_several_criteria() -> None:
-    criteria = [js.Criterion("Tone", "It is polite."), js.Criterion("Facts", "It is true.")]
+    criteria = [
+        js.Criterion("Tone", "It is polite."),
+        js.Criterion("Facts", "It is true."),
+    ]
     panel = Panel.from_options({"members": 3}, labels_aspect="score", criteria=criteria)
     assert (panel.cost().calls_per_row, len(panel.knowledge.criteria)) == (3, 2)
     jury = Panel("fluency", members=2, models=["openai/b", "openai/c"], row_calls=4)
-    assert jury.asked_members() == ("criteria", "criteria of openai/b", "criteria of openai/c", "percent")
-    assert (Panel("fluency").cost().calls_per_row, Panel("fluency", models=["openai/b"]).cost().calls_per_row) == (3, 2)
+    assert jury.asked_members() == (
+        "criteria",
+        "criteria of openai/b",
+        "criteria of openai/c",
+        "percent",
+    )
+    assert (
+        Panel("fluency").cost().calls_per_row,
+        Panel("fluency", models=["openai/b"]).cost().calls_per_row,
+    ) == (3, 2)
     with pytest.raises(OptionError, match="words stands there twice"):
         Panel("fluency", forms=["words", "words"])
 
@@ -155,12 +216,15 @@ def test_a_budget_of_calls_a_row_and_several_criteria() -> None:
 # Compiling
 
 
-def test_compiling_standardises_and_keeps_who_differs(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_compiling_standardises_and_keeps_who_differs(
+    scripted: MakeScripted, tmp_path: Path
+) -> None:
     lm, transport = scripted(noisy(60))
     made = js.compile(Panel("fluency"), rows(), lm=lm, heldout=0.25)
     assert sorted(made.method.fitted()["panel"]) == ["criteria", "errors", "percent"]
     alone = [
-        js.compile(Panel("fluency", forms=[form]), rows(), lm=lm, heldout=0.25) for form in made.method.forms_asked()
+        js.compile(Panel("fluency", forms=[form]), rows(), lm=lm, heldout=0.25)
+        for form in made.method.forms_asked()
     ]
     values = [one.report.heldout.reached.value for one in (made, *alone)]
     assert values[0] > np.mean(values[1:])
@@ -176,44 +240,63 @@ def test_compiling_standardises_and_keeps_who_differs(scripted: MakeScripted, tm
 def test_members_that_say_the_same_are_asked_no_more(scripted: MakeScripted) -> None:
     lm, transport = scripted(noisy(10, by_form=False))
     made = js.compile(Panel("fluency", members=4), rows(), lm=lm, heldout=0.25)
-    assert made.method.asked_members() == ("criteria",) and made.method.cost().calls_per_row == 1
+    assert (
+        made.method.asked_members() == ("criteria",)
+        and made.method.cost().calls_per_row == 1
+    )
     told = next(note for note in made.report.notes if note.startswith("panel:"))
     assert "the mean of 1 standardised member judges" in told
-    assert "percent is left out, since criteria says the same (correlation 1.00)" in told
+    assert (
+        "percent is left out, since criteria says the same (correlation 1.00)" in told
+    )
     transport.requests.clear()
     assert made.score(**ROW).failure is None and len(transport.requests) == 1
 
 
-def test_a_jury_is_weighed_by_the_labels(scripted: MakeScripted, tmp_path: Path) -> None:
+def test_a_jury_is_weighed_by_the_labels(
+    scripted: MakeScripted, tmp_path: Path
+) -> None:
     good, _ = scripted(noisy(30, name="good"), name="openai/good")
     bad, _ = scripted(noisy(200, name="bad"), name="openai/bad")
     panel = Panel("fluency", forms=["percent"], models=["openai/bad"])
     panel.use("openai/bad", bad)
     made = js.compile(panel, rows(), lm=good, heldout=0.25)
-    weights = {name: one["weight"] for name, one in made.method.fitted()["panel"].items()}
+    weights = {
+        name: one["weight"] for name, one in made.method.fitted()["panel"].items()
+    }
     assert weights["percent"] > 2 * weights["percent of openai/bad"]
-    assert made.method.models() == ("openai/bad",) and made.score(**ROW).usage.calls == 2
+    assert (
+        made.method.models() == ("openai/bad",) and made.score(**ROW).usage.calls == 2
+    )
     data = to_dict(made)
     data["panel"]["percent of openai/other"] = data["panel"].pop("percent")
     (tmp_path / "judge.json").write_text(json.dumps(data))
-    with pytest.raises(ArtifactError, match="there is no member 'percent of openai/other'"):
+    with pytest.raises(
+        ArtifactError, match="there is no member 'percent of openai/other'"
+    ):
         load(tmp_path / "judge.json", lm=good)
 
 
 # Averaging
 
-MATRICES = st.lists(st.lists(st.floats(0, 100), min_size=3, max_size=3), min_size=2, max_size=30)
+MATRICES = st.lists(
+    st.lists(st.floats(0, 100), min_size=3, max_size=3), min_size=2, max_size=30
+)
 
 
 @given(MATRICES, st.integers(0, 2))
-def test_a_panel_of_equal_members_is_each_of_them(table: list[list[float]], which: int) -> None:
+def test_a_panel_of_equal_members_is_each_of_them(
+    table: list[list[float]], which: int
+) -> None:
     column = np.array(table)[:, which]
     same = np.stack([column] * 3, axis=1)
     np.testing.assert_allclose(averaged(same, standings_of(same)), column, atol=1e-4)
 
 
 @given(MATRICES)
-def test_a_panels_percents_stay_in_range_and_a_missing_member_moves_nothing_but_its_own_part(table: Any) -> None:
+def test_a_panels_percents_stay_in_range_and_a_missing_member_moves_nothing_but_its_own_part(
+    table: Any,
+) -> None:
     percents = np.array(table)
     standings = standings_of(percents)
     whole = averaged(percents, standings)
@@ -231,7 +314,9 @@ def test_a_member_with_little_spread_counts_as_much_as_one_with_much() -> None:
     assert np.corrcoef(fair, people)[0, 1] > np.corrcoef(plain, people)[0, 1] + 0.05
 
 
-def test_weights_are_equal_where_nothing_says_otherwise_and_those_of_prompts_move_little() -> None:
+def test_weights_are_equal_where_nothing_says_otherwise_and_those_of_prompts_move_little() -> (
+    None
+):
     rng = np.random.default_rng(1)
     people = rng.normal(size=40)
     alike = people[:, None] + rng.normal(size=(40, 3))
@@ -239,7 +324,9 @@ def test_weights_are_equal_where_nothing_says_otherwise_and_those_of_prompts_mov
     assert np.abs(weights_by_labels(alike, people, OF_PROMPTS) - 1).max() < 0.3
     unlike = people[:, None] + np.array([0.3, 3.0, 3.0]) * rng.normal(size=(40, 3))
     unlike /= unlike.std(axis=0)
-    models, prompts = (weights_by_labels(unlike, people, much) for much in (OF_MODELS, OF_PROMPTS))
+    models, prompts = (
+        weights_by_labels(unlike, people, much) for much in (OF_MODELS, OF_PROMPTS)
+    )
     assert models.argmax() == prompts.argmax() == 0 and models[0] > prompts[0] > 1
     np.testing.assert_array_equal(weights_by_labels(alike, np.zeros(40), OF_MODELS), 1)
 
@@ -266,7 +353,9 @@ def test_alike_is_told_by_enough_rows_only() -> None:
         ("Rating: 4", None),
     ],
 )
-def test_words_are_read_where_they_are_clear(answer: str, percent: float | None) -> None:
+def test_words_are_read_where_they_are_clear(
+    answer: str, percent: float | None
+) -> None:
     assert WordsLayout().read(Reply(answer), {}).values.get("score") == percent
 
 
@@ -281,7 +370,11 @@ def test_words_are_read_where_they_are_clear(answer: str, percent: float | None)
         ("Yes", None, 0),
     ],
 )
-def test_questions_are_read_by_their_numbers(answer: str, percent: float | None, notes: int) -> None:
+def test_questions_are_read_by_their_numbers(
+    answer: str, percent: float | None, notes: int
+) -> None:
     read = QuestionsLayout().read(Reply(answer), {})
-    assert read.values.get("score") == (None if percent is None else pytest.approx(percent))
+    assert read.values.get("score") == (
+        None if percent is None else pytest.approx(percent)
+    )
     assert len(read.notes) == notes

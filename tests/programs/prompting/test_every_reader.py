@@ -11,7 +11,11 @@ import pytest
 
 import judgesmith
 from judgesmith.programs.models.transport import Reply, TokenChoice
-from judgesmith.programs.openlgauge.annotation import AnnotationLayout, Focus, MergeLayout
+from judgesmith.programs.openlgauge.annotation import (
+    AnnotationLayout,
+    Focus,
+    MergeLayout,
+)
 from judgesmith.programs.prompting.layouts import (
     CriteriaLayout,
     CriteriaListLayout,
@@ -31,29 +35,58 @@ for room in ("programs", "discerning", "training"):
 
 CRITERIA = (Criterion("Tone", "Polite."), Criterion("Facts", "True."))
 OUTPUT = "We send a lamp at no cost."
-INPUTS: dict[str, Any] = {"criteria": CRITERIA, "output": OUTPUT, "source": "A letter.", "focus": Focus("fluency")}
+INPUTS: dict[str, Any] = {
+    "criteria": CRITERIA,
+    "output": OUTPUT,
+    "source": "A letter.",
+    "focus": Focus("fluency"),
+}
 ERROR = "Error 1\nLocation: {}\nExplanation: {}\nSeverity: {}"
 
 #: Of each reader how it is made, an answer, and another one that the model thinks of first and drops.
 SAMPLES: dict[str, tuple[dict[str, Any], str, str]] = {
-    "OverallLayout": ({}, "Explanation: It is fine.\nScore: 80", "Explanation: It is rude.\nScore: 20"),
+    "OverallLayout": (
+        {},
+        "Explanation: It is fine.\nScore: 80",
+        "Explanation: It is rude.\nScore: 20",
+    ),
     "StepsScoreLayout": ({}, "Score: 4", "Score: 2"),
     "CriteriaLayout": (
         {},
         "Tone: It is kind.\nScore: 80\nFacts: All is right.\nScore: 90",
         "Tone: It is rude.\nScore: 10\nFacts: Nothing is.\nScore: 20",
     ),
-    "TextLayout": ({"field": "task", "rule": "r", "tokens": 9}, "Judge the politeness.", "The user wants a task."),
-    "SentencesLayout": ({"field": "explanation", "rule": "r", "tokens": 9}, "It is polite.", "It may be rude."),
-    "StepsLayout": ({"field": "steps", "rule": "r", "tokens": 9}, "1. Read it.\n2. Weigh it.", "1. Count.\n2. Guess."),
-    "_Again": ({"field": "changed", "rule": "r", "tokens": 9}, "A cat sat there.", "A dog ran off."),
+    "TextLayout": (
+        {"field": "task", "rule": "r", "tokens": 9},
+        "Judge the politeness.",
+        "The user wants a task.",
+    ),
+    "SentencesLayout": (
+        {"field": "explanation", "rule": "r", "tokens": 9},
+        "It is polite.",
+        "It may be rude.",
+    ),
+    "StepsLayout": (
+        {"field": "steps", "rule": "r", "tokens": 9},
+        "1. Read it.\n2. Weigh it.",
+        "1. Count.\n2. Guess.",
+    ),
+    "_Again": (
+        {"field": "changed", "rule": "r", "tokens": 9},
+        "A cat sat there.",
+        "A dog ran off.",
+    ),
     "CriteriaListLayout": (
         {},
         '{"criteria": [{"name": "Tone", "definition": "It is kind."}]}',
         '{"criteria": [{"name": "Draft", "definition": "A draft only."}]}',
     ),
     "WordsLayout": ({}, "Rating: Good", "Rating: Poor"),
-    "QuestionsLayout": ({}, "1: Yes\n2: Yes\n3: Yes\n4: No\n5: No", "1: No\n2: No\n3: No\n4: No\n5: No"),
+    "QuestionsLayout": (
+        {},
+        "1: Yes\n2: Yes\n3: Yes\n4: No\n5: No",
+        "1: No\n2: No\n3: No\n4: No\n5: No",
+    ),
     "ComparisonLayout": ({"sampled": True}, "Better", "Worse"),
     "AnnotationLayout": (
         {},
@@ -65,7 +98,11 @@ SAMPLES: dict[str, tuple[dict[str, Any], str, str]] = {
         f"{ERROR.format('at no cost', 'Not promised.', 2)}\n\nScore: 4",
         f"{ERROR.format('a lamp', 'Which one?', 5)}\n\nScore: 2",
     ),
-    "MergeLayout": ({}, ERROR.format("at no cost", "Not promised.", 2), ERROR.format("a lamp", "Which one?", 5)),
+    "MergeLayout": (
+        {},
+        ERROR.format("at no cost", "Not promised.", 2),
+        ERROR.format("a lamp", "Which one?", 5),
+    ),
     "WritingLayout": ({}, "The hall closes for repairs.", "Nothing in it is true."),
 }
 
@@ -73,7 +110,10 @@ SAMPLES: dict[str, tuple[dict[str, Any], str, str]] = {
 def readers(of: type[Layout] = Layout) -> Iterator[type[Layout]]:
     """Every layout of the library that reads answers."""
     for layout in of.__subclasses__():
-        if layout.__module__.startswith(judgesmith.__name__) and layout.extract is not Layout.extract:
+        if (
+            layout.__module__.startswith(judgesmith.__name__)
+            and layout.extract is not Layout.extract
+        ):
             yield layout
         yield from readers(layout)
 
@@ -92,17 +132,33 @@ def made(name: str) -> tuple[Layout, str, str]:
 
 def read(name: str, text: str, finish: str = "stop") -> Read:
     found = made(name)[0].read(Reply(text, finish=finish), INPUTS)
-    if "annotation" in found.values:  # where in an answer its label stands is another place behind thoughts
-        found.values["annotation"] = replace(found.values["annotation"], label_start=None, repaired=False)
+    if (
+        "annotation" in found.values
+    ):  # where in an answer its label stands is another place behind thoughts
+        found.values["annotation"] = replace(
+            found.values["annotation"], label_start=None, repaired=False
+        )
     return found
 
 
 # Thoughts
 
-NAMES = ("think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "inner_monologue")
+NAMES = (
+    "think",
+    "thinking",
+    "thought",
+    "thoughts",
+    "reasoning",
+    "reflection",
+    "scratchpad",
+    "inner_monologue",
+)
 MARKS = {
     **{f"<{name}>": (f"<{name}>", f"</{name}>") for name in NAMES},
-    **{f"<{name.upper()}>": (f"<{name.upper()}>", f"</{name.upper()}>") for name in NAMES[:2]},
+    **{
+        f"<{name.upper()}>": (f"<{name.upper()}>", f"</{name.upper()}>")
+        for name in NAMES[:2]
+    },
     "spaces": ("<think >", "</think >"),
     "more spaces": ("< think>", "< / think >"),
     "attributes": ('<thinking level="high" id=3>', "</thinking>"),
@@ -113,7 +169,10 @@ MARKS = {
     "brackets": ("[thinking]", "[/thinking]"),
     "kimi": ("◁think▷", "◁/think▷"),
     "begin of": ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    "with a solution": ("<|begin_of_thought|>", "<|end_of_thought|>\n<|begin_of_solution|>"),
+    "with a solution": (
+        "<|begin_of_thought|>",
+        "<|end_of_thought|>\n<|begin_of_solution|>",
+    ),
     "cohere": ("<|START_THINKING|>", "<|END_THINKING|><|START_RESPONSE|>"),
     "start": ("<|thinking_start|>", "<|thinking_end|>"),
     "bars": ("<｜think｜>", "<｜/think｜>"),
@@ -123,7 +182,10 @@ MARKS = {
     "fence": ("```thinking\n", "\n```\n"),
     "page": ('<details type="reasoning" done="true">', "</details>"),
     "granite": ("Here is my thought process:\n", "\nHere is my response:\n"),
-    "harmony": ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
+    "harmony": (
+        "<|channel|>analysis<|message|>",
+        "<|end|><|start|>assistant<|channel|>final<|message|>",
+    ),
     "harmony, from its start": (
         "<|start|>assistant<|channel|>analysis<|message|>",
         "<|end|><|start|>assistant<|channel|>commentary<|message|>Hm.<|end|><|channel|>final<|message|>",
@@ -135,7 +197,11 @@ MARKS = {
     "harmony without marks": ("analysis", "assistantfinal"),
 }
 #: Marks that a server may drop at the beginning, since its template ends with them.
-ALONE = [name for name in MARKS if name not in ("fence", "page", "granite", "harmony without marks")]
+ALONE = [
+    name
+    for name in MARKS
+    if name not in ("fence", "page", "granite", "harmony without marks")
+]
 
 
 @pytest.mark.parametrize("mark", MARKS)
@@ -145,11 +211,19 @@ def test_thoughts_are_not_read(name: str, mark: str) -> None:
     opening, closing = MARKS[mark]
     right = read(name, answer)
     assert right.problem is None
-    for thoughts in (f"{opening}{draft}{closing}", f"{opening}\n{draft}\nNo, a lazy draft.\n{closing}\n\n"):
+    for thoughts in (
+        f"{opening}{draft}{closing}",
+        f"{opening}\n{draft}\nNo, a lazy draft.\n{closing}\n\n",
+    ):
         if "without marks" in mark:
-            thoughts = thoughts.replace(f"{opening}\n", opening).replace(f"{closing}\n\n", closing)
+            thoughts = thoughts.replace(f"{opening}\n", opening).replace(
+                f"{closing}\n\n", closing
+            )
         found = read(name, thoughts + answer)
-        assert (found.problem, repr(found.values)) == (None, repr(right.values))  # NaN is in some
+        assert (found.problem, repr(found.values)) == (
+            None,
+            repr(right.values),
+        )  # NaN is in some
 
 
 @pytest.mark.parametrize("mark", ALONE)
@@ -157,7 +231,10 @@ def test_thoughts_are_not_read(name: str, mark: str) -> None:
 def test_a_closing_mark_alone_ends_thoughts(name: str, mark: str) -> None:
     _, answer, draft = made(name)
     found = read(name, f"{draft}\nNo, a lazy draft.\n{MARKS[mark][1]}\n{answer}")
-    assert (found.problem, repr(found.values)) == (None, repr(read(name, answer).values))
+    assert (found.problem, repr(found.values)) == (
+        None,
+        repr(read(name, answer).values),
+    )
 
 
 @pytest.mark.parametrize("mark", MARKS)
@@ -165,21 +242,39 @@ def test_a_closing_mark_alone_ends_thoughts(name: str, mark: str) -> None:
 def test_thoughts_that_never_end_are_no_answer(name: str, mark: str) -> None:
     _, _, draft = made(name)
     found = read(name, f"{MARKS[mark][0]}{draft}", "length")
-    assert (found.problem, found.values, found.final) == ("cut off while thinking", {}, True)
+    assert (found.problem, found.values, found.final) == (
+        "cut off while thinking",
+        {},
+        True,
+    )
     only = read(name, f"{MARKS[mark][0]}{draft}{MARKS[mark][1]}")
-    assert (only.problem or "").startswith(("only thoughts came", "cut off while thinking"))
+    assert (only.problem or "").startswith(
+        ("only thoughts came", "cut off while thinking")
+    )
 
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize(
-    "last", ["<|im_end|>", "</s>", "<|eot_id|>", "<|return|>", " [/INST]", "<end_of_turn>\n", "<eos>"]
+    "last",
+    [
+        "<|im_end|>",
+        "</s>",
+        "<|eot_id|>",
+        "<|return|>",
+        " [/INST]",
+        "<end_of_turn>\n",
+        "<eos>",
+    ],
 )
 def test_the_tokens_that_end_a_turn_are_no_part_of_it(name: str, last: str) -> None:
     _, answer, _ = made(name)
     assert repr(read(name, answer + last).values) == repr(read(name, answer).values)
 
 
-@pytest.mark.parametrize("quoted", ["</think>", "<think>", "[/THINK]", "<|channel|>", "`</thinking>`", '"<think>"'])
+@pytest.mark.parametrize(
+    "quoted",
+    ["</think>", "<think>", "[/THINK]", "<|channel|>", "`</thinking>`", '"<think>"'],
+)
 def test_a_mark_inside_a_sentence_is_a_quotation(quoted: str) -> None:
     for text in (
         f"Explanation: It has a stray {quoted} tag in it.\nScore: 80",
@@ -189,8 +284,12 @@ def test_a_mark_inside_a_sentence_is_a_quotation(quoted: str) -> None:
         assert (found.problem, found.values["score"]) == (None, 80.0)
         assert quoted.strip("`\"'") in found.values["explanation"]
     place = ERROR.format(f"a {quoted} tag", "A stray mark.", 2)
-    found = AnnotationLayout().read(Reply(f"{place}\n\nOverall: Good\nReason: One slip."), INPUTS)
-    assert [error.location for error in found.values["annotation"].errors] == [f"a {quoted} tag"]
+    found = AnnotationLayout().read(
+        Reply(f"{place}\n\nOverall: Good\nReason: One slip."), INPUTS
+    )
+    assert [error.location for error in found.values["annotation"].errors] == [
+        f"a {quoted} tag"
+    ]
 
 
 def test_tokens_stay_with_their_characters() -> None:
@@ -204,31 +303,104 @@ def test_tokens_stay_with_their_characters() -> None:
 
 # Forms of one score
 
-NUMBERS = ["4", "four", "Four", "④", "⁴", "４", "٤", "4️⃣", "**4**", '"4"', "4.0", "\\boxed{4}", "$\\boxed{4}$", "[[4]]"]
+NUMBERS = [
+    "4",
+    "four",
+    "Four",
+    "④",
+    "⁴",
+    "４",
+    "٤",
+    "4️⃣",
+    "**4**",
+    '"4"',
+    "4.0",
+    "\\boxed{4}",
+    "$\\boxed{4}$",
+    "[[4]]",
+]
 CLEAR = [
     *(f"Score: {number}" for number in NUMBERS),
     *(
         f"Score: {more}"
-        for more in ("4/5", "4 out of 5", "4 (out of 5)", "4 points", "4.", "4 stars", "4, since it is so")
+        for more in (
+            "4/5",
+            "4 out of 5",
+            "4 (out of 5)",
+            "4 points",
+            "4.",
+            "4 stars",
+            "4, since it is so",
+        )
     ),
     *(
         f"{label}4"
-        for label in ("Score:\u200b", "Score\u200b: ", "Score:\ufeff", "Score: \u2060", "Score:\u00a0", "\u200fScore: ")
+        for label in (
+            "Score:\u200b",
+            "Score\u200b: ",
+            "Score:\ufeff",
+            "Score: \u2060",
+            "Score:\u00a0",
+            "\u200fScore: ",
+        )
     ),
     *(
         f"{label} 4"
-        for label in ("**Score:**", "Score =", "Score -", "SCORE:", "Final Score:", "Overall rating:", "Score：")
+        for label in (
+            "**Score:**",
+            "Score =",
+            "Score -",
+            "SCORE:",
+            "Final Score:",
+            "Overall rating:",
+            "Score：",
+        )
     ),
     *(
         f"{label}4"
-        for label in ("### Score\n", "**Score**\n", "Score:\n", "评分：", "Bewertung: ", "得分: ", "Note : ")
+        for label in (
+            "### Score\n",
+            "**Score**\n",
+            "Score:\n",
+            "评分：",
+            "Bewertung: ",
+            "得分: ",
+            "Note : ",
+        )
     ),
     *("<score>4</score>", '<score value="4"/>', "\\boxed{4}", "I give it a 4."),
-    *('{"score": 4}', '{"final": "{\\"score\\": 4}"}', '{"result": {"score": {"value": 4}}}', '[{"score": "4/5"}]'),
-    *('"{\\"score\\": 4}"', "{'score': 4}", '```json\n{"score": 4}\n```', 'Here:\n```\n{"score": 4}\n```\nDone.'),
+    *(
+        '{"score": 4}',
+        '{"final": "{\\"score\\": 4}"}',
+        '{"result": {"score": {"value": 4}}}',
+        '[{"score": "4/5"}]',
+    ),
+    *(
+        '"{\\"score\\": 4}"',
+        "{'score': 4}",
+        '```json\n{"score": 4}\n```',
+        'Here:\n```\n{"score": 4}\n```\nDone.',
+    ),
 ]
 UNREADABLE = [
-    *("N/A", "", "eighty-ish", "4,5", "4-5", "4 or 5", "8 0", "<4", ">4", "~4", "≥ 4", "4+", "0x4", "4_0", "4½", "4²"),
+    *(
+        "N/A",
+        "",
+        "eighty-ish",
+        "4,5",
+        "4-5",
+        "4 or 5",
+        "8 0",
+        "<4",
+        ">4",
+        "~4",
+        "≥ 4",
+        "4+",
+        "0x4",
+        "4_0",
+        "4½",
+        "4²",
+    ),
     *(
         "1_00",
         "3\u202e0",
@@ -242,13 +414,20 @@ UNREADABLE = [
     ),
 ]
 ASIDES = [
-    *("Not a score: 4 as some say.", "A rash rating: 4 would be wrong.", "The score: 4 items were missing."),
+    *(
+        "Not a score: 4 as some say.",
+        "A rash rating: 4 would be wrong.",
+        "The score: 4 items were missing.",
+    ),
     *(
         "Let me think. A first score: 4, but",
         "Many would give it a score: 4, I would not.",
         "It would outscore: 4 others.",
     ),
-    *('The output says {"score": 4}, which is a trick.', 'It reads: {"score": 4, "reason": "x"} and no more.'),
+    *(
+        'The output says {"score": 4}, which is a trick.',
+        'It reads: {"score": 4, "reason": "x"} and no more.',
+    ),
 ]
 
 
@@ -263,9 +442,14 @@ def sections(form: str) -> Read:
     return CriteriaLayout("before", "expected").read(Reply(text), INPUTS)
 
 
-@pytest.mark.parametrize("form", [form for form in CLEAR if form[0] not in '{[`"H' and "Overall" not in form])
+@pytest.mark.parametrize(
+    "form", [form for form in CLEAR if form[0] not in '{[`"H' and "Overall" not in form]
+)
 def test_a_clear_form_is_read_in_a_criterion_s_section(form: str) -> None:
-    found = {name: score.score for name, score in sections(form).values["criteria_scores"].items()}
+    found = {
+        name: score.score
+        for name, score in sections(form).values["criteria_scores"].items()
+    }
     assert found == {"Tone": 75.0, "Facts": 100.0}
 
 
@@ -284,22 +468,33 @@ def test_a_line_that_cannot_be_read_is_no_other_number(value: str, aside: str) -
 @pytest.mark.parametrize("finish", ["stop", "length"])
 @pytest.mark.parametrize("aside", ASIDES)
 def test_an_aside_is_never_the_verdict(aside: str, finish: str) -> None:
-    assert OverallLayout("none", "expected").read(Reply(aside, finish=finish), {}).problem
+    assert (
+        OverallLayout("none", "expected").read(Reply(aside, finish=finish), {}).problem
+    )
     for text in (f"{aside}\nScore: 2", f"Score: 2\nExplanation: {aside}"):
         found = OverallLayout("before", "expected").read(Reply(text), {})
         assert (found.problem, found.values["score"]) == (None, 25.0)
-    assert sections(f"{aside}\nScore: 2").values["criteria_scores"]["Tone"].score == 25.0
+    assert (
+        sections(f"{aside}\nScore: 2").values["criteria_scores"]["Tone"].score == 25.0
+    )
 
 
 @pytest.mark.parametrize("said", ["0.8", "0.85", "1.0"])
 def test_a_share_is_not_taken_for_a_score_of_a_hundred(said: str) -> None:
-    assert "share" in (OverallLayout("none").read(Reply(f"Score: {said}"), {}).problem or "")
+    assert "share" in (
+        OverallLayout("none").read(Reply(f"Score: {said}"), {}).problem or ""
+    )
 
 
-@pytest.mark.parametrize("said", ["Yes and no.", "yes and no", "Yes, but no", "no and yes", "Yes or no"])
+@pytest.mark.parametrize(
+    "said", ["Yes and no.", "yes and no", "Yes, but no", "no and yes", "Yes or no"]
+)
 def test_yes_and_no_is_neither(said: str) -> None:
     layout = READERS["ComparisonLayout"](form="yes-no")
-    spelled = Reply(said, tuple(TokenChoice(letter, ((letter, -0.1), ("No", -2.5))) for letter in said))
+    spelled = Reply(
+        said,
+        tuple(TokenChoice(letter, ((letter, -0.1), ("No", -2.5))) for letter in said),
+    )
     assert layout.read(Reply(said), {}).problem and layout.read(spelled, {}).problem
 
 
@@ -307,14 +502,23 @@ def test_yes_and_no_is_neither(said: str) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("absent", ["the model refused: I cannot.", "the model called a tool instead of answering"])
-def test_what_has_no_text_says_why_and_is_not_asked_again(name: str, absent: str) -> None:
+@pytest.mark.parametrize(
+    "absent",
+    ["the model refused: I cannot.", "the model called a tool instead of answering"],
+)
+def test_what_has_no_text_says_why_and_is_not_asked_again(
+    name: str, absent: str
+) -> None:
     found = made(name)[0].read(Reply("", absent=absent), INPUTS)
     assert (found.problem, found.final) == (absent, True)
 
 
 @pytest.mark.parametrize(
-    "text", ["I would rather not put a number on this.\nWhy Tone: It is a matter of taste.\nWhy Facts: No.", "Why not?"]
+    "text",
+    [
+        "I would rather not put a number on this.\nWhy Tone: It is a matter of taste.\nWhy Facts: No.",
+        "Why not?",
+    ],
 )
 @pytest.mark.parametrize("explain", ["before", "after", "none"])
 def test_a_refusal_is_a_problem_of_its_answer(explain: Any, text: str) -> None:
@@ -324,17 +528,26 @@ def test_a_refusal_is_a_problem_of_its_answer(explain: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_an_exception_in_a_reader_is_a_problem_of_its_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_a_reader_is_a_problem_of_its_answer(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: Any) -> Read:
         raise KeyError("criteria_scores")
 
     monkeypatch.setattr(READERS[name], "extract", broken)
-    assert read(name, "x").problem == "the answer cannot be read (KeyError: 'criteria_scores')"
+    assert (
+        read(name, "x").problem
+        == "the answer cannot be read (KeyError: 'criteria_scores')"
+    )
 
 
 def test_a_filter_that_cut_an_answer_is_named() -> None:
-    found = OverallLayout().read(Reply("Explanation: It is", finish="content_filter"), {})
-    assert (found.problem or "").startswith("the provider's content filter cut the answer off: no score")
+    found = OverallLayout().read(
+        Reply("Explanation: It is", finish="content_filter"), {}
+    )
+    assert (found.problem or "").startswith(
+        "the provider's content filter cut the answer off: no score"
+    )
 
 
 def test_a_list_and_a_text_are_read_beside_thoughts_alone() -> None:
@@ -342,6 +555,15 @@ def test_a_list_and_a_text_are_read_beside_thoughts_alone() -> None:
         CriteriaListLayout().read(Reply("<think>{a}</think>"), {}).problem
         == "only thoughts came, and no answer after them"
     )
-    assert TextLayout("task", "r", tokens=9).read(Reply("<think>a"), {}).problem == "cut off while thinking"
-    assert SentencesLayout("text", "r", tokens=9).read(Reply("[THINK]a"), {}).problem == "cut off while thinking"
-    assert MergeLayout().read(Reply("<think>Error 1"), {}).problem == "cut off while thinking"
+    assert (
+        TextLayout("task", "r", tokens=9).read(Reply("<think>a"), {}).problem
+        == "cut off while thinking"
+    )
+    assert (
+        SentencesLayout("text", "r", tokens=9).read(Reply("[THINK]a"), {}).problem
+        == "cut off while thinking"
+    )
+    assert (
+        MergeLayout().read(Reply("<think>Error 1"), {}).problem
+        == "cut off while thinking"
+    )

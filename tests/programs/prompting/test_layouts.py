@@ -12,7 +12,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judgesmith.disarming import disarm
-from judgesmith.programs.active_critic.scoring import Known, MultiCriteriaScorer, OverallScorer
+from judgesmith.programs.active_critic.scoring import (
+    Known,
+    MultiCriteriaScorer,
+    OverallScorer,
+)
 from judgesmith.programs.models import row_context
 from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.prompting.layouts import (
@@ -55,33 +59,55 @@ TAGS = sorted(
 
 
 def demo(output: str = "A demo text.", **more: Any) -> dict[str, Any]:
-    return {"source": "A demo source.", "output": output, "score": 75.0, "group": "demo", **more}
+    return {
+        "source": "A demo source.",
+        "output": output,
+        "score": 75.0,
+        "group": "demo",
+        **more,
+    }
 
 
-def overall(explain: Explain = "before", *demos: Mapping[str, Any], reading: Any = "said") -> OverallScorer:
+def overall(
+    explain: Explain = "before", *demos: Mapping[str, Any], reading: Any = "said"
+) -> OverallScorer:
     scorer = OverallScorer(explain, reading)
     scorer.predict.demos = list(demos)
     return scorer
 
 
 def prompt(scorer: Any, item: Item, known: Known = KNOWN) -> list[dict[str, str]]:
-    messages: list[dict[str, str]] = scorer.predict.messages(scorer.inputs(item, known), group=item.group)
+    messages: list[dict[str, str]] = scorer.predict.messages(
+        scorer.inputs(item, known), group=item.group
+    )
     return messages
 
 
 # Order
 
 
-def test_the_system_message_comes_first_then_demonstrations_as_turns_then_source_before_output() -> None:
+def test_the_system_message_comes_first_then_demonstrations_as_turns_then_source_before_output() -> (
+    None
+):
     scorer = overall("before", demo(explanation="It is dull."))
-    messages = prompt(scorer, Item("The output.", "The source.", "The context.", "The reference."))
+    messages = prompt(
+        scorer, Item("The output.", "The source.", "The context.", "The reference.")
+    )
     assert [m["role"] for m in messages] == ["system", "user", "assistant", "user"]
     system, asked, answered, last = (m["content"] for m in messages)
     # instructions, task, criteria, rules
-    order = ["You rate texts", "<task>\nSummaries of news", "<criteria>\n- Fluency: It reads well.", "Score: <number>"]
+    order = [
+        "You rate texts",
+        "<task>\nSummaries of news",
+        "<criteria>\n- Fluency: It reads well.",
+        "Score: <number>",
+    ]
     places = [system.index(part) for part in order]
     assert places == sorted(places)
-    assert asked == "<source>\nA demo source.\n</source>\n<output>\nA demo text.\n</output>"
+    assert (
+        asked
+        == "<source>\nA demo source.\n</source>\n<output>\nA demo text.\n</output>"
+    )
     assert answered == "Explanation: It is dull.\nScore: 75"
     assert re.findall(r"<(\w+)>", last) == ["source", "context", "reference", "output"]
     assert last.startswith("<source>\nThe source.\n</source>\n")
@@ -89,12 +115,17 @@ def test_the_system_message_comes_first_then_demonstrations_as_turns_then_source
 
 @pytest.mark.parametrize("explain", ["before", "after", "none"])
 @pytest.mark.parametrize("reading", ["said", "expected"])
-def test_two_rows_share_everything_up_to_the_source(explain: Explain, reading: Any) -> None:
+def test_two_rows_share_everything_up_to_the_source(
+    explain: Explain, reading: Any
+) -> None:
     for scorer in (
         overall(explain, demo(explanation="Dull."), demo("Other."), reading=reading),
         MultiCriteriaScorer(explain, reading),
     ):
-        one, two = (prompt(scorer, Item(f"Output {i}.", f"Source {i}.", group=f"g{i}")) for i in (1, 2))
+        one, two = (
+            prompt(scorer, Item(f"Output {i}.", f"Source {i}.", group=f"g{i}"))
+            for i in (1, 2)
+        )
         assert one[:-1] == two[:-1]
         assert one[-1]["content"].startswith("<source>\nSource 1.")
         assert two[-1]["content"] == one[-1]["content"].replace("1.", "2.")
@@ -104,18 +135,30 @@ def test_what_a_row_does_not_have_is_not_in_its_prompt() -> None:
     content = prompt(overall(), Item("Only this."), Known())[-1]["content"]
     assert content == "<output>\nOnly this.\n</output>"
     assert "<task>" not in prompt(overall(), Item("x"), Known())[0]["content"]
-    assert "Judge fluency of the output." in prompt(overall(), Item("x"), Known(aspect="fluency"))[0]["content"]
+    assert (
+        "Judge fluency of the output."
+        in prompt(overall(), Item("x"), Known(aspect="fluency"))[0]["content"]
+    )
 
 
 def test_criterion_scores_follow_the_output_and_replace_the_definitions() -> None:
     scorer = overall()
-    scores = {"Fluency": CriterionScore(75.0, "Reads well."), "Truth": CriterionScore(math.nan)}
+    scores = {
+        "Fluency": CriterionScore(75.0, "Reads well."),
+        "Truth": CriterionScore(math.nan),
+    }
     system, last = scorer.predict.messages(scorer.inputs(Item("x", "y"), KNOWN, scores))
     assert "<criteria>" not in system["content"]
-    assert last["content"].endswith("<criteria_scores>\nFluency: Reads well. Score: 75/100\n</criteria_scores>")
+    assert last["content"].endswith(
+        "<criteria_scores>\nFluency: Reads well. Score: 75/100\n</criteria_scores>"
+    )
     # A model that is asked for a digit from 1 to 5 and shown scores of 100 answers 100.
-    (*_, last) = (digit := overall(reading="expected")).predict.messages(digit.inputs(Item("x", "y"), KNOWN, scores))
-    assert last["content"].endswith("<criteria_scores>\nFluency: Reads well. Score: 4.0/5\n</criteria_scores>")
+    (*_, last) = (digit := overall(reading="expected")).predict.messages(
+        digit.inputs(Item("x", "y"), KNOWN, scores)
+    )
+    assert last["content"].endswith(
+        "<criteria_scores>\nFluency: Reads well. Score: 4.0/5\n</criteria_scores>"
+    )
 
 
 # Demonstrations
@@ -147,18 +190,32 @@ def test_a_demonstration_is_a_turn_where_it_has_a_whole_answer_and_an_example_wh
         assert "<example>" not in messages[0]["content"]
 
 
-@pytest.mark.parametrize(("percent", "digit"), [(0, 1), (25, 2), (50, 3), (75, 4), (100, 5), (10, 1), (90, 5)])
-def test_a_demonstrations_score_is_shown_on_the_prompts_own_scale(percent: float, digit: int) -> None:
+@pytest.mark.parametrize(
+    ("percent", "digit"),
+    [(0, 1), (25, 2), (50, 3), (75, 4), (100, 5), (10, 1), (90, 5)],
+)
+def test_a_demonstrations_score_is_shown_on_the_prompts_own_scale(
+    percent: float, digit: int
+) -> None:
     shown = overall("none", demo() | {"score": percent}, reading="expected")
     assert prompt(shown, Item("x"))[2]["content"] == f"Score: {digit}"
-    assert prompt(overall("none", demo() | {"score": percent}), Item("x"))[2]["content"] == f"Score: {percent}"
+    assert (
+        prompt(overall("none", demo() | {"score": percent}), Item("x"))[2]["content"]
+        == f"Score: {percent}"
+    )
 
 
 def test_criteria_demonstrations_need_every_criterion() -> None:
-    whole = {"Fluency": CriterionScore(80.0, "Fine."), "Truth": CriterionScore(0.0, "False.")}
+    whole = {
+        "Fluency": CriterionScore(80.0, "Fine."),
+        "Truth": CriterionScore(0.0, "False."),
+    }
     scorer = MultiCriteriaScorer("before", "said")
     scorer.predict.demos = [demo(criteria_scores=whole)]
-    assert prompt(scorer, Item("x"))[2]["content"] == "Fluency: Fine.\nScore: 80\nTruth: False.\nScore: 0"
+    assert (
+        prompt(scorer, Item("x"))[2]["content"]
+        == "Fluency: Fine.\nScore: 80\nTruth: False.\nScore: 0"
+    )
     for broken in (
         {"Fluency": whole["Fluency"]},
         whole | {"Truth": CriterionScore(math.nan, "?")},
@@ -173,12 +230,21 @@ def test_criteria_demonstrations_need_every_criterion() -> None:
 
 def test_demos_for_compares_text_and_group_and_nothing_less() -> None:
     predict = JudgePredict(judging.ScoreOverall, OverallLayout())
-    mine, no_source, no_group = demo("Out."), demo("Out.", source=None), demo("Out2.", group=None)
+    mine, no_source, no_group = (
+        demo("Out."),
+        demo("Out.", source=None),
+        demo("Out2.", group=None),
+    )
     predict.demos = [mine, no_source, no_group]
     # The same output where one of the two has no source may be the same row: it is kept out, too.
-    assert predict.demos_for({"output": "Out.", "source": "A demo source."}) == [no_group]
+    assert predict.demos_for({"output": "Out.", "source": "A demo source."}) == [
+        no_group
+    ]
     assert predict.demos_for({"output": "Out.", "source": ""}) == [no_group]
-    assert predict.demos_for({"output": "Out.", "source": "Another."}) == [mine, no_group]
+    assert predict.demos_for({"output": "Out.", "source": "Another."}) == [
+        mine,
+        no_group,
+    ]
     with row_context.judging(Item("Else.", group="demo")):
         assert predict.demos_for({"output": "Else.", "source": ""}) == [no_group]
 
@@ -190,22 +256,51 @@ def test_demos_for_compares_text_and_group_and_nothing_less() -> None:
 @pytest.mark.parametrize("explain", ["before", "after", "none"])
 def test_an_attack_stays_inside_its_delimiters(attack: str, explain: Explain) -> None:
     # Each in words of its own: a row like a demonstration would be judged without it.
-    first, second, own = (f"{' '.join(f'{w}{n}' for n in range(60))} {attack}" for w in ("one", "two", "own"))
-    scorer = overall(explain, demo(first, explanation=attack), demo(second, source=second))
+    first, second, own = (
+        f"{' '.join(f'{w}{n}' for n in range(60))} {attack}"
+        for w in ("one", "two", "own")
+    )
+    scorer = overall(
+        explain, demo(first, explanation=attack), demo(second, source=second)
+    )
     tame = overall(explain, demo("x", explanation="x"), demo("x2", source="y"))
     item = Item(own, own, attack, attack, "own")
     known = Known(attack, (Criterion("Fluency", attack),))
-    armed, calm = prompt(scorer, item, known), prompt(tame, Item("z", "z", "x", "x", "own"), Known("x", CRITERIA[:1]))
+    armed, calm = (
+        prompt(scorer, item, known),
+        prompt(tame, Item("z", "z", "x", "x", "own"), Known("x", CRITERIA[:1])),
+    )
     assert [m["role"] for m in armed] == [m["role"] for m in calm]
     for hostile, plain in zip(armed, calm, strict=True):
         pattern = r"</?[a-z_]+>"
-        assert re.findall(pattern, hostile["content"]) == re.findall(pattern, plain["content"])
-        for control in ("<|", "<｜", "[INST]", "[/INST]", "<<SYS>>", "<start_of_turn>", "</s>", "</ output"):
+        assert re.findall(pattern, hostile["content"]) == re.findall(
+            pattern, plain["content"]
+        )
+        for control in (
+            "<|",
+            "<｜",
+            "[INST]",
+            "[/INST]",
+            "<<SYS>>",
+            "<start_of_turn>",
+            "</s>",
+            "</ output",
+        ):
             assert control not in hostile["content"]
 
 
 def test_harmless_text_is_left_alone() -> None:
-    for text in ("a < b and c > d", "p <0.05", "[1] INST", "[sic]", "if x < y", "a <- b", "I <3 it", "x <= 4", "«a»"):
+    for text in (
+        "a < b and c > d",
+        "p <0.05",
+        "[1] INST",
+        "[sic]",
+        "if x < y",
+        "a <- b",
+        "I <3 it",
+        "x <= 4",
+        "«a»",
+    ):
         assert disarm(text) == text
 
 
@@ -251,7 +346,17 @@ def disguised(draw: st.DrawFn) -> str:
     token = draw(st.sampled_from(TOKENS))
     letters = []
     for letter in token:
-        letter = draw(st.sampled_from([letter, letter, FULL_WIDTH.get(letter, letter), letter.upper(), letter.lower()]))
+        letter = draw(
+            st.sampled_from(
+                [
+                    letter,
+                    letter,
+                    FULL_WIDTH.get(letter, letter),
+                    letter.upper(),
+                    letter.lower(),
+                ]
+            )
+        )
         letters.append(letter + draw(st.sampled_from(UNSEEN)))
     return draw(st.text(max_size=5)) + "".join(letters) + draw(st.text(max_size=5))
 
@@ -259,11 +364,19 @@ def disguised(draw: st.DrawFn) -> str:
 def seen(text: str) -> str:
     """What a tokenizer that normalises a text may make of it. Written apart from `disarm`: by Unicode's categories."""
     plain = unicodedata.normalize("NFKC", text)
-    kept = (c for c in plain if c in "\t\n\r" or unicodedata.category(c) not in ("Cc", "Cf", "Cn"))
-    return "".join(c for c in kept if c not in "\u034f\ufe0f\u115f\u1160\u3164").casefold()
+    kept = (
+        c
+        for c in plain
+        if c in "\t\n\r" or unicodedata.category(c) not in ("Cc", "Cf", "Cn")
+    )
+    return "".join(
+        c for c in kept if c not in "\u034f\ufe0f\u115f\u1160\u3164"
+    ).casefold()
 
 
-@given(st.one_of(st.text(), disguised(), st.lists(disguised(), max_size=3).map("".join)))
+@given(
+    st.one_of(st.text(), disguised(), st.lists(disguised(), max_size=3).map("".join))
+)
 @example("".join(ATTACKS))
 @example("<</output><|im_end</[/INST]")
 @example("</out\u200bput>")
@@ -275,7 +388,9 @@ def seen(text: str) -> str:
 @example("\ufe47INST]")
 @example("<|im_start|><0<think>")
 @example("<\U00018d09A")
-def test_disarming_changes_opening_signs_alone_and_no_folding_brings_a_token_back(text: str) -> None:
+def test_disarming_changes_opening_signs_alone_and_no_folding_brings_a_token_back(
+    text: str,
+) -> None:
     safe = disarm(text)
     assert len(safe) == len(text)
     assert disarm(safe) == safe
@@ -285,11 +400,17 @@ def test_disarming_changes_opening_signs_alone_and_no_folding_brings_a_token_bac
     folded = seen(safe)
     assert not re.search(r"<[^\W\d_]|<\s*[|/<]|<[^\s<>]{0,8}\w[^\s<>]{0,20}>", folded)
     assert not re.search(rf"<\s*/?\s*(?:{'|'.join(TAGS)})\s*>", folded)
-    assert not re.search(r"\[\s*/?\s*(?:inst|system_prompt|available_tools|tool_calls|gmask|img_end)\s*\]", folded)
+    assert not re.search(
+        r"\[\s*/?\s*(?:inst|system_prompt|available_tools|tool_calls|gmask|img_end)\s*\]",
+        folded,
+    )
 
 
 def test_what_a_task_lays_out_itself_keeps_its_tags() -> None:
-    assert block("examples", Laid("<output>\nx\n</output>")) == "<examples>\n<output>\nx\n</output>\n</examples>"
+    assert (
+        block("examples", Laid("<output>\nx\n</output>"))
+        == "<examples>\n<output>\nx\n</output>\n</examples>"
+    )
     assert block("examples", "<output>") == "<examples>\n‹output>\n</examples>"
 
 
@@ -308,17 +429,35 @@ def test_a_demonstrations_answer_is_read_back_as_its_own_score() -> None:
     for explain in ("before", "after"):
         for reading, percent in (("said", 37.0), ("expected", 75.0)):
             layout = OverallLayout(explain, reading)  # type: ignore[arg-type]
-            read = layout.read(Reply(layout.answer(demo(explanation="It is dull.") | {"score": percent}, {}) or ""), {})
-            assert (read.values, read.repaired) == ({"score": percent, "explanation": "It is dull."}, False)
+            read = layout.read(
+                Reply(
+                    layout.answer(
+                        demo(explanation="It is dull.") | {"score": percent}, {}
+                    )
+                    or ""
+                ),
+                {},
+            )
+            assert (read.values, read.repaired) == (
+                {"score": percent, "explanation": "It is dull."},
+                False,
+            )
 
 
 @pytest.mark.parametrize("name", ['Tone "of voice"', "a\\b", "two\nlines"])
 def test_grammars_escape_the_names_of_criteria(name: str) -> None:
-    grammar = CriteriaLayout().grammar({"criteria": (Criterion(name, "x"), CRITERIA[0])}) or ""
+    grammar = (
+        CriteriaLayout().grammar({"criteria": (Criterion(name, "x"), CRITERIA[0])})
+        or ""
+    )
     first = re.match(r'root ::= ("(?:[^"\\\n]|\\.)*") sentence', grammar)
     assert first, grammar
-    assert json.loads(first[1]) == name.replace("\n", " ") + ": "  # GBNF strings escape as JSON does
-    assert grammar.splitlines()[0].endswith('"Fluency: " sentence "\\n" "Score: " ("100" | [0-9] [0-9]?)')
+    assert (
+        json.loads(first[1]) == name.replace("\n", " ") + ": "
+    )  # GBNF strings escape as JSON does
+    assert grammar.splitlines()[0].endswith(
+        '"Fluency: " sentence "\\n" "Score: " ("100" | [0-9] [0-9]?)'
+    )
     assert len(grammar.splitlines()) == 2
 
 
@@ -328,7 +467,10 @@ def test_grammars_allow_exactly_the_scale() -> None:
         assert layout.grammar({}) == 'root ::= "Score: " ("100" | [0-9] [0-9]?)'
 
 
-@pytest.mark.parametrize(("written", "text"), [("  fine \n", "fine"), ("```text\na\n```", "a"), ("```\n```", None)])
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [("  fine \n", "fine"), ("```text\na\n```", "a"), ("```\n```", None)],
+)
 def test_prose_is_taken_without_its_fence(written: str, text: str | None) -> None:
     read = TextLayout("description", "rule", tokens=10).read(Reply(written), {})
     assert read.problem if text is None else read.values == {"description": text}

@@ -14,23 +14,59 @@ from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
 from judgesmith.programs.readings.passages import Passage, Piece, Text, passage
 
 NAME = "smollm2-135m"
-TEXT = Text("The committee decided to postpone the vote.", "The committee put off the vote.", instruction="Rewrite it.")
+TEXT = Text(
+    "The committee decided to postpone the vote.",
+    "The committee put off the vote.",
+    instruction="Rewrite it.",
+)
 
 
-def parameters(*, types: tuple[int, int] = (1, 1), pointers: bytes = bytes(16)) -> bytes:
+def parameters(
+    *, types: tuple[int, int] = (1, 1), pointers: bytes = bytes(16)
+) -> bytes:
     """Context parameters as llama.cpp 11549 lays them out: counts, rope numbers, callback and its data, types."""
-    counts = np.array([512, 2048, 512, 1, 0, 0, 0, 4, 4, 0, 2**32 - 1, 2**32 - 1, 2**32 - 1, 2**32 - 1], np.uint32)
+    counts = np.array(
+        [
+            512,
+            2048,
+            512,
+            1,
+            0,
+            0,
+            0,
+            4,
+            4,
+            0,
+            2**32 - 1,
+            2**32 - 1,
+            2**32 - 1,
+            2**32 - 1,
+        ],
+        np.uint32,
+    )
     numbers = np.array([0, 0, -1, 1, 32, 1, 0, -1], np.float32)
-    return counts.tobytes() + numbers.tobytes() + pointers + np.array(types, np.int32).tobytes() + bytes(900)
+    return (
+        counts.tobytes()
+        + numbers.tobytes()
+        + pointers
+        + np.array(types, np.int32).tobytes()
+        + bytes(900)
+    )
 
 
 def test_the_callbacks_place_is_found() -> None:
-    assert llama._callback_place(parameters(), "x") == 88  # 14 counts and 8 numbers of 4 bytes
+    assert (
+        llama._callback_place(parameters(), "x") == 88
+    )  # 14 counts and 8 numbers of 4 bytes
 
 
 @pytest.mark.parametrize(
     "unknown",
-    [parameters(types=(8, 8)), parameters(pointers=bytes(range(1, 17))), parameters()[:100] + parameters()],
+    [
+        parameters(types=(8, 8)),
+        parameters(pointers=bytes(range(1, 17))),
+        parameters()[:100] + parameters(),
+    ],
     ids=["other types", "no empty pointers", "two places"],
 )
 def test_an_unknown_layout_is_refused(unknown: bytes) -> None:
@@ -60,12 +96,18 @@ def test_a_row_is_read(reader: EmbeddedReader) -> None:
     assert (read.logp <= read.top + 1e-4).all()
     assert (read.entropy > 0).all()
     assert read.ends[-1] == len(TEXT.made)
-    assert {layer: state.shape for layer, state in read.means.items()} == dict.fromkeys(layers, read.means[1].shape)
+    assert {layer: state.shape for layer, state in read.means.items()} == dict.fromkeys(
+        layers, read.means[1].shape
+    )
 
 
 @pytest.mark.model
-def test_what_was_read_before_changes_nothing(model: Path, reader: EmbeddedReader) -> None:
-    others = [Text(f"{TEXT.source} Number {i}.", f"{TEXT.output} {i}") for i in range(4)]
+def test_what_was_read_before_changes_nothing(
+    model: Path, reader: EmbeddedReader
+) -> None:
+    others = [
+        Text(f"{TEXT.source} Number {i}.", f"{TEXT.output} {i}") for i in range(4)
+    ]
     wanted = passage(TEXT, reader.chat)
     fresh = EmbeddedReader(model, context=512)
     first = fresh.read(wanted, layers=[10])
@@ -74,16 +116,22 @@ def test_what_was_read_before_changes_nothing(model: Path, reader: EmbeddedReade
         reader.read(passage(other, reader.chat))
     computed = reader.computed
     again = reader.read(wanted, layers=[10])
-    assert again.logp == pytest.approx(first.logp, abs=0.02)  # other batch sizes add in another order
+    assert again.logp == pytest.approx(
+        first.logp, abs=0.02
+    )  # other batch sizes add in another order
     assert np.corrcoef(again.means[10], first.means[10])[0, 1] > 0.9999
     reader.read(wanted)
-    assert reader.computed - computed < 2 * len(first.logp) + 60  # the beginning is not computed twice
+    assert (
+        reader.computed - computed < 2 * len(first.logp) + 60
+    )  # the beginning is not computed twice
 
 
 @pytest.mark.model
 def test_a_likely_text_is_likelier(reader: EmbeddedReader) -> None:
     def mean(output: str) -> float:
-        return float(reader.read(passage(Text(TEXT.source, output), reader.chat)).logp.mean())
+        return float(
+            reader.read(passage(Text(TEXT.source, output), reader.chat)).logp.mean()
+        )
 
     assert mean(TEXT.output) > mean("Vote the off put committee the.")
 
@@ -99,10 +147,14 @@ def test_long_texts_go_in_steps_and_too_long_ones_are_refused(model: Path) -> No
     reader = EmbeddedReader(model, context=600)
     try:
         long = Passage((Piece("a b c " * 5), Piece(" word" * 530)), 1)
-        assert len(reader.read(long, layers=[5]).logp) == 530  # two steps of at most 512 tokens
+        assert (
+            len(reader.read(long, layers=[5]).logp) == 530
+        )  # two steps of at most 512 tokens
         with pytest.raises(OptionError, match="more than the 600"):
             reader.read(Passage((Piece("a"), Piece(" word" * 2000)), 1))
-        assert len(reader.read(long).logp) == 530  # a refusal leaves the reader as it was
+        assert (
+            len(reader.read(long).logp) == 530
+        )  # a refusal leaves the reader as it was
     finally:
         reader.close()
 
@@ -113,7 +165,9 @@ def test_threads_take_turns(reader: EmbeddedReader) -> None:
     texts = [Text(TEXT.source, f"{TEXT.output} {i % 2}") for i in range(6)]
 
     def read(place: int) -> None:
-        found[place] = float(reader.read(passage(texts[place], reader.chat)).logp.mean())
+        found[place] = float(
+            reader.read(passage(texts[place], reader.chat)).logp.mean()
+        )
 
     for place in (0, 1):
         read(place)
@@ -128,7 +182,9 @@ def test_threads_take_turns(reader: EmbeddedReader) -> None:
 
 
 @pytest.mark.model
-def test_what_it_cannot_do_is_said(reader: EmbeddedReader, model: Path, tmp_path: Path) -> None:
+def test_what_it_cannot_do_is_said(
+    reader: EmbeddedReader, model: Path, tmp_path: Path
+) -> None:
     with pytest.raises(OptionError, match="has 1 to 30"):
         reader.read(passage(TEXT, reader.chat), layers=[31])
     broken = tmp_path / "broken.gguf"

@@ -25,17 +25,27 @@ ARTICLE = "Ada Lovelace met Charles Babbage in June 1833. She did not build the 
 
 
 def test_sequences_of_words_that_a_source_has() -> None:
-    made, source = ["the", "cat", "sat", "on", "the", "cat"], ["the", "cat", "sat", "down"]
+    made, source = (
+        ["the", "cat", "sat", "on", "the", "cat"],
+        ["the", "cat", "sat", "down"],
+    )
     assert found_in(made, source, 1) == pytest.approx(5 / 6)  # all but "on"
-    assert found_in(made, source, 2) == pytest.approx(3 / 5)  # the cat, cat sat, the cat; not sat on, on the
+    assert found_in(made, source, 2) == pytest.approx(
+        3 / 5
+    )  # the cat, cat sat, the cat; not sat on, on the
     assert found_in(made, source, 3) == pytest.approx(1 / 4)  # the cat sat
-    assert math.isnan(found_in(["one"], source, 2)) and math.isnan(found_in(made, [], 1))
+    assert math.isnan(found_in(["one"], source, 2)) and math.isnan(
+        found_in(made, [], 1)
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("In 1833 he had seven of 1,200 wheels at 7.50 each.", {"1833", "7", "1200", "7.5"}),
+        (
+            "In 1833 he had seven of 1,200 wheels at 7.50 each.",
+            {"1833", "7", "1200", "7.5"},
+        ),
         ("Seven, 007 and 7.0 are one number; 7,5 is another.", {"7", "7.5"}),
         ("none", set()),
     ],
@@ -45,8 +55,17 @@ def test_numbers_have_one_form(text: str, found: set[str]) -> None:
 
 
 def test_names_are_capitals_where_no_sentence_begins() -> None:
-    assert names_in("Yesterday Ada's friend met O'Brien. Then I left Berlin.") == {"ada", "o", "brien", "berlin"}
-    assert details_in("He left in May, on monday; he may be 12.") == {"may", "monday", "12"}
+    assert names_in("Yesterday Ada's friend met O'Brien. Then I left Berlin.") == {
+        "ada",
+        "o",
+        "brien",
+        "berlin",
+    }
+    assert details_in("He left in May, on monday; he may be 12.") == {
+        "may",
+        "monday",
+        "12",
+    }
 
 
 @pytest.mark.parametrize(
@@ -57,7 +76,11 @@ def test_names_are_capitals_where_no_sentence_begins() -> None:
         ("They met in June.", "They met in July.", "details"),
         ("She did not build the engine.", "She did build the engine.", "negations"),
         ("She never built the engine.", "She built the engine.", "negations"),
-        ("Ada met Charles Babbage. It had wheels.", "Ada met Charles Babbage. Dragons ruled London.", "weakest"),
+        (
+            "Ada met Charles Babbage. It had wheels.",
+            "Ada met Charles Babbage. Dragons ruled London.",
+            "weakest",
+        ),
         ("It had 1,000 wheels.", "Horses drew the carriage.", "supported"),
         ("She did not build it.", "She built it not.", "triples"),
     ],
@@ -72,49 +95,83 @@ def test_each_sentence_stands_beside_its_own_in_the_source() -> None:
     found = sentence_numbers(made, sentences_of(ARTICLE))
     assert found == {"supported": 1.0, "weakest": 1.0, "negations": 0.0}
     mixed = sentences_of("Lovelace built wheels.")  # no sentence has them all
-    assert found["supported"] > sentence_numbers(mixed, sentences_of(ARTICLE))["supported"] == pytest.approx(1 / 3)
+    assert (
+        found["supported"]
+        > sentence_numbers(mixed, sentences_of(ARTICLE))["supported"]
+        == pytest.approx(1 / 3)
+    )
 
 
 @pytest.mark.parametrize(
     ("source", "values"),
     [
-        ("inform(name='The Vaults',area=centre)", [("name", "The Vaults"), ("area", "centre")]),
-        ("name[The Vaults], familyFriendly[no]", [("name", "The Vaults"), ("familyFriendly", "no")]),
+        (
+            "inform(name='The Vaults',area=centre)",
+            [("name", "The Vaults"), ("area", "centre")],
+        ),
+        (
+            "name[The Vaults], familyFriendly[no]",
+            [("name", "The Vaults"), ("familyFriendly", "no")],
+        ),
         (
             "Ada | born | 1815\nAda | field | maths",
             [("born", "Ada"), ("born", "1815"), ("field", "Ada"), ("field", "maths")],
         ),
-        ("team | points\nBulls | 99", [("", "team"), ("", "points"), ("", "Bulls"), ("", "99")]),
-        ('{"name": "Ada", "awards": [1, null]}', [("name", "Ada"), ("awards", "1"), ("awards", "")]),
+        (
+            "team | points\nBulls | 99",
+            [("", "team"), ("", "points"), ("", "Bulls"), ("", "99")],
+        ),
+        (
+            '{"name": "Ada", "awards": [1, null]}',
+            [("name", "Ada"), ("awards", "1"), ("awards", "")],
+        ),
         ("A sentence with a = b in it, and much else beside that.", []),
         ("{not json", []),
         ("", []),
     ],
 )
-def test_values_of_tables_and_meaning_representations(source: str, values: list[tuple[str, str]]) -> None:
+def test_values_of_tables_and_meaning_representations(
+    source: str, values: list[tuple[str, str]]
+) -> None:
     assert values_in(source) == values
 
 
 def test_values_that_an_output_says() -> None:
-    source = "name[The Vaults], priceRange[moderate], familyFriendly[no], area[riverside]"
+    source = (
+        "name[The Vaults], priceRange[moderate], familyFriendly[no], area[riverside]"
+    )
     said = "The Vaults is moderately priced and not family friendly"
-    assert values_said(source, said.casefold().split()) == 0.75  # all but the area; yes and no by the attribute
+    assert (
+        values_said(source, said.casefold().split()) == 0.75
+    )  # all but the area; yes and no by the attribute
     assert math.isnan(values_said("Prose has no values.", ["prose"]))
 
 
 def test_context_and_reference_are_read_where_a_row_has_them() -> None:
-    bare, full = (facts(Text("Hi.", "Cats purr.", *more)) for more in ((), ("Cats eat.", "", "Cats purr loudly.")))
+    bare, full = (
+        facts(Text("Hi.", "Cats purr.", *more))
+        for more in ((), ("Cats eat.", "", "Cats purr loudly."))
+    )
     assert math.isnan(bare["context"]) and math.isnan(bare["of_reference"])
     assert full["context"] == 0.5 and full["of_reference"] == pytest.approx(2 / 3)
 
 
-@given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=100), st.text(max_size=100))
-def test_facts_of_anything_are_shares(source: str, output: str, context: str, reference: str) -> None:
+@given(
+    st.text(max_size=200),
+    st.text(max_size=200),
+    st.text(max_size=100),
+    st.text(max_size=100),
+)
+def test_facts_of_anything_are_shares(
+    source: str, output: str, context: str, reference: str
+) -> None:
     found = facts(Text(source, output, context, "", reference))
     assert all(math.isnan(value) or 0 <= value <= 1 for value in found.values())
 
 
-@pytest.mark.parametrize("part", [".", "a ", "1,", "a=b,", "|", "a[", "='", "not ", "A'", "word one. "])
+@pytest.mark.parametrize(
+    "part", [".", "a ", "1,", "a=b,", "|", "a[", "='", "not ", "A'", "word one. "]
+)
 def test_time_is_linear(part: str) -> None:
     """A form that is searched again from every character takes minutes for these, and not seconds."""
     text = part * (60_000 // len(part))

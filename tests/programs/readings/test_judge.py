@@ -34,7 +34,10 @@ CASES = cases(__file__)
 MODEL = "a1b2" * 16
 #: 5 nats more likely a word (all words against none): from 30 to 80 percent; the direct score moves a little.
 HEAD = LinearHead(50.0, {"assistant.mean": (-3.0, 10.0), "direct": (50.0, 0.1)})
-ROWS = [{"source": "A source.", "output": output} for output in ("w1 w2 w3 w4", "w1 w2 x3 x4", "x1 x2 x3 x4")]
+ROWS = [
+    {"source": "A source.", "output": output}
+    for output in ("w1 w2 w3 w4", "w1 w2 x3 x4", "x1 x2 x3 x4")
+]
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +55,12 @@ def lm(scripted: MakeScripted) -> LanguageModel:
 
 
 def fitted(
-    head: LinearHead = HEAD, model: str = MODEL, *, lm: Any = None, scale: Scale | None = None, **given: Any
+    head: LinearHead = HEAD,
+    model: str = MODEL,
+    *,
+    lm: Any = None,
+    scale: Scale | None = None,
+    **given: Any,
 ) -> Judge:
     method = ModelReadings("fluency", **given)
     method.take(head, model)
@@ -65,7 +73,9 @@ class TestFittedReadings(JudgeContract):
         return fitted
 
 
-def test_until_it_is_fitted_it_is_the_direct_score(scripted: MakeScripted, planted: PlantedReader) -> None:
+def test_until_it_is_fitted_it_is_the_direct_score(
+    scripted: MakeScripted, planted: PlantedReader
+) -> None:
     first, second = (scripted(guessing())[0] for _ in range(2))
     plain = Judge(DirectScorer("fluency"), lm=first).score_many(ROWS)
     ours = Judge(ModelReadings("fluency"), lm=second).score_many(ROWS)
@@ -76,12 +86,27 @@ def test_until_it_is_fitted_it_is_the_direct_score(scripted: MakeScripted, plant
 @pytest.mark.parametrize(
     ("head", "percents"),
     [
-        (HEAD, [71.0, 46.0, 21.0]),  # 50 + 10 (mean - -3) + .1 (60 - 50); means are -1, -3.5 and -6
-        (LinearHead(50.0, {"assistant.mean": (-3.0, 100.0)}), [100.0, 0.0, 0.0]),  # 250, 0 and -250, held to the scale
-        (LinearHead(50.0, {"assistant.mean": (-3.0, 100.0)}, limits={"assistant.mean": (-40, 10)}), [60.0, 10.0, 10.0]),
+        (
+            HEAD,
+            [71.0, 46.0, 21.0],
+        ),  # 50 + 10 (mean - -3) + .1 (60 - 50); means are -1, -3.5 and -6
+        (
+            LinearHead(50.0, {"assistant.mean": (-3.0, 100.0)}),
+            [100.0, 0.0, 0.0],
+        ),  # 250, 0 and -250, held to the scale
+        (
+            LinearHead(
+                50.0,
+                {"assistant.mean": (-3.0, 100.0)},
+                limits={"assistant.mean": (-40, 10)},
+            ),
+            [60.0, 10.0, 10.0],
+        ),
     ],
 )
-def test_a_score_is_the_heads_on_its_scale(head: LinearHead, percents: list[float], lm: LanguageModel) -> None:
+def test_a_score_is_the_heads_on_its_scale(
+    head: LinearHead, percents: list[float], lm: LanguageModel
+) -> None:
     judge = fitted(head, lm=lm)
     assert ("limits" in judge.method.fitted()["head"]) == bool(
         head.limits
@@ -89,7 +114,11 @@ def test_a_score_is_the_heads_on_its_scale(head: LinearHead, percents: list[floa
     found = list(judge.score_many(ROWS))
     assert [v.percent for v in found] == pytest.approx(percents)
     far = "far from the rows that the judge learnt from: its words are {} expected than usual"
-    unlike = [(far.format("more"),), (), (far.format("less"),)]  # -50 is within 50 of -40
+    unlike = [
+        (far.format("more"),),
+        (),
+        (far.format("less"),),
+    ]  # -50 is within 50 of -40
     assert [v.notes for v in found] == (unlike if head.limits else [(), (), ()])
 
 
@@ -102,22 +131,35 @@ def test_a_score_is_the_heads_on_its_scale(head: LinearHead, percents: list[floa
             ModelError,
             r"another model \(its SHA-256 begins ffffffffffff\).*--reader .*compile",
         ),
-        ({"reader": "openai/gpt-4o"}, "test/model", OptionError, "local/NAME, gguf:PATH, or ollama/NAME"),
+        (
+            {"reader": "openai/gpt-4o"},
+            "test/model",
+            OptionError,
+            "local/NAME, gguf:PATH, or ollama/NAME",
+        ),
         ({}, "openai/other", ModelError, "--reader local/"),
         ({}, "ollama_chat/llama3", ModelError, "--reader ollama/llama3"),
     ],
 )
 def test_a_model_that_cannot_read_the_rows_is_refused(
-    given: dict[str, Any], name: str, error: type[Exception], words: str, scripted: MakeScripted
+    given: dict[str, Any],
+    name: str,
+    error: type[Exception],
+    words: str,
+    scripted: MakeScripted,
 ) -> None:
     lm, _ = scripted(lambda _: "Score: 60", name=name)
     with pytest.raises(error, match=words):
         list(fitted(lm=lm, **given).score_many(ROWS))
 
 
-def test_without_a_weight_for_the_direct_score_nothing_is_asked(scripted: MakeScripted) -> None:
+def test_without_a_weight_for_the_direct_score_nothing_is_asked(
+    scripted: MakeScripted,
+) -> None:
     lm, transport = scripted(lambda _: "Score: 60")
-    (found,) = fitted(LinearHead(50.0, {"assistant.mean": (-3.0, 10.0)}), lm=lm).score_many(ROWS[:1])
+    (found,) = fitted(
+        LinearHead(50.0, {"assistant.mean": (-3.0, 10.0)}), lm=lm
+    ).score_many(ROWS[:1])
     assert found.percent == pytest.approx(70.0)
     assert (transport.requests, found.usage.calls) == ([], 0)
 
@@ -127,13 +169,26 @@ def test_contributions_add_up_in_points_of_the_users_scale(lm: LanguageModel) ->
     details = found.details
     assert isinstance(details, Contributions)
     assert details.base == 3.0  # the middle of 1 to 5
-    assert details.readings == {"likelihood": -0.2, "direct score": 0.04}  # -5 and 1 percent of four points
-    assert 1 + 4 * found.percent / 100 == pytest.approx(details.base + sum(details.readings.values()))
+    assert details.readings == {
+        "likelihood": -0.2,
+        "direct score": 0.04,
+    }  # -5 and 1 percent of four points
+    assert 1 + 4 * found.percent / 100 == pytest.approx(
+        details.base + sum(details.readings.values())
+    )
 
 
 #: Surprise is unusual from 3 nats on, and the least expected word of a typical output has 3.5.
 USUAL = {"assistant.q10": (-3.0, 0.0), "assistant.min": (-3.5, 0.0)}
-WORDY = LinearHead(50.0, {"assistant.mean": (-3.0, 5.0), "surface.words": (1.0, 10.0), "direct": (70.0, 0.5), **USUAL})
+WORDY = LinearHead(
+    50.0,
+    {
+        "assistant.mean": (-3.0, 5.0),
+        "surface.words": (1.0, 10.0),
+        "direct": (70.0, 0.5),
+        **USUAL,
+    },
+)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +207,11 @@ WORDY = LinearHead(50.0, {"assistant.mean": (-3.0, 5.0), "surface.words": (1.0, 
             "above a typical output. In its favour: its words are more expected than usual; it is longer than "
             "usual. Against it: the model itself, asked for a score, gives less than usual.",
         ),
-        (LinearHead(50.0, {"assistant.mean": (-6.0, 5.0), **USUAL}), 2, "about the same as a typical output."),
+        (
+            LinearHead(50.0, {"assistant.mean": (-6.0, 5.0), **USUAL}),
+            2,
+            "about the same as a typical output.",
+        ),
         # what speaks for an output is not named
         (
             LinearHead(50.0, {"assistant.mean": (-3.0, -5.0), **USUAL}),
@@ -161,14 +220,25 @@ WORDY = LinearHead(50.0, {"assistant.mean": (-3.0, 5.0), "surface.words": (1.0, 
         ),
     ],
 )
-def test_what_moved_a_score_is_said_in_words(head: LinearHead, row: int, said: str, lm: LanguageModel) -> None:
+def test_what_moved_a_score_is_said_in_words(
+    head: LinearHead, row: int, said: str, lm: LanguageModel
+) -> None:
     (verdict,) = fitted(head, lm=lm).score_many(ROWS[row : row + 1])
     assert verdict.explanation == f"Scored {said}"
 
 
 def test_readings_of_one_thing_are_one_reason_and_every_reading_has_words() -> None:
-    names = ("assistant.mean", "assistant.q10", "plug.in", "signal.gpt4", "assistant.mean12")
-    added, above = (dict(zip(names, of, strict=False)) for of in ((-9.0, 5.0, 8.0, -2.0, -3.0), (-1.0, 1.0, 2.0, -1.0)))
+    names = (
+        "assistant.mean",
+        "assistant.q10",
+        "plug.in",
+        "signal.gpt4",
+        "assistant.mean12",
+    )
+    added, above = (
+        dict(zip(names, of, strict=False))
+        for of in ((-9.0, 5.0, 8.0, -2.0, -3.0), (-1.0, 1.0, 2.0, -1.0))
+    )
     found = saying.reasons(added, above)
     assert [(reason.points, reason.words) for reason in found] == [
         (8.0, "its in is higher than usual"),
@@ -205,11 +275,17 @@ def test_a_row_that_cannot_be_read_is_a_failed_verdict(
     monkeypatch.setattr(planted, "read", refusing)
     good, *bad = fitted(lm=lm).score_many(ROWS)
     assert good.failure is None
-    assert all(v.score != v.score and "longer than the model's window" in (v.failure or "") for v in bad)
+    assert all(
+        v.score != v.score and "longer than the model's window" in (v.failure or "")
+        for v in bad
+    )
 
 
 def test_a_model_of_ollama_is_read_from_its_store(
-    lm: LanguageModel, planted: PlantedReader, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    lm: LanguageModel,
+    planted: PlantedReader,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     weights = tmp_path / "blob"
     weights.write_bytes(b"GGUF")
@@ -226,22 +302,35 @@ def test_a_model_of_ollama_is_read_from_its_store(
     monkeypatch.setattr(opening, "ollama_weights", known)
     monkeypatch.setattr(opening, "EmbeddedReader", reader)
     monkeypatch.setattr(opening, "_opened", {})
-    judge = fitted(lm=lm, reader="ollama/qwen2.5:0.5b", model=opening.file_sha256(weights))
-    assert [v.percent for v in judge.score_many(ROWS)] == pytest.approx([71.0, 46.0, 21.0])
+    judge = fitted(
+        lm=lm, reader="ollama/qwen2.5:0.5b", model=opening.file_sha256(weights)
+    )
+    assert [v.percent for v in judge.score_many(ROWS)] == pytest.approx(
+        [71.0, 46.0, 21.0]
+    )
     assert names == ["ollama/qwen2.5:0.5b"]
     with pytest.raises(ModelError, match=r"no weights of that name.*OLLAMA_MODELS"):
         list(fitted(lm=lm, reader="ollama/other").score_many(ROWS))
-    assert "--reader ollama/qwen2.5:0.5b has it read" in str(opening.offer("ollama_chat/qwen2.5:0.5b"))
+    assert "--reader ollama/qwen2.5:0.5b has it read" in str(
+        opening.offer("ollama_chat/qwen2.5:0.5b")
+    )
     assert opening.offer("ollama_chat/other") is None
     monkeypatch.setattr(opening, "_opened", {})
-    monkeypatch.setattr(opening.psutil, "virtual_memory", lambda: SimpleNamespace(available=7.9e9))
+    monkeypatch.setattr(
+        opening.psutil, "virtual_memory", lambda: SimpleNamespace(available=7.9e9)
+    )
     with weights.open("r+b") as file:
         file.truncate(6_000_000_000)
-    with pytest.raises(ModelError, match=r"takes some 8\.0 GB of memory, 7\.9 GB are free; .*--reader local/"):
+    with pytest.raises(
+        ModelError,
+        match=r"takes some 8\.0 GB of memory, 7\.9 GB are free; .*--reader local/",
+    ):
         list(judge.score_many(ROWS))
 
 
-def test_a_reader_is_not_started_as_a_model_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_is_not_started_as_a_model_that_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its weights would be in memory twice, and a machine without llama.cpp could not read with torch."""
 
     def never(name: str, *_: Any) -> None:
@@ -268,9 +357,15 @@ def test_an_artifact_with_what_is_no_head_is_refused(tmp_path: Path) -> None:
 # The default
 
 
-@pytest.mark.parametrize(("asked", "lm", "options", "method", "optimizer"), CASES["methods"])
+@pytest.mark.parametrize(
+    ("asked", "lm", "options", "method", "optimizer"), CASES["methods"]
+)
 def test_the_method_that_is_taken(
-    asked: tuple[str | None, str | None], lm: str | None, options: tuple[str, ...], method: str, optimizer: str
+    asked: tuple[str | None, str | None],
+    lm: str | None,
+    options: tuple[str, ...],
+    method: str,
+    optimizer: str,
 ) -> None:
     assert Setup.choose(*asked, lm, options) == Setup(method, optimizer)
 

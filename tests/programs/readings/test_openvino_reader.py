@@ -36,12 +36,18 @@ TEXTS = [
     "half a character \ud800 and the end",
     "a" * 300,
 ]
-ROW = Text("The committee decided to postpone the vote.", "The committee put off the vote.", instruction="Rewrite it.")
+ROW = Text(
+    "The committee decided to postpone the vote.",
+    "The committee put off the vote.",
+    instruction="Rewrite it.",
+)
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_model(tmp_path_factory.mktemp("tiny") / "tiny.gguf", TEXTS[:2] * 3)
+    return write_tiny_model(
+        tmp_path_factory.mktemp("tiny") / "tiny.gguf", TEXTS[:2] * 3
+    )
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +66,19 @@ def rows(count: int, *, seed: int = 3) -> list[Text]:
         return " ".join(rng.choice(words, size))
 
     shared = some(60)
-    return [Text(shared if row % 2 else some(5 + 9 * row), some(3 + 4 * row)) for row in range(count)]
+    return [
+        Text(shared if row % 2 else some(5 + 9 * row), some(3 + 4 * row))
+        for row in range(count)
+    ]
 
 
 # The file -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["Q8_0", "Q5_0", "Q4_0", "Q4_1", "F16", "F32"])
-def test_every_kind_of_weights_becomes_bytes_in_groups(tmp_path: Path, kind: str) -> None:
+def test_every_kind_of_weights_becomes_bytes_in_groups(
+    tmp_path: Path, kind: str
+) -> None:
     import gguf
 
     floats = np.random.default_rng(1).normal(0, 0.2, (48, 96)).astype(np.float32)
@@ -88,7 +99,9 @@ def test_every_kind_of_weights_becomes_bytes_in_groups(tmp_path: Path, kind: str
     assert (weights.rows("one", np.array([[5, 7]])) == whole[[[5, 7]]]).all()
 
 
-def test_a_file_that_is_cut_off_or_lies_about_its_size_is_refused(tiny: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_or_lies_about_its_size_is_refused(
+    tiny: Path, tmp_path: Path
+) -> None:
     data, broken = tiny.read_bytes(), tmp_path / "broken.gguf"
     many = data[:8] + struct.pack("<QQ", 2**60, 2**60) + data[24:]
     for wrong in (data[:10], data[:400], many, b"GGUX" + data[4:], data[:-50_000]):
@@ -104,9 +117,12 @@ def changed(tiny: Path, target: Path, old: bytes, new: bytes) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [(b"smollm", b"deepsk"), (b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0gemma")]
+    ("old", "new"),
+    [(b"smollm", b"deepsk"), (b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0gemma")],
 )
-def test_a_model_of_another_kind_is_refused(tiny: Path, tmp_path: Path, old: bytes, new: bytes) -> None:
+def test_a_model_of_another_kind_is_refused(
+    tiny: Path, tmp_path: Path, old: bytes, new: bytes
+) -> None:
     with pytest.raises(ModelError, match="not known here"):
         OpenVinoReader(changed(tiny, tmp_path / "other.gguf", old, new))
 
@@ -115,7 +131,9 @@ def test_a_model_of_another_kind_is_refused(tiny: Path, tmp_path: Path, old: byt
 
 
 @pytest.mark.parametrize("precision", ["bf16", "f32"])
-def test_tokens_and_numbers_are_llama_cpps(tiny: Path, monkeypatch: pytest.MonkeyPatch, precision: str) -> None:
+def test_tokens_and_numbers_are_llama_cpps(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
     """Random weights, which forgive nothing: what is left is rounding, of log-probabilities that spread by 4 nats."""
     pytest.importorskip("xllamacpp")
     monkeypatch.setattr(graph, "precision", lambda: precision)
@@ -124,14 +142,27 @@ def test_tokens_and_numbers_are_llama_cpps(tiny: Path, monkeypatch: pytest.Monke
         apart = list[Any]()
         for text in rows(12):
             whole = passage(text, one.chat)
-            assert whole == passage(text, other.chat) and one.size(whole.pieces) == other.size(whole.pieces)
-            fast, slow = one.read(whole, layers=(1, 2)), other.read(whole, layers=(1, 2))
+            assert whole == passage(text, other.chat) and one.size(
+                whole.pieces
+            ) == other.size(whole.pieces)
+            fast, slow = (
+                one.read(whole, layers=(1, 2)),
+                other.read(whole, layers=(1, 2)),
+            )
             assert fast.ends == slow.ends
-            apart.append([fast.logp - slow.logp, fast.entropy - slow.entropy, fast.top - slow.top])
+            apart.append(
+                [
+                    fast.logp - slow.logp,
+                    fast.entropy - slow.entropy,
+                    fast.top - slow.top,
+                ]
+            )
             for layer in (1, 2):
                 assert np.corrcoef(fast.means[layer], slow.means[layer])[0, 1] > 0.999
         differences = np.concatenate(apart, axis=1)
-        assert (np.abs(differences.mean(axis=1)) < 0.05).all() and (differences.std(axis=1) < 0.2).all()
+        assert (np.abs(differences.mean(axis=1)) < 0.05).all() and (
+            differences.std(axis=1) < 0.2
+        ).all()
     finally:
         one.close()
         other.close()
@@ -151,14 +182,19 @@ def test_what_a_row_gives_does_not_depend_on_others(reader: OpenVinoReader) -> N
     mixed = reader.read_many([passages[place] for place in order], layers=(1, 2))
     for found in (kept, together, [mixed[place] for place in np.argsort(order)]):
         for one, other in zip(alone, found, strict=True):
-            assert (one.logp == other.logp).all() and (one.entropy == other.entropy).all()
+            assert (one.logp == other.logp).all() and (
+                one.entropy == other.entropy
+            ).all()
             assert one.means[1] == pytest.approx(other.means[1], rel=1e-4, abs=1e-5)
             assert one.means[2] == pytest.approx(other.means[2], rel=1e-4, abs=1e-5)
 
 
 def test_a_shared_beginning_is_computed_once(reader: OpenVinoReader) -> None:
     source = " ".join(TEXTS[:1] * 8)
-    passages = [passage(Text(source, f"{TEXTS[0]} {number}"), reader.chat) for number in range(6)]
+    passages = [
+        passage(Text(source, f"{TEXTS[0]} {number}"), reader.chat)
+        for number in range(6)
+    ]
     sizes = [reader.size(one.pieces) for one in passages]
     reader._kept.clear()
     before = reader.computed
@@ -166,16 +202,22 @@ def test_a_shared_beginning_is_computed_once(reader: OpenVinoReader) -> None:
     assert reader.computed - before < sizes[0] + 5 * 60 < sum(sizes) / 2
 
 
-def test_long_texts_go_in_steps_and_too_long_ones_are_refused(reader: OpenVinoReader) -> None:
+def test_long_texts_go_in_steps_and_too_long_ones_are_refused(
+    reader: OpenVinoReader,
+) -> None:
     count = STEP + 100
     long = Passage((Piece("a b c " * 5), Piece("a" * count)), 1)
     read = reader.read(long, layers=(2,))
-    assert reader.size(long.pieces) > STEP and len(read.logp) == len(reader.tokens(long.pieces[1]))
+    assert reader.size(long.pieces) > STEP and len(read.logp) == len(
+        reader.tokens(long.pieces[1])
+    )
     with pytest.raises(OptionError, match="more than the 1024"):
         reader.read(Passage((Piece("a"), Piece(" q" * 2000)), 1))
     with pytest.raises(OptionError, match="has 1 to 2"):
         reader.read(long, layers=(3,))
-    assert (reader.read(long).logp == read.logp).all()  # a refusal leaves the reader as it was
+    assert (
+        reader.read(long).logp == read.logp
+    ).all()  # a refusal leaves the reader as it was
 
 
 def test_threads_take_turns(reader: OpenVinoReader) -> None:
@@ -203,7 +245,9 @@ def _child(tiny: Path, answers: Any) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_is_told_instead_of_waiting_for_ever(reader: OpenVinoReader, tiny: Path) -> None:
+def test_a_forked_child_is_told_instead_of_waiting_for_ever(
+    reader: OpenVinoReader, tiny: Path
+) -> None:
     context = multiprocessing.get_context("fork")
     answers, end = context.Pipe(duplex=False)
     child = context.Process(target=_child, args=(tiny, end))
@@ -225,7 +269,10 @@ def test_a_closed_reader_says_so(tiny: Path) -> None:
 
 def test_every_row_is_in_one_batch_of_like_length() -> None:
     rng = np.random.default_rng(5)
-    found = [Row(rng.integers(0, 3, size).tolist(), size // 2) for size in rng.integers(2, 400, 60)]
+    found = [
+        Row(rng.integers(0, 3, size).tolist(), size // 2)
+        for size in rng.integers(2, 400, 60)
+    ]
     found += [Row([*range(100), 7, number], 99) for number in range(20)]
     each = list(batches(found, 512))
     assert sorted(place for batch in each for place in batch.places) == list(range(80))
@@ -233,8 +280,12 @@ def test_every_row_is_in_one_batch_of_like_length() -> None:
         left = [len(found[place].tokens) - batch.shared for place in batch.places]
         assert min(left) >= 0.75 * max(left)
         assert len(left) == 1 or len(left) * max(left) <= 512
-        beginnings = {tuple(found[place].tokens[: batch.shared]) for place in batch.places}
-        assert len(beginnings) == 1 and all(batch.shared <= found[place].start for place in batch.places)
+        beginnings = {
+            tuple(found[place].tokens[: batch.shared]) for place in batch.places
+        }
+        assert len(beginnings) == 1 and all(
+            batch.shared <= found[place].start for place in batch.places
+        )
     assert any(batch.shared == 99 and len(batch.places) == 20 for batch in each)
     assert list(batches([], 512)) == []
 
@@ -242,7 +293,9 @@ def test_every_row_is_in_one_batch_of_like_length() -> None:
 # Which reader ---------------------------------------------------------------------------------------------------------
 
 
-def test_llama_cpp_reads_what_openvino_cannot(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_llama_cpp_reads_what_openvino_cannot(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("xllamacpp")
     kinds = []
     for wish in ("", "llama.cpp", "openvino"):
@@ -250,7 +303,11 @@ def test_llama_cpp_reads_what_openvino_cannot(tiny: Path, monkeypatch: pytest.Mo
         opened = opening._embedded(tiny, "tiny")
         kinds.append((type(opened.reader), opened.way.partition(" ")[0]))
         opened.reader.close()  # type: ignore[attr-defined]
-    assert kinds == [(OpenVinoReader, "openvino"), (EmbeddedReader, ""), (OpenVinoReader, "openvino")]
+    assert kinds == [
+        (OpenVinoReader, "openvino"),
+        (EmbeddedReader, ""),
+        (OpenVinoReader, "openvino"),
+    ]
 
     def refuses(*given: Any, **named: Any) -> None:
         raise ModelError("models of the kind other are not known here")
@@ -267,8 +324,12 @@ def test_llama_cpp_reads_what_openvino_cannot(tiny: Path, monkeypatch: pytest.Mo
         opening._embedded(tiny, "tiny")
 
 
-def test_what_two_readers_read_is_kept_apart(tiny: Path, reader: OpenVinoReader) -> None:
-    one, other = (opening.Opened(reader, "sha", way).kept for way in ("openvino bf16", ""))
+def test_what_two_readers_read_is_kept_apart(
+    tiny: Path, reader: OpenVinoReader
+) -> None:
+    one, other = (
+        opening.Opened(reader, "sha", way).kept for way in ("openvino bf16", "")
+    )
     whole = passage(ROW, reader.chat)
     assert one._key(whole, ()) != other._key(whole, ())
 
@@ -289,14 +350,19 @@ def test_a_real_models_tokens_are_llama_cpps(name: str) -> None:
     if not installed(name):
         pytest.skip(f"{name} is not on this machine")
     pytest.importorskip("xllamacpp")
-    other, words = EmbeddedReader(model_path(name), context=256), Vocabulary(Weights(model_path(name)).settings)
+    other, words = (
+        EmbeddedReader(model_path(name), context=256),
+        Vocabulary(Weights(model_path(name)).settings),
+    )
     try:
         for text in TEXTS:
             sound = text.encode("utf-8", "replace").decode()
             for mark in (False, True):
                 tokens = other.tokens(Piece(sound, mark))
                 assert words.tokens(Piece(text, mark)) == tokens
-            assert words.ends(text, tokens := words.tokens(Piece(text))) == other._ends(sound, tokens)
+            assert words.ends(text, tokens := words.tokens(Piece(text))) == other._ends(
+                sound, tokens
+            )
     finally:
         other.close()
 

@@ -12,7 +12,9 @@ from judgesmith.programs.readings.kinds import RowReadings, middle, read_row
 from judgesmith.programs.readings.passages import Text
 from judgesmith.programs.readings.reader import Ability
 
-TEXT = Text("The cat sat on the mat.", "A xcat sat there.", instruction="Rewrite it.")  # -1, -6, -1, -1
+TEXT = Text(
+    "The cat sat on the mat.", "A xcat sat there.", instruction="Rewrite it."
+)  # -1, -6, -1, -1
 
 
 def test_one_pass_gives_everything() -> None:
@@ -22,18 +24,29 @@ def test_one_pass_gives_everything() -> None:
     assert reader.reads == 1
     assert {"assistant.mean", "surface.words"} <= set(row.numbers)
     assert set(row.states) == {"assistant.mean5", "assistant.mean6", "assistant.mean7"}
-    for bare in (read_row(reader, TEXT, layers=0, counted=False), read_row(stateless, TEXT, layers=3, counted=False)):
-        assert bare.states == {} and all(name.startswith("assistant.") for name in bare.numbers)
+    for bare in (
+        read_row(reader, TEXT, layers=0, counted=False),
+        read_row(stateless, TEXT, layers=3, counted=False),
+    ):
+        assert bare.states == {} and all(
+            name.startswith("assistant.") for name in bare.numbers
+        )
 
 
 def test_surprise_is_of_words() -> None:
     row = read_row(PlantedReader(), TEXT, layers=0, counted=False)
-    assert row.surprise(TEXT.made) == [(0, 1, 1.0), (2, 6, 6.0), (7, 10, 1.0), (11, 16, 1.0)]  # without the full stop
+    assert row.surprise(TEXT.made) == [
+        (0, 1, 1.0),
+        (2, 6, 6.0),
+        (7, 10, 1.0),
+        (11, 16, 1.0),
+    ]  # without the full stop
     assert row.numbers["assistant.mean"] == -2.25  # -9/4
 
 
 @pytest.mark.parametrize(
-    ("layers", "count", "found"), [(24, 3, (10, 12, 14)), (30, 3, (13, 15, 17)), (28, 1, (14,)), (2, 9, (1, 2))]
+    ("layers", "count", "found"),
+    [(24, 3, (10, 12, 14)), (30, 3, (13, 15, 17)), (28, 1, (14,)), (2, 9, (1, 2))],
 )
 def test_the_middle_of_a_model(layers: int, count: int, found: tuple[int, ...]) -> None:
     assert middle(layers, count) == found
@@ -42,7 +55,9 @@ def test_the_middle_of_a_model(layers: int, count: int, found: tuple[int, ...]) 
 # Keeping
 
 
-def kept(path: Path, model: str = "a", text: Text = TEXT) -> tuple[PlantedReader, RowReadings]:
+def kept(
+    path: Path, model: str = "a", text: Text = TEXT
+) -> tuple[PlantedReader, RowReadings]:
     """What a reader with a memory at `path` is asked, and what it reads of a row."""
     reader = PlantedReader()
     remembering = KeptReader(reader, path, model=model)
@@ -56,14 +71,21 @@ def test_nothing_is_read_twice_even_in_another_run(tmp_path: Path) -> None:
     (_, row), (second, same) = kept(path), kept(path)
     assert second.reads == 0
     assert same.numbers == row.numbers
-    assert all(np.array_equal(same.states[block], state) for block, state in row.states.items())
+    assert all(
+        np.array_equal(same.states[block], state) for block, state in row.states.items()
+    )
     assert same.surprise(TEXT.made) == row.surprise(TEXT.made)
     assert b"cat" not in path.read_bytes()
 
 
 def test_another_model_or_text_is_read_anew(tmp_path: Path) -> None:
     other = Text(TEXT.source, "Other.")
-    for model, text, reads in (("a", TEXT, 1), ("b", TEXT, 1), ("a", other, 1), ("a", TEXT, 0)):
+    for model, text, reads in (
+        ("a", TEXT, 1),
+        ("b", TEXT, 1),
+        ("a", other, 1),
+        ("a", TEXT, 0),
+    ):
         reader, _ = kept(tmp_path / "readings.sqlite", model, text)
         assert reader.reads == reads
 

@@ -5,13 +5,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgesmith.errors import ModelError, OptionError
-from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Message, Piece, Text, passage, rendered
+from judgesmith.programs.readings.passages import (
+    PLAIN_TURNS,
+    JinjaChat,
+    Message,
+    Piece,
+    Text,
+    passage,
+    rendered,
+)
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + CHATML
+NO_SYSTEM = (
+    "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+    + CHATML
+)
 TEMPLATES = {"chatml": CHATML, "no system": NO_SYSTEM, "plain": PLAIN_TURNS}
 texts = st.text(min_size=1, max_size=60).filter(str.strip)
 
@@ -38,19 +49,29 @@ def test_an_output_equal_to_its_source_is_still_the_last_one() -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
 @given(source=texts, output=texts, context=st.one_of(st.just(""), texts))
-def test_no_text_of_a_row_becomes_a_mark(template: str, source: str, output: str, context: str) -> None:
+def test_no_text_of_a_row_becomes_a_mark(
+    template: str, source: str, output: str, context: str
+) -> None:
     for spelled in ("", "<|im_end|>", "[[0.0]]", "{{ messages }}", "{% raw %}"):
         text = Text(source + spelled, output + spelled, context)
         chat = JinjaChat(template)
         read = passage(text, chat)
         bare = passage(Text("s", "o", "c" if context else ""), chat)
-        assert [p.text for p in read.pieces if p.mark] == [p.text for p in bare.pieces if p.mark]
+        assert [p.text for p in read.pieces if p.mark] == [
+            p.text for p in bare.pieces if p.mark
+        ]
         assert read.pieces[read.target].text == text.made
 
 
 def test_a_refused_system_message_moves_to_the_users_turn() -> None:
-    pieces = rendered(JinjaChat(NO_SYSTEM), [Message("system", ("Be strict.",)), Message("user", ("Hello",))])
-    assert whole(pieces) == "<|im_start|>user\nBe strict.\n\nHello<|im_end|>\n<|im_start|>assistant\n"
+    pieces = rendered(
+        JinjaChat(NO_SYSTEM),
+        [Message("system", ("Be strict.",)), Message("user", ("Hello",))],
+    )
+    assert (
+        whole(pieces)
+        == "<|im_start|>user\nBe strict.\n\nHello<|im_end|>\n<|im_start|>assistant\n"
+    )
 
 
 def test_long_texts_stay_whole() -> None:
@@ -62,7 +83,10 @@ def test_long_texts_stay_whole() -> None:
     ("make", "says"),
     [
         (lambda: passage(Text("a", " \n"), JinjaChat(CHATML)), "is empty"),
-        (lambda: rendered(JinjaChat("nothing"), [Message("user", ("a",))]), "leaves out"),
+        (
+            lambda: rendered(JinjaChat("nothing"), [Message("user", ("a",))]),
+            "leaves out",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused(make: object, says: str) -> None:
@@ -71,7 +95,12 @@ def test_what_cannot_be_read_is_refused(make: object, says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "template", ["{{ ''.__class__.__mro__[1].__subclasses__() }}", "{{ messages.append({}) }}", "{{ 1/0 if x.y.z }}"]
+    "template",
+    [
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{{ messages.append({}) }}",
+        "{{ 1/0 if x.y.z }}",
+    ],
 )
 def test_a_template_reaches_nothing_but_the_messages(template: str) -> None:
     with pytest.raises((ValueError, OptionError)):

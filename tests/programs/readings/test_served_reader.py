@@ -30,11 +30,15 @@ def test_the_targets_tokens_alone_are_measured(server: Server) -> None:
 
 
 def test_a_token_across_the_border_counts(server: Server) -> None:
-    read = ServedReader(server.base, "m").read(Passage((Piece("before tar"), Piece("get end")), 1))
+    read = ServedReader(server.base, "m").read(
+        Passage((Piece("before tar"), Piece("get end")), 1)
+    )
     assert read.logp == pytest.approx([-0.6, -0.3])  # "target" and "end"
 
 
-@pytest.mark.parametrize("mark", ["<|im_end|>", "<|eot_id|>", "</s>", "[INST]", "[/INST]", "<start_of_turn>"])
+@pytest.mark.parametrize(
+    "mark", ["<|im_end|>", "<|eot_id|>", "</s>", "[INST]", "[/INST]", "<start_of_turn>"]
+)
 def test_a_row_cannot_spell_a_mark(server: Server, mark: str) -> None:
     reader = ServedReader(server.base, "m")
     reader.read(passage(Text(f"source {mark}", f"output {mark} again"), reader.chat))
@@ -44,7 +48,11 @@ def test_a_row_cannot_spell_a_mark(server: Server, mark: str) -> None:
 @pytest.mark.parametrize(
     ("say", "error", "says"),
     [
-        (Say(status=400, body=b'{"error": "echo is not supported"}'), ModelError, "echo is not supported"),
+        (
+            Say(status=400, body=b'{"error": "echo is not supported"}'),
+            ModelError,
+            "echo is not supported",
+        ),
         (Say(status=404, body=b"{}"), ModelError, "refuses what readings need"),
         (Say(status=500, body=b"{}"), CallError, "HTTP 500"),
         (Say(status=429, body=b"{}"), CallError, "HTTP 429"),
@@ -53,7 +61,9 @@ def test_a_row_cannot_spell_a_mark(server: Server, mark: str) -> None:
         (Say(body=b"{}"), CallError, "no choices"),
         (Say(body=b'{"choices": [{"text": "4"}]}'), ModelError, "does not echo"),
         (
-            Say(body=b'{"choices": [{"logprobs": {"tokens": [], "text_offset": [], "token_logprobs": []}}]}'),
+            Say(
+                body=b'{"choices": [{"logprobs": {"tokens": [], "text_offset": [], "token_logprobs": []}}]}'
+            ),
             ModelError,
             "no token",
         ),
@@ -61,7 +71,9 @@ def test_a_row_cannot_spell_a_mark(server: Server, mark: str) -> None:
         (Say(cut=10), CallError, "did not answer"),
     ],
 )
-def test_a_server_that_cannot_is_named(serve: MakeServer, say: Say, error: type[JudgesmithError], says: str) -> None:
+def test_a_server_that_cannot_is_named(
+    serve: MakeServer, say: Say, error: type[JudgesmithError], says: str
+) -> None:
     reader = ServedReader(serve(say).base, "m")
     with pytest.raises(error, match=says):
         reader.read(Passage((Piece("a"), Piece("b")), 1))
@@ -75,17 +87,32 @@ def test_a_server_that_cannot_is_named(serve: MakeServer, say: Say, error: type[
         "The prompt is too long",
     ],
 )
-def test_a_row_that_is_too_long_for_a_server_is_that_rows_failure(serve: MakeServer, said: str) -> None:
-    reader = ServedReader(serve(Say(status=400, body=json.dumps({"error": {"message": said}}).encode())).base, "m")
-    with pytest.raises(CallError, match=r"longer than the model's context \(HTTP 400: .*longer context"):
+def test_a_row_that_is_too_long_for_a_server_is_that_rows_failure(
+    serve: MakeServer, said: str
+) -> None:
+    reader = ServedReader(
+        serve(
+            Say(status=400, body=json.dumps({"error": {"message": said}}).encode())
+        ).base,
+        "m",
+    )
+    with pytest.raises(
+        CallError, match=r"longer than the model's context \(HTTP 400: .*longer context"
+    ):
         reader.read(Passage((Piece("a"), Piece("b")), 1))
 
 
 @pytest.mark.parametrize("told", ["max_model_len", "context_length", None])
-def test_long_rows_are_read_in_windows_where_a_server_says_what_it_holds(serve: MakeServer, told: str | None) -> None:
+def test_long_rows_are_read_in_windows_where_a_server_says_what_it_holds(
+    serve: MakeServer, told: str | None
+) -> None:
     def answer(number: int, body: dict[str, Any]) -> Say:
         listed = {"id": "m", **({told: 301} if told else {})}
-        return echoing(number, body) if body else Say(body=json.dumps({"data": [listed]}).encode())
+        return (
+            echoing(number, body)
+            if body
+            else Say(body=json.dumps({"data": [listed]}).encode())
+        )
 
     server = serve(answer)
     reader = ServedReader(server.base, "m")
@@ -103,4 +130,6 @@ def test_long_rows_are_read_in_windows_where_a_server_says_what_it_holds(serve: 
 
 def test_states_are_not_to_be_had_from_a_server(server: Server) -> None:
     with pytest.raises(OptionError, match="does not give hidden states"):
-        ServedReader(server.base, "m").read(Passage((Piece("a"), Piece("b")), 1), layers=[1])
+        ServedReader(server.base, "m").read(
+            Passage((Piece("a"), Piece("b")), 1), layers=[1]
+        )

@@ -22,13 +22,19 @@ from .intervals import Cell
 MOST_PAIRS = 8_000_000  # about 300 MB
 
 
-def accuracy(aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool = False) -> Cell:
+def accuracy(
+    aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool = False
+) -> Cell:
     """acc*_eq of a judge (at system level plain pairwise accuracy of the means), with an interval at the epsilon of all
     rows. cross: the cross-fitted one, with epsilon from the other half of the documents."""
     x, y = aspect.x[judge], aspect.y
     usable = ~np.isnan(x)
     units = aspect.only(usable)
-    every = {"pooled": len(y), "sample": len(np.unique(aspect.units)), "system": aspect.systems}[level]
+    every = {
+        "pooled": len(y),
+        "sample": len(np.unique(aspect.units)),
+        "system": aspect.systems,
+    }[level]
     cell = Cell(math.nan, 0, every, int((~usable).sum()), len(y), None)
     x, y = x[usable], y[usable]
     group = units.doc if level == "sample" else np.zeros(len(x), dtype=np.intp)
@@ -37,11 +43,17 @@ def accuracy(aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool 
     if level == "system":
         cell.n = units.systems
         if units.systems < 2:
-            cell.reason = f"{units.systems} systems with a prediction, at least 2 are needed"
+            cell.reason = (
+                f"{units.systems} systems with a prediction, at least 2 are needed"
+            )
         else:
-            _bound(cell, Bounded(_of_systems(x, y, units)), units, units.systems**2, how)
+            _bound(
+                cell, Bounded(_of_systems(x, y, units)), units, units.systems**2, how
+            )
     elif pairs > MOST_PAIRS:
-        cell.reason = f"{len(x)} rows make too many pairs" + "; take level sample" * (level == "pooled")
+        cell.reason = f"{len(x)} rows make too many pairs" + "; take level sample" * (
+            level == "pooled"
+        )
     else:
         cell.n = int(np.count_nonzero(sizes > 1)) if level == "sample" else len(x)
         half = np.zeros(units.documents, dtype=np.intp)
@@ -50,8 +62,14 @@ def accuracy(aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool 
         elif cross:
             half = np.random.default_rng(how.seed).permutation(units.documents) % 2
             sides = [half[units.doc] == side for side in (0, 1)]
-            epsilon = np.array([fitted_epsilon(x[rows], y[rows], group[rows]) for rows in sides])[1 - half]
-            cell.reason = "too few documents to choose epsilon on half of them" if np.isnan(epsilon).any() else None
+            epsilon = np.array(
+                [fitted_epsilon(x[rows], y[rows], group[rows]) for rows in sides]
+            )[1 - half]
+            cell.reason = (
+                "too few documents to choose epsilon on half of them"
+                if np.isnan(epsilon).any()
+                else None
+            )
         else:
             epsilon = np.full(units.documents, fitted_epsilon(x, y, group))
         if cell.reason is None:
@@ -67,12 +85,26 @@ def soft_accuracy(aspect: Aspect, judge: str, how: How) -> Cell:
     x = aspect.x[judge]
     usable = ~np.isnan(x)
     units = aspect.only(usable)
-    cell = Cell(math.nan, units.systems, aspect.systems - units.systems, int((~usable).sum()), len(x), None)
+    cell = Cell(
+        math.nan,
+        units.systems,
+        aspect.systems - units.systems,
+        int((~usable).sum()),
+        len(x),
+        None,
+    )
     if units.sys is None or units.systems < 2:
-        cell.reason = f"{units.systems} systems with a prediction, at least 2 are needed"
+        cell.reason = (
+            f"{units.systems} systems with a prediction, at least 2 are needed"
+        )
         return cell
     cell.value = soft_pairwise_accuracy(
-        x[usable], aspect.y[usable], systems=units.sys, documents=units.doc, rounds=how.rounds or 1000, seed=how.seed
+        x[usable],
+        aspect.y[usable],
+        systems=units.sys,
+        documents=units.doc,
+        rounds=how.rounds or 1000,
+        seed=how.seed,
     )
     cell.reason = "no interval: it is made of p-values itself"
     return cell
@@ -94,11 +126,18 @@ def soft_pairwise_accuracy(
     swaps for both. Source: Thompson et al. 2024, WMT (soft pairwise accuracy).
     """
     x, y = np.asarray(predicted, dtype=np.float64), np.asarray(human, dtype=np.float64)
-    sys, doc = id_codes(systems, len(x), "systems"), id_codes(documents, len(x), "documents")
-    swaps = np.random.default_rng(seed).choice([-1.0, 1.0], (rounds, int(doc.max(initial=-1)) + 1))
+    sys, doc = (
+        id_codes(systems, len(x), "systems"),
+        id_codes(documents, len(x), "documents"),
+    )
+    swaps = np.random.default_rng(seed).choice(
+        [-1.0, 1.0], (rounds, int(doc.max(initial=-1)) + 1)
+    )
     means = [_cells(side, sys, doc) for side in (x, y)]
     first, second = np.triu_indices(means[0].shape[1], 1)
-    judged, rated = (_sureness(table[:, first] - table[:, second], swaps) for table in means)
+    judged, rated = (
+        _sureness(table[:, first] - table[:, second], swaps) for table in means
+    )
     known = ~(np.isnan(judged) | np.isnan(rated))
     return 1 - float(np.abs(judged - rated)[known].mean()) if known.any() else math.nan
 
@@ -109,7 +148,9 @@ def _cells(values: Vector, sys: Codes, doc: Codes) -> Vector:
     place = doc * shape[1] + sys
     counts = np.bincount(place, minlength=shape[0] * shape[1])
     sums = np.bincount(place, values, shape[0] * shape[1])
-    means: Vector = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+    means: Vector = np.divide(
+        sums, counts, out=np.full(len(sums), np.nan), where=counts > 0
+    )
     return means.reshape(shape)
 
 
@@ -120,7 +161,10 @@ def _sureness(apart: Vector, swaps: Vector) -> Vector:
     filled = np.where(common, apart, 0.0)
     observed, drawn = filled.sum(axis=0), swaps @ filled
     slack = 1e-9 * np.abs(filled).sum(axis=0)
-    above, near = (drawn > observed + slack).mean(axis=0), (np.abs(drawn - observed) <= slack).mean(axis=0)
+    above, near = (
+        (drawn > observed + slack).mean(axis=0),
+        (np.abs(drawn - observed) <= slack).mean(axis=0),
+    )
     return np.where(common.any(axis=0), above + near / 2, np.nan)
 
 
@@ -134,12 +178,18 @@ def fitted_epsilon(x: Vector, y: Vector, group: Codes) -> float:
         # A gap that becomes a tie gains a pair that people tied and loses one that was ordered alike.
         gain = (dy == 0).astype(np.float64) - (np.sign(dx) * np.sign(dy) > 0)
         parts.append((np.abs(dx), gain / max(1, len(dx))))
-    gaps, gains = (np.concatenate(part) for part in zip(*parts, strict=True)) if parts else np.zeros((2, 0))
+    gaps, gains = (
+        (np.concatenate(part) for part in zip(*parts, strict=True))
+        if parts
+        else np.zeros((2, 0))
+    )
     if not len(gaps):
         return math.nan
     order = np.argsort(gaps)
     gaps, slack = gaps[order], _rounding(x)
-    last = np.flatnonzero(np.append(np.diff(gaps) > slack, True))  # equal gaps become ties together
+    last = np.flatnonzero(
+        np.append(np.diff(gaps) > slack, True)
+    )  # equal gaps become ties together
     steps = np.append(0.0, np.cumsum(gains[order])[last])
     thresholds = np.append(0.0, gaps[last])
     if gaps[0] <= slack:  # equal predictions are tied at any epsilon
@@ -154,7 +204,11 @@ def _rounding(x: Vector) -> float:
 
 def _groups(group: Codes) -> list[Codes]:
     """The rows of each group."""
-    return np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1]) if len(group) else []
+    return (
+        np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
+        if len(group)
+        else []
+    )
 
 
 def _bound(cell: Cell, statistic: Bounded, units: Units, cells: int, how: How) -> None:
@@ -170,12 +224,16 @@ def _alike(x: Vector, y: Vector, epsilon: Any) -> Any:
     return np.where(np.abs(dx) <= epsilon, dy == 0, dx * dy > 0)
 
 
-def _within(x: Vector, y: Vector, units: Units, epsilon: Vector, half: Codes) -> Statistic:
+def _within(
+    x: Vector, y: Vector, units: Units, epsilon: Vector, half: Codes
+) -> Statistic:
     """The mean over documents of the share of their pairs; NaN for a document without pairs."""
     share = np.full((units.documents, 1), np.nan)
     for document, rows in enumerate(_groups(units.doc)):
         if (n := len(rows)) > 1:
-            share[document] = (_alike(x[rows], y[rows], epsilon[document]).sum() - n) / (n * (n - 1))
+            share[document] = (
+                _alike(x[rows], y[rows], epsilon[document]).sum() - n
+            ) / (n * (n - 1))
     return lambda counts: mean_drawn(counts, share)
 
 
@@ -187,15 +245,21 @@ def _of_pairs(w: Vector, right: Vector, all_pairs: Vector) -> Vector:
     return np.asarray((w * right).sum(axis=1) / pairs)[:, None]
 
 
-def _pooled(x: Vector, y: Vector, units: Units, epsilon: Vector, half: Codes) -> Statistic:
+def _pooled(
+    x: Vector, y: Vector, units: Units, epsilon: Vector, half: Codes
+) -> Statistic:
     """All rows with each other, or with those of their half of the documents."""
     side = half[units.doc]
-    alike = np.where(side[:, None] == side, _alike(x, y, epsilon[units.doc][:, None]), False).astype(np.float32)
+    alike = np.where(
+        side[:, None] == side, _alike(x, y, epsilon[units.doc][:, None]), False
+    ).astype(np.float32)
     np.fill_diagonal(alike, 0.0)
 
     def share(counts: Vector) -> Vector:
         w = counts[:, units.doc]
-        totals = np.stack([w[:, side == s].sum(axis=1) ** 2 for s in np.unique(side)]).sum(axis=0)
+        totals = np.stack(
+            [w[:, side == s].sum(axis=1) ** 2 for s in np.unique(side)]
+        ).sum(axis=0)
         return _of_pairs(w, (w.astype(np.float32) @ alike).astype(np.float64), totals)
 
     return share
@@ -209,8 +273,12 @@ def _of_systems(x: Vector, y: Vector, units: Units) -> Statistic:
     def share(counts: Vector) -> Vector:
         mean_x, mean_y = means(counts)
         w = (~np.isnan(mean_x)).astype(np.float64)
-        alike = _alike(np.nan_to_num(mean_x), np.nan_to_num(mean_y), 0.0).astype(np.float64)
-        right = np.einsum("kij,kj->ki", alike, w) - w  # less the pair with itself, which is alike
+        alike = _alike(np.nan_to_num(mean_x), np.nan_to_num(mean_y), 0.0).astype(
+            np.float64
+        )
+        right = (
+            np.einsum("kij,kj->ki", alike, w) - w
+        )  # less the pair with itself, which is alike
         return _of_pairs(w, right, w.sum(axis=1) ** 2)
 
     return share

@@ -13,12 +13,18 @@ from ..differences import Difference, OtherSystems, Procedure, differences_withi
 from ..resampling import Agreement, Measure
 from .inputs import MANY, Aspect, How
 
-ALL_PAIRS = 8  # judges up to which all pairs are tested, beyond it each against the first
+ALL_PAIRS = (
+    8  # judges up to which all pairs are tested, beyond it each against the first
+)
 Pair = tuple[str, str]
 
 
 def comparisons(
-    judges: Sequence[str], aspects: Sequence[Aspect], levels: Sequence[Level], how: How, notes: list[str]
+    judges: Sequence[str],
+    aspects: Sequence[Aspect],
+    levels: Sequence[Level],
+    how: How,
+    notes: list[str],
 ) -> list[dict[str, Any]]:
     """Every difference between two judges, with an interval and a p-value that always agree."""
     if len(judges) < 2:
@@ -26,13 +32,17 @@ def comparisons(
     result: list[dict[str, Any]] = []
     for aspect, level in itertools.product(aspects, levels):
         if len(aspect.y) > MANY:
-            notes.append(f"judges are not compared above {MANY:,} rows; every difference that matters is significant")
+            notes.append(
+                f"judges are not compared above {MANY:,} rows; every difference that matters is significant"
+            )
             continue
         here = [judge for judge in judges if judge in aspect.x]
         pairs = list(itertools.combinations(here, 2))
         if len(here) > ALL_PAIRS:
             pairs = [(here[0], other) for other in here[1:]]
-            notes.append(f"{len(here)} judges: each is tested against the first, {here[0]!r}, not every pair")
+            notes.append(
+                f"{len(here)} judges: each is tested against the first, {here[0]!r}, not every pair"
+            )
         found = _Family(aspect, level, how).differences(pairs)
         about = {"aspect": aspect.name, "level": level, "coefficient": how.compare_by}
         result += [{"a": a, "b": b} | about | _row(found[a, b]) for a, b in pairs]
@@ -41,7 +51,9 @@ def comparisons(
 
 def _row(found: Difference) -> dict[str, Any]:
     names = ("low", "high", "p", "error", "freedom", "reason")
-    return {"difference": found.value, "n": found.documents} | {name: getattr(found, name) for name in names}
+    return {"difference": found.value, "n": found.documents} | {
+        name: getattr(found, name) for name in names
+    }
 
 
 class _Family:
@@ -51,15 +63,29 @@ class _Family:
         coefficient: Coefficient = "sum" if how.compare_by == "q" else how.compare_by
         self.x, self.how = aspect.x, how
         documents = aspect.doc if level != "system" else aspect.units
-        self.measure = Measure(aspect.y, documents=documents, systems=aspect.sys, level=level, coefficient=coefficient)
+        self.measure = Measure(
+            aspect.y,
+            documents=documents,
+            systems=aspect.sys,
+            level=level,
+            coefficient=coefficient,
+        )
 
     def differences(self, pairs: Sequence[Pair]) -> dict[Pair, Difference]:
         """Of every pair. Judges that scored the same rows are resampled together; where they did not, every pair is
         measured on the rows that both scored, and Bonferroni counts the pairs."""
-        known = {judge for judge in set(itertools.chain(*pairs)) if not np.isnan(self._value(judge))}
+        known = {
+            judge
+            for judge in set(itertools.chain(*pairs))
+            if not np.isnan(self._value(judge))
+        }
         sound = [pair for pair in pairs if known.issuperset(pair)]
         rows = {np.isnan(self.x[judge]).tobytes() for judge in known}
-        found = self._tested([sound]) if self.measure.total or len(rows) == 1 else self._tested([[p] for p in sound])
+        found = (
+            self._tested([sound])
+            if self.measure.total or len(rows) == 1
+            else self._tested([[p] for p in sound])
+        )
         if all(one.reason for one in found.values()):
             found = self._tested([[pair] for pair in sound])
         return found | self._tested([[pair] for pair in pairs if pair not in found])
@@ -69,18 +95,30 @@ class _Family:
 
     def _tested(self, groups: Sequence[Sequence[Pair]]) -> dict[Pair, Difference]:
         """Differences of the pairs of each group together."""
-        how = Procedure(self.how.rounds, self.how.confidence, self.how.seed, max(1, len(groups)))
+        how = Procedure(
+            self.how.rounds, self.how.confidence, self.how.seed, max(1, len(groups))
+        )
         found: dict[Pair, Difference] = {}
         for pairs in filter(None, groups):
             names = list(dict.fromkeys(itertools.chain(*pairs)))
             scores = [self.x[name] for name in names]
             agreement = Agreement.of(scores, self.measure)
-            others = OtherSystems.of(scores, self.measure) if self.how.new_systems else None
-            contrasts = np.stack([self._contrast(pair, names, agreement.values) for pair in pairs])
-            found |= zip(pairs, differences_within(agreement, contrasts, how, others), strict=True)
+            others = (
+                OtherSystems.of(scores, self.measure) if self.how.new_systems else None
+            )
+            contrasts = np.stack(
+                [self._contrast(pair, names, agreement.values) for pair in pairs]
+            )
+            found |= zip(
+                pairs,
+                differences_within(agreement, contrasts, how, others),
+                strict=True,
+            )
         return found
 
-    def _contrast(self, pair: Pair, names: Sequence[str], values: Sequence[float]) -> Vector:
+    def _contrast(
+        self, pair: Pair, names: Sequence[str], values: Sequence[float]
+    ) -> Vector:
         """The weights of judges in a difference, those of negative agreements turned where absolute ones are asked."""
         weights = np.zeros(len(names))
         for judge, sign in zip(pair, (1.0, -1.0), strict=True):

@@ -17,9 +17,25 @@ import pandas as pd
 from ...errors import OptionError
 from ...parts import read_options
 from ...tables import Cell, Column, Table, facts, shortened
-from .agreement import against_people, agreements, by_system, ceilings, measures, no_better_than_systems, ways
+from .agreement import (
+    against_people,
+    agreements,
+    by_system,
+    ceilings,
+    measures,
+    no_better_than_systems,
+    ways,
+)
 from .comparisons import comparisons
-from .inputs import DECIDED, Beside, EvaluationOptions, Scores, aspects_of, levels_of, scale_of
+from .inputs import (
+    DECIDED,
+    Beside,
+    EvaluationOptions,
+    Scores,
+    aspects_of,
+    levels_of,
+    scale_of,
+)
 from .others import assumed_on_scale, calibrations, judged, length_biases, scales
 
 #: The columns of every data frame.
@@ -72,37 +88,61 @@ class MetaEvaluation:
 
     def __repr__(self) -> str:
         a = self.agreement
-        judges, aspects = (", ".join(map(str, dict.fromkeys(a[name]))) for name in ("judge", "aspect"))
-        return shortened(f"MetaEvaluation(judges: {judges}; aspects: {aspects}; {len(a)} values)", 240)
+        judges, aspects = (
+            ", ".join(map(str, dict.fromkeys(a[name]))) for name in ("judge", "aspect")
+        )
+        return shortened(
+            f"MetaEvaluation(judges: {judges}; aspects: {aspects}; {len(a)} values)",
+            240,
+        )
 
     def _repr_html_(self) -> str:
         """For notebooks: judge, aspect and level against coefficients, with intervals."""
         names = list(dict.fromkeys(self.agreement["coefficient"]))
-        table = Table(("judge", "aspect", "level", *(Column(name, ".2f") for name in names)), "Agreement with people")
-        for key, group in self.agreement.groupby(["judge", "aspect", "level"], sort=False):
-            cells = {row["coefficient"]: Cell(row["value"], row["low"], row["high"]) for row in rows_of(group)}
+        table = Table(
+            ("judge", "aspect", "level", *(Column(name, ".2f") for name in names)),
+            "Agreement with people",
+        )
+        for key, group in self.agreement.groupby(
+            ["judge", "aspect", "level"], sort=False
+        ):
+            cells = {
+                row["coefficient"]: Cell(row["value"], row["low"], row["high"])
+                for row in rows_of(group)
+            }
             table.add(*key, *(cells.get(name) for name in names))
         return table.notebook() + facts(("note", note) for note in self.notes)
 
-    def cell(self, judge: str, aspect: str, level: str, coefficient: str) -> Mapping[str, Any]:
+    def cell(
+        self, judge: str, aspect: str, level: str, coefficient: str
+    ) -> Mapping[str, Any]:
         """One row of `agreement` as a mapping. Raises OptionError if it was not computed."""
         t = self.agreement
         rows = t[
-            (t["judge"] == judge) & (t["aspect"] == aspect) & (t["level"] == level) & (t["coefficient"] == coefficient)
+            (t["judge"] == judge)
+            & (t["aspect"] == aspect)
+            & (t["level"] == level)
+            & (t["coefficient"] == coefficient)
         ]
         if not len(rows):
-            raise OptionError(f"there is no {level} {coefficient} of {judge!r} for {aspect!r}")
+            raise OptionError(
+                f"there is no {level} {coefficient} of {judge!r} for {aspect!r}"
+            )
         return dict(rows.iloc[0].items())  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types, NaN as None: {"judges": {judge: {aspect: {level: {coefficient: {value, …}}}}}, …}."""
         judges: dict[str, Any] = {}
         for row in _records(self.agreement):
-            place = judges.setdefault(row.pop("judge"), {}).setdefault(row.pop("aspect"), {})
+            place = judges.setdefault(row.pop("judge"), {}).setdefault(
+                row.pop("aspect"), {}
+            )
             place.setdefault(row.pop("level"), {})[row.pop("coefficient")] = row
         ceiling: dict[str, Any] = {}
         for row in _records(self.ceiling):
-            place = ceiling.setdefault(row.pop("aspect"), {"alpha": row["alpha"], "raters": row["raters"]})
+            place = ceiling.setdefault(
+                row.pop("aspect"), {"alpha": row["alpha"], "raters": row["raters"]}
+            )
             row.pop("alpha"), row.pop("raters")
             place.setdefault(row.pop("level"), {})[row.pop("coefficient")] = row
         frames = ("comparisons", "by_system", "way", "scale", "calibration", "length")
@@ -116,8 +156,12 @@ class MetaEvaluation:
 def _absolute(table: pd.DataFrame) -> pd.DataFrame:
     """The signs of negative agreements turned, as tables of lower-is-better metrics have it."""
     turned = table["value"] < 0
-    value, low, high = (table[name].where(~turned, -table[name]) for name in ("value", "low", "high"))
-    return table.assign(value=value, low=low.where(~turned, high), high=high.where(~turned, low))
+    value, low, high = (
+        table[name].where(~turned, -table[name]) for name in ("value", "low", "high")
+    )
+    return table.assign(
+        value=value, low=low.where(~turned, high), high=high.where(~turned, low)
+    )
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -137,7 +181,11 @@ def text(value: Any) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    return None if value is pd.NA or (isinstance(value, float) and not math.isfinite(value)) else value
+    return (
+        None
+        if value is pd.NA or (isinstance(value, float) and not math.isfinite(value))
+        else value
+    )
 
 
 def meta_evaluate(
@@ -164,28 +212,45 @@ def meta_evaluate(
     OptionError for arguments that do not fit.
     """
     known = {f.name: given.pop(f.name, None) for f in dataclasses.fields(Beside)}
-    beside = Beside(**{name: value for name, value in known.items() if value is not None})
+    beside = Beside(
+        **{name: value for name, value in known.items() if value is not None}
+    )
     options = options or EvaluationOptions()
     how = read_options(type(options), dict(options) | given, "meta_evaluate")
     people = {"overall": human} if not isinstance(human, Mapping) else dict(human)
     if not judges or not people:
-        raise OptionError("there is no judge to evaluate" if not judges else "there are no human scores")
+        raise OptionError(
+            "there is no judge to evaluate"
+            if not judges
+            else "there are no human scores"
+        )
     for name in on_scale or ():
         if name not in judges:
-            raise OptionError(f"on_scale names {name!r}, which is not a judge; the judges are {', '.join(judges)}")
+            raise OptionError(
+                f"on_scale names {name!r}, which is not a judge; the judges are {', '.join(judges)}"
+            )
     notes: list[str] = []
     aspects = aspects_of(judges, people, documents, systems, beside, notes)
     levels = levels_of(how.levels, aspects, notes)
-    names, by_aspect = [name for name in how.reported if name not in DECIDED], measures(aspects, how.reported)
+    names, by_aspect = (
+        [name for name in how.reported if name not in DECIDED],
+        measures(aspects, how.reported),
+    )
     every = judged(judges, aspects)
-    on_the_scale = scales(every, {a.name: scale_of(scale, a.name) for a in aspects}, on_scale, how)
+    on_the_scale = scales(
+        every, {a.name: scale_of(scale, a.name) for a in aspects}, on_scale, how
+    )
     notes += assumed_on_scale(on_the_scale, on_scale)
     if how.rounds and any(aspect.systems > 2 for aspect in aspects):
         notes.append(OTHERS_NOTE if how.new_systems else SYSTEM_NOTE)
     tested = how.compare and how.rounds > 0
     frames = {
-        "agreement": agreements(list(judges), aspects, levels, names, how, by_aspect, notes),
-        "comparisons": comparisons(list(judges), aspects, levels, how, notes) if tested else [],
+        "agreement": agreements(
+            list(judges), aspects, levels, names, how, by_aspect, notes
+        ),
+        "comparisons": comparisons(list(judges), aspects, levels, how, notes)
+        if tested
+        else [],
         "ceiling": ceilings(beside.ratings, aspects, levels, names, how),
         "by_system": by_system(aspects, levels, names, how),
         "way": ways(beside.ratings, aspects, how),
@@ -193,16 +258,30 @@ def meta_evaluate(
         "calibration": calibrations(every, on_scale),
         "length": length_biases(every, beside.lengths),
     }
-    reported = [*names, *dict.fromkeys(name for own in by_aspect.values() for name in own)]
-    kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed", "new_systems")}
+    reported = [
+        *names,
+        *dict.fromkeys(name for own in by_aspect.values() for name in own),
+    ]
+    kept = {
+        name: getattr(how, name)
+        for name in ("rounds", "confidence", "seed", "new_systems")
+    }
     if not how.absolute:
         notes += against_people(frames["agreement"])
         notes += no_better_than_systems(frames["agreement"], frames["by_system"])
-    tables = {name: pd.DataFrame(rows, columns=FRAMES[name].split()) for name, rows in frames.items()}
+    tables = {
+        name: pd.DataFrame(rows, columns=FRAMES[name].split())
+        for name, rows in frames.items()
+    }
     if how.absolute:
         tables["agreement"] = _absolute(tables["agreement"])
     return MetaEvaluation(
         **tables,
         notes=tuple(dict.fromkeys(notes)),
-        settings=kept | {"levels": list(levels), "coefficients": reported, "compare_by": how.compare_by},
+        settings=kept
+        | {
+            "levels": list(levels),
+            "coefficients": reported,
+            "compare_by": how.compare_by,
+        },
     )

@@ -36,8 +36,20 @@ ComparedBy = Literal["pearson", "spearman", "kendall", "q"]
 COEFFICIENTS: tuple[str, ...] = get_args(Named)
 #: Those of categories, of pass and fail, and of preferences; the level that each is of, and those that each kind of
 #: human ratings has unasked.
-DECIDED = ("kappa", "cohen-kappa", "accuracy", "balanced-accuracy", "f1", "precision", "recall", "auc", "pairwise")
-LEVEL_OF: dict[str, Level] = {name: "sample" if name == "pairwise" else "pooled" for name in DECIDED}
+DECIDED = (
+    "kappa",
+    "cohen-kappa",
+    "accuracy",
+    "balanced-accuracy",
+    "f1",
+    "precision",
+    "recall",
+    "auc",
+    "pairwise",
+)
+LEVEL_OF: dict[str, Level] = {
+    name: "sample" if name == "pairwise" else "pooled" for name in DECIDED
+}
 OF_KIND = {
     "category": ("kappa", "accuracy"),
     "binary": ("accuracy", "balanced-accuracy", "f1", "auc"),
@@ -81,7 +93,11 @@ class Aspect:
     def only(self, rows: npt.NDArray[np.bool_]) -> Units:
         """The documents and systems of some of the rows, numbered without gaps."""
         doc = np.unique(self.units[rows], return_inverse=True)[1]
-        sys = None if self.sys is None else np.unique(self.sys[rows], return_inverse=True)[1]
+        sys = (
+            None
+            if self.sys is None
+            else np.unique(self.sys[rows], return_inverse=True)[1]
+        )
         return Units(doc, sys)
 
 
@@ -126,18 +142,29 @@ class EvaluationOptions(Options):
         "Intervals and tests of correlations that speak of other systems, too, not of these on other documents alone.",
         added=True,
     )
-    absolute: bool = option(False, "Report absolute correlations, for metrics of which lower is better.")
-    compare: bool = option(
-        True, "Test judges against each other, all pairs together; above 8 judges each against the first."
+    absolute: bool = option(
+        False, "Report absolute correlations, for metrics of which lower is better."
     )
-    compare_by: ComparedBy = option("spearman", "The coefficient that judges are compared by.")
+    compare: bool = option(
+        True,
+        "Test judges against each other, all pairs together; above 8 judges each against the first.",
+    )
+    compare_by: ComparedBy = option(
+        "spearman", "The coefficient that judges are compared by."
+    )
 
     @property
     def reported(self) -> list[str]:
         """The coefficients. acc*_eq flatters a judge by an epsilon chosen on the rows that it is reported on: it never
         stands alone."""
         asked = self.coefficients
-        return list(dict.fromkeys(n for name in asked for n in (name, *(["acc_eq_cross"] * (name == "acc_eq")))))
+        return list(
+            dict.fromkeys(
+                n
+                for name in asked
+                for n in (name, *(["acc_eq_cross"] * (name == "acc_eq")))
+            )
+        )
 
     def rounds_of(self, rows: int) -> int:
         """How often that number of rows is resampled."""
@@ -172,7 +199,10 @@ def aspects_of(
     notes: list[str],
 ) -> list[Aspect]:
     """Everything checked, by aspect; what rows have no human score is left out and noted."""
-    everything = {name: scores_of(f"human score {name!r}", values) for name, values in people.items()}
+    everything = {
+        name: scores_of(f"human score {name!r}", values)
+        for name, values in people.items()
+    }
     rows = len(next(iter(everything.values())))
     doc = None if documents is None else id_codes(documents, rows, "documents")
     sys = None if systems is None else id_codes(systems, rows, "systems")
@@ -181,12 +211,21 @@ def aspects_of(
         labelled = ~np.isnan(y)
         _scorable(name, y[labelled], rows)
         if not labelled.all():
-            notes.append(f"{name}: {int((~labelled).sum())} of {rows} rows have no human score and are left out")
+            notes.append(
+                f"{name}: {int((~labelled).sum())} of {rows} rows have no human score and are left out"
+            )
         x = _of_judges("judge", judges, name, labelled)
         places = _of_judges("categories of judge", beside.decided, name, labelled)
-        docs, systems_ = (None if code is None else code[labelled] for code in (doc, sys))
-        kind, marks = beside.kinds.get(name, "score"), tuple(beside.categories.get(name, ()))
-        result.append(Aspect(name, y[labelled], x, labelled, docs, systems_, kind, marks, places))
+        docs, systems_ = (
+            None if code is None else code[labelled] for code in (doc, sys)
+        )
+        kind, marks = (
+            beside.kinds.get(name, "score"),
+            tuple(beside.categories.get(name, ())),
+        )
+        result.append(
+            Aspect(name, y[labelled], x, labelled, docs, systems_, kind, marks, places)
+        )
     for judge in judges:
         if not any(judge in aspect.x for aspect in result):
             raise OptionError(f"judge {judge!r} has no scores for {', '.join(people)}")
@@ -194,7 +233,10 @@ def aspects_of(
 
 
 def _of_judges(
-    what: str, judges: Mapping[str, Scores], aspect: str, labelled: npt.NDArray[np.bool_]
+    what: str,
+    judges: Mapping[str, Scores],
+    aspect: str,
+    labelled: npt.NDArray[np.bool_],
 ) -> dict[str, Vector]:
     """What every judge gives the labelled rows of an aspect."""
     result = {}
@@ -216,17 +258,23 @@ def scores_of(what: str, values: npt.ArrayLike) -> Vector:
     except (TypeError, ValueError) as error:
         raise LabelsError(f"{what}: expected one number per row ({error})") from None
     if array.ndim != 1:
-        raise LabelsError(f"{what}: expected one number per row, got an array of shape {array.shape}")
+        raise LabelsError(
+            f"{what}: expected one number per row, got an array of shape {array.shape}"
+        )
     wrong = np.abs(array) > LARGEST
     if wrong.any():
         row = int(wrong.argmax())
-        raise LabelsError(f"{what}: row {row + 1} is {array[row]:g}, not a score; correct it, or leave it empty")
+        raise LabelsError(
+            f"{what}: row {row + 1} is {array[row]:g}, not a score; correct it, or leave it empty"
+        )
     return array
 
 
 def _scorable(name: str, y: Vector, rows: int) -> None:
     if not len(y):
-        raise LabelsError(f"human score {name!r}: all {rows} values are missing; there is nothing to agree with")
+        raise LabelsError(
+            f"human score {name!r}: all {rows} values are missing; there is nothing to agree with"
+        )
     if len(y) < LEAST_ROWS:
         raise LabelsError(
             f"human score {name!r}: {len(y)} rows have one; at least {LEAST_ROWS} are needed, 50 for a useful interval"
@@ -238,27 +286,42 @@ def _scorable(name: str, y: Vector, rows: int) -> None:
         )
 
 
-def levels_of(asked: Sequence[Level] | None, aspects: Sequence[Aspect], notes: list[str]) -> tuple[Level, ...]:
+def levels_of(
+    asked: Sequence[Level] | None, aspects: Sequence[Aspect], notes: list[str]
+) -> tuple[Level, ...]:
     """The levels asked for, or all that the rows allow. Raises OptionError for one that they do not."""
     first = aspects[0]
     repeated, systems = first.repeated(), first.systems
     if "sample" in (asked or ()) and not repeated:
-        why = "there are no document ids" if first.doc is None else "every document has one row"
+        why = (
+            "there are no document ids"
+            if first.doc is None
+            else "every document has one row"
+        )
         raise OptionError(
             f"level sample correlates within documents, but {why}; give a doc_id that the systems' outputs share, or "
             "take level pooled"
         )
     if "system" in (asked or ()) and systems < 3:
         counted = "is 1 system" if systems == 1 else f"are {systems} systems"
-        raise OptionError(f"level system correlates the systems' means, but there {counted}; at least 3 are needed")
+        raise OptionError(
+            f"level system correlates the systems' means, but there {counted}; at least 3 are needed"
+        )
     if "within" in (asked or ()) and systems < 2:
         raise OptionError(
             f"level within compares the rows of one system, apart from the others, but the rows name {systems or 'no'} "
             f"system{'s'[: systems != 1]}; take level pooled"
         )
     if first.doc is not None and len(np.unique(first.doc)) < 2:
-        notes.append("there is one document only: documents cannot be resampled, so nothing here has an interval")
-    allowed = {"pooled": True, "within": 2 <= systems < len(first.y), "sample": repeated, "system": systems >= 3}
+        notes.append(
+            "there is one document only: documents cannot be resampled, so nothing here has an interval"
+        )
+    allowed = {
+        "pooled": True,
+        "within": 2 <= systems < len(first.y),
+        "sample": repeated,
+        "system": systems >= 3,
+    }
     return tuple(dict.fromkeys(asked or (level for level in LEVELS if allowed[level])))
 
 

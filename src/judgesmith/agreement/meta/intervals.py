@@ -42,14 +42,26 @@ class Cell:
     agreement: Agreement | None = None
 
     def row(self) -> dict[str, Any]:
-        names = ("value", "low", "high", "n", "skipped", "failed", "rows", "interval", "reason")
+        names = (
+            "value",
+            "low",
+            "high",
+            "n",
+            "skipped",
+            "failed",
+            "rows",
+            "interval",
+            "reason",
+        )
         return {name: getattr(self, name) for name in names}
 
     def bound(self, agreement: Agreement, how: How) -> None:
         """Take the interval of the resamples of what was measured, or the reason why it has none."""
         self.agreement, self.reason = agreement, agreement.reason
         if agreement.reason is None:
-            self.limit(agreement.resample(how.rounds_of(agreement.rows), how.seed)[0][0], how)
+            self.limit(
+                agreement.resample(how.rounds_of(agreement.rows), how.seed)[0][0], how
+            )
 
     def limit(self, drawn: Vector, how: How) -> None:
         """Take the interval of these resamples."""
@@ -60,32 +72,70 @@ class Cell:
             return
         self.drawn = drawn
         of = self.agreement
-        self.low, self.high = limits(known, of.values[0], of.documents, of.within, how.confidence)
+        self.low, self.high = limits(
+            known, of.values[0], of.documents, of.within, how.confidence
+        )
         self.interval = "newcombe" if of.within.sizes else "fisher"
         if self.high - self.low < 1e-9:
             self.reason = "the same in every resample: an interval of no width does not mean certainty"
 
 
-def bound(cell: Cell, aspect: Aspect, x: Vector, level: Level, coefficient: Coefficient, how: How) -> None:
+def bound(
+    cell: Cell,
+    aspect: Aspect,
+    x: Vector,
+    level: Level,
+    coefficient: Coefficient,
+    how: How,
+) -> None:
     """Give the cell of a judge its interval, or the reason why it has none."""
     usable = ~np.isnan(x)
-    cell.key = aspect.rows.tobytes() + (b"" if coefficient == "sum" else usable.tobytes())
-    measure = Measure(aspect.y, documents=aspect.units, systems=aspect.sys, level=level, coefficient=coefficient)
+    cell.key = aspect.rows.tobytes() + (
+        b"" if coefficient == "sum" else usable.tobytes()
+    )
+    measure = Measure(
+        aspect.y,
+        documents=aspect.units,
+        systems=aspect.sys,
+        level=level,
+        coefficient=coefficient,
+    )
     cell.bound(Agreement.of([x], measure), how)
     if how.new_systems and not math.isnan(cell.low):
-        without = [aspect.sys != system for system in range(aspect.systems)] if aspect.sys is not None else []
+        without = (
+            [aspect.sys != system for system in range(aspect.systems)]
+            if aspect.sys is not None
+            else []
+        )
         left_out = [_value(aspect, x, rows, level, coefficient) for rows in without]
         within = Q if coefficient == "sum" else Range()
         own, larger = (cell.low, cell.high), level == "within"
-        ends = for_other_systems(own, cell.value, left_out, within, how.confidence, larger=larger)
+        ends = for_other_systems(
+            own, cell.value, left_out, within, how.confidence, larger=larger
+        )
         cell.low, cell.high = ends
         cell.interval, cell.drawn = f"{cell.interval}, other systems", None
         if math.isnan(cell.low):
             cell.reason = too_few_systems(aspect.systems)
 
 
-def _value(aspect: Aspect, x: Vector, rows: npt.NDArray[np.bool_], level: Level, coefficient: Coefficient) -> float:
-    doc, sys = (None if codes is None else codes[rows] for codes in (aspect.doc, aspect.sys))
+def _value(
+    aspect: Aspect,
+    x: Vector,
+    rows: npt.NDArray[np.bool_],
+    level: Level,
+    coefficient: Coefficient,
+) -> float:
+    doc, sys = (
+        None if codes is None else codes[rows] for codes in (aspect.doc, aspect.sys)
+    )
     if coefficient == "sum":
         return CorrelationSum(level)(x[rows], aspect.y[rows], doc, sys).q
-    return correlate(x[rows], aspect.y[rows], coefficient=coefficient, level=level, documents=doc, systems=sys).value
+    return correlate(
+        x[rows],
+        aspect.y[rows],
+        coefficient=coefficient,
+        level=level,
+        documents=doc,
+        systems=sys,
+    ).value

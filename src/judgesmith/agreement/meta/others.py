@@ -19,13 +19,19 @@ from ..resampling import Range, estimates_of, sums_by
 from .inputs import Aspect, How, scores_of
 
 Rows = list[dict[str, Any]]
-Judged = tuple[dict[str, Any], Aspect, Vector]  # the columns that name a row, the aspect, and the judge's scores of it
+Judged = tuple[
+    dict[str, Any], Aspect, Vector
+]  # the columns that name a row, the aspect, and the judge's scores of it
 
 
 def judged(judges: Iterable[str], aspects: Sequence[Aspect]) -> list[Judged]:
     """Every judge of every aspect."""
     pairs = itertools.product(aspects, judges)
-    return [({"judge": judge, "aspect": a.name}, a, a.x[judge]) for a, judge in pairs if judge in a.x]
+    return [
+        ({"judge": judge, "aspect": a.name}, a, a.x[judge])
+        for a, judge in pairs
+        if judge in a.x
+    ]
 
 
 # On the scale --------------------------------------------------------------------------------------------------------
@@ -43,12 +49,18 @@ def scales(
         failed = int(np.isnan(x).sum())
         row = about | {"n": len(x) - failed, "failed": failed}
         reason = _off_scale(about["judge"], x, limits[aspect.name], on_scale)
-        result.append(row | ({"reason": reason} if reason else errors(x, aspect.y, aspect.units, how)))
+        result.append(
+            row
+            | ({"reason": reason} if reason else errors(x, aspect.y, aspect.units, how))
+        )
     return result
 
 
 def _off_scale(
-    judge: str, x: Vector, limits: tuple[float, float] | None, on_scale: Collection[str] | None
+    judge: str,
+    x: Vector,
+    limits: tuple[float, float] | None,
+    on_scale: Collection[str] | None,
 ) -> str | None:
     if on_scale is not None and judge not in on_scale:
         return "not known to score on the human ratings' scale"
@@ -72,18 +84,35 @@ def errors(x: Vector, y: Vector, documents: Codes, how: How) -> dict[str, float]
 
     def means(counts: Vector) -> Vector:
         mae, bias, square, n = (counts @ sums).T
-        return np.stack([mae / n, bias / n, np.sqrt(np.maximum(square / n, 0.0))], axis=1)
+        return np.stack(
+            [mae / n, bias / n, np.sqrt(np.maximum(square / n, 0.0))], axis=1
+        )
 
     rounds = how.rounds_of(len(y))
     within = [Range(0.0, np.inf), Range(-np.inf, np.inf), Range(0.0, np.inf)]
-    estimates = estimates_of(means, len(sums), within, rounds=rounds, confidence=how.confidence, seed=how.seed)
+    estimates = estimates_of(
+        means,
+        len(sums),
+        within,
+        rounds=rounds,
+        confidence=how.confidence,
+        seed=how.seed,
+    )
     made = zip(("mae", "bias", "rmse"), estimates, strict=True)
-    return {k: v for name, e in made for k, v in ((name, e.value), (f"{name}_low", e.low), (f"{name}_high", e.high))}
+    return {
+        k: v
+        for name, e in made
+        for k, v in ((name, e.value), (f"{name}_low", e.low), (f"{name}_high", e.high))
+    }
 
 
 def assumed_on_scale(rows: Rows, on_scale: Collection[str] | None) -> list[str]:
     """The note that names the judges whose scale was not given."""
-    names = dict.fromkeys(str(row["judge"]) for row in rows if on_scale is None and row.get("reason") is None)
+    names = dict.fromkeys(
+        str(row["judge"])
+        for row in rows
+        if on_scale is None and row.get("reason") is None
+    )
     if not names:
         return []
     return [
@@ -107,13 +136,18 @@ def calibration_curve(x: Vector, y: Vector, bins: int = 10) -> Rows:
     present = ~np.isnan(x)
     x, y = x[present], y[present]
     values, code, counts = np.unique(x, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - counts / 2  # place of each distinct value among the rows
+    middle = (
+        np.cumsum(counts) - counts / 2
+    )  # place of each distinct value among the rows
     bin_of = np.minimum((middle * bins / max(1, len(x))).astype(np.intp), bins - 1)
     curve: Rows = []
     for number in np.unique(bin_of):
         rows, inside = bin_of[code] == number, values[bin_of == number]
         means = {"predicted": float(x[rows].mean()), "human": float(y[rows].mean())}
-        curve.append({"low": float(inside[0]), "high": float(inside[-1]), "n": int(rows.sum())} | means)
+        curve.append(
+            {"low": float(inside[0]), "high": float(inside[-1]), "n": int(rows.sum())}
+            | means
+        )
     return curve
 
 
@@ -124,19 +158,32 @@ def length_biases(every: Iterable[Judged], lengths: npt.ArrayLike | None) -> Row
     if lengths is None:
         return []
     words = scores_of("lengths", lengths)
-    return [about | length_bias(x, aspect.y, words, aspect.rows) for about, aspect, x in every]
+    return [
+        about | length_bias(x, aspect.y, words, aspect.rows)
+        for about, aspect, x in every
+    ]
 
 
-def length_bias(x: Vector, y: Vector, lengths: Vector, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
+def length_bias(
+    x: Vector, y: Vector, lengths: Vector, rows: npt.NDArray[np.bool_]
+) -> dict[str, Any]:
     """Does the judge like long outputs more than people do? Spearman correlations over all rows, NaN where undefined:
     of judge and people with the length, of the judge with the length given the human score (`bias`: what people's taste
     for length does not explain), and of the judge with people given the length (`agreement`). Raises OptionError."""
     if len(lengths) != len(rows):
-        raise OptionError(f"lengths has {len(lengths)} rows and human {len(rows)}; give one length per row")
+        raise OptionError(
+            f"lengths has {len(lengths)} rows and human {len(rows)}; give one length per row"
+        )
     present = ~np.isnan(x)
     x, y, long = x[present], y[present], lengths[rows][present]
-    judge, people, agree = (float(rowwise(a[None], b[None], "spearman")[0]) for a, b in ((x, long), (y, long), (x, y)))
-    partial = {"bias": _partial(judge, agree, people), "agreement": _partial(agree, judge, people)}
+    judge, people, agree = (
+        float(rowwise(a[None], b[None], "spearman")[0])
+        for a, b in ((x, long), (y, long), (x, y))
+    )
+    partial = {
+        "bias": _partial(judge, agree, people),
+        "agreement": _partial(agree, judge, people),
+    }
     counts = {"n": len(x), "failed": int((~present).sum())}
     return {"judge_length": judge, "human_length": people} | partial | counts
 
@@ -144,4 +191,8 @@ def length_bias(x: Vector, y: Vector, lengths: Vector, rows: npt.NDArray[np.bool
 def _partial(ab: float, ac: float, bc: float) -> float:
     """Correlation of a and b given c; NaN where c determines one of them, or a correlation is NaN."""
     left = (1 - ac * ac) * (1 - bc * bc)
-    return float(np.clip((ab - ac * bc) / np.sqrt(left), -1.0, 1.0)) if left > 1e-12 else float("nan")
+    return (
+        float(np.clip((ab - ac * bc) / np.sqrt(left), -1.0, 1.0))
+        if left > 1e-12
+        else float("nan")
+    )

@@ -17,7 +17,9 @@ _NAME = re.compile(r"base_model\.model\.(?P<layer>.+)\.lora_(?P<side>[AB])\.weig
 Array = NDArray[np.float32]
 
 
-def write_gguf_adapter(target: Path, weights: Mapping[str, Array], base: Path, shape: Shape) -> None:
+def write_gguf_adapter(
+    target: Path, weights: Mapping[str, Array], base: Path, shape: Shape
+) -> None:
     """Write peft's weights as an adapter of the model in a GGUF file.
 
     weights: peft's name -> array; A is rank x inputs, B is outputs x rank. Raises ModelError for architectures and
@@ -31,13 +33,21 @@ def write_gguf_adapter(target: Path, weights: Mapping[str, Array], base: Path, s
     def number(key: str) -> int:
         return int(reader.fields[f"{kind}.{key}"].contents())
 
-    architecture = next((key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == kind), None)
+    architecture = next(
+        (key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == kind), None
+    )
     if architecture is None:
-        raise ModelError(f"{base.name}: models of kind {kind!r} cannot be written as an adapter")
+        raise ModelError(
+            f"{base.name}: models of kind {kind!r} cannot be written as an adapter"
+        )
     names = gguf.get_tensor_name_map(architecture, number("block_count"))
     # In files of the llama family the rows of each attention head stand in another order, for rotary positions that
     # take neighbours for a pair.
-    heads = {"attn_q": "attention.head_count", "attn_k": "attention.head_count_kv"} if kind == "llama" else {}
+    heads = (
+        {"attn_q": "attention.head_count", "attn_k": "attention.head_count_kv"}
+        if kind == "llama"
+        else {}
+    )
     writer = gguf.GGUFWriter(str(target), kind)
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
@@ -46,11 +56,20 @@ def write_gguf_adapter(target: Path, weights: Mapping[str, Array], base: Path, s
         match = _NAME.fullmatch(name)
         known = match and names.get_name(match["layer"])
         if match is None or known is None:
-            raise ModelError(f"{base.name}: llama.cpp has no name for the layer {name!r}")
+            raise ModelError(
+                f"{base.name}: llama.cpp has no name for the layer {name!r}"
+            )
         count = heads.get(known.rpartition(".")[2])
         if match["side"] == "B" and count is not None:
-            array = array.reshape(number(count), 2, -1, array.shape[1]).swapaxes(1, 2).reshape(array.shape)
-        writer.add_tensor(f"{known}.weight.lora_{match['side'].lower()}", np.ascontiguousarray(array, np.float32))
+            array = (
+                array.reshape(number(count), 2, -1, array.shape[1])
+                .swapaxes(1, 2)
+                .reshape(array.shape)
+            )
+        writer.add_tensor(
+            f"{known}.weight.lora_{match['side'].lower()}",
+            np.ascontiguousarray(array, np.float32),
+        )
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -61,13 +61,19 @@ class Distilled(OneAspect):
     """
 
     kind: ClassVar[str] = "distilled"
-    about: ClassVar[str] = "a small model trained on labels, in one short answer; made by `judgesmith distill`"
-    paper: ClassVar[str] = "OpeNLGauge (its distilled model, §5); RAFT (Lukasik et al. 2025)"
+    about: ClassVar[str] = (
+        "a small model trained on labels, in one short answer; made by `judgesmith distill`"
+    )
+    paper: ClassVar[str] = (
+        "OpeNLGauge (its distilled model, §5); RAFT (Lukasik et al. 2025)"
+    )
     takes_any_name: ClassVar[bool] = True
 
     class Options(OneAspect.Options):
         answer: Answered = option(
-            "score", "What is asked for: the score alone, or errors with their spans and then the score.", added=True
+            "score",
+            "What is asked for: the score alone, or errors with their spans and then the score.",
+            added=True,
         )
 
     options: Options
@@ -97,7 +103,11 @@ class Distilled(OneAspect):
 
     def fitted(self) -> dict[str, Any]:
         """Return the student's weights, by their hashes; see `capabilities.Learns`."""
-        return {} if self.student is None else {"student": self.student.model_dump(mode="json")}
+        return (
+            {}
+            if self.student is None
+            else {"student": self.student.model_dump(mode="json")}
+        )
 
     def load_fitted(self, name: str, data: Any) -> None:
         """Take what `fitted` gave. Raises OptionError."""
@@ -106,14 +116,21 @@ class Distilled(OneAspect):
     def facts(self) -> dict[str, str]:
         if self.student is None:
             return {"student": "none: the plain model answers"}
-        return {"student": f"rank {self.student.rank}, served as {served_name(self.student.adapter)}"}
+        return {
+            "student": f"rank {self.student.rank}, served as {served_name(self.student.adapter)}"
+        }
 
     def _found(self, name: str, digest: str) -> Path | None:
         """The file beside the judge, or in a folder beside it, that has this hash."""
         if self.home is None:
             return None
-        files = sorted([*self.home.glob(name), *self.home.glob(f"*/{name}")])[:_MOST_FILES]
-        return next((path for path in files if path.is_file() and file_sha256(path) == digest), None)
+        files = sorted([*self.home.glob(name), *self.home.glob(f"*/{name}")])[
+            :_MOST_FILES
+        ]
+        return next(
+            (path for path in files if path.is_file() and file_sha256(path) == digest),
+            None,
+        )
 
     def _runs(self, lm: LanguageModel, student: StudentData) -> LanguageModel:
         """The model with the trained weights. Raises ModelError for another base model, and for weights that are not
@@ -129,7 +146,11 @@ class Distilled(OneAspect):
             )
         file = self._found(GGUF_ADAPTER, student.gguf)
         if file is None:
-            where = "load it from its file" if self.home is None else "put its folder beside the judge's file"
+            where = (
+                "load it from its file"
+                if self.home is None
+                else "put its folder beside the judge's file"
+            )
             named = f"no {GGUF_ADAPTER} whose SHA-256 begins {student.gguf[:12]}"
             raise ModelError(f"the judge's weights are not there: {named}; {where}")
         with _lock:
@@ -154,10 +175,16 @@ class Distilled(OneAspect):
 
     def _focus(self) -> Focus:
         criterion = self.knowledge.criteria[0] if self.knowledge.criteria else None
-        return Focus(self.options.aspect, criterion.definition if criterion else "", self.knowledge.description)
+        return Focus(
+            self.options.aspect,
+            criterion.definition if criterion else "",
+            self.knowledge.description,
+        )
 
     def _known(self) -> Known:
-        return Known(self.knowledge.description, self.knowledge.criteria, self.options.aspect)
+        return Known(
+            self.knowledge.description, self.knowledge.criteria, self.options.aspect
+        )
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         runs = lm if self.student is None else self._runs(lm, self.student)
@@ -166,7 +193,9 @@ class Distilled(OneAspect):
             return scored.verdict(scored.read.values["score"])
         answer = await self.scorer.annotate(item, self._focus(), runs)
         errors = ground_errors(answer.read.values["annotation"].errors, item.output)
-        return answer.verdict(answer.read.values["score"]).model_copy(update={"errors": errors})
+        return answer.verdict(answer.read.values["score"]).model_copy(
+            update={"errors": errors}
+        )
 
     def messages(self, item: Item) -> list[Message]:
         """The prompt of a row, demonstrations of its group left out."""
@@ -179,7 +208,11 @@ class Distilled(OneAspect):
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
         demo = super().demonstration(item, verdict)
-        return demo if verdict is None else demo | {"annotation": error_list(verdict.errors) or "No Error"}
+        return (
+            demo
+            if verdict is None
+            else demo | {"annotation": error_list(verdict.errors) or "No Error"}
+        )
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         return {"scorer": self.messages(item)}

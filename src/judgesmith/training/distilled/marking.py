@@ -62,7 +62,13 @@ class MarkedLayout(AnnotationLayout):
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         parsed = super().extract(reply, inputs)
-        return parsed if parsed.problem else replace(parsed, values=parsed.values | {"score": parsed.values["percent"]})
+        return (
+            parsed
+            if parsed.problem
+            else replace(
+                parsed, values=parsed.values | {"score": parsed.values["percent"]}
+            )
+        )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return MOST_TOKENS
@@ -71,7 +77,9 @@ class MarkedLayout(AnnotationLayout):
 def error_text(errors: Sequence[Mapping[str, Any]]) -> str:
     """Errors of a verdict's JSON in the form that answers have, the worst eight; "No Error" where there are none.
     Each part stands on one line, and nothing in it can speak a chat template's tokens."""
-    places = sorted(range(len(errors)), key=lambda place: -(errors[place].get("severity") or 0.0))[:MOST]
+    places = sorted(
+        range(len(errors)), key=lambda place: -(errors[place].get("severity") or 0.0)
+    )[:MOST]
     result = tuple(
         FoundError(
             None if error.get("how") == "omission" else _line(error.get("text")),

@@ -69,10 +69,14 @@ class Student:
         self.shape = shape
         self.base = file_sha256(base)
         self._weights = open_weights(base, dtype)
-        self.device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.device = device or torch.device(
+            "cuda" if torch.cuda.is_available() else "cpu"
+        )
         torch.manual_seed(seed)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of names inside transformers that peft uses
+            warnings.simplefilter(
+                "ignore", FutureWarning
+            )  # of names inside transformers that peft uses
             self.model = peft.get_peft_model(
                 self._weights.model.to(self.device),
                 peft.LoraConfig(
@@ -94,9 +98,14 @@ class Student:
     def _answers(self) -> tuple[list[int], list[int]]:
         """The tokens with which every answer begins, and the one with which each ends."""
         result = [self._weights.tokens(Piece(answer)) for answer in ANSWERS]
-        openings, ends = {tuple(tokens[:-1]) for tokens in result}, [tokens[-1] for tokens in result]
+        openings, ends = (
+            {tuple(tokens[:-1]) for tokens in result},
+            [tokens[-1] for tokens in result],
+        )
         if len(openings) != 1 or len(set(ends)) != len(ends):
-            raise ModelError(f"this model's tokens tell {ANSWERS[0]!r} and its like apart before their last digit")
+            raise ModelError(
+                f"this model's tokens tell {ANSWERS[0]!r} and its like apart before their last digit"
+            )
         return list(openings.pop()), ends
 
     # -- reading a prompt
@@ -112,9 +121,15 @@ class Student:
 
     def _asked(self, messages: Sequence[Message]) -> list[int]:
         turns = [Turn(message["role"], (message["content"],)) for message in messages]
-        return [*itertools.chain.from_iterable(map(self._weights.tokens, rendered(self._weights.chat, turns)))]
+        return [
+            *itertools.chain.from_iterable(
+                map(self._weights.tokens, rendered(self._weights.chat, turns))
+            )
+        ]
 
-    def log_answers(self, prompts: Sequence[Sequence[int]], said: Sequence[int] = ()) -> tuple[Any, Any, Any]:
+    def log_answers(
+        self, prompts: Sequence[Sequence[int]], said: Sequence[int] = ()
+    ) -> tuple[Any, Any, Any]:
         """Natural logs of probabilities among all tokens, with gradients where these are on: prompts x 5, of each digit
         at its place; prompts, of the line before it in an answer; prompts, the mean over the tokens before that line,
         of which `said` tells how many of each prompt belong to the answer (0 by default)."""
@@ -122,14 +137,23 @@ class Student:
         said = said or [0] * len(prompts)
         most = before + max(said)
         states, start = self._states(prompts, most + 1)
-        ends = torch.tensor([len(prompt) - 1 - start for prompt in prompts], device=self.device)
-        places = (ends[:, None] + torch.arange(-most, 1, device=self.device)).clamp(min=0)
+        ends = torch.tensor(
+            [len(prompt) - 1 - start for prompt in prompts], device=self.device
+        )
+        places = (ends[:, None] + torch.arange(-most, 1, device=self.device)).clamp(
+            min=0
+        )
         rows = torch.arange(len(prompts), device=self.device)[:, None]
         logp = torch.log_softmax(self._plain.lm_head(states[rows, places]).float(), -1)
-        follows = torch.tensor([[*[0] * most, *prompt][-most:] for prompt in prompts], device=self.device)
+        follows = torch.tensor(
+            [[*[0] * most, *prompt][-most:] for prompt in prompts], device=self.device
+        )
         each = logp[:, :-1].gather(-1, follows[..., None])[..., 0]
         counts = torch.tensor(said, device=self.device)
-        own = torch.arange(most - before, device=self.device) >= (most - before - counts)[:, None]
+        own = (
+            torch.arange(most - before, device=self.device)
+            >= (most - before - counts)[:, None]
+        )
         mean = (each[:, : most - before] * own).sum(-1) / counts.clamp(min=1)
         return logp[:, -1][:, self._digits], each[:, most - before :].sum(-1), mean
 
@@ -137,7 +161,11 @@ class Student:
         """The last layer's states, and the place from which on they are given. What all prompts begin with is computed
         once; their `own` last tokens are never taken for a part of that."""
         torch = self._torch
-        shared = 0 if len(prompts) == 1 else max(0, min(_common(prompts), min(map(len, prompts)) - own))
+        shared = (
+            0
+            if len(prompts) == 1
+            else max(0, min(_common(prompts), min(map(len, prompts)) - own))
+        )
         longest = max(map(len, prompts))
         # Filled up on the right: no token sees what comes after it.
         filled = [[*prompt, *[0] * (longest - len(prompt))] for prompt in prompts]
@@ -149,7 +177,9 @@ class Student:
             cache.batch_repeat_interleave(len(prompts))
         done = self._plain.base_model(
             torch.tensor(filled, device=self.device)[:, shared:],
-            attention_mask=torch.tensor(mask, device=self.device) if len(prompts) > 1 else None,
+            attention_mask=torch.tensor(mask, device=self.device)
+            if len(prompts) > 1
+            else None,
             past_key_values=cache,
             use_cache=cache is not None,
         )
@@ -168,13 +198,17 @@ class Student:
             cache, new = None, asked
             while len(written) < most:
                 done = self._plain.base_model(
-                    torch.tensor([new], device=self.device), past_key_values=cache, use_cache=True
+                    torch.tensor([new], device=self.device),
+                    past_key_values=cache,
+                    use_cache=True,
                 )
                 cache = done.past_key_values
                 logits = self._plain.lm_head(done.last_hidden_state[0, -1]).float()
                 if written[-len(self._opening) :] == self._opening:
                     digits = torch.log_softmax(logits, -1)[self._digits]
-                    text = self._weights.tokenizer.decode(written[: -len(self._opening)])
+                    text = self._weights.tokenizer.decode(
+                        written[: -len(self._opening)]
+                    )
                     return text.strip(), DIGITS.to_percent(float(self.expected(digits)))
                 token = int(logits.argmax())
                 if token == self._weights.tokenizer.eos_token_id:
@@ -183,7 +217,9 @@ class Student:
                 new = [token]
         return self._weights.tokenizer.decode(written).strip(), math.nan
 
-    def percents(self, prompts: Sequence[Sequence[int]], tokens_at_once: int) -> list[float]:
+    def percents(
+        self, prompts: Sequence[Sequence[int]], tokens_at_once: int
+    ) -> list[float]:
         """The scores of many prompts, as many tokens at a time."""
         result: list[float] = []
         with self._torch.inference_mode():
@@ -219,8 +255,12 @@ class Student:
         from safetensors.torch import load_file  # type: ignore[import-not-found,unused-ignore]
 
         weights, own = load_file(str(file)), self.weights()
-        if {name: p.shape for name, p in weights.items()} != {name: p.shape for name, p in own.items()}:
-            raise ModelError(f"{file.name} holds weights for another base model or another rank than {self.shape.rank}")
+        if {name: p.shape for name, p in weights.items()} != {
+            name: p.shape for name, p in own.items()
+        }:
+            raise ModelError(
+                f"{file.name} holds weights for another base model or another rank than {self.shape.rank}"
+            )
         set_peft_model_state_dict(self.model, weights)
 
 
@@ -238,7 +278,10 @@ def portions(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
 
 def _common(prompts: Sequence[Sequence[int]]) -> int:
     shortest = min(map(len, prompts))
-    return next((i for i in range(shortest) if len({prompt[i] for prompt in prompts}) > 1), shortest)
+    return next(
+        (i for i in range(shortest) if len({prompt[i] for prompt in prompts}) > 1),
+        shortest,
+    )
 
 
 def training_modules() -> tuple[Any, Any]:
@@ -247,5 +290,7 @@ def training_modules() -> tuple[Any, Any]:
         import peft
         import torch  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:
-        raise MissingExtraError("a model of your own needs: pip install 'judgesmith[train]'") from error
+        raise MissingExtraError(
+            "a model of your own needs: pip install 'judgesmith[train]'"
+        ) from error
     return torch, peft
