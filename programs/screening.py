@@ -34,10 +34,13 @@ class _Screen:
 
     def _look(self) -> None:
         waiting, self._waiting = self._waiting, []
-        found = harmless([text for text, _ in waiting], LOOKED_INTO)
-        for _, answer in waiting:
-            if not answer.done():  # its caller may have been cancelled
-                answer.set_result(found)
+        found = False  # should the look fail, each row is looked at alone and fails by itself
+        try:
+            found = harmless([text for text, _ in waiting], LOOKED_INTO)
+        finally:
+            for _, answer in waiting:
+                if not answer.done():  # its caller may have been cancelled
+                    answer.set_result(found)
 
 
 _screen = engine.PerLoop(_Screen)

@@ -53,6 +53,17 @@ def test_rows_of_one_turn_take_one_look(monkeypatch: pytest.MonkeyPatch) -> None
     assert looks == [len(PLAIN)]
 
 
+def test_a_look_that_fails_leaves_no_row_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def look(texts: list[str], least: float) -> bool:
+        raise MemoryError
+
+    monkeypatch.setattr(screening, "harmless", look)
+    items = [*PLAIN[:2], *ATTACKS[:1]]
+    assert together(items) == [guarded(item, LOOKED_INTO) for item in items]
+
+
 def test_a_cancelled_row_holds_up_no_other() -> None:
     async def one_is_cancelled() -> Any:
         first, second = (
