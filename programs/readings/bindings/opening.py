@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import re
 import threading
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import psutil
 
@@ -107,25 +106,15 @@ def open_adapted(base: str, adapter: Path, layer: int) -> StatesReader:
     with _lock:
         if (key := f"{adapter} {layer}") not in _opened:
             weights = model_file(base)[0]
-            threads, name, reader = thread_count(), adapter.stem, None
-            if _wished() != LLAMA_CPP:
-                with contextlib.suppress(ModelError, MissingExtraError):
-                    reader = OpenVinoReader(
-                        weights,
-                        context=1024,
-                        threads=threads,
-                        name=name,
-                        adapter=adapter,
-                        until=layer,
-                    )
-            slow = (
-                None
-                if reader
-                else EmbeddedReader(
-                    weights, context=1024, threads=threads, name=name, adapter=adapter
-                )
-            )
-            _opened[key] = Opened(cast(Reader, reader or slow), file_sha256(weights))
+            how: dict[str, Any] = {
+                "context": 1024,
+                "threads": thread_count(),
+                "name": adapter.stem,
+                "adapter": adapter,
+            }
+            fast = _by_openvino(weights, until=layer, **how)
+            reader = EmbeddedReader(weights, **how) if fast is None else fast
+            _opened[key] = Opened(cast(Reader, reader), file_sha256(weights))
         return cast(StatesReader, _opened[key].reader)
 
 
@@ -165,17 +154,27 @@ def _wished() -> str:
     return wish
 
 
+def _by_openvino(path: Path, **how: Any) -> OpenVinoReader | None:
+    """OpenVINO's reader of a file; None where it cannot open it, or llama.cpp is chosen. Raises where the environment
+    chooses OpenVINO, and it cannot."""
+    wish = _wished()
+    if wish == LLAMA_CPP:
+        return None
+    try:
+        return OpenVinoReader(path, **how)
+    except (ModelError, MissingExtraError):
+        if wish:
+            raise
+        return None
+
+
 def _embedded(path: Path, name: str) -> Opened:
     """The fastest reader that can open a file: OpenVINO knows few kinds of models, llama.cpp nearly all, and torch
     reads where a build of llama.cpp hides what readings need."""
-    digest, wish, threads = file_sha256(path), _wished(), thread_count()
-    if wish != LLAMA_CPP:
-        try:
-            fast = OpenVinoReader(path, threads=threads, name=name)
-            return Opened(fast, digest, fast.way)
-        except (ModelError, MissingExtraError):
-            if wish:
-                raise
+    digest, threads = file_sha256(path), thread_count()
+    fast = _by_openvino(path, threads=threads, name=name)
+    if fast is not None:
+        return Opened(fast, digest, fast.way)
     try:
         return Opened(EmbeddedReader(path, threads=threads, name=name), digest)
     except (ModelError, MissingExtraError) as error:

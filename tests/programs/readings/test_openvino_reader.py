@@ -315,6 +315,9 @@ def test_llama_cpp_reads_what_openvino_cannot(
     monkeypatch.setattr(opening, "OpenVinoReader", refuses)
     with pytest.raises(ModelError, match="not known here"):
         opening._embedded(tiny, "tiny")
+    monkeypatch.setattr(opening, "model_file", lambda base: (tiny, ""))
+    with pytest.raises(ModelError, match="not known here"):
+        opening.open_adapted("local/tiny", tiny, 2)
     monkeypatch.setenv(opening.READER_VARIABLE, "")
     opened = opening._embedded(tiny, "tiny")
     assert isinstance(opened.reader, EmbeddedReader)
