@@ -230,28 +230,18 @@ def _is_flat(record: Mapping[str, Any]) -> bool:
 
 def _questions(record: Mapping[str, Any]) -> list[str]:
     """The questions of a flat record of Argilla."""
-    names = set(record)
-    answered = [
-        name.removesuffix(".responses")
-        for name in record
-        if name.endswith(".responses")
-    ]
-    answered = [
-        name
-        for name in answered
-        if {f"{name}.responses.users", f"{name}.responses.status"} & names
-    ]
-    suggested = [
-        name.removesuffix(".suggestion")
-        for name in record
-        if name.endswith(".suggestion")
-    ]
-    suggested = [
-        name
-        for name in suggested
-        if {f"{name}.suggestion.score", f"{name}.suggestion.agent"} & names
-    ]
+    answered = _beside(record, ".responses", ("users", "status"))
+    suggested = _beside(record, ".suggestion", ("score", "agent"))
     return list(dict.fromkeys([*answered, *suggested]))
+
+
+def _beside(
+    record: Mapping[str, Any], suffix: str, parts: Sequence[str]
+) -> Iterator[str]:
+    """The names before a suffix that have one of these parts, too: `NAME.responses` beside `NAME.responses.users`."""
+    for key in record:
+        if key.endswith(suffix) and any(f"{key}.{part}" in record for part in parts):
+            yield key.removesuffix(suffix)
 
 
 def _is_argilla_1(record: Mapping[str, Any]) -> bool:

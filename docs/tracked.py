@@ -4,6 +4,8 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+#: The folders that hold the package.
+ROOMS = ("signatures", "programs", "optimizers", "datasets", "src", "experiments")
 
 
 def tracked(*suffixes: str) -> list[Path]:

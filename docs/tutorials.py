@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from tracked import ROOMS, ROOT
+
 PAGES = (
     ROOT / "README.md",
     ROOT / "docs/pages/start.md",
@@ -174,14 +175,7 @@ def wheel(folder: Path) -> Path:
     """Of a copy of the checkout, which pip would leave its build in."""
     copy = folder / "checkout"
     skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for name in (
-        "src",
-        "signatures",
-        "programs",
-        "optimizers",
-        "datasets",
-        "experiments",
-    ):
+    for name in ROOMS:
         shutil.copytree(ROOT / name, copy / name, ignore=skip)
     for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copy(ROOT / name, copy)

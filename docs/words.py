@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import yaml
-from tracked import tracked
+from tracked import ROOMS, ROOT, tracked
 
-ROOT = Path(__file__).resolve().parents[1]
 #: The style page quotes what it forbids.
 STYLE = ROOT / "docs/pages/project/style.md"
 _TABLES = yaml.safe_load(
@@ -23,15 +22,7 @@ _TABLES = yaml.safe_load(
 PHRASES: dict[str, str] = _TABLES["phrases"]
 IN_PAGES: dict[str, str] = _TABLES["pages"]
 #: What is searched for phrases in code; tests quote what models, people and files say.
-CODE = (
-    "src",
-    "signatures",
-    "programs",
-    "optimizers",
-    "datasets",
-    "experiments",
-    "docs",
-)
+CODE = (*ROOMS, "docs")
 #: Each phrase as it may run over lines, comments and strings of code, with a word that it cannot do without.
 _LOOSE = [
     (

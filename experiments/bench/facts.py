@@ -22,10 +22,9 @@ from judgesmith.datasets.loading import read_labels
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import OptionError
 from judgesmith.experiments.studies.experience import (
-    FEWEST_LEFT,
     Task,
     TaskSpec,
-    draw,
+    draws_of,
     fit_experience,
     load,
     located,
@@ -210,14 +209,7 @@ def reached(
         ]
         for size in SIZES:
             found = []
-            for number in range(draws):
-                train, left = draw(table.groups, size, number)
-                if (
-                    len(train) < size
-                    or len(left) < FEWEST_LEFT
-                    or len({table.groups[i] for i in train.tolist()}) < 2
-                ):
-                    continue
+            for _, train, left in draws_of(table.groups, size, draws):
                 fit = weigh(table.rows(train), scores[train], known)
                 found.append(agreement(fit.head(table.rows(left)), scores[left]))
             of.append(float(np.mean(found)) if found else np.nan)

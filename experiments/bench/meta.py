@@ -62,6 +62,13 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
 
     a, b, human, doc, sys_ = data(0)
     found: dict[str, Any] = {}
+
+    def measured(aspect: int, level: Level, name: Coefficient) -> Measure:
+        ratings = human[aspect].ravel()
+        return Measure(
+            ratings, documents=doc, systems=sys_, level=level, coefficient=name
+        )
+
     for level in cast(tuple[Level, ...], tuple(THEIR_LEVELS)):
         for name in cast(tuple[Coefficient, ...], PARTS):
 
@@ -69,13 +76,7 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
                 for k in range(ASPECTS):
                     bootstrap_q(
                         a[k].ravel(),
-                        Measure(
-                            human[k].ravel(),
-                            documents=doc,
-                            systems=sys_,
-                            level=level,
-                            coefficient=name,
-                        ),
+                        measured(k, level, name),
                         rounds=rounds,
                     )
 
@@ -97,13 +98,7 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
                     permutation_test(
                         a[k].ravel(),
                         b[k].ravel(),
-                        Measure(
-                            human[k].ravel(),
-                            documents=doc,
-                            systems=sys_,
-                            level=level,
-                            coefficient=name,
-                        ),
+                        measured(k, level, name),
                         rounds=rounds,
                     )
 

@@ -12,7 +12,7 @@ import itertools
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -348,6 +348,17 @@ def draw(
     return (draw_labels if labels > SPREAD_LABELS else spread)(members, labels, number)
 
 
+def draws_of(
+    members: Sequence[Any], labels: int, draws: int
+) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
+    """Draws by number, with both parts: those with two groups to learn from and enough rows to measure on."""
+    for number in range(draws):
+        train, left = draw(members, labels, number)
+        several = len({members[row] for row in train.tolist()}) > 1
+        if len(train) >= labels and len(left) >= FEWEST_LEFT and several:
+            yield number, train, left
+
+
 def spread(
     members: Sequence[Any], labels: int, number: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -373,14 +384,7 @@ def worth(
     permuted: list[tuple[float, float]] = []
     for size in sizes:
         results = []
-        for number in range(draws):
-            train, left = draw(table.groups, size, number)
-            if (
-                len(train) < size
-                or len(left) < FEWEST_LEFT
-                or len({table.groups[i] for i in train.tolist()}) < 2
-            ):
-                continue
+        for number, train, left in draws_of(table.groups, size, draws):
             rows, y, rest = table.rows(train), scores[train], table.rows(left)
             started = time.perf_counter()
             weighed = weigh(rows, y, known)

@@ -148,27 +148,23 @@ class Panel(OneAspect):
         """The forms of its members, in their order."""
         if self.options.forms:
             return tuple(self.options.forms)
-        usual = IN_JURY if self.models_asked() else MEMBERS
+        usual = IN_JURY if self.models() else MEMBERS
         able = [name for name, form in FORMS.items() if not form.needs_reference]
         return tuple(able[: self.options.members or usual])
-
-    def models_asked(self) -> tuple[str, ...]:
-        """The models of a jury beside its own."""
-        return self.options.models
 
     def asked_members(self) -> tuple[str, ...]:
         """The members by name: a form, and for a model beside the judge's own `form of MODEL`."""
         if self.standings:
             return tuple(self.standings)
-        every = (
-            form if not model else f"{form} of {model}"
-            for form in self.forms_asked()
-            for model in self._jury()
-        )
-        return tuple(every)[: self.options.row_calls or None]
+        return self._every()[: self.options.row_calls or None]
 
-    def _jury(self) -> tuple[str, ...]:
-        return ("", *self.models_asked())
+    def _every(self) -> tuple[str, ...]:
+        """The members by name, however many calls a row may take."""
+        return tuple(
+            f"{form} of {model}" if model else form
+            for form in self.forms_asked()
+            for model in ("", *self.models())
+        )
 
     @staticmethod
     def _parts(name: str) -> tuple[str, str]:
@@ -178,7 +174,7 @@ class Panel(OneAspect):
 
     def models(self) -> tuple[str, ...]:
         """Return the names of the jury's models beside the judge's own."""
-        return self.models_asked()
+        return self.options.models
 
     def connect(self, connection: Connection | None) -> None:
         """Take the way to reach these models."""
@@ -214,7 +210,7 @@ class Panel(OneAspect):
         return False
 
     async def prepare(self, lm: LanguageModel) -> None:
-        for name in self.models_asked():
+        for name in self.models():
             await self._model(name, lm).capabilities()
 
     # -- judging
@@ -377,12 +373,8 @@ class Panel(OneAspect):
             member: parts.read_options(Standing, one, f"member {member}")
             for member, one in data.items()
         }
-        every = {
-            f"{form} of {model}" if model else form
-            for form in self.forms_asked()
-            for model in self._jury()
-        }
-        if unknown := sorted(set(standings) - every):
+        every = self._every()
+        if unknown := sorted(set(standings).difference(every)):
             raise OptionError(
                 f"there is no member {unknown[0]!r} in this panel; it has {', '.join(sorted(every))}"
             )

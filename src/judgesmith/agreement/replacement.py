@@ -16,6 +16,19 @@ from .resampling import Agreement, Estimate, Range, limits
 from .significance import against_others, false_discovery
 
 
+def _checked(
+    judge: npt.ArrayLike, ratings: npt.ArrayLike
+) -> tuple[Vector, npt.NDArray[np.float64]]:
+    """The judge's scores, and the ratings of shape (rows, raters) beside them. Raises LabelsError."""
+    scores = vector(judge, "judge", missing=True)
+    table = np.asarray(ratings, dtype=np.float64)
+    if table.ndim != 2 or len(table) != len(scores):
+        raise LabelsError(
+            f"ratings have shape {table.shape}; {len(scores)} rows of raters are needed"
+        )
+    return scores, table
+
+
 def way_to_rater(
     judge: npt.ArrayLike,
     ratings: npt.ArrayLike,
@@ -36,14 +49,7 @@ def way_to_rater(
     >>> way_to_rater([1, 2, 3, 4, 5, 6], [[1, 2], [2, 2], [3, 4], [4, 3], [5, 5], [6, 6]], rounds=0).value > 1
     True
     """
-    x, table = (
-        vector(judge, "judge", missing=True),
-        np.asarray(ratings, dtype=np.float64),
-    )
-    if table.ndim != 2 or len(table) != len(x):
-        raise LabelsError(
-            f"ratings have shape {table.shape}; {len(x)} rows of raters are needed"
-        )
+    x, table = _checked(judge, ratings)
     codes = (
         np.arange(len(x))
         if documents is None
@@ -125,14 +131,7 @@ def alternative_annotator_test(
 
     Source: Calderon, Reichart and Dror 2025, ACL, https://aclanthology.org/2025.acl-long.782.
     """
-    x, table = (
-        vector(judge, "judge", missing=True),
-        np.asarray(ratings, dtype=np.float64),
-    )
-    if table.ndim != 2 or len(table) != len(x):
-        raise LabelsError(
-            f"ratings have shape {table.shape}; {len(x)} rows of raters are needed"
-        )
+    x, table = _checked(judge, ratings)
     if not 0 <= epsilon < 1:
         raise OptionError(f"epsilon is {epsilon}; it lies between 0 and 1")
     sides = [_beside(x, table, rater, nominal) for rater in range(table.shape[1])]

@@ -14,14 +14,8 @@ from ...parts import Options, option
 from ..correlation import LARGEST, PARTS, Codes, Level, Vector, flat, id_codes
 
 LEVELS: tuple[Level, ...] = ("pooled", "within", "sample", "system")
-Named = Literal[
-    "pearson",
-    "spearman",
-    "kendall",
-    "q",
-    "acc_eq",
-    "acc_eq_cross",
-    "acc_soft",
+ComparedBy = Literal["pearson", "spearman", "kendall", "q"]
+Decided = Literal[
     "kappa",
     "cohen-kappa",
     "accuracy",
@@ -32,21 +26,11 @@ Named = Literal[
     "auc",
     "pairwise",
 ]
-ComparedBy = Literal["pearson", "spearman", "kendall", "q"]
+Named = Literal[ComparedBy, "acc_eq", "acc_eq_cross", "acc_soft", Decided]
 COEFFICIENTS: tuple[str, ...] = get_args(Named)
 #: Those of categories, of pass and fail, and of preferences; the level that each is of, and those that each kind of
 #: human ratings has unasked.
-DECIDED = (
-    "kappa",
-    "cohen-kappa",
-    "accuracy",
-    "balanced-accuracy",
-    "f1",
-    "precision",
-    "recall",
-    "auc",
-    "pairwise",
-)
+DECIDED: tuple[str, ...] = get_args(Decided)
 LEVEL_OF: dict[str, Level] = {
     name: "sample" if name == "pairwise" else "pooled" for name in DECIDED
 }
