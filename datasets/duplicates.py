@@ -51,7 +51,8 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class _Class:
     """Rows (numbers) with one text, or with texts that lead to each other; `texts` are the rows of each of them.
-    telling: whether the text alone says that rows belong together."""
+    telling: whether the text alone says that rows belong together.
+    """
 
     field: Field
     texts: tuple[tuple[int, ...], ...]
@@ -74,7 +75,8 @@ class _Class:
 class Merged:
     """Groups without duplicates across them. groups: the name of each row's; links: the texts that joined documents;
     left: texts that would have joined too much, with the number of rows that have them, largest first. share: of all
-    documents, which a text alone may join."""
+    documents, which a text alone may join.
+    """
 
     groups: tuple[str, ...]
     links: tuple[Link, ...] = ()
@@ -154,7 +156,8 @@ class _Groups:
 def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
     """The groups of rows, joined wherever a document, a group or a text is shared; a joined group takes the name of its
     first row's. The module says what a text alone may join. share: of all documents, from which nearly equal texts are
-    a template."""
+    a template.
+    """
     groups = _Groups(len(rows))
     sources = _classes("source", [folded(row.source) for row in rows])
     outputs = _classes("output", [folded(row.output) for row in rows])

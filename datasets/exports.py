@@ -36,7 +36,8 @@ _CONVERSATIONS = frozenset[str]().union(*ROLES["messages"])
 @dataclass(frozen=True, slots=True)
 class Given:
     """An answer to a question of an export. left: why it is no rating of the output, "" where it is one. compares: its
-    value names the better one of two outputs."""
+    value names the better one of two outputs.
+    """
 
     question: Any
     rater: Any
@@ -52,7 +53,8 @@ Reader: TypeAlias = Callable[[Mapping[str, Any]], tuple[Record, Iterable[Given]]
 @dataclass
 class Export:
     """A tool whose export was recognised. left: how many ratings were left out, by reason. roles: the columns of
-    comparisons by role, as they were found; winners: the questions that compare two outputs."""
+    comparisons by role, as they were found; winners: the questions that compare two outputs.
+    """
 
     tool: str
     read: Reader
@@ -119,8 +121,10 @@ class Export:
         return made
 
     def columns(self, chosen: Mapping[str, Any], origin: str) -> dict[str, Any]:
-        """The columns that a user named, with those of the comparisons. Raises LabelsError where several questions
-        compare the outputs, and none was named."""
+        """The columns that a user named, with those of the comparisons.
+
+        Raises LabelsError where several questions compare the outputs, and none was named.
+        """
         if not self.winners or "output" in chosen:
             return dict(chosen)
         if len(self.winners) > 1 and "winner" not in chosen:
@@ -140,8 +144,10 @@ class Export:
 
 
 def recognised(head: Sequence[Mapping[str, Any]], origin: str) -> Export | None:
-    """The tool that these records come from, None for plain ones. Raises LabelsError for an export without texts, and
-    for Label Studio's CSV."""
+    """The tool that these records come from, None for plain ones.
+
+    Raises LabelsError for an export without texts, and for Label Studio's CSV.
+    """
     for keys, without, problem in _REFUSED:
         if head and all(
             keys <= set(record) and not without & set(record) for record in head
@@ -173,7 +179,8 @@ def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
 
 def _argilla_flat(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     """`records.to_list(flatten=True)` and `to_datasets()`: for each question `.responses`, `.responses.users` and
-    `.responses.status`. A suggestion of a model is no response."""
+    `.responses.status`. A suggestion of a model is no response.
+    """
 
     def given() -> Iterator[Given]:
         for question in _questions(record):
@@ -286,8 +293,10 @@ def _unless_submitted(status: Any) -> str:
 
 
 def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
-    """The JSON export, also the older one with `completions`. Cancelled annotations do not count, and of what was said
-    of regions or messages nothing but comments."""
+    """The JSON export, also the older one with `completions`.
+
+    Cancelled annotations do not count, and of what was said of regions or messages nothing but comments.
+    """
     annotations = _in_time(
         _objects(record.get("annotations", record.get("completions"))),
         "created_at",
@@ -371,8 +380,10 @@ def _is_region(result: Mapping[str, Any]) -> bool:
 
 
 def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
-    """`mlflow.search_traces()` as a table; human assessments count, unless another one has taken their place. Passages
-    stand beside the inputs as `context`, an expected answer is the reference, and a session is a group."""
+    """`mlflow.search_traces()` as a table; human assessments count, unless another one has taken their place.
+
+    Passages stand beside the inputs as `context`, an expected answer is the reference, and a session is a group.
+    """
     standing = [
         one for one in _objects(record["assessments"]) if one.get("valid") is not False
     ]
@@ -477,7 +488,8 @@ def _hexadecimal(span: Any) -> str:
 @dataclass(frozen=True, slots=True)
 class Side:
     """The input or the output of a trace. parts: names of several that could each be meant, of which `value` has
-    all."""
+    all.
+    """
 
     value: Any
     context: Any = None
@@ -486,7 +498,8 @@ class Side:
 
 def trace_input(value: Any) -> Side:
     """The input of a trace, the same for exports, `sync` and scorers: a conversation where there is one, the part
-    called `source`, or the only one; passages beside it are context."""
+    called `source`, or the only one; passages beside it are context.
+    """
     value = parsed(value)
     if not isinstance(value, Mapping) or rendered(value) is not None:
         return Side(value)
@@ -520,7 +533,9 @@ def _side(value: Mapping[str, Any], usual: str, context: Any) -> Side:
 
 def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     """A data frame of spans, joined with their annotations: a row for each annotation, of which those of people count.
-    A row is of the span that its id names."""
+
+    A row is of the span that its id names.
+    """
     by_person = str(record.get("annotator_kind") or "HUMAN").upper() == "HUMAN"
     reason = record.get("result.explanation")
     rating = next(

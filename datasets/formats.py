@@ -417,7 +417,8 @@ def is_table(source: Any) -> bool:
 
 def table_records(source: Any, origin: str = "<table>") -> Iterator[Record]:
     """The records of a DataFrame, of any table that Arrow reads (polars, pyarrow, DuckDB), or of an iterable of
-    mappings."""
+    mappings.
+    """
     pandas = sys.modules.get(
         "pandas"
     )  # who passes a DataFrame has imported it; no one else should wait for it

@@ -109,7 +109,8 @@ def read_outputs(
 ) -> Outputs:
     """What `read_labels` reads, with the outputs that have no rating: for every command that has a use for these. also:
     columns with further ratings. texts_needed: whether a file of ids and ratings will not do. categories: the words of
-    ratings, worst first, of all or by the column's name. Raises LabelsError."""
+    ratings, worst first, of all or by the column's name. Raises LabelsError.
+    """
     table = open_table(source)
     records = list(itertools.islice(table.records, limit))
     if not records:
@@ -140,8 +141,10 @@ def aspects_of_mean(aspect: str | None) -> tuple[str, ...]:
 
 
 def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
-    """The same rows, read for each of several aspects, with the mean of these as their overall score. Raises
-    LabelsError where the aspects are on different scales, or too few rows have them all."""
+    """The same rows, read for each of several aspects, with the mean of these as their overall score.
+
+    Raises LabelsError where the aspects are on different scales, or too few rows have them all.
+    """
     first = read[0]
     if len({one.scale for one in read}) > 1:
         text = ", ".join(
@@ -218,7 +221,8 @@ def iter_rows(
 @dataclass(frozen=True, slots=True)
 class Compared:
     """Two outputs that stand in one row. id: of the row. won: 1 where people prefer a, 0 for b, 0.5 for a tie; None
-    where nothing is said, or words that name neither."""
+    where nothing is said, or words that name neither.
+    """
 
     id: str
     a: Row

@@ -1,6 +1,7 @@
 """Ratings as people write them: numbers, 4/5, stars, thumbs, pass/fail, words of a rating scale; and the scales that
 names of columns tell. The cells of a column are read together, as "good" is the top of bad/ok/good and the middle of
-poor/good/excellent."""
+poor/good/excellent.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +120,8 @@ class Marks:
         decimal_comma: bool = False,
     ) -> Marks:
         """From all cells of a column, single ratings each. categories: the words, worst first, where the user said
-        them. decimal_comma: a comma in a number is one. Cells that do not fit are left to `number`, which raises."""
+        them. decimal_comma: a comma in a number is one. Cells that do not fit are left to `number`, which raises.
+        """
         every = list(cells)
         words = Counter(
             word
@@ -166,7 +168,8 @@ class Marks:
 
     def of_fault(self) -> Marks:
         """The same ratings of a column that names a fault: of those that say whether it is there, nothing says which
-        is the better one."""
+        is the better one.
+        """
         present = self.kind != "score" and folded(self.names[-1]) in _PRESENT
         return Marks(unknown=self.names[::-1], fault=True) if present else self
 
@@ -176,8 +179,10 @@ class Marks:
         )
 
     def number(self, cell: Any) -> float | None:
-        """The number of a word, None where the cell is to be read as a number. Raises ValueError that says what to
-        do."""
+        """The number of a word, None where the cell is to be read as a number.
+
+        Raises ValueError that says what to do.
+        """
         word = _word(folded(cell), self.decimal_comma)
         if word in self.values:
             return self.values[word]
@@ -203,7 +208,8 @@ class Marks:
 
     def shown(self, cells: Iterable[Any]) -> str:
         """`fail = 0 < pass = 1`: what stands for what, in the words of these cells where they have one; "" where cells
-        are numbers."""
+        are numbers.
+        """
         used: dict[float, list[str]] = {}
         for word in dict.fromkeys(folded(cell) for cell in cells if not unrated(cell)):
             if (number := self.values.get(word)) is not None:
@@ -256,7 +262,8 @@ def _word(word: str, decimal_comma: bool) -> str:
 @lru_cache(maxsize=4096)
 def named_scale(name: str) -> tuple[str, tuple[float, float] | None]:
     """A column's name without the scale in it, and the scale: "Rating (1-5)" is ("Rating", (1, 5)); the name as it is
-    and None where there is none."""
+    and None where there is none.
+    """
     match = _BRACKETS.fullmatch(name) or _TRAILING.fullmatch(name.strip())
     if match is None:
         return name, None

@@ -32,8 +32,9 @@ _OURS = ("verdict", "verdicts", "preference", "judge", "seen", "defer")
 def guessed(
     records: Records, names: Sequence[str], taken: Mapping[str, str]
 ) -> dict[str, str]:
-    """role -> column for roles without a column: of the columns with texts the only one whose name has one of the
-    role's words."""
+    """Role -> column for roles without a column: of the columns with texts the only one whose name has one of the
+    role's words.
+    """
     result: dict[str, str] = {}
     for role, words in _WORDS.items():
         if role in taken:
@@ -56,7 +57,8 @@ def guessed(
 
 def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
     """Columns that could be the score: their values are ratings, and the name speaks of one or the values cannot be
-    anything else (thumbs, stars, pass/fail)."""
+    anything else (thumbs, stars, pass/fail).
+    """
     named, certain = [], []
     for name in (
         n
@@ -80,7 +82,8 @@ def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
 
 def nested_ratings(records: Records, names: Sequence[str]) -> list[str]:
     """Columns of human ratings in lists and objects, such as `human_labels` of {"by": "a", "value": 5}, where each
-    has one reading."""
+    has one reading.
+    """
     return [name for name in names if _of_people(name) and _is_nested(records, name)]
 
 
@@ -119,7 +122,8 @@ def _says_rating(cell: Any) -> bool:
 
 def parts_of(value: Any) -> list[tuple[str, Any]]:
     """The single ratings in one cell, each with its rater: of a list, of an object {rater: rating}, of objects with one
-    rating each, or the cell itself ("" for unnamed ones)."""
+    rating each, or the cell itself ("" for unnamed ones).
+    """
     value = parsed(value)
     if (single := one_rating(value)) is not None:
         return [single]
@@ -147,7 +151,8 @@ def _inside(part: Any) -> tuple[str, Any]:
 
 def one_rating(value: Any) -> tuple[str, Any] | None:
     """The rater and the rating of an object that says which of its values is the rating, and has no further number;
-    None for anything else."""
+    None for anything else.
+    """
     if not isinstance(value, Mapping):
         return None
     hits = [
@@ -176,8 +181,10 @@ def _is_number(value: Any) -> bool:
 
 
 def by_machine(name: str) -> bool:
-    """Whether a column's name says that a machine wrote what is in it: `model_score`, `quality.suggestion`. A rating of
-    what a machine wrote ("AI answer quality") names that, and a person's names the person."""
+    """Whether a column's name says that a machine wrote what is in it: `model_score`, `quality.suggestion`.
+
+    A rating of what a machine wrote ("AI answer quality") names that, and a person's names the person.
+    """
     texts = _NAMES["output"] - _NAMES["scorer"]
     return speaks_of_machine(name) and not words_of(name) & texts
 

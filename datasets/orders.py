@@ -1,5 +1,7 @@
-"""The order of a column's words: what the user said, else the obvious one. People's labels, a judge's verdicts and
-signals are read by `read_marks` alike; words that can be read in two ways are refused with the way out, never guessed.
+"""The order of a column's words: what the user said, else the obvious one.
+
+People's labels, a judge's verdicts and signals are read by `read_marks` alike; words that can be read in two ways are
+refused with the way out, never guessed.
 """
 
 from __future__ import annotations

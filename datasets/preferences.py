@@ -48,7 +48,8 @@ _FIRST, _SECOND = 1.0, 2.0
 @dataclass(frozen=True)
 class Pairs:
     """Where a table of comparisons has its parts: the columns of both outputs, of the winner (None where the first
-    output is the better one in every row, `chosen` and `rejected`), and of the systems."""
+    output is the better one in every row, `chosen` and `rejected`), and of the systems.
+    """
 
     outputs: tuple[str, str]
     winner: str | None
@@ -59,7 +60,8 @@ class Pairs:
         cls, names: Sequence[str], chosen: Mapping[str, str], *, decided: bool = True
     ) -> Pairs | None:
         """None for a table without two outputs of which one is the better. chosen: columns by role: output_a, output_b,
-        winner. decided: whether a column must say which is."""
+        winner. decided: whether a column must say which is.
+        """
         both = {_plain(name): name for name in names}
         outputs = systems = None
         if "output_a" in chosen and "output_b" in chosen:
@@ -94,7 +96,8 @@ class Pairs:
 
     def won(self, record: Mapping[str, Any]) -> float | None:
         """1 where the first output is the better one, 0 where the second is, 0.5 for a tie, shares for several raters
-        and for a weighted preference; None where no rater answered. Raises ValueError for a word that names neither."""
+        and for a weighted preference; None where no rater answered. Raises ValueError for a word that names neither.
+        """
         shares = [share for _, share in self.choices(record)]
         return sum(shares) / len(shares) if shares else None
 
@@ -114,7 +117,8 @@ class Pairs:
         self, records: Sequence[Mapping[str, Any]], names: Sequence[str]
     ) -> list[str]:
         """The columns of these in which a judge says, too, which output is the better one: every cell names a side, and
-        the column's name speaks of a choice or a machine, or a cell of more than a letter."""
+        the column's name speaks of a choice or a machine, or a cell of more than a letter.
+        """
         own = {*self.outputs, *(self.systems or ()), self.winner}
         return [
             name
@@ -168,7 +172,8 @@ class Pairs:
         self, record: Mapping[str, Any], name: str, place: int
     ) -> float | None:
         """What a judge that chose between both outputs, in the column `name`, gives one of them: 1 where it is the
-        better one; None where the judge chose none."""
+        better one; None where the judge chose none.
+        """
         if unrated(record.get(name)):
             return None
         share = self.share(record[name], record)
@@ -181,8 +186,11 @@ class Pairs:
         return number if number is not None and _FIRST <= number <= _SECOND else None
 
     def sides(self, record: Mapping[str, Any], won: float) -> list[dict[str, Any]]:
-        """The row as two, one for each output. Outputs that are conversations (`chosen`, `rejected`) give their last
-        turn, and the turns before it as the source."""
+        """The row as two, one for each output.
+
+        Outputs that are conversations (`chosen`, `rejected`) give their last turn, and the turns before it as the
+        source.
+        """
         own = {*self.outputs, *(self.systems or ()), self.winner}
         shared = {name: value for name, value in record.items() if name not in own}
         made = []
@@ -218,7 +226,8 @@ def names_a_side(value: Any, pairs: Pairs) -> bool:
 
 def only_pair(names: Sequence[str]) -> tuple[str, ...]:
     """The only two columns whose names differ in nothing but the side, whatever they are called; none where there are
-    several such pairs."""
+    several such pairs.
+    """
     words = {
         tuple(re.findall(r"[^\W\d_]+|\d+", spaced(name).casefold())): name
         for name in names

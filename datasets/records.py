@@ -95,7 +95,8 @@ class Labels:
     worst first, and `levels` are their scores; both are empty for scores and preferences. `account` has every
     row of the file, read or skipped. `origin` is the file's name without its folder, or "<table>". `warnings` are
     sentences to show to the user. `template_share` is the share of all documents from which nearly equal texts are a
-    template and no duplicates."""
+    template and no duplicates.
+    """
 
     rows: tuple[Row, ...]
     aspect: str
@@ -117,8 +118,10 @@ class Labels:
         return f"Labels({len(self)} rows of {self.origin}, {self.kind} {self.aspect!r} on {low:g}..{high:g})"
 
     def understood(self) -> dict[str, Any]:
-        """What was understood of the file, as JSON values. Every one of its `rows` is `labelled` or `skipped`; rows of
-        several raters of one output are one of `outputs`."""
+        """What was understood of the file, as JSON values.
+
+        Every one of its `rows` is `labelled` or `skipped`; rows of several raters of one output are one of `outputs`.
+        """
         account = self.account or Account(len(self), len(self))
         return {
             "rows": account.rows,
@@ -167,7 +170,8 @@ class Labels:
 
     def regrouped(self, share: float) -> Labels:
         """The same rows, the file's groups joined again: nearly equal texts of more than this share of all documents
-        are a template and no duplicates. The notes say what was joined, and what was kept apart."""
+        are a template and no duplicates. The notes say what was joined, and what was kept apart.
+        """
         if share == self.template_share:
             return self
         rows = [replace(row, group=row.own_group or row.group) for row in self.rows]
@@ -247,7 +251,8 @@ def refuse_outliers(
     origin: str, column: str | None, rows: Sequence[Row], aspect: str
 ) -> None:
     """Raises LabelsError where all ratings but one or two (of 50 or more rows: 2 %) are whole numbers up to 10, and
-    these lie far above: a slip of the keyboard that would become the scale."""
+    these lie far above: a slip of the keyboard that would become the scale.
+    """
     values = sorted((value, row.line) for row in rows for value in row.single(aspect))
     off = max(1, len(values) // 50)
     most = values[-off - 1][0] if len(values) > 2 * off + 5 else math.inf
@@ -382,7 +387,8 @@ class Columns:
         decimal_comma: bool = False,
     ) -> Columns:
         """These columns, with the ratings read as the cells of `records` are: words, stars and thumbs as numbers, and
-        4,5 as 4.5 where `decimal_comma` says so. categories: the words, worst first, of all columns or by name."""
+        4,5 as 4.5 where `decimal_comma` says so. categories: the words, worst first, of all columns or by name.
+        """
         cells: dict[str, list[Any]] = {}
         for record in records:
             for aspect, (_, *given) in self._score_cells(record).items():
@@ -409,8 +415,10 @@ class Columns:
         }
 
     def row(self, record: Mapping[str, Any], line: int) -> tuple[Row, dict[str, str]]:
-        """The record as a Row, and for each aspect whose score cannot be read the reason, with its column. Raises
-        LabelsError for texts that cannot be read."""
+        """The record as a Row, and for each aspect whose score cannot be read the reason, with its column.
+
+        Raises LabelsError for texts that cannot be read.
+        """
         scores: dict[str, float] = {}
         ratings: dict[str, tuple[float, ...]] = {}
         raters: dict[str, tuple[str, ...]] = {}
@@ -589,8 +597,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _best(role: str, names: Sequence[str], origin: str | None) -> str | None:
-    """The column that fits the role best, None if none does. Raises LabelsError if two fit equally well (without an
-    origin there is none then); of several raters the first is taken."""
+    """The column that fits the role best, None if none does.
+
+    Raises LabelsError if two fit equally well (without an origin there is none then); of several raters the first is
+    taken.
+    """
     for tier in ROLES[role]:
         hits = [name for name in names if _plain(name) in tier]
         if len(hits) > 1 and role != "rater":
@@ -649,7 +660,8 @@ def _score_columns(
 
 def read_ratings(value: Any, marks: Marks | None = None) -> list[tuple[str, float]]:
     """(rater, rating) of each rating in one cell: a number, a list of numbers, or an object {rater: number}; absent
-    ones are left out. marks: how words are read. Raises ValueError that says what to do."""
+    ones are left out. marks: how words are read. Raises ValueError that says what to do.
+    """
     read = marks or Marks()
     return [
         (

@@ -59,7 +59,8 @@ class Outputs:
     records: of each output the first that it stands in. columns: their roles. problems: by aspect the first rating that
     cannot be read. compared: people compared two outputs in each row of the file; the scores are shares of comparisons
     won. path: of the file. notes: on how it was read. decimal_comma: as of its table. orders: the words of columns,
-    worst first, as the user said them."""
+    worst first, as the user said them.
+    """
 
     origin: str
     rows: list[Row]
@@ -453,7 +454,8 @@ class Sheet:
         categories: Orders = (),
     ) -> Outputs:
         """Every output, rated or not. also: columns with further ratings. categories: the words of ratings, worst
-        first, of all or by name. Raises LabelsError, for winners that cannot be read, too."""
+        first, of all or by name. Raises LabelsError, for winners that cannot be read, too.
+        """
         self._fail(_by_column(self.origin, self.problems))
         found = Columns.find(
             self.names,
@@ -508,7 +510,8 @@ class Sheet:
         self, column: str, marks: Marks
     ) -> tuple[tuple[float, float] | None, str | None]:
         """The scale that the column's name or the marks themselves say, and where it stands; None where nothing
-        does."""
+        does.
+        """
         if reversed_scale(column):
             raise LabelsError(
                 f"{self.origin}, column {column!r}: its name says that the lowest score is the best, but higher scores "
@@ -761,7 +764,8 @@ def _score_problems(
 
 def _by_column(origin: str, problems: Iterable[tuple[int, str]]) -> list[str]:
     """One sentence for each kind of problem in a column, with the number of its cells. problems: (row, "column 'NAME':
-    what is wrong"); those of a kind differ in quoted words and numbers alone."""
+    what is wrong"); those of a kind differ in quoted words and numbers alone.
+    """
     kinds: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for line, reason in problems:
         column, _, what = reason.partition(": ")

@@ -39,7 +39,8 @@ _MARK = re.compile(r"<v>(.*?)</v>", re.DOTALL)
 @dataclass(frozen=True, slots=True)
 class Span:
     """An error that a person marked. start, end: code-point offsets into the output, end exclusive, both None for an
-    omission without a place. severity: 1 (hardly matters) to 5 (critical), NaN where the file gives none."""
+    omission without a place. severity: 1 (hardly matters) to 5 (critical), NaN where the file gives none.
+    """
 
     text: str
     start: int | None = None

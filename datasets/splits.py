@@ -132,8 +132,10 @@ def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
 
 
 def assert_disjoint(train: Labels, heldout: Labels) -> None:
-    """Raise LeakError, with an example, if the two share a group, or a text by the rule of `duplicates`. What a
-    template is say the training rows."""
+    """Raise LeakError, with an example, if the two share a group, or a text by the rule of `duplicates`.
+
+    What a template is say the training rows.
+    """
     names = sorted(set(train.groups) & set(heldout.groups))
     if names:
         raise LeakError(
@@ -169,8 +171,11 @@ def _draw(
     share: float,
     rng: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """One random choice of held-out groups, as a mask over the rows. The smaller side is drawn: with more strata than
-    half of the groups, the last ones are one group each, and the best groups would all be held out."""
+    """One random choice of held-out groups, as a mask over the rows.
+
+    The smaller side is drawn: with more strata than half of the groups, the last ones are one group each, and the best
+    groups would all be held out.
+    """
     if share > 0.5:
         return ~_draw(groups, rows, rows - target, 1 - share, rng)
     strata = min(max(round(share * len(groups)), 1), len(groups))

@@ -18,8 +18,10 @@ _FORMULA = re.compile(r"'*[\s\x00]*[=+\-@\t\r\n＝＋－＠]")
 
 
 def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
-    """The rows of the first sheet that has some, by its header: the first row with two cells or more. What else there
-    is goes into notes. Raises LabelsError, OptionError where the reader is not installed."""
+    """The rows of the first sheet that has some, by its header: the first row with two cells or more.
+
+    What else there is goes into notes. Raises LabelsError, OptionError where the reader is not installed.
+    """
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
@@ -67,8 +69,10 @@ def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _fill(rows: list[list[Any]], sheet: Any, header: int) -> list[int]:
-    """Give each cell that is merged with those above it, below the header, their value. Returns the columns of these
-    cells."""
+    """Give each cell that is merged with those above it, below the header, their value.
+
+    Returns the columns of these cells.
+    """
     filled = []
     top, left = sheet.start or (0, 0)
     for (first, column), (last, _) in (
@@ -118,7 +122,8 @@ def unique(header: list[str], origin: str) -> list[str]:
 
 def guarded(cell: Any) -> Any:
     """A cell that no spreadsheet runs: a text that begins like a formula gets an apostrophe in front; numbers, also
-    those written as text, stay."""
+    those written as text, stay.
+    """
     runs = isinstance(cell, str) and _FORMULA.match(cell) and not NUMBER.fullmatch(cell)
     return f"'{cell}" if runs else cell
 

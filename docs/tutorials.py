@@ -62,7 +62,8 @@ class Failed(Exception):
 @dataclass(frozen=True)
 class Step:
     """A part of a page. kind: "file" (its name is `title`), "command" or "python". code: the exit code that the page
-    names."""
+    names.
+    """
 
     line: int
     kind: str
@@ -112,8 +113,10 @@ def rate(server: Any) -> None:
 
 
 def person(words: list[str]) -> list[str]:
-    """Somebody answers every row of `judgesmith label …`, whose page needs a browser. Returns the command that exports
-    the answers."""
+    """Somebody answers every row of `judgesmith label …`, whose page needs a browser.
+
+    Returns the command that exports the answers.
+    """
     from judgesmith.labelling.app import Desk, Event
     from judgesmith.labelling.command import Label
     from judgesmith.labelling.run import open_store
@@ -219,7 +222,7 @@ def install(environment: Path, wanted: Iterable[str], built: Path) -> None:
 
 
 def plain_environment(place: Path, built: Path) -> Path:
-    """judgesmith alone, which every page needs: installed once, with the modules that all commands import compiled."""
+    """Judgesmith alone, which every page needs: installed once, with the modules that all commands import compiled."""
     venv.create(place, with_pip=True)
     install(place, ["judgesmith"], built)
     subprocess.run(

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What compiling may spend, in calls and in US dollars; None: no limit. Calls of an earlier, interrupted run count,
-    so that a resumed run ends where an uninterrupted one would. Raises OptionError unless both are positive.
+    """What compiling may spend, in calls and in US dollars; None: no limit.
+
+    Calls of an earlier, interrupted run count, so that a resumed run ends where an uninterrupted one would. Raises
+    OptionError unless both are positive.
 
     >>> print(Budget(max_calls=2000, max_cost=1.5))
     2,000 calls and $1.5
@@ -44,10 +46,12 @@ class Budget:
 
 
 class BudgetShare:
-    """Shares a budget out over the passes of a run. Held-out rows are paid for first (`heldout`: the calls of each
-    part's, by the compiled judge and by the zero-shot one) and for two answers each, since an unreadable one is asked
-    for again: what a search found must be reportable. What is left goes to the searches in equal parts: one with folds
-    must not eat the next one's."""
+    """Shares a budget out over the passes of a run.
+
+    Held-out rows are paid for first (`heldout`: the calls of each part's, by the compiled judge and by the zero-shot
+    one) and for two answers each, since an unreadable one is asked for again: what a search found must be reportable.
+    What is left goes to the searches in equal parts: one with folds must not eat the next one's.
+    """
 
     def __init__(
         self, budget: Budget, lm: LanguageModel, plan: Plan, heldout: Sequence[int]

@@ -182,7 +182,9 @@ class Compiler:
         **given: Any,
     ) -> None:
         """options, or `given` by their names. heldout: labels, or the option of that name; budget: both of its options.
-        Raises OptionError, also for a teacher that the search has no use for."""
+
+        Raises OptionError, also for a teacher that the search has no use for.
+        """
         if budget is not None:
             given |= {"max_calls": budget.max_calls, "max_cost": budget.max_cost}
         if heldout is not None and not isinstance(heldout, Labels):
@@ -208,7 +210,8 @@ class Compiler:
         self, judge: Judge, labels: Labels, lm: LanguageModel
     ) -> tuple[Judge, CompileReport]:
         """The compiled judge and its report: rows are split, a judge is fitted to each side that is learnt from and
-        measured on the other, and what came out is written up."""
+        measured on the other, and what came out is written up.
+        """
         judge, labels = in_words(judge, labels.regrouped(self.options.template_share))
         self.refuse(judge, labels, lm)
         plan = self.plan(judge, labels, lm)
@@ -292,7 +295,8 @@ class Compiler:
         self, judge: Judge, labels: Labels, lm: LanguageModel, plan: Plan
     ) -> tuple[Fitted, list[list[Measured]]]:
         """The fit to all rows, and then folds, whose calls it has made: the disk answers them, and they are not counted
-        again."""
+        again.
+        """
         final = self.fit(judge, labels, lm, plan)
         self.progress.stage(
             f"{len(plan.parts.splits)} folds, of which nothing is asked",
@@ -338,8 +342,10 @@ class Compiler:
         _refuse_unsavable(judge, labels)
 
     def objective(self, labels: Labels) -> Objective:
-        """What is maximised: what was asked for, or what the kind of labels has. Raises OptionError for one that does
-        not fit it."""
+        """What is maximised: what was asked for, or what the kind of labels has.
+
+        Raises OptionError for one that does not fit it.
+        """
         if self.options.cost_of_missed_fail != 1 and labels.kind != "binary":
             raise OptionError(
                 f"--cost-of-missed-fail is for pass and fail, and the labels are of kind {labels.kind}"
@@ -355,7 +361,8 @@ class Compiler:
     ) -> Parts:
         """The one split, or the folds: as many as asked for, else where there are too few rows for a split. free:
         whether folds cost no call, so that there can be several runs. crossed: whether folds may be taken unasked.
-        Raises OptionError for folds that cannot be."""
+        Raises OptionError for folds that cannot be.
+        """
         labels = labels.regrouped(self.options.template_share)
         folds, seed, share = self.options.cv, self.options.seed, self.options.heldout
         if folds is not None:
@@ -397,7 +404,8 @@ class Compiler:
 
     def _folds_are_free(self, judge: Judge, lm: LanguageModel | str | None) -> bool:
         """Whether folds ask nothing that the fit to all rows has not asked: at most weights are learnt, and the disk
-        keeps answers and readings. A budget counts every call."""
+        keeps answers and readings. A budget counts every call.
+        """
         method = judge.method
         learns = isinstance(method, InfersTask) and method.infers()
         if self.search.searches or learns or stops_early(method):
@@ -630,7 +638,8 @@ class Compiler:
 
     def finalists(self, fitted: Fitted, train: Labels) -> Iterator[Fitted]:
         """What was fitted, and what could have come of it instead: zero-shot, and the other candidates that were judged
-        on all rows, the best first, each as the search judged it. None of them was disqualified."""
+        on all rows, the best first, each as the search judged it. None of them was disqualified.
+        """
         yield fitted
         zero_shot, *others = (
             trial for trial in fitted.record.tried if trial.candidate.dropped is None
@@ -708,7 +717,8 @@ class Compiler:
         inferred: bool,
     ) -> tuple[Judge, tuple[FormTrial, ...], str | None]:
         """The student with the form of answers that agrees best zero-shot, what was tried, and how `more`, which takes
-        more calls a row, did on top of it. That has to be clearly better, by the search's rule for candidates."""
+        more calls a row, did on top of it. That has to be clearly better, by the search's rule for candidates.
+        """
         method = student.method
         if not isinstance(method, HasForms):
             return student, (), None
@@ -846,7 +856,8 @@ def _refuse_unscored(labels: Labels) -> None:
 
 def _refuse_unsavable(judge: Judge, labels: Labels) -> None:
     """Raises ArtifactError for what a file cannot hold of the judge to come, as far as that is known: its words and
-    options, the labels' scale, categories and columns, and the marks of their rows."""
+    options, the labels' scale, categories and columns, and the marks of their rows.
+    """
     names = labels.categories
     decision = (
         Decision(names, (50.0,) * (len(names) - 1), labels.kind == "binary")

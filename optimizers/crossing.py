@@ -112,7 +112,8 @@ def crossed_agreement(runs: Sequence[AgreementValue]) -> AgreementValue:
 
 def crossed_difference(runs: Sequence[Difference]) -> Difference:
     """The difference of two judges that some runs found on the same rows: the mean, with one standard error for its
-    interval and its p, widened as `crossed` widens."""
+    interval and its p, widened as `crossed` widens.
+    """
     first, values = runs[0], np.array([run.value for run in runs])
     value, errors = (
         float(values.mean()),

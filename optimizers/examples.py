@@ -37,7 +37,8 @@ LONGEST_REASON = 400
 def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example]:
     """One DSPy example a row: inputs source, output, context, reference; `score` is the human's in percent [0, 100],
     `group` what may not stand on both sides, `document` and `system` what the agreement levels need, `why` the reasons
-    that people gave, `columns` what the judge weighs beside the texts. Raises LabelsError for a row without that."""
+    that people gave, `columns` what the judge weighs beside the texts. Raises LabelsError for a row without that.
+    """
     made = rated(
         labels.rows, map(Scale(*labels.scale).to_percent, labels.scores.tolist())
     )
@@ -60,7 +61,9 @@ def numbers_of(judge: Judge, row: Row, origin: str) -> dict[str, float | str]:
 
 def in_words(judge: Judge, labels: Labels) -> tuple[Judge, Labels]:
     """The judge, with the signals that hold words on the scales of these words, and the labels with a note on each.
-    Raises LabelsError for words whose order only the user knows."""
+
+    Raises LabelsError for words whose order only the user knows.
+    """
     columns, notes = list(judge.method.columns()), list[str]()
     for place, column in enumerate(columns):
         if not math.isnan(column.worst):
@@ -115,8 +118,10 @@ def rated(rows: Sequence[Row], percents: Iterable[float]) -> list[dspy.Example]:
 
 
 def as_rated(examples: Sequence[Any], scale: Scale) -> list[dspy.Example]:
-    """A user's examples as `rated` has them; those that are so stay. The texts and the human score may have any of
-    their names, the score is on this scale; rows of the same source, or of nearly the same texts, share a group.
+    """A user's examples as `rated` has them; those that are so stay.
+
+    The texts and the human score may have any of their names, the score is on this scale; rows of the same source, or
+    of nearly the same texts, share a group.
 
     Raises OptionError, naming the row, for one whose texts or score cannot be read, or whose score leaves the scale.
     """
@@ -279,7 +284,8 @@ def difference(
     new_systems: bool = False,
 ) -> Difference:
     """The objective of `one` less that of `other`, with interval and p, both on the same resamples. new_systems: they
-    speak of other systems, too."""
+    speak of other systems, too.
+    """
     rows, both = rows_of(examples), [one, other]
     others = objective.on_other_systems(both, rows) if new_systems else None
     return difference_within(
@@ -288,6 +294,8 @@ def difference(
 
 
 def clearly(gap: Difference, sure: float) -> bool:
-    """Whether the first is ahead with the probability `sure` at least. Its p is two-sided, and NaN where the comparison
-    is undefined, which is no clear win either."""
+    """Whether the first is ahead with the probability `sure` at least.
+
+    Its p is two-sided, and NaN where the comparison is undefined, which is no clear win either.
+    """
     return bool(gap.value > 0 and gap.p / 2 <= 1 - sure)

@@ -52,7 +52,8 @@ Judged = tuple[Vector, Vector, Vector, Sequence[str]]
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What was fitted to the training rows of one part, and how that and the zero-shot judge scored its held-out
-    rows."""
+    rows.
+    """
 
     fitted: Fitted
     split: Split
@@ -108,8 +109,10 @@ class Findings:
 
     @cached_property
     def percents(self) -> Vector:
-        """Raw scores of the held-out rows, those of folds on one scale (`on_one_scale`). Calibrated ones, mapped as
-        folds learnt it, would order rows by fold."""
+        """Raw scores of the held-out rows, those of folds on one scale (`on_one_scale`).
+
+        Calibrated ones, mapped as folds learnt it, would order rows by fold.
+        """
         return percents_of_run(self.parts)
 
     def report(self, usage: Usage, seconds: float) -> CompileReport:
@@ -170,7 +173,8 @@ class Findings:
         self,
     ) -> tuple[AgreementValue, AgreementValue, AgreementValue, Difference]:
         """Agreement of the compiled judge, of the zero-shot one and of one without a model, and the lead of the first
-        over the second; of folds, over all runs."""
+        over the second; of folds, over all runs.
+        """
         of: dict[str, Any] = {
             "objective": self.objective,
             "seed": self.seed,
@@ -289,7 +293,8 @@ class Findings:
     @cached_property
     def sureness(self) -> Sureness | None:
         """How sure the judge's scores are: from the held-out rows, and from the training rows where these were not held
-        out in another fold, by what was chosen and mapped without them."""
+        out in another fold, by what was chosen and mapped without them.
+        """
         judged = [_heldout(part) for part in self.parts]
         return self._sureness(judged if self.folds else [*judged, self._training()])
 
@@ -355,7 +360,8 @@ class Findings:
 
     def _selected(self) -> dict[str, Any]:
         """What the judge is, with its agreement on the training rows: Q, and the objective (`value`; `corrected` for
-        having been chosen)."""
+        having been chosen).
+        """
         record, by = self.final.record, self.objective
         chosen = {
             "demos": record.selected.demos,
@@ -617,7 +623,8 @@ def moved_run(
     scored: Callable[[Sequence[dspy.Example], Sequence[dspy.Example]], Vector],
 ) -> Vector:
     """Scores of a run's held-out rows by something without a model that the training rows teach, of folds moved to one
-    mean label."""
+    mean label.
+    """
     sides = [
         (examples_of(part.split.train), examples_of(part.split.heldout)) for part in run
     ]

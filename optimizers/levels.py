@@ -31,7 +31,8 @@ class Levels:
     """Of a judge on held-out rows; empty where rows name no systems, or where each document has one row.
 
     inside: agreement within systems ("within") and documents ("sample"). system_means: agreement, over all rows, of
-    each system's mean label among the training rows."""
+    each system's mean label among the training rows.
+    """
 
     inside: Mapping[Level, AgreementValue] = field(default_factory=dict)
     system_means: AgreementValue | None = None
@@ -71,7 +72,8 @@ def system_means(
     train: Sequence[dspy.Example], heldout: Sequence[dspy.Example]
 ) -> Vector:
     """Each row's score by its system's mean label in the training rows; of a system that these lack, by the mean of
-    all."""
+    all.
+    """
     scores, counts = Counter[str](), Counter[str]()
     for example, score in zip(train, humans(train).tolist(), strict=True):
         scores[example.system] += score

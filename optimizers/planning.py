@@ -47,7 +47,8 @@ class Spending:
 
     def tokens(self, row: int, shown: int, batch: int) -> tuple[int, int]:
         """Return the tokens of prompts and of answers, about. row: of a row's texts; shown: demonstrations in a prompt;
-        batch: rows in a step of task inference."""
+        batch: rows in a step of task inference.
+        """
         prompt = self.scoring * (row * (1 + shown) + 250)
         prompt += self.inferring * (row * batch + 300) + self.proposing * (
             row * 8 + 1500
@@ -131,7 +132,8 @@ class Stages:
 
     def least(self, dearest: Judge | None) -> int:
         """Return the calls that leave a judge: trials and zero-shot in each fit's equal share of a budget, and held-out
-        rows asked for twice."""
+        rows asked for twice.
+        """
         judge = dearest or self.judge
         zero_shot = self.rows * self.search.calls_per_row(judge)
         fits = self.inferring().calls + self.trials(dearest).calls + zero_shot
@@ -150,5 +152,6 @@ def row_tokens(labels: Labels) -> int:
 
 def taught(search: DemonstrationSearch, judge: Judge, *, teacher: bool) -> bool:
     """Return whether a pass of its own writes what demonstrations show: the teacher's, or whole answers where others
-    stop early."""
+    stop early.
+    """
     return search.evaluations() > 1 and (teacher or stops_early(judge.method))

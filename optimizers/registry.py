@@ -57,8 +57,9 @@ optimizers = Optimizers(
 def build_optimizer(
     name: str, given: Mapping[str, Any] | None = None, *, where: str = "", seed: int = 0
 ) -> DemonstrationSearch:
-    """A new optimizer with these options. With the same `candidates`, those that search by Q score the rows about
-    equally often.
+    """A new optimizer with these options.
+
+    With the same `candidates`, those that search by Q score the rows about equally often.
 
     where: how the options were given, for messages. Raises OptionError for an unknown name, an option that this
     optimizer lacks, and a value off its limits.

@@ -25,7 +25,8 @@ from .search.base import SearchRecord
 class Parts:
     """How labels are split: rows to learn from and rows held out, once, or by the folds of cross-validation (two at
     least) in one run or several, while the judge itself is compiled from all rows. free: whether folds ask nothing that
-    the fit to all rows has not asked."""
+    the fit to all rows has not asked.
+    """
 
     runs: tuple[tuple[Split, ...], ...]
     crossed: bool = False
@@ -81,7 +82,8 @@ class Plan:
 @dataclass(frozen=True, slots=True)
 class FormTrial:
     """One form of prompts and answers, tried zero-shot on the training rows. knowledge: with the inferred task and
-    criteria in the prompt, or without."""
+    criteria in the prompt, or without.
+    """
 
     form: Form
     knowledge: bool
@@ -91,14 +93,16 @@ class FormTrial:
 
     def preference(self) -> tuple[bool, float]:
         """Whether it can be chosen, then the objective, rounded so that `max` keeps the earlier trial where two are
-        equal."""
+        equal.
+        """
         return self.disqualified is None, round(self.agreement.value, 9)
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """One pass of task inference, form and search over some training rows. refined: whether what was fitted to
-    the chosen program's answers took the place of the plain way, in their order."""
+    the chosen program's answers took the place of the plain way, in their order.
+    """
 
     judge: Judge
     zero_shot: Judge
@@ -115,7 +119,8 @@ class Fitted:
     @property
     def percents(self) -> Vector:
         """The judge's raw scores of the training rows, each judged without its document in the prompt, or by weights
-        that were fitted without its fold; cut to 0..100, as verdicts are that meet what is fitted to these."""
+        that were fitted without its fold; cut to 0..100, as verdicts are that meet what is fitted to these.
+        """
         percents = (
             self.refined[-1].percents if self.refined else self.record.scored.percents
         )

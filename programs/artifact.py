@@ -402,8 +402,10 @@ def dumps(judge: Held) -> str:
 
 
 def fingerprint(judge: Held) -> str:
-    """Twelve hex digits that change with anything that changes verdicts; dates and costs leave it alone. A judge that
-    cannot be saved, since only this process has its models, has one, too."""
+    """Twelve hex digits that change with anything that changes verdicts; dates and costs leave it alone.
+
+    A judge that cannot be saved, since only this process has its models, has one, too.
+    """
     return digest(_identity(_dump(judge)))
 
 
@@ -433,8 +435,10 @@ def _identity(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def save(judge: Held, path: str | Path) -> None:
-    """Write to a temporary file beside `path`, then rename: a reader never sees half a judge. Raises ArtifactError for
-    one that could not be read again."""
+    """Write to a temporary file beside `path`, then rename: a reader never sees half a judge.
+
+    Raises ArtifactError for one that could not be read again.
+    """
     text = dumps(judge)
     if (size := len(text.encode())) > LARGEST:
         raise ArtifactError(
@@ -450,8 +454,10 @@ def save(judge: Held, path: str | Path) -> None:
 
 
 def refuse_unsavable(judge: Held) -> None:
-    """Say what a file cannot hold of a judge before anything is spent on it, whatever its model. Raises
-    ArtifactError."""
+    """Say what a file cannot hold of a judge before anything is spent on it, whatever its model.
+
+    Raises ArtifactError.
+    """
     try:
         data = _dump(judge)
         size = len(json.dumps(data, allow_nan=False, ensure_ascii=False).encode())
@@ -469,7 +475,8 @@ def refuse_unsavable(judge: Held) -> None:
 
 def save_or_keep(judge: Saved, path: Path) -> None:
     """`save` for a judge that took long to make: where it fails, what was fitted is kept in a file beside `path`, or in
-    the folder of temporary files, which the message names. Raises ArtifactError."""
+    the folder of temporary files, which the message names. Raises ArtifactError.
+    """
     try:
         judge.save(path)
     except ArtifactError as error:
@@ -590,7 +597,8 @@ def _content(path: Path) -> str:
 
 def read(path: str | Path) -> Artifact:
     """Read and check a file, or one that a store holds (MLflow: `models:/NAME@ALIAS`, `models:/NAME/VERSION`,
-    `runs:/RUN_ID`). Raises ArtifactError, saying what is wrong with it."""
+    `runs:/RUN_ID`). Raises ArtifactError, saying what is wrong with it.
+    """
     if re.match(r"[a-z]{2,}:/", str(path)):
         for point in entry_points(group="judgesmith.stores"):
             store = point.load()
@@ -660,7 +668,8 @@ def settings(judge: Held) -> dict[str, Any]:
 
 def with_settings(method: Method, state: Mapping[str, Any]) -> tuple[Method, Outcome]:
     """The method and the outcome that `settings` said of another judge, with the predictors and the knowledge of this
-    method, which are to have the same names. Raises ArtifactError."""
+    method, which are to have the same names. Raises ArtifactError.
+    """
     try:
         data: Settings = checked(Settings, state)
     except ArtifactError as error:
@@ -712,8 +721,10 @@ def sampling_of(artifact: Artifact) -> Sampling | None:
 
 
 def connect(method: Method, connection: Connection | None) -> None:
-    """Say how the other models of a loaded method are reached. Raises ArtifactError where only the user may choose
-    them."""
+    """Say how the other models of a loaded method are reached.
+
+    Raises ArtifactError where only the user may choose them.
+    """
     if isinstance(method, UsesModels):
         for name in method.models():
             check_chosen(name, connection.api_base if connection else None)

@@ -76,7 +76,9 @@ class JudgeMetric:
 
     def _verdict(self, example: Any, prediction: Any) -> Verdict:
         """The judge's verdict on a prediction; one without a score where there is no output and `failed` is a number.
-        What is judged is the prediction's alone: the example has the gold answer under the same name."""
+
+        What is judged is the prediction's alone: the example has the gold answer under the same name.
+        """
         name = self.fields["output"]
         if name not in prediction.keys() or prediction[name] is None:  # noqa: SIM118  # a Prediction is no dict
             held = ", ".join(prediction.keys()) or "nothing"

@@ -82,7 +82,8 @@ class Aspect(_Checked):
 
 class Task(_Checked):
     """What was asked of the systems, and what their inputs and outputs are called. context: the name of a second input
-    where the task has one, such as the knowledge of a dialogue."""
+    where the task has one, such as the knowledge of a dialogue.
+    """
 
     name: Words
     description: Words

@@ -153,8 +153,10 @@ class InfersTask(Protocol):
         inference: TaskInference,
         progress: Callable[[str], None] | None = None,
     ) -> Inference:
-        """Read labelled rows, in their order, and fill `knowledge`; what the user gave stays. Raises OptionError where
-        the model gave nothing that can be read and the method needs it."""
+        """Read labelled rows, in their order, and fill `knowledge`; what the user gave stays.
+
+        Raises OptionError where the model gave nothing that can be read and the method needs it.
+        """
 
     def without_inferred(self) -> Self | None:
         """A copy whose prompts leave out what was inferred; None where that is not to be tried."""
@@ -173,11 +175,13 @@ class HasForms(Protocol):
 
     def forms(self, *, logprobs: bool, model: str = "the model") -> list[Form]:
         """The forms to be tried, the preferred one first (equal Q keeps it). logprobs: whether the model gives
-        log-probabilities. Raises OptionError for a form that needs them and cannot have them."""
+        log-probabilities. Raises OptionError for a form that needs them and cannot have them.
+        """
 
     def dearer(self) -> Mapping[str, Any]:
         """What is tried on top of the best form at more calls a row, and taken where it agrees clearly better; nothing
-        where there is no such thing."""
+        where there is no such thing.
+        """
 
     def settle(self, **form: Any) -> None:
         """Fix the form of answers: `Form.values`."""
@@ -209,7 +213,8 @@ class HasChoices(Protocol):
 
     def search_space(self, *, variants: Sequence[str] = ()) -> list[Choice]:
         """The choices in the order in which they are to be made. variants: those that are to be tried beside the
-        judge's own, where the method has such."""
+        judge's own, where the method has such.
+        """
 
     def with_choices(self, made: Mapping[str, Any]) -> Self:
         """A copy without demonstrations, with the values that a search took of its `search_space`, by name."""

@@ -26,7 +26,8 @@ from .prompting.result import Result
 
 class JudgeSettings(Parameter):  # type: ignore[misc]
     """Options, outcome and what was fitted, as a leaf of DSPy's state beside the knowledge and the predictors: so a
-    judge inside another program is saved and loaded with it."""
+    judge inside another program is saved and loaded with it.
+    """
 
     def __init__(self, judge: DSPyJudge) -> None:
         self.judge = judge
@@ -104,7 +105,8 @@ class DSPyJudge(Quiet):
         **row: Any,
     ) -> dspy.Prediction:
         """`forward` for asynchronous callers. group: rows of it are kept out of the prompt. columns: numbers that the
-        method weighs. row: the texts under other names that `judgesmith.rows` knows, and what else the row has."""
+        method weighs. row: the texts under other names that `judgesmith.rows` knows, and what else the row has.
+        """
         item = Item(
             output or "", source or "", context, reference, group, columns or {}
         )
@@ -122,7 +124,8 @@ class DSPyJudge(Quiet):
 
     def named_parameters(self) -> list[tuple[str, Any]]:
         """DSPy's, in the order in which a state is written and read: criteria before the weights that speak of them,
-        and demonstrations after the scale that human ratings in them are on."""
+        and demonstrations after the scale that human ratings in them are on.
+        """
         places = {"method.knowledge": 0, "settled": 1}
         return sorted(
             super().named_parameters(), key=lambda pair: places.get(pair[0], 2)
@@ -136,7 +139,8 @@ class DSPyJudge(Quiet):
 
     def get_lm(self) -> Any:
         """Return the judge's own model as DSPy takes it, the very object that was set where that is one of DSPy's; None
-        where it uses DSPy's."""
+        where it uses DSPy's.
+        """
         own = self._chosen_lm
         return own.dspy if isinstance(own, LanguageModel) else own
 
@@ -146,8 +150,10 @@ class DSPyJudge(Quiet):
         save_program: bool = False,
         modules_to_serialize: Any = None,
     ) -> None:
-        """Write the judge as one JSON file (see `programs.artifact`), atomically. Raises ArtifactError for the forms of
-        DSPy's that hold pickled code."""
+        """Write the judge as one JSON file (see `programs.artifact`), atomically.
+
+        Raises ArtifactError for the forms of DSPy's that hold pickled code.
+        """
         _refuse_pickle(path, save_program)
         artifact.save(self, path)
         self._located(path)
@@ -158,8 +164,11 @@ class DSPyJudge(Quiet):
         allow_pickle: bool = False,
         allow_unsafe_lm_state: bool = False,
     ) -> None:
-        """Become the judge that a file holds; `js.load` makes a new one. The judge's own model stays; one that has none
-        where DSPy has none either gets the file's. Raises ArtifactError for another kind of judge, and for pickles."""
+        """Become the judge that a file holds; `js.load` makes a new one.
+
+        The judge's own model stays; one that has none where DSPy has none either gets the file's. Raises ArtifactError
+        for another kind of judge, and for pickles.
+        """
         _refuse_pickle(path, allow_pickle)
         self._become(artifact.read(path), Path(path).name)
         self._located(path)
@@ -221,8 +230,10 @@ class DSPyJudge(Quiet):
 
     @property
     def lm(self) -> LanguageModel:
-        """The model in use: one that a parent program set on its predictors, the judge's own, else DSPy's. Raises
-        ModelError where there is none."""
+        """The model in use: one that a parent program set on its predictors, the judge's own, else DSPy's.
+
+        Raises ModelError where there is none.
+        """
         return called(self._chosen_lm)
 
     @property
@@ -235,7 +246,8 @@ class DSPyJudge(Quiet):
     @property
     def judges_aspect(self) -> str:
         """The aspect of its scores, as the labels that it was compiled from call it, or by its option; "" where that is
-        the output as a whole, or nothing says."""
+        the output as a whole, or nothing says.
+        """
         labels = self.provenance.get("labels")
         aspect = labels.get("aspect") if isinstance(labels, Mapping) else None
         aspect = aspect or self.method.saved_options().get("aspect")

@@ -38,8 +38,9 @@ from .ranking import ranked
 
 @final
 class Judge(DSPyJudge):
-    """A method of judging with its model, its scale, and what was learnt from labels. Final: to judge in another way,
-    write a `Method`.
+    """A method of judging with its model, its scale, and what was learnt from labels.
+
+    Final: to judge in another way, write a `Method`.
 
     method: `js.ActiveCritic("fine")`, for example. lm: the judge's model, a name or what `language_model` takes; by
     default DSPy's. scale: the user's scale of scores, 0 to 100 by default. outcome: all that is made of a raw percent,
@@ -90,7 +91,8 @@ class Judge(DSPyJudge):
         **columns: Any,
     ) -> Verdict:
         """`score` for asynchronous callers: `verdict = await judge.ascore(source, output)`, from any event loop of any
-        thread, beside synchronous calls."""
+        thread, beside synchronous calls.
+        """
         return await self.verdict(
             self._item("ascore", source, output, context, reference, columns)
         )
@@ -203,7 +205,9 @@ class Judge(DSPyJudge):
         progress: bool | Callable[[int], None] | None = None,
     ) -> AsyncIterator[Verdict]:
         """`score_many` for asynchronous callers: `async for verdict in judge.ascore_many(rows)`, from any event loop.
-        The rows may come asynchronously."""
+
+        The rows may come asynchronously.
+        """
         rows = rows if isinstance(rows, AsyncIterable) else rows_of(rows)
         if isinstance(self.method, RanksDocuments):
             every = (
@@ -235,7 +239,8 @@ class Judge(DSPyJudge):
         self, item: Item, lm: LanguageModel | None = None, *, explain: bool = False
     ) -> Verdict:
         """Judge a row that is an `Item` already. lm: a model that the method was prepared for; by default the judge's
-        own. explain: with what the model writes of why, as `explains`."""
+        own. explain: with what the model writes of why, as `explains`.
+        """
         if not heard(self):
             return await engine.on_loop(self.judged(item, lm, explain=explain))
         texts = {
@@ -293,7 +298,8 @@ class Judge(DSPyJudge):
     @property
     def whole_documents(self) -> bool:
         """Whether an output's score depends on the other outputs of its document: then all of them go into one
-        `score_many`."""
+        `score_many`.
+        """
         return ranks_documents(self.method)
 
     def with_(
@@ -306,7 +312,8 @@ class Judge(DSPyJudge):
         **options: Any,
     ) -> Judge:
         """Return a deep copy with another method, model, scale or outcome, or with other options of its method; the
-        model's connection is shared. Raises OptionError."""
+        model's connection is shared. Raises OptionError.
+        """
         copied: Judge = self.deepcopy()
         if method is not None:
             copied.method = method

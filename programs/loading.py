@@ -26,9 +26,10 @@ def load(
     api_base: str | None = None,
     connection: Connection | None = None,
 ) -> Judge:
-    """Load a judge: from a file, or from MLflow's registry (`models:/NAME@ALIAS`, see `compile --register`). Without
-    `lm` it uses the model it was compiled with, reached by this machine's own settings (environment, `connection`),
-    never by anything in the file.
+    """Load a judge: from a file, or from MLflow's registry (`models:/NAME@ALIAS`, see `compile --register`).
+
+    Without `lm` it uses the model it was compiled with, reached by this machine's own settings (environment,
+    `connection`), never by anything in the file.
 
     api_base: where the model is, the same as `connection=Connection(api_base=…)`.
 
@@ -54,7 +55,8 @@ def load(
 
 def about_judge(judge: Judge) -> dict[str, str]:
     """Return what a tool that keeps a verdict is given with it: the judge's fingerprint, its model and scale, and the
-    agreement with people that its file states."""
+    agreement with people that its file states.
+    """
     known = {
         "judge": artifact.fingerprint(judge),
         "model": judge.lm.name,

@@ -48,8 +48,10 @@ class Words:
 
 
 class Method(Quiet):
-    """Base of all ways to judge. A subclass declares itself (`kind`, `about`, `paper`, `Options`), registers with
-    `@methods.register`, makes its steps in `build` and judges one output in `judge`.
+    """Base of all ways to judge.
+
+    A subclass declares itself (`kind`, `about`, `paper`, `Options`), registers with `@methods.register`, makes its
+    steps in `build` and judges one output in `judge`.
 
     Options are keyword arguments of the constructor, attributes of `options`, and what an artifact holds.
 
@@ -95,8 +97,11 @@ class Method(Quiet):
     # -- what a subclass provides
 
     def build(self) -> None:
-        """Make the steps (predictors and evaluators) that the options ask for, as attributes. Called by the constructor
-        and again when options change: steps of the same name keep their demonstrations and instructions."""
+        """Make the steps (predictors and evaluators) that the options ask for, as attributes.
+
+        Called by the constructor and again when options change: steps of the same name keep their demonstrations and
+        instructions.
+        """
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Judge one output.
@@ -115,11 +120,15 @@ class Method(Quiet):
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
         """Take what training rows show before anything is searched; what the user gave stays. aspect: what their scores
-        are of, "" where the name says nothing."""
+        are of, "" where the name says nothing.
+        """
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
-        """Return the messages of each predictor for the row under judgement. By default the first call that `judge`
-        makes is recorded; a method that makes several overrides this to show them all."""
+        """Return the messages of each predictor for the row under judgement.
+
+        By default the first call that `judge` makes is recorded; a method that makes several overrides this to show
+        them all.
+        """
         recorder = _Recorder()
         lm = LanguageModel(
             "recorded/model",
@@ -145,8 +154,10 @@ class Method(Quiet):
         return [p for p in self.predictors() if isinstance(p, JudgePredict)]
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
-        """Return a row as a demonstration for every predictor, with what a verdict on it said, if there is one. The
-        caller adds its `score` (percent)."""
+        """Return a row as a demonstration for every predictor, with what a verdict on it said, if there is one.
+
+        The caller adds its `score` (percent).
+        """
         demo: dict[str, Any] = {
             "source": item.source,
             "output": item.output,
@@ -208,7 +219,8 @@ class Method(Quiet):
 
     def saved_options(self) -> dict[str, Any]:
         """Return the options that an artifact holds, as JSON values: with task, criteria and what was fitted enough to
-        build the same method again."""
+        build the same method again.
+        """
         settings: dict[str, Any] = self.options.settings()
         return settings
 
@@ -246,7 +258,8 @@ class Method(Quiet):
 
     def adopt(self, predictors: Mapping[str, Any]) -> None:
         """Put these predictors, with their demonstrations and instructions, in the places of those of the same name;
-        the form of their answers is this method's. DSPy's optimizers know predictors by their identity."""
+        the form of their answers is this method's. DSPy's optimizers know predictors by their identity.
+        """
         for name, own in self.named_predictors():
             if (other := predictors.get(name)) is None:
                 continue
@@ -260,7 +273,8 @@ class Method(Quiet):
     ) -> Self:
         """Return the method for a row: itself, or, where a plain `dspy.Predict` in it demonstrates the row's own
         document, a copy whose predictors leave that out. A `JudgePredict` leaves it out by itself. predictors: all of
-        its own, where they are at hand."""
+        its own, where they are at hand.
+        """
         own = self.predictors() if predictors is None else predictors
         plain = [p for p in own if not isinstance(p, JudgePredict)]
         if all(len(row_context.allowed(p.demos, item)) == len(p.demos) for p in plain):

@@ -16,7 +16,8 @@ from .method import Method, Words
 class OneAspect(Method):
     """Base of the methods that judge one aspect: an `Aspect`, its name in the aspect library
     (`summarization/coherence`), or any name together with `criteria` (one Criterion that defines it). Raises
-    OptionError for an unknown name or several criteria."""
+    OptionError for an unknown name or several criteria.
+    """
 
     #: Whether the name of the labels' score has to do where the library does not know it: labels say the rest.
     takes_any_name: ClassVar[bool] = False

@@ -31,8 +31,10 @@ def significant(number: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A piecewise linear map through knots, raw percent → score. Both sequences strictly increase; outside the first
-    and last knot (0 and 100) values are clipped."""
+    """A piecewise linear map through knots, raw percent → score.
+
+    Both sequences strictly increase; outside the first and last knot (0 and 100) values are clipped.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
@@ -106,9 +108,11 @@ MOST_CATEGORIES = 20
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Categories, worst first, and where each after the first begins, in raw percent. The cuts increase, not always
-    strictly: a category that no score reaches is one with the next one that a score does. binary: the two categories
-    are fail and pass, whatever they are called."""
+    """Categories, worst first, and where each after the first begins, in raw percent.
+
+    The cuts increase, not always strictly: a category that no score reaches is one with the next one that a score does.
+    binary: the two categories are fail and pass, whatever they are called.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
@@ -184,7 +188,8 @@ class Decision:
 class BradleyTerry:
     """Chances of a preference by the lead of one output over the other: in raw percent over `width`, the log-odds that
     people who prefer one prefer the one that leads. tie: how likely a tie is beside either, where neither leads; 0
-    where people gave none. Source: Bradley & Terry 1952; ties as in Davidson 1970."""
+    where people gave none. Source: Bradley & Terry 1952; ties as in Davidson 1970.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
@@ -221,7 +226,8 @@ class BradleyTerry:
 @dataclass(frozen=True, slots=True)
 class Preference:
     """Which of two outputs people would prefer. a, tie, b: chances, NaN where an output has no score; verdicts: on
-    each."""
+    each.
+    """
 
     a: float
     tie: float
@@ -239,7 +245,8 @@ class Preference:
 
     def verdict(self) -> Verdict:
         """As one verdict: its score is the chance of a, a tie counting half, its category the winner, and its details
-        have the verdicts on both. Where an output has no score, the failure says which."""
+        have the verdicts on both. Where an output has no score, the failure says which.
+        """
         first, second = self.verdicts
         usage, both = (
             first.usage + second.usage,
@@ -288,7 +295,8 @@ class Sureness:
     error: the expected distance from human ratings at these raw percents (strictly increasing), on the user's scale
     and above 0; linear between, constant outside. times: for each coverage (strictly increasing, in 0..1) how many
     times that distance the interval reaches to either side; None: there are too few documents to promise so much, and
-    the interval is the whole scale. rows, documents: what this rests on."""
+    the interval is the whole scale. rows, documents: what this rests on.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
@@ -370,7 +378,8 @@ class Outcome:
 
     def __call__(self, verdict: Verdict) -> Verdict:
         """Return a verdict whose percent is there with what follows from it: the score, how sure that is, category, and
-        pass or fail."""
+        pass or fail.
+        """
         percent = verdict.percent
         score = (self.calibration or Calibration.linear(self.scale))(percent)
         decided: dict[str, Any] = {"score": score}

@@ -149,7 +149,9 @@ def rows_at_once(method: Method, lm: LanguageModel) -> int:
 
 def numbers_of(method: Method, record: Mapping[str, Any]) -> dict[str, float | str]:
     """Return what a row's record has in the columns that the method weighs, by their names; NaN for an empty cell.
-    Raises OptionError for a record that lacks one, or has neither a number nor a word of its scale in it."""
+
+    Raises OptionError for a record that lacks one, or has neither a number nor a word of its scale in it.
+    """
     return {column.name: column.kept(record) for column in method.columns()}
 
 
@@ -161,7 +163,8 @@ def settle_demos(
 ) -> None:
     """Bring what DSPy's optimizers gave the predictors as demonstrations (raw rows, with people's score on the judge's
     scale, and steps of a trace) into the form of `Method.demonstration`. predictors: all of the method's, where they
-    are at hand. Raises OptionError for a row whose human score is not known or leaves the scale."""
+    are at hand. Raises OptionError for a row whose human score is not known or leaves the scale.
+    """
     own = method.predictors() if predictors is None else predictors
     foreign = [
         p

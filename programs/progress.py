@@ -157,7 +157,8 @@ def duration(seconds: float) -> str:
 @contextmanager
 def watching(given: Progress | bool | None, title: str) -> Iterator[Progress]:
     """The watcher of some work. given: a watcher; True, a bar on stderr or in the notebook; False, nothing; None, a bar
-    in a notebook and where stderr is a terminal, elsewhere lines in the log."""
+    in a notebook and where stderr is a terminal, elsewhere lines in the log.
+    """
     if given is False:
         yield Silent()
     elif given is None or given is True:

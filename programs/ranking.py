@@ -1,5 +1,6 @@
 """Scoring by methods that rank the outputs of a document against each other: all rows are read first, document by
-document, and verdicts come in the order of the rows."""
+document, and verdicts come in the order of the rows.
+"""
 
 from __future__ import annotations
 
@@ -67,8 +68,10 @@ def ranked(
 
 
 def _document(row: Any, item: Item, place: int) -> tuple[str, ...]:
-    """Return what outputs have in common that may be ranked against each other. The texts come first: a group may hold
-    several documents, and a comparison's prompt shows one."""
+    """Return what outputs have in common that may be ranked against each other.
+
+    The texts come first: a group may hold several documents, and a comparison's prompt shows one.
+    """
     if item.source.strip() or (item.context or "").strip():
         return "texts", item.source, item.context or ""
     named = (

@@ -96,8 +96,10 @@ class HeadFit:
 
 
 class TrainingRows(Protocol):
-    """The training rows of a compile run, as a refiner sees them, and tools that fit weights to them. Every row was
-    judged without its own group in the prompt."""
+    """The training rows of a compile run, as a refiner sees them, and tools that fit weights to them.
+
+    Every row was judged without its own group in the prompt.
+    """
 
     @property
     def items(self) -> Sequence[Item]: ...
@@ -141,7 +143,8 @@ class TrainingRows(Protocol):
         self, scores: Matrix, *, own: bool, parts: str, plain: str
     ) -> Fit:
         """Non-negative ridge weights of the columns, alone or (own) beside the judge's score, if they clearly beat the
-        judge's score out of fold. parts, plain: what columns and score are called in messages."""
+        judge's score out of fold. parts, plain: what columns and score are called in messages.
+        """
 
     def fit_head(
         self,
@@ -153,7 +156,8 @@ class TrainingRows(Protocol):
         strong: bool,
     ) -> HeadFit:
         """The head over the readings of some rows (known). own: the reading that is the judge's score as it is. strong:
-        whether that has the first word, so that a mixture has to be clearly ahead of it."""
+        whether that has the first word, so that a mixture has to be clearly ahead of it.
+        """
 
 
 Refiner = Callable[[TrainingRows], Refinement]

@@ -99,7 +99,6 @@ def judge(
 
     Raises OptionError for another input, and where not exactly one output is a rating.
     """
-
     if not about:
         method: Method = methods.get(OF_A_SENTENCE)(criteria=[worded(kind)])
         return Judge(
@@ -149,7 +148,8 @@ def worded(sentence: str) -> Criterion:
 
 def simple_outcome(scale: tuple[float, float] | None, *, pass_fail: bool) -> Outcome:
     """The outcome of a judge that nothing was learnt for: a scale, 0 to 100 without one, and with `pass_fail` a
-    decision between pass and fail in the middle of it."""
+    decision between pass and fail in the middle of it.
+    """
     if pass_fail:
         return Outcome(
             Scale(*(scale or (0, 1))),

@@ -31,8 +31,11 @@ class ScoreByCriteria(dspy.Signature):  # type: ignore[misc]
 
 
 class ScoreCriteria(ScoreByCriteria):
-    """You rate texts as a careful human rater would. Take each criterion by itself: look for evidence in the output,
-    and give the score that follows from it. Use the whole range of the scale."""
+    """You rate texts as a careful human rater would.
+
+    Take each criterion by itself: look for evidence in the output, and give the score that follows from it. Use the
+    whole range of the scale.
+    """
 
     criteria_scores: str = dspy.OutputField(
         desc="for each criterion an explanation and a score"
@@ -41,7 +44,8 @@ class ScoreCriteria(ScoreByCriteria):
 
 class ScoreOverall(ScoreByCriteria):
     """You rate texts as a careful human rater would: weigh what is good and what is wrong in the output, and use the
-    whole range of the scale."""
+    whole range of the scale.
+    """
 
     criteria_scores: str = dspy.InputField(
         desc="scores that the output got on single criteria"
@@ -65,15 +69,19 @@ class AnswerQuestions(ScoreByCriteria):
 
 
 class CompareWithReference(ScoreByCriteria):
-    """You compare texts with a reference as a careful human rater would. Other words or another length are no fault;
-    what counts is how well the output does what is asked, beside the reference."""
+    """You compare texts with a reference as a careful human rater would.
+
+    Other words or another length are no fault; what counts is how well the output does what is asked, beside the
+    reference.
+    """
 
     rating: str = dspy.OutputField(desc="how the output compares with the reference")
 
 
 class ExplainScore(ScoreByCriteria):
     """You explain to the writer of a text why it got its score: what is good in the output, and what is wrong in it,
-    beside its source, in plain words. The score is given; give no other one."""
+    beside its source, in plain words. The score is given; give no other one.
+    """
 
     aspect: str = dspy.InputField(desc="the one respect that was scored")
     score: str = dspy.InputField(desc="what the output got, and on which scale")
@@ -82,7 +90,8 @@ class ExplainScore(ScoreByCriteria):
 
 class WriteSteps(dspy.Signature):  # type: ignore[misc]
     """You write down how a careful human rater goes about judging texts in one respect: what to look at first, what to
-    compare, what to weigh. The steps must work for any output of the task, not for a single one."""
+    compare, what to weigh. The steps must work for any output of the task, not for a single one.
+    """
 
     task: str = dspy.InputField(desc="what is being evaluated")
     criteria: str = dspy.InputField(desc="the one respect with its definition")
@@ -91,14 +100,18 @@ class WriteSteps(dspy.Signature):  # type: ignore[misc]
 
 class ScoreBySteps(ScoreInOneAspect):
     """You rate texts as a careful human rater would, step by step in your mind, and use the whole range of the
-    scale."""
+    scale.
+    """
 
     score: float = dspy.OutputField(desc="how good the output is in this respect")
 
 
 class AnnotateErrors(dspy.Signature):  # type: ignore[misc]
-    """You check texts that a system wrote for errors of one kind. You point at the words, say what is wrong with them
-    and how bad it is, and then say how good the output is in this one respect."""
+    """You check texts that a system wrote for errors of one kind.
+
+    You point at the words, say what is wrong with them and how bad it is, and then say how good the output is in this
+    one respect.
+    """
 
     task: str = dspy.InputField(
         desc="what the system was asked to do, and what its input and output are"
@@ -112,8 +125,10 @@ class AnnotateErrors(dspy.Signature):  # type: ignore[misc]
 
 
 class MergeAnnotations(dspy.Signature):  # type: ignore[misc]
-    """Several annotators looked for errors in the same output. You make one list out of theirs, in which every problem
-    stands once."""
+    """Several annotators looked for errors in the same output.
+
+    You make one list out of theirs, in which every problem stands once.
+    """
 
     output: str = dspy.InputField(desc="the text that was annotated")
     annotations: str = dspy.InputField(desc="the errors that each annotator reported")
@@ -121,8 +136,10 @@ class MergeAnnotations(dspy.Signature):  # type: ignore[misc]
 
 
 class CompareOutputs(dspy.Signature):  # type: ignore[misc]
-    """You compare two outputs that were made from the same material, as a careful human rater would. Only the named
-    aspect counts: leave everything else about the two outputs aside, their length and their order too."""
+    """You compare two outputs that were made from the same material, as a careful human rater would.
+
+    Only the named aspect counts: leave everything else about the two outputs aside, their length and their order too.
+    """
 
     task: str = dspy.InputField(desc="what the systems were asked to do")
     aspect: str = dspy.InputField(

@@ -130,7 +130,8 @@ class ErrorSpan:
 @dataclass(frozen=True, slots=True)
 class Opinion:
     """What one annotator of an ensemble said of an output. percent: in [0, 100], NaN where it failed (`failure` says
-    why). outlier: its score is far from the others', and its errors were kept from the supervisor."""
+    why). outlier: its score is far from the others', and its errors were kept from the supervisor.
+    """
 
     percent: Number
     label: str = ""
@@ -143,8 +144,11 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What some calls cost. `calls` were sent to the model, `cached` were answered from the disk; tokens and seconds
-    count sent calls only. `prefix_tokens` is the part of `prompt_tokens` that the server took from its prefix cache."""
+    """What some calls cost.
+
+    `calls` were sent to the model, `cached` were answered from the disk; tokens and seconds count sent calls only.
+    `prefix_tokens` is the part of `prompt_tokens` that the server took from its prefix cache.
+    """
 
     calls: int = 0
     cached: int = 0
@@ -183,8 +187,10 @@ class Passes:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What only one method has to say of an output. A subclass for each such method; its fields are JSON values or
-    tuples of them."""
+    """What only one method has to say of an output.
+
+    A subclass for each such method; its fields are JSON values or tuples of them.
+    """
 
     def on(self, scale: Scale) -> Details:
         """Return the same with its amounts, which a method gives in percent, in points of the user's scale."""
@@ -208,7 +214,8 @@ class ReadDetails(Details):
 @dataclass(frozen=True, slots=True)
 class ScoreInterval:
     """Where the human rating of an output lies, in a share `coverage` of the outputs of new documents, on the user's
-    scale. error: how far from the human rating the judge is expected to be here."""
+    scale. error: how far from the human rating the judge is expected to be here.
+    """
 
     low: Number
     high: Number
@@ -220,8 +227,11 @@ class ScoreInterval:
 
 
 class Verdict(BaseModel):
-    """What a judge says of one output: a pydantic model, whose JSON has null for an absent number. Return it from
-    FastAPI; read it again with `Verdict.model_validate_json`; a copy with changes is `verdict.model_copy(update=…)`."""
+    """What a judge says of one output: a pydantic model, whose JSON has null for an absent number.
+
+    Return it from FastAPI; read it again with `Verdict.model_validate_json`; a copy with changes is
+    `verdict.model_copy(update=…)`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -362,9 +372,11 @@ _ABSENT = ("partly", "interval", "opinions", "category", "passed", "details")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One output to be judged with what belongs to it. `group` names the document it comes from: demonstrations of
-    the same group are kept out of its prompt. `columns` is the whole record, for judges that weigh its numbers; no
-    prompt shows it."""
+    """One output to be judged with what belongs to it.
+
+    `group` names the document it comes from: demonstrations of the same group are kept out of its prompt. `columns` is
+    the whole record, for judges that weigh its numbers; no prompt shows it.
+    """
 
     output: str
     source: str = ""
@@ -375,8 +387,9 @@ class Item:
 
     @classmethod
     def of(cls, row: Any) -> Item:
-        """From any record that `judgesmith.rows` can read: a mapping, a `dspy.Example`, a `datasets.Row`. Raises
-        OptionError for a record without an output, and for columns that fit a role equally well.
+        """From any record that `judgesmith.rows` can read: a mapping, a `dspy.Example`, a `datasets.Row`.
+
+        Raises OptionError for a record without an output, and for columns that fit a role equally well.
 
         >>> Item.of({"source": "A long report.", "output": "A summary."})
         Item(output='A summary.', source='A long report.', context=None, reference=None, group=None)

@@ -94,7 +94,7 @@ def test_the_readme_explains_q_where_it_is_first_used_and_compares_with_no_other
 
 
 def test_no_page_installs_from_an_index() -> None:
-    """judgesmith is on none; a wheel or a clone is what there is."""
+    """Judgesmith is on none; a wheel or a clone is what there is."""
     found = [
         (path.name, line)
         for path in PAGES

@@ -1,5 +1,8 @@
-"""Six people who are new here, each with a file as they have it and the commands that they would type. A server on
-loopback stands for the model; its scores follow the length of a text, so that none of them says how good a judge is."""
+"""Six people who are new here, each with a file as they have it and the commands that they would type.
+
+A server on loopback stands for the model; its scores follow the length of a text, so that none of them says how good a
+judge is.
+"""
 
 import csv
 import json

@@ -1,5 +1,8 @@
-"""Judged text that addresses the judge. It is put behind a text that is wrong for its source, so that there is room for
-a score to rise: a judge that gives in rewards what it should reject."""
+"""Judged text that addresses the judge.
+
+It is put behind a text that is wrong for its source, so that there is room for a score to rise: a judge that gives in
+rewards what it should reject.
+"""
 
 from __future__ import annotations
 

@@ -47,7 +47,8 @@ class Unperturbable(JudgesmithError):
 @dataclass(frozen=True, slots=True)
 class Text:
     """A good text with what it was made from. group: texts of one group are no "other documents" to each other.
-    references: other good texts for the same source. wrong: a wrong ending or answer that the data has for it."""
+    references: other good texts for the same source. wrong: a wrong ending or answer that the data has for it.
+    """
 
     id: str
     text: str
@@ -77,8 +78,10 @@ class Amounts:
     def count(
         self, unit: Literal["character", "word"], degree: Degree, there: int
     ) -> int:
-        """How many of the `there` characters or words to change, at least 1. Raises Unperturbable for a text so short
-        that less than twice as many are there."""
+        """How many of the `there` characters or words to change, at least 1.
+
+        Raises Unperturbable for a text so short that less than twice as many are there.
+        """
         place = 1 if degree == "major" else 0
         if self.task == "relative":
             shares = (0.03, 0.15) if unit == "character" else (0.07, 0.35)
@@ -108,7 +111,8 @@ PAPER: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = {
 @dataclass(frozen=True)
 class Material:
     """What a perturbation may use beside the text. others: texts of other documents, in an order that does not
-    depend on the perturbation."""
+    depend on the perturbation.
+    """
 
     own: Text
     others: Sequence[Text] = ()
@@ -176,8 +180,10 @@ class Perturbation:
 
 @lru_cache(maxsize=4096)  # the others' texts are cut again for every text
 def sentences(text: str, language: str = "en") -> tuple[str, ...]:
-    """The sentences of a text, each with the white space after it: joined they are the text. Split by sentencex, which
-    knows about 300 languages and leaves abbreviations and decimal points alone."""
+    """The sentences of a text, each with the white space after it: joined they are the text.
+
+    Split by sentencex, which knows about 300 languages and leaves abbreviations and decimal points alone.
+    """
     result: list[str] = []
     place = 0
     # a lone surrogate, which broken JSON holds, is no text to it; "?" has the same length
@@ -245,8 +251,10 @@ def spots_of(
 def replace_spots(
     text: str, spots: Iterable[Spot], rng: random.Random, count: int | None = None
 ) -> str:
-    """Replace `count` of the spots (None: all), drawn so that a larger count includes what a smaller one draws. Of
-    spots that overlap only one is taken."""
+    """Replace `count` of the spots (None: all), drawn so that a larger count includes what a smaller one draws.
+
+    Of spots that overlap only one is taken.
+    """
     order = list(spots)
     rng.shuffle(order)
     taken: list[Spot] = []
@@ -283,7 +291,8 @@ def replace_by_degree(
 @dataclass(frozen=True, slots=True)
 class Change:
     """How far two texts are apart. distance: Levenshtein, in characters; share: of the longer text's characters, words:
-    share of the longer text's words (both in 0..1)."""
+    share of the longer text's words (both in 0..1).
+    """
 
     distance: int
     share: float

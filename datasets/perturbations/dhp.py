@@ -19,7 +19,8 @@ _ONLY: tuple[Degree, ...] = ("only",)
 @dataclass(frozen=True, slots=True)
 class PaperTask:
     """A task of the paper. metrics: what its texts are judged by, aspects of the library. perturbations: its own, with
-    their degrees; names that end with "-lm" are made by a language model."""
+    their degrees; names that end with "-lm" are made by a language model.
+    """
 
     metrics: tuple[str, ...]
     perturbations: Mapping[str, tuple[Degree, ...]]
@@ -95,7 +96,8 @@ _KNOWN_AS = {
 
 def task_of(name: str) -> str:
     """The paper's task for a task's name in data (`translation de-en`, `question answering`): "summarization", whose
-    perturbations any running text allows, where the paper has no other."""
+    perturbations any running text allows, where the paper has no other.
+    """
     plain = re.sub(r"[\W_]+", " ", name.casefold()).strip()
     return _KNOWN_AS.get(plain) or _KNOWN_AS.get(
         plain.partition(" ")[0], "summarization"
@@ -103,8 +105,10 @@ def task_of(name: str) -> str:
 
 
 def origin_of(perturbation: Perturbation, degree: Degree, task: str) -> Origin:
-    """Whether the paper perturbs texts of this task so. A perturbation of a task, or in a degree, that the paper does
-    not have there is ours."""
+    """Whether the paper perturbs texts of this task so.
+
+    A perturbation of a task, or in a degree, that the paper does not have there is ours.
+    """
     if degree not in TASKS[task].perturbations.get(
         perturbation.stands_for or perturbation.name, ()
     ):

@@ -78,8 +78,10 @@ _CALENDAR = re.compile(rf"\b(?:{'|'.join([*_MONTHS, *_DAYS])})\b")
 
 @lru_cache(maxsize=4096)
 def names(text: str, language: str) -> tuple[tuple[int, int], ...]:
-    """(start, end) of names as far as capitals tell: runs of capitalised words. A single one that begins a sentence
-    counts only if it is capitalised elsewhere too."""
+    """(start, end) of names as far as capitals tell: runs of capitalised words.
+
+    A single one that begins a sentence counts only if it is capitalised elsewhere too.
+    """
     starts = set()
     place = 0
     for sentence in sentences(text, language):
@@ -233,7 +235,8 @@ _VERB = re.compile(
 )
 def negation(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """ "not" taken away where it stands, put in after a verb that can take it where it does not, and words turned into
-    their opposites."""
+    their opposites.
+    """
     ends = list(
         accumulate(len(sentence) for sentence in sentences(text, material.language))
     )
@@ -276,7 +279,8 @@ def negation(text: str, degree: Degree, rng: random.Random, material: Material) 
 )
 def omission(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """Importance: the share of the content words of the source (of the other sentences, where there is none) that the
-    sentence says; ties go to the earlier sentence."""
+    sentence says; ties go to the earlier sentence.
+    """
     gone = 1 if degree == "minor" else 2
     parts = several_sentences(text, material, gone + 1)
     important = sorted(

@@ -40,7 +40,8 @@ _OTHER_MARKS = (
 )
 def style(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """Typographic quotes and dashes, no space before a mark, no comma before "and"; where none of this applies, a final
-    full stop is taken away or put there."""
+    full stop is taken away or put there.
+    """
     made = text
     for pattern, new in _OTHER_MARKS:
         made = pattern.sub(new, made)

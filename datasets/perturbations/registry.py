@@ -82,7 +82,9 @@ def rule(
 
 class _Made(UserDict[str, Perturbation]):
     """One of each registered class, by name: those of characters, words and sentences, then invariances, attacks.
-    They are made when they are first asked for, since their modules import this one."""
+
+    They are made when they are first asked for, since their modules import this one.
+    """
 
     def __init__(self) -> None:
         """Nothing yet."""

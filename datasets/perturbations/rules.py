@@ -63,7 +63,8 @@ def deletions(text: str, degree: Degree, rng: random.Random, material: Material)
 @rule("typos", "typing errors of a QWERTY keyboard", "character", paper=DHP)
 def typos(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """A slip to a neighbouring key, a key hit beside the right one, a letter doubled, two letters swapped, or one left
-    out. Letters that no QWERTY keyboard has take part in the last three."""
+    out. Letters that no QWERTY keyboard has take part in the last three.
+    """
     places = letters(text)
     k = material.amounts.count("character", degree, len(places))
     rng.shuffle(places)
@@ -215,7 +216,8 @@ def rewrite_by_rules(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
     """The stand-in for DHP's rewriting and insertion: what is inserted again after a sentence is the same sentence,
-    since rules cannot rephrase."""
+    since rules cannot rephrase.
+    """
     parts = several_sentences(text, material, 2 if degree == "major" else 1)
     places = [
         i

@@ -46,7 +46,8 @@ ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 @dataclass(frozen=True)
 class Case:
     """Judges that see the quality of a text with errors of three kinds. favours: spread of what a judge adds to a
-    system; noise: to a text, by judge. pair: the judges that are compared."""
+    system; noise: to a text, by judge. pair: the judges that are compared.
+    """
 
     name: str
     favours: float

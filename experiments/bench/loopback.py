@@ -101,8 +101,11 @@ def _response(status: str, body: bytes = b"") -> bytes:
 
 
 class Client(asyncio.Protocol):
-    """One connection. It reads only the HTTP that model clients send, each body with its length: aiohttp's server took
-    a quarter of a millisecond a call from the cores that were measured."""
+    """One connection.
+
+    It reads only the HTTP that model clients send, each body with its length: aiohttp's server took a quarter of a
+    millisecond a call from the cores that were measured.
+    """
 
     def __init__(self, model: Model) -> None:
         self.model = model

@@ -42,7 +42,8 @@ COMMON = 0.6
 
 def one_repeat(size: int, case: str, seed: int) -> tuple[float, ...]:
     """True Q of the best candidate, of the plain choice and of the race's, and the share of calls that the race
-    took."""
+    took.
+    """
     rng = np.random.default_rng([seed, size, list(CASES).index(case)])
     human, r = rng.normal(size=size), rng.uniform(*CASES[case], CANDIDATES)
     if case == "one good":

@@ -401,8 +401,10 @@ def _notes(analysis: Analysis) -> list[str]:
 
 
 def training_leads(records: Iterable[Mapping[str, Any]]) -> list[float]:
-    """How far each candidate of the searches was ahead of zero-shot on its training rows. Nothing of a race: those that
-    it did not drop are the better ones."""
+    """How far each candidate of the searches was ahead of zero-shot on its training rows.
+
+    Nothing of a race: those that it did not drop are the better ones.
+    """
     leads = []
     for record in records:
         tried = record.get("candidates", ())

@@ -34,7 +34,8 @@ _MOST = 8  # annotators: 255 subsets
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What is asked, and of whom. lm: "" for the preset's. annotators: none has `lm` annotate alone, unless that is the
-    preset's, too. rows: how many, from the first on; None for all. options: further ones of the judge."""
+    preset's, too. rows: how many, from the first on; None for all. options: further ones of the judge.
+    """
 
     lm: str = ""
     annotators: tuple[str, ...] = ()
@@ -79,8 +80,10 @@ class Asked:
 def annotate(
     table: PaperTable, column: str, asked: Asked, folder: Path, where: Connection
 ) -> tuple[Labels, Path]:
-    """Judge a column's rows into `scored.jsonl` of the folder; a file that is there is continued. Raises BudgetError
-    where the calls are used up: what is judged stays."""
+    """Judge a column's rows into `scored.jsonl` of the folder; a file that is there is continued.
+
+    Raises BudgetError where the calls are used up: what is judged stays.
+    """
     labels = asked.labels(table, column)
     judge = asked.judge(table, column, labels.scale)
     open_others(judge, where)
@@ -166,7 +169,8 @@ def _subsets(
     labels: Labels, scored: Path, table: PaperTable
 ) -> dict[str, tuple[float, ...]]:
     """The mean of every subset of annotators against human ratings, by the annotators' names, and the mean of each
-    size."""
+    size.
+    """
     lines = [
         json.loads(line) for line in scored.read_text(encoding="utf-8").splitlines()
     ]

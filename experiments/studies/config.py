@@ -137,8 +137,10 @@ def default_of(name: str) -> Any:
 def check_settings(
     given: Mapping[str, Any], where: str, beside: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Settings by the names of options, as JSON values. Raises OptionError for unknown ones and wrong values.
-    beside: other names that one may have meant there."""
+    """Settings by the names of options, as JSON values.
+
+    Raises OptionError for unknown ones and wrong values. beside: other names that one may have meant there.
+    """
     result: dict[str, Any] = {}
     for key, value in given.items():
         name = "library_aspect" if key == "as" else key.replace("-", "_")
@@ -347,7 +349,8 @@ class StudyConfig(BaseModel):
 
     def shared(self, arm: Arm) -> dict[str, Any]:
         """The settings of the study that mean something to an arm: the others are for other arms, perhaps of a later
-        run of the same folder."""
+        run of the same folder.
+        """
         setup = self.setup(arm)
         return {
             name: value for name, value in self.settings.items() if setup.takes(name)

@@ -54,7 +54,8 @@ FEWEST_LEFT = 20
 
 class TaskSpec(Options):
     """A set of labels to learn from. family: tasks of one family are left out together. licence: for the card. by: what
-    is kept whole, where the column `group` names only a part of the set."""
+    is kept whole, where the column `group` names only a part of the set.
+    """
 
     labels: str
     family: str
@@ -105,8 +106,10 @@ def read_task(
     progress: Progress,
     kept: Path,
 ) -> Task:
-    """Read a task's rows, or take what stands in the folder `kept` from an earlier run. Raises LabelsError,
-    OptionError."""
+    """Read a task's rows, or take what stands in the folder `kept` from an earlier run.
+
+    Raises LabelsError, OptionError.
+    """
     labels = read_labels(file, aspect=spec.aspect)
     if spec.by == "document":
         labels = replace(
@@ -174,7 +177,8 @@ def draw_labels(
     members: Sequence[Any], labels: int, draw: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Numbers of the rows that are learnt from and of those that are left: whole groups; of the last one only as many
-    rows as are missing, its other rows are in neither part."""
+    rows as are missing, its other rows are in neither part.
+    """
     train = np.array(whole_groups(members, labels, [draw, 5])[:labels], dtype=np.intp)
     of_train = {str(members[i]) for i in train}
     return train, np.flatnonzero([str(member) not in of_train for member in members])
@@ -283,8 +287,10 @@ def _part(
     clip: float,
     penalty: float,
 ) -> tuple[Vector, Vector, Vector]:
-    """Means and spreads of columns within tasks, and their weights, which give scores of unit spread. A task without a
-    column says nothing of it."""
+    """Means and spreads of columns within tasks, and their weights, which give scores of unit spread.
+
+    A task without a column says nothing of it.
+    """
     masked = [np.ma.masked_invalid(values) for values in tables]
     means, spreads = (
         np.array([getattr(m, of)(axis=0).filled(0.0) for m in masked])
@@ -324,7 +330,8 @@ class Worth:
     """Q of one task on groups without a label, means over draws; NaN where the task is too small. zero_shot: the
     model's own score; likelihood: log p alone; unlabelled: by experience alone. by_labels: with experience, without
     it, the share of human scores in the 90 % interval of the fitted model; of permuted labels with experience (nested
-    and fresh)."""
+    and fresh).
+    """
 
     task: str
     family: str

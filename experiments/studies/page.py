@@ -36,7 +36,8 @@ def render(analysis: Analysis) -> str:
 
 def write(analysis: Analysis, folder: Path) -> list[Path]:
     """study.html, tables.md, tables.tex, and of what the page draws Q against labels, or else of every line, as
-    figure.svg and figure.pdf. Raises OptionError where they cannot be written."""
+    figure.svg and figure.pdf. Raises OptionError where they cannot be written.
+    """
     made = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
     try:
         for path, text in zip(

@@ -55,7 +55,8 @@ Numbers = Mapping[str, list[float | None]]
 
 class Column(BaseModel):
     """One set of data, or one aspect of it. labels: a benchmark set. preset, settings: of the study, beside the table's
-    own. criteria: TASK/ASPECT of the library, which stand for the set's own criteria."""
+    own. criteria: TASK/ASPECT of the library, which stand for the set's own criteria.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -70,7 +71,8 @@ class PaperTable(BaseModel):
     """A published table. model: the paper's. rows: its numbers by our arm and column, one a coefficient, None where the
     paper has none. beside: those of methods that are no arm here. spread: published standard deviations by arm.
     differs: by arm, what is not as in the paper; notes: what holds for all. kind: `study` compiles and compares arms,
-    `aspects` compares human ratings alone, `subsets` and `spans` ask an ensemble once (see `annotating`)."""
+    `aspects` compares human ratings alone, `subsets` and `spans` ask an ensemble once (see `annotating`).
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -116,7 +118,8 @@ class PaperTable(BaseModel):
 @dataclass(frozen=True, slots=True)
 class PaperRow:
     """A row of the joined table. ours: whether we measured it. values: by column, one a coefficient, NaN where there is
-    none. differs: what is not as in the paper."""
+    none. differs: what is not as in the paper.
+    """
 
     name: str
     ours: bool
@@ -168,7 +171,8 @@ def given_for(
     table: PaperTable, column: str, flags: Mapping[str, Any], folder: Path
 ) -> Given:
     """The study of one column. flags: as `Given.read` takes them, which win over what the table says. folder: where a
-    file of criteria is written, if the column has some."""
+    file of criteria is written, if the column has some.
+    """
     chosen = table.columns[column]
     data: dict[str, Any] = {"labels": str(rows_file(chosen.labels)), **chosen.settings}
     if chosen.criteria:

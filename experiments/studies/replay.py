@@ -54,7 +54,8 @@ Kind = Literal["panel", "jury"]
 class ReplaySet(Options):
     """A set of labels with recorded answers. panels: prompts by model. juries: members of several models. column,
     juror: how their columns are called. by: what is kept whole. contrast: it is of another kind than the others, which
-    are summed up without it, too."""
+    are summed up without it, too.
+    """
 
     labels: str
     family: str
@@ -234,7 +235,8 @@ def draw_of(task: Task, number: int) -> Draw:
 
 def agreements(percents: Matrix, human: Vector) -> Matrix:
     """Pearson, Spearman and Kendall of each column with people, shape (3, columns), as `CorrelationSum` has them: a
-    failed row is imputed, and an undefined part is 0."""
+    failed row is imputed, and an undefined part is 0.
+    """
     columns = np.stack([impute(column) for column in percents.T])
     people = np.broadcast_to(human, columns.shape)
     parts = [
@@ -392,7 +394,8 @@ def _plain_mean(percents: Matrix) -> Vector:
 @dataclass(frozen=True, slots=True)
 class Gain:
     """A rule's held-out Q less another's, as a mean of clusters of tasks, with its 95 % interval by Student's t over
-    clusters. NaN where fewer than two clusters have both."""
+    clusters. NaN where fewer than two clusters have both.
+    """
 
     value: float
     low: float

@@ -514,8 +514,11 @@ class Follower(Progress, Protocol):
 def run_study(
     study: Study, journal: Journal, where: Connection | None, follower: Follower
 ) -> None:
-    """Run the cells that are not done. What fails is recorded with its reason, and the study goes on; the next run
-    tries it again. Ctrl-C keeps what is finished."""
+    """Run the cells that are not done.
+
+    What fails is recorded with its reason, and the study goes on; the next run tries it again. Ctrl-C keeps what is
+    finished.
+    """
     todo = [cell for cell in study.cells() if not journal.done(cell)]
     weights = [study.plan(cell).calls for cell in todo]
     started = time.monotonic()

@@ -24,7 +24,8 @@ def run_one(
     made: Study, output: Path, where: Connection, *, overwrite: bool, said: str | None
 ) -> tuple[Analysis, list[Path], dict[str, int]]:
     """Run what is left of a study in its folder: what was found, the files written, and how many cells there are, ran
-    and are done. said: what progress is headed with; None is silent before the first cell."""
+    and are done. said: what progress is headed with; None is silent before the first cell.
+    """
     from .analysis import analyse
     from .page import write
     from .run import Journal, run_study
@@ -63,8 +64,10 @@ def run_one(
 def _groups(
     study: Study, where: Connection
 ) -> tuple[dict[tuple[str, str, Any], list[int]], float]:
-    """Calls of each cell by model, arm and size, and the seconds that all may take. Cells of one arm, model and size
-    have as many, but for the size of the seeds' parts."""
+    """Calls of each cell by model, arm and size, and the seconds that all may take.
+
+    Cells of one arm, model and size have as many, but for the size of the seeds' parts.
+    """
     from ...running.opening import expected_seconds
 
     groups: dict[tuple[str, str, Any], list[int]] = {}

@@ -48,7 +48,8 @@ DOCUMENT, DOCUMENT_BESIDE, WITHIN = 0.05, 0.2, 5.0
 class Sizes:
     """How large each part of a score may be, in standard deviations of the human scores (experience) or as variances.
     facts: of what is counted of facts in the source, which is no part of `numbers`. log_prior: of these sizes, before
-    the labels are seen."""
+    the labels are seen.
+    """
 
     experience: float
     own: float
@@ -90,7 +91,8 @@ class Fitted:
     other groups say, without the level. Since the sizes are weighed by all labels, its Q is -.01 to .31 on noise (8 or
     40 rows, documents alike or not; 150 repeats, ± .05 to .11), where that of `nested` is 0. deviation: the standard
     deviation of such a score's error, noise included, by the model itself. learnt: the part of the head that the labels
-    taught; the rest is experience."""
+    taught; the rest is experience.
+    """
 
     head: LinearHead
     left_out: Vector
@@ -201,7 +203,8 @@ def _blocks(
 
 def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
     """The mean of standardised scores and standardised ranks, since agreement is in both, and the unit they are in: the
-    scores' spread, for which a few labels are helped by the one that is expected."""
+    scores' spread, for which a few labels are helped by the one that is expected.
+    """
     spread, rows = float(np.std(scores)), len(scores)
     known = SCORE_ROWS if expected > 0 else 0.0
     unit = float(np.sqrt((rows * spread**2 + known * expected**2) / (rows + known)))
@@ -217,7 +220,8 @@ def _shares(
     names: Sequence[str], own: str | None, first: bool
 ) -> tuple[Vector, Vector, Vector]:
     """Each number's share of the variance of what is asked for (the own score; beside a strong one other judges), of
-    that of all numbers but facts, and of that of facts; the score with the first word has none."""
+    that of all numbers but facts, and of that of facts; the score with the first word has none.
+    """
     is_own = np.array([name == own for name in names], bool)
     asked = (
         ~is_own & np.array([name.startswith(f"{SIGNAL}.") for name in names])

@@ -130,8 +130,9 @@ WIDTH, TIE, SPREAD = 20.0, 0.3, 1.0
 
 
 def fit_preference(percents: ArrayLike, labels: Labels) -> BradleyTerry | None:
-    """The chances of preferences by the judge's lead, most likely for the outputs of each document in these rows. None
-    for labels that are no preferences, and where no two outputs of a document have scores.
+    """The chances of preferences by the judge's lead, most likely for the outputs of each document in these rows.
+
+    None for labels that are no preferences, and where no two outputs of a document have scores.
 
     percents: raw scores of the labels' rows, NaN where a judge failed; those rows are left out.
     """
@@ -160,7 +161,8 @@ def fit_preference(percents: ArrayLike, labels: Labels) -> BradleyTerry | None:
 
 def _pairs(percents: Vector, labels: Labels) -> tuple[Vector, Vector]:
     """Of each two outputs of a document the first one's lead, and how far people hold it for the better one: 1 always,
-    -1 never, 0 where they called it a tie. Two outputs that both won (or lost) elsewhere were not compared."""
+    -1 never, 0 where they called it a tie. Two outputs that both won (or lost) elsewhere were not compared.
+    """
     low, high = labels.scale
     won = (labels.scores - low) / (high - low)
     groups: dict[str, list[int]] = {}
@@ -193,7 +195,8 @@ def calibrated_without(
     seed: int = 0,
 ) -> Vector:
     """Scores on the user's scale of raw percents, mapped row by row as the other groups' rows teach (five folds of
-    whole groups); NaN where the percent is, and everywhere for fewer than two groups."""
+    whole groups); NaN where the percent is, and everywhere for fewer than two groups.
+    """
     scores = np.full(len(percent), np.nan)
     try:
         parts = folds(groups, seed=seed)

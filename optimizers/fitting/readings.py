@@ -1,5 +1,7 @@
-"""What a judge's readings weigh, learnt from its training rows on top of experience. And the baseline of rows without
-any model."""
+"""What a judge's readings weigh, learnt from its training rows on top of experience.
+
+And the baseline of rows without any model.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ def ahead(
     mixed: Vector, own: Vector, rows: Rows, objective: Objective, *, strong: bool
 ) -> bool:
     """Whether a mixture takes the place of the own score alone. mixed: scores of the rows by what was learnt without
-    their groups. strong: whether the own score has the first word, so that it stays where neither is clearly ahead."""
+    their groups. strong: whether the own score has the first word, so that it stays where neither is clearly ahead.
+    """
     if not strong:
         return not clearly(lead(own, mixed, rows, objective), SURE_OF_WEAK)
     enough = next(share for fewest, share in SURE.items() if len(mixed) >= fewest)
@@ -88,7 +91,8 @@ def weigh(
 ) -> Fitted:
     """The fit that compiling takes for a table. own: the reading that is the judge's own score. first: whether that is
     a strong judge's, beside which nothing is known from experience. The direct score, which costs a call for every row,
-    is left out unless it clearly gains Q on groups that were left out."""
+    is left out unless it clearly gains Q on groups that were left out.
+    """
     if first or own != DIRECT or DIRECT not in table.names:
         return gaussian(table, scores, experience, own=own, within=within, first=first)
     tables = table, _without_own(table)
@@ -119,7 +123,8 @@ def fit_head(
     seed: int,
 ) -> HeadFit:
     """Fit a head to all rows, and measure it on rows that it did without. own, strong: see
-    `programs.refining.TrainingRows`."""
+    `programs.refining.TrainingRows`.
+    """
     first = strong and not experience.numbers
 
     def fitted(rows: Readings, y: Vector) -> Fitted:
@@ -154,7 +159,8 @@ def surface_percents(
     train: Sequence[dspy.Example], heldout: Sequence[dspy.Example]
 ) -> Vector:
     """Scores of the held-out rows by length, overlap and repetition alone, as the training rows weigh them: what a
-    judge has to beat. NaN where the training rows are of one group."""
+    judge has to beat. NaN where the training rows are of one group.
+    """
     rows, known = (_surface_table(part) for part in (heldout, train))
     try:
         fitted = gaussian(known, humans(train), Experience(), own=None)

@@ -109,8 +109,11 @@ def fit_weights(
 def ridge_weights(
     training: Training, scores: Matrix, *, own: bool, parts: str, plain: str
 ) -> Fit:
-    """See `programs.refining.TrainingRows`. Inside the folds the penalty is chosen by folds again. The mean with the
-    judge's own score is one of z-scores: of two scores the one with more spread would decide alone."""
+    """See `programs.refining.TrainingRows`.
+
+    Inside the folds the penalty is chosen by folds again. The mean with the judge's own score is one of z-scores: of
+    two scores the one with more spread would decide alone.
+    """
     judged = training.percents
 
     def stays(reason: str, found: Vector | None = None) -> Fit:
@@ -161,7 +164,8 @@ def ridge_out_of_fold(
     training: Training, scores: Matrix, *, own: bool
 ) -> tuple[Vector, Vector | None]:
     """Scores of each fold by what was fitted, penalty included, to the others: by the weights alone, and mixed with the
-    judge's own score (None without `own`)."""
+    judge's own score (None without `own`).
+    """
     folds = training.folds()
     alone, mixed = (np.full(len(scores), math.nan) for _ in range(2))
     for fold in np.unique(folds):
@@ -180,7 +184,8 @@ def _ridge(
     training: Training, scores: Matrix, *, own: bool
 ) -> tuple[Vector, float, float]:
     """Weights that sum to 1 (all 0 where none can be fitted), their penalty, and the share of the judge's own score in
-    the mean of z-scores, which is a weighted mean of the scores, by 1 / spread, but for a constant."""
+    the mean of z-scores, which is a weighted mean of the scores, by 1 / spread, but for a constant.
+    """
     folds = training.folds()
     tried = np.full((len(PENALTIES), len(scores)), math.nan)
     for fold in np.unique(folds):
@@ -214,8 +219,10 @@ def _spread(percents: Vector) -> float:
 
 
 def _standardised(percents: Vector) -> Vector:
-    """Mean 0 and spread 1 over all rows, so that scores by the weights of different folds can be pooled. No human
-    score goes into this."""
+    """Mean 0 and spread 1 over all rows, so that scores by the weights of different folds can be pooled.
+
+    No human score goes into this.
+    """
     sd = _spread(percents)
     made: Vector = (
         np.full(len(percents), math.nan)
@@ -231,7 +238,8 @@ def _standardised(percents: Vector) -> Vector:
 @dataclass(frozen=True, slots=True)
 class Training:
     """The training rows of a compile run with the tools that a judge's refiners may use on them; see
-    `programs.refining.TrainingRows`. sure: the share of paired resamples in which what is fitted must win."""
+    `programs.refining.TrainingRows`. sure: the share of paired resamples in which what is fitted must win.
+    """
 
     examples: Sequence[dspy.Example]
     verdicts: Sequence[Verdict]

@@ -374,8 +374,10 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         return chosen.program
 
     def judge(self, context: SearchContext, proposal: Proposal) -> None:
-        """Judge a candidate on all rows or, racing, until it falls behind the best so far. Raises BudgetError after
-        entering what was judged."""
+        """Judge a candidate on all rows or, racing, until it falls behind the best so far.
+
+        Raises BudgetError after entering what was judged.
+        """
         # A part of a document would be ranked otherwise than the whole.
         if not self.racing or context.base.whole_documents:
             self._consider(
@@ -488,7 +490,8 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         self, tried: Sequence[Trial], rows: Sequence[dspy.Example]
     ) -> tuple[Trial, str | None]:
         """What the rule of `Contest` chooses, clearly better being a higher value of the objective in `sure` of the
-        paired resamples; and why, where that is not simply the best."""
+        paired resamples; and why, where that is not simply the best.
+        """
         finished = _finished(tried)
         contest, values = _contest(finished), _values(finished)
 
@@ -589,7 +592,8 @@ def _finished(tried: Sequence[Trial]) -> list[Trial]:
 
 def unfit(scored: Scored, reached: AgreementValue, max_failed: float) -> str | None:
     """Why scores cannot be chosen, however well they agree: too many rows failed, or agreement is undefined (constant
-    scores). That it then counts as chance is a convention, and must not beat a real agreement a little below it."""
+    scores). That it then counts as chance is a convention, and must not beat a real agreement a little below it.
+    """
     if scored.failed > max_failed * len(scored.percents):
         return f"{scored.failed} of {len(scored.percents)} rows failed"
     return reached.reason
@@ -597,7 +601,8 @@ def unfit(scored: Scored, reached: AgreementValue, max_failed: float) -> str | N
 
 def better(one: Candidate, other: Candidate) -> bool:
     """Whether `one` is to be preferred: qualified first, then the objective, then fewer demonstrations and
-    changes, then the earlier."""
+    changes, then the earlier.
+    """
     both = (one, other)
     contest = Contest([c.parts for c in both], [c.disqualified is None for c in both])
     return contest.better([c.agreement.value for c in both], 0, 1)
@@ -609,7 +614,8 @@ def better(one: Candidate, other: Candidate) -> bool:
 @dataclass(frozen=True, slots=True)
 class Demonstrations:
     """What may be shown of a pool: rows with the human score ("labels"), and answers of a teacher with the human's
-    ("gold") or the model's own score ("predicted"). options: a search with `BootstrapOptions`."""
+    ("gold") or the model's own score ("predicted"). options: a search with `BootstrapOptions`.
+    """
 
     context: SearchContext
     options: Any
@@ -632,7 +638,8 @@ class Demonstrations:
 
     def allowed(self, kind: DemoKind) -> NDArray[np.intp]:
         """Numbers of the rows that may be demonstrations of a kind: of answers, those that came closest to the human
-        score, after a monotone fit of the answers to the scores."""
+        score, after a monotone fit of the answers to the scores.
+        """
         pool, answers = self.context.pool, self.answers
         if kind == "labels" or answers is None:
             return np.arange(len(pool))
@@ -699,8 +706,10 @@ def without_demos(judge: Judge) -> Judge:
 def demonstration(
     judge: Judge, row: dspy.Example, verdict: Verdict | None, *, predicted: bool
 ) -> dict[str, Any]:
-    """A row as a demonstration, with the teacher's verdict if one is to be shown. Its score is the human's, and its
-    explanation, too, where people gave a reason, unless the verdict's own is wanted."""
+    """A row as a demonstration, with the teacher's verdict if one is to be shown.
+
+    Its score is the human's, and its explanation, too, where people gave a reason, unless the verdict's own is wanted.
+    """
     percent = verdict.percent if predicted and verdict is not None else row.score
     return {
         **judge.method.demonstration(item_of(row), verdict),

@@ -1,5 +1,7 @@
-"""Demonstrations without a search: some labelled rows as they are, or none. Judged and recorded like what a search
-finds, so that a search can be compared with them."""
+"""Demonstrations without a search: some labelled rows as they are, or none.
+
+Judged and recorded like what a search finds, so that a search can be compared with them.
+"""
 
 from __future__ import annotations
 

@@ -156,8 +156,10 @@ class OptunaSearch(DemonstrationSearch):
         pool: Sequence[dspy.Example],
         allowed: NDArray[np.intp],
     ) -> list[int]:
-        """Rows from `size` strata of the human scores, no two of one group. A place in its stratum is a number, since
-        neighbours in the order of the scores show the model nearly the same."""
+        """Rows from `size` strata of the human scores, no two of one group.
+
+        A place in its stratum is a number, since neighbours in the order of the scores show the model nearly the same.
+        """
         order = np.array(
             sorted((int(i) for i in allowed), key=lambda i: (pool[i].score, i)),
             dtype=int,
@@ -223,8 +225,10 @@ class OptunaSearch(DemonstrationSearch):
 
 
 def _tell(study: optuna.Study, trial: optuna.Trial, tried: Trial | None) -> None:
-    """How a trial came out, for TPE; a candidate that cannot be chosen has the lowest value. None: it was not judged,
-    since the budget ended."""
+    """How a trial came out, for TPE; a candidate that cannot be chosen has the lowest value.
+
+    None: it was not judged, since the budget ended.
+    """
     if tried is None:
         study.tell(trial, state=TrialState.FAIL)
         return

@@ -42,7 +42,8 @@ _FENCE = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
 
 def cleaned(text: str) -> str:
     """A proposed instruction as it may stand in a prompt: one paragraph, DSPy's own field markers and code fences
-    gone, unable to close our tags, at most `LONGEST` characters (cut after a sentence where one ends in time)."""
+    gone, unable to close our tags, at most `LONGEST` characters (cut after a sentence where one ends in time).
+    """
     before, *_ = re.split(r"\[\[\s*##\s*completed\s*##\s*\]\]", text, maxsplit=1)
     flat = " ".join(_MARKER.sub(" ", _FENCE.sub("", before)).split()).strip('" ')
     flat = disarm(flat.encode("utf-8", "replace").decode())
@@ -54,8 +55,10 @@ def cleaned(text: str) -> str:
 
 
 class PlainAdapter(dspy.ChatAdapter):  # type: ignore[misc]
-    """DSPy's chat form; where a small model ignores it and one text was asked for, its whole answer is that text. One
-    call each: what a search may spend on proposals is known beforehand."""
+    """DSPy's chat form; where a small model ignores it and one text was asked for, its whole answer is that text.
+
+    One call each: what a search may spend on proposals is known beforehand.
+    """
 
     def __init__(self) -> None:
         super().__init__(use_json_adapter_fallback=False)

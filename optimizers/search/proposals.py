@@ -68,7 +68,8 @@ def taught_of(judge: Judge) -> list[tuple[str, dspy.Predict]]:
 class Desk:
     """Where programs are judged while DSPy searches: on all rows at once, as a candidate of the search, or, for GEPA's
     reflection, on single rows of the pool. DSPy catches exceptions nearly everywhere and goes on, so that what has to
-    end a search is raised as `Ended`."""
+    end a search is raised as `Ended`.
+    """
 
     search: GEPASearch
     context: SearchContext
@@ -98,8 +99,10 @@ class Desk:
 
     @property
     def pool(self) -> list[dspy.Example]:
-        """Training rows as proposals see them: texts, human score, group. Which system wrote them is left out, as from
-        every judge's prompt."""
+        """Training rows as proposals see them: texts, human score, group.
+
+        Which system wrote them is left out, as from every judge's prompt.
+        """
         kept = ("source", "output", "context", "reference", "group")
         return [
             dspy.Example(
@@ -184,8 +187,10 @@ def _said(error: Exception) -> str:
 
 @optimizers.register
 class GEPASearch(DemonstrationSearch):
-    """GEPA: instructions evolve by reflection. A model reads a few answers, with which other rows the judge ordered
-    against people, and writes a better instruction; what does better on those rows is tried on all.
+    """GEPA: instructions evolve by reflection.
+
+    A model reads a few answers, with which other rows the judge ordered against people, and writes a better
+    instruction; what does better on those rows is tried on all.
 
     candidates: on the scale of `CorrelationRandomSearch`. The model that writes instructions is the teacher, or else
     the judge's own. It changes instructions only, so that its programs have no demonstrations, and racing has no place

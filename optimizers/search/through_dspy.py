@@ -166,7 +166,8 @@ class _Options(SureOptions, CandidateOptions):
 @dataclass
 class Programs(Desk):
     """Where programs with demonstrations are judged, too: on all rows at once, or row by row where DSPy bootstraps and
-    has to see every step."""
+    has to see every step.
+    """
 
     most: int = 0
     """Rows that may be judged."""
@@ -181,8 +182,10 @@ class Programs(Desk):
 
     @property
     def pool(self) -> list[dspy.Example]:
-        """Training rows, in the form that demonstrations have: their scores are in percent. Where candidates are
-        measured on these very rows, they have the same numbers."""
+        """Training rows, in the form that demonstrations have: their scores are in percent.
+
+        Where candidates are measured on these very rows, they have the same numbers.
+        """
         first = 0 if self.context.pool == self.context.rows else len(self.context.rows)
         return [
             row.copy(row=first + number, augmented=False, gold=True).with_inputs("row")

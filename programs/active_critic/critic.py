@@ -39,8 +39,9 @@ MOST_CRITERIA = 12
 
 @methods.register
 class ActiveCritic(Method):
-    """A method that infers task and criteria from labels and scores by them. Options (`judgesmith list methods
-    active-critic`) are keyword arguments; `variant` may be the first positional one.
+    """A method that infers task and criteria from labels and scores by them.
+
+    Options (`judgesmith list methods active-critic`) are keyword arguments; `variant` may be the first positional one.
 
     task, criteria: your own text instead of inferred ones. combination: how compiling found the fine variant's scores
     are best combined, where that is neither of the two ways of `combine`.
@@ -154,8 +155,11 @@ class ActiveCritic(Method):
         return ["none"] if self.options.variant == "vanilla" else ["before", "after"]
 
     def settle(self, **form: Any) -> None:
-        """Fix variant and form of answers. Demonstrations and instructions stay: they are kept as fields, not as texts.
-        Fitted weights go: they were fitted to answers of another form."""
+        """Fix variant and form of answers.
+
+        Demonstrations and instructions stay: they are kept as fields, not as texts. Fitted weights go: they were fitted
+        to answers of another form.
+        """
         self.choose(**({"variant": self._own} | form))
         self.combination = None
 
@@ -404,8 +408,10 @@ class ActiveCritic(Method):
         return [p for p in self.predictors() if isinstance(p, JudgePredict)]
 
     def combine_by(self, combination: Combination | None) -> None:
-        """Combine the scores by fitted weights from now on; None: as `combine` says. Raises OptionError for weights of
-        criteria that this judge has not, or of scores that its variant does not give."""
+        """Combine the scores by fitted weights from now on; None: as `combine` says.
+
+        Raises OptionError for weights of criteria that this judge has not, or of scores that its variant does not give.
+        """
         if combination is not None:
             unknown = set(combination.criteria) - {
                 c.name for c in self.knowledge.criteria

@@ -1,5 +1,6 @@
 """The two scoring steps of Active-Critic (§4.2), McS-E over several criteria and OS-E for the overall score, and how a
-fitted overall score combines them."""
+fitted overall score combines them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from ..prompting.result import value_of
 @dataclass(frozen=True, slots=True)
 class Known:
     """What a prompt says of the task: its description, its criteria, and the aspect that is scored ("" for overall
-    quality)."""
+    quality).
+    """
 
     task: str = ""
     criteria: tuple[Criterion, ...] = ()
@@ -54,7 +56,8 @@ class MultiCriteriaScorer(Evaluator):
         **call: Any,
     ) -> dspy.Prediction:
         """`criteria_scores`: by name a score in [0, 100] with its explanation. call: context, reference, task, group,
-        lm. Raises Unreadable or CallError."""
+        lm. Raises Unreadable or CallError.
+        """
         if not criteria:
             raise OptionError(
                 "McS-E scores criteria: pass criteria=[Criterion(name, definition), …]"
@@ -98,7 +101,8 @@ class OverallScorer(Evaluator):
         self, source: str = "", output: str = "", **call: Any
     ) -> dspy.Prediction:
         """`score` in [0, 100] and `explanation`. call: context, reference, task, criteria, aspect, criteria_scores (as
-        McS-E gave them), group, lm. Raises Unreadable or CallError."""
+        McS-E gave them), group, lm. Raises Unreadable or CallError.
+        """
         return await self.predict.acall(source=source, output=output, **call)
 
 

@@ -31,8 +31,10 @@ FEWEST, MOST = 4, 10
 
 
 class TaskKnowledge(Parameter):  # type: ignore[misc]
-    """What a judge knows of its task: a description and criteria. A leaf of the DSPy state: it survives save, load,
-    deepcopy and `reset_copy`."""
+    """What a judge knows of its task: a description and criteria.
+
+    A leaf of the DSPy state: it survives save, load, deepcopy and `reset_copy`.
+    """
 
     def __init__(
         self, description: str = "", criteria: Sequence[Criterion] = ()
@@ -82,7 +84,8 @@ class Comment:
 class Inference:
     """The outcome: a description, criteria, how many batches were read, whether the model said COMPLETE, and what a
     reader should know (a step that failed). drawn_from: by criterion, the comments that the model says it comes from,
-    without those that it made up; empty where there were no comments."""
+    without those that it made up; empty where there were no comments.
+    """
 
     description: str
     criteria: tuple[Criterion, ...]
@@ -153,7 +156,8 @@ class TaskInference(Evaluator):
     ) -> dspy.Prediction:
         """`description`, `criteria` and `notes`. examples: in the order in which they are to be read (shuffled by the
         caller). aspect: what people scored, where the labels name it. described: no is the ablation without T, in which
-        criteria come from observations alone."""
+        criteria come from observations alone.
+        """
         run = _Reading(
             self, called(lm if lm is not None else self.observe.lm), progress, described
         )

@@ -1,2 +1,3 @@
 """What the papers compare with: automatic metrics as judges that write nothing (counts of words, likelihoods, vectors),
-and judges whose answers have the form of another paper's."""
+and judges whose answers have the form of another paper's.
+"""

@@ -17,8 +17,10 @@ from .metrics import PREFIX
 
 @metrics.register
 class BertScore(ComparedMetric):
-    """BERTScore, not rescaled with its baselines: the best of a row's references, or its source. The package cuts off
-    what an encoder does not hold (mostly 512 tokens); verdicts say so. See `Options`."""
+    """BERTScore, not rescaled with its baselines: the best of a row's references, or its source.
+
+    The package cuts off what an encoder does not hold (mostly 512 tokens); verdicts say so. See `Options`.
+    """
 
     name = "bertscore"
     about = "BERTScore: tokens matched by their vectors in an encoder, not rescaled (bert-score, weights needed)"

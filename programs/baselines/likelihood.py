@@ -47,9 +47,12 @@ def reader_of(model: str | None, metric: str) -> Reader:
 
 @metrics.register
 class GptScore(PairMetric):
-    """GPTScore: the output as the assistant's answer to an instruction that names the aspect. Values are the mean
-    log-probability of its tokens, in nats, at most 0; percent is 100 times the geometric mean of their probabilities.
-    Texts that the model does not hold at once are read in windows (`readings.windows`). See `Options`."""
+    """GPTScore: the output as the assistant's answer to an instruction that names the aspect.
+
+    Values are the mean log-probability of its tokens, in nats, at most 0; percent is 100 times the geometric mean of
+    their probabilities. Texts that the model does not hold at once are read in windows (`readings.windows`). See
+    `Options`.
+    """
 
     name = "gptscore"
     about = "mean log-probability of the output as the answer to an instruction that names an aspect"

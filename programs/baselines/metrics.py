@@ -15,8 +15,9 @@ PREFIX = "metric/"
 
 
 class Metric:
-    """Base of all metrics: judges with `score` and `score_many` that call no language model. A subclass registers with
-    `@metrics.register` and declares itself.
+    """Base of all metrics: judges with `score` and `score_many` that call no language model.
+
+    A subclass registers with `@metrics.register` and declares itself.
 
     Attributes: name, about, paper; Options and `chosen`, its options; extra, the extra of judgesmith that it needs, ""
     for none; description, what it is in one line.
@@ -64,8 +65,11 @@ class Metric:
 
 
 def reference_metric(name: str) -> Metric:
-    """A metric by its name, with or without `metric/`, whatever its case. After a colon stand its options: the first by
-    its value alone, others as NAME=VALUE (`bertscore:roberta-large,of=recall`). Raises OptionError."""
+    """A metric by its name, with or without `metric/`, whatever its case.
+
+    After a colon stand its options: the first by its value alone, others as NAME=VALUE
+    (`bertscore:roberta-large,of=recall`). Raises OptionError.
+    """
     plain = name.removeprefix(PREFIX)
     kind, colon, value = plain.partition(":")
     known = {one.casefold(): part for one, part in metrics.parts().items()}

@@ -1,5 +1,7 @@
-"""Overlap with references: ROUGE, BLEU and chrF by their usual packages, imported when a metric is first used. Extra:
-`metrics`. Values are shares of the best one: in [0, 1], 1 = equal to the reference."""
+"""Overlap with references: ROUGE, BLEU and chrF by their usual packages, imported when a metric is first used.
+
+Extra: `metrics`. Values are shares of the best one: in [0, 1], 1 = equal to the reference.
+"""
 
 from __future__ import annotations
 

@@ -123,7 +123,8 @@ async def together(tasks: Iterable[Awaitable[T]]) -> list[T]:
 
 class _Ranking:
     """The ranking of one document's different outputs: comparisons by pair; what failed, what it cost and what the
-    model said by output. A pair's costs stand with its first output."""
+    model said by output. A pair's costs stand with its first output.
+    """
 
     def __init__(
         self,
@@ -190,6 +191,7 @@ class _Ranking:
 @methods.register
 class PairS(Comparing):
     """Ranks the outputs of each document by comparing them with each other: a judge of sets, not of single outputs.
+
     Options: `judgesmith list methods pairs`.
 
     A score is a rank: percent = 100·(rank from the bottom − 1)/(m − 1) among the m different outputs of the document,
@@ -224,7 +226,8 @@ class PairS(Comparing):
 
     def cost(self) -> Cost:
         """An upper bound for documents of up to 16 outputs: a greedy merge sort of m outputs makes at most m·⌈log₂ m⌉
-        comparisons, and no beam more than there are pairs, m·(m − 1)/2. Larger documents may need more a row."""
+        comparisons, and no beam more than there are pairs, m·(m − 1)/2. Larger documents may need more a row.
+        """
         m = USUAL_OUTPUTS
         greedy, all_pairs = math.ceil(math.log2(m)), math.ceil((m - 1) / 2)
         comparisons = (

@@ -20,7 +20,8 @@ def sari(
     source: Sequence[str], output: Sequence[str], references: Sequence[Sequence[str]]
 ) -> float:
     """The mean of F1 of what is kept, F1 of what is added and the precision of what is deleted, each the mean over
-    n-grams of one to four words; in [0, 1]. Texts are lists of words, of one reference at least."""
+    n-grams of one to four words; in [0, 1]. Texts are lists of words, of one reference at least.
+    """
     parts = [
         _of_grams(
             _grams(source, n),

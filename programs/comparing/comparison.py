@@ -169,8 +169,10 @@ def _letters(text: str) -> str:
 
 
 def said_word(text: str, words: Sequence[str]) -> tuple[int, int] | None:
-    """Which word an answer says, and at which character: the one it begins with, else the only one in it. None where
-    that is not clear ("not better", two words)."""
+    """Which word an answer says, and at which character: the one it begins with, else the only one in it.
+
+    None where that is not clear ("not better", two words).
+    """
     matches = list(re.finditer(rf"\b({'|'.join(words)})\b", text, re.IGNORECASE))
     if not matches or re.search(
         rf"(?:\bnot|n['’]t|\bneither|\bnor)\s+(?:\w+\s+)?(?:{'|'.join(words)})\b",
@@ -407,7 +409,8 @@ class PairwiseComparer(Evaluator):
 
     async def prepare(self, lm: LanguageModel, reading: Drawn, samples: int) -> Drawn:
         """Read log-probabilities, or count `samples` answers or draws from them, as `reading` asks for and the model
-        can; "auto" counts only where it gives none. Returns the reading, settled."""
+        can; "auto" counts only where it gives none. Returns the reading, settled.
+        """
         able = await lm.capabilities()
         if reading == "auto":
             reading = "probabilities" if able.logprobs else "samples"
@@ -446,8 +449,10 @@ class PairwiseComparer(Evaluator):
     async def acompare(
         self, item: Item, other: str, lm: LanguageModel, **known: str
     ) -> Comparison:
-        """How `item.output` compares with `other`. known: task, aspect and name. Raises CallError where no answer could
-        be read."""
+        """How `item.output` compares with `other`. known: task, aspect and name.
+
+        Raises CallError where no answer could be read.
+        """
         texts = {
             "source": item.source,
             "output": item.output,
@@ -468,8 +473,10 @@ class PairwiseComparer(Evaluator):
         name: str = "",
         **call: Unpack[Call],
     ) -> dspy.Prediction:
-        """Probabilities that `output` is better, worse than or similar to `other`, and the most probable word. Raises
-        CallError where no answer could be read."""
+        """Probabilities that `output` is better, worse than or similar to `other`, and the most probable word.
+
+        Raises CallError where no answer could be read.
+        """
         item, model = (
             Item(output, source, context, None, call.get("group")),
             called(call.get("lm") or self.predict.lm),
@@ -730,7 +737,9 @@ def sampled(lm: LanguageModel, number: int, temperature: float) -> LanguageModel
 
 async def settled(tasks: Iterable[Awaitable[T]]) -> list[T | CallError]:
     """All results and failed calls, after all have ended: what a used-up budget ends must not go on in the background.
-    Raises other errors."""
+
+    Raises other errors.
+    """
     got = await asyncio.gather(*tasks, return_exceptions=True)
     for error in got:
         if isinstance(error, BaseException) and not isinstance(error, CallError):
@@ -747,8 +756,10 @@ async def drawn_answers(
     temperature: float,
     trial: int = 0,
 ) -> tuple[list[Answer], int, Usage]:
-    """The answers drawn that can be read, how many cannot, and what those cost; another trial draws others. Raises
-    CallError where none can be read."""
+    """The answers drawn that can be read, how many cannot, and what those cost; another trial draws others.
+
+    Raises CallError where none can be read.
+    """
     models = [
         sampled(lm, number, temperature)
         for number in range(trial * samples, (trial + 1) * samples)
@@ -766,6 +777,9 @@ async def drawn_answers(
 
 
 def listing(lm: LanguageModel) -> LanguageModel:
-    """The model with more log-probabilities than servers elsewhere give. Measured on small llama.cpp models: of the
-    words that answer, the less likely ones are often missing among the first 20."""
+    """The model with more log-probabilities than servers elsewhere give.
+
+    Measured on small llama.cpp models: of the words that answer, the less likely ones are often missing among the first
+    20.
+    """
     return _Asked(lm, lm.sampling, top_logprobs=LISTED)

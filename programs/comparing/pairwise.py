@@ -87,7 +87,8 @@ def level_percent(leads: Mapping[int, float], levels: int) -> float:
 class Vectors(Details):
     """The comparisons behind a verdict, worst level first: the probabilities (to six digits) that the output is better,
     or worse, than the reference of each level. flipped: whether the two orders disagreed, by level; empty where there
-    was one order."""
+    was one order.
+    """
 
     levels: tuple[int, ...]
     better: tuple[float, ...]
@@ -111,6 +112,7 @@ class Vectors(Details):
 @methods.register
 class PairwiseDirectScorer(Comparing):
     """A method that needs no labels: it compares an output with references of known quality that a model wrote.
+
     Options: `judgesmith list methods pairwise-direct`.
 
     writer: the model that writes references, or its name. references: the store; default the one that all judges of
@@ -239,8 +241,10 @@ class PairwiseDirectScorer(Comparing):
         return self._store
 
     def target(self) -> Target:
-        """What the writer's prompt says; of a ladder only the best is written. `knowledge` may have been changed since
-        this judge was made."""
+        """What the writer's prompt says; of a ladder only the best is written.
+
+        `knowledge` may have been changed since this judge was made.
+        """
         criteria = self.knowledge.criteria
         return Target(
             self.options.family,
@@ -284,8 +288,10 @@ class PairwiseDirectScorer(Comparing):
     async def _ladder(
         self, item: Item, lm: LanguageModel
     ) -> tuple[ReferenceSet, Usage]:
-        """Perturbed copies of the best output at hand: the row's reference, else a text written once a document. Of the
-        judged output, or nearly it, they are where nothing else is there, and then without the unperturbed one."""
+        """Perturbed copies of the best output at hand: the row's reference, else a text written once a document.
+
+        Of the judged output, or nearly it, they are where nothing else is there, and then without the unperturbed one.
+        """
         usage, why = Usage(), "what was written is the judged one, or too short"
         levels = self.options.levels
         copies = self._copies(item.reference or "", item)
@@ -425,7 +431,8 @@ class PairwiseDirectScorer(Comparing):
 
 def in_words(compared: Mapping[int, Comparison], references: ReferenceSet) -> str:
     """What the comparisons say, for people: "Better than level 1, 2 and 3, worse than level 4 and 5 (of 5)", with the
-    two references that the output stands between."""
+    two references that the output stands between.
+    """
     levels = {
         word: [n for n, c in compared.items() if c.word == word]
         for word in ("better", "similar", "worse")

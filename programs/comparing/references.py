@@ -27,7 +27,8 @@ def reference_key(
     item: Item, aspect: str, prompt: str, levels: int, writer: str
 ) -> bytes:
     """What references depend on: source and context; the aspect's name; a hash of all else in the writer's prompt, its
-    version included; their number; the writer's name."""
+    version included; their number; the writer's name.
+    """
     document = f"{len(item.source)}:{item.source}{item.context or ''}".encode(
         "utf-8", "surrogatepass"
     )
@@ -82,9 +83,11 @@ class ReferenceStore(SharedFile):
     async def get_or_write(
         self, key: bytes, write: Callable[[], Awaitable[tuple[ReferenceSet, Usage]]]
     ) -> tuple[ReferenceSet, Usage]:
-        """The references of `key`, and what writing them cost here (nothing where somebody else did). Rows of one
-        document wait for the first; what `write` raises is raised. Two processes may write at once: what the first of
-        them kept counts for both."""
+        """The references of `key`, and what writing them cost here (nothing where somebody else did).
+
+        Rows of one document wait for the first; what `write` raises is raised. Two processes may write at once: what
+        the first of them kept counts for both.
+        """
         if (known := self.get(key)) is not None:
             return known, Usage()
         async with self._locks().setdefault(key, asyncio.Lock()):

@@ -41,7 +41,8 @@ AGAIN = 0.7
 @dataclass(frozen=True, slots=True)
 class Family:
     """A kind of task: what its output is called, its usual length in words (0: about that of the source), whether it is
-    in the language of the source, and what else makes it one."""
+    in the language of the source, and what else makes it one.
+    """
 
     noun: str
     words: int
@@ -78,7 +79,8 @@ FAMILIES: dict[str, Family] = {
 @dataclass(frozen=True, slots=True)
 class Target:
     """What references are written for. family: a name in FAMILIES. aspect: its name; definition, low, high: what it
-    means, and what the lowest and the highest quality are like. words: the length aimed at; 0 takes the family's."""
+    means, and what the lowest and the highest quality are like. words: the length aimed at; 0 takes the family's.
+    """
 
     family: str = "general"
     task: str = ""
@@ -116,7 +118,8 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class ReferenceSet:
     """Graded outputs of one document. outputs: by level, 1 (worst) to `levels` (best), in this order; left_out: levels
-    that could not be written, and why."""
+    that could not be written, and why.
+    """
 
     levels: int
     outputs: Mapping[int, str]
@@ -220,8 +223,11 @@ class ReferenceWriter(Evaluator):
         }
 
     async def awrite(self, item: Item, target: Target, lm: LanguageModel) -> Written:
-        """All levels of one document, with what that cost. Raises Unreadable, with `usage`, where the worst or the best
-        could not be written: nothing lies between one text."""
+        """All levels of one document, with what that cost.
+
+        Raises Unreadable, with `usage`, where the worst or the best could not be written: nothing lies between one
+        text.
+        """
         texts = {"source": item.source, "context": item.context, "group": item.group}
         return value_of(await self.acall(**texts, target=target, lm=lm), Written)
 
@@ -277,8 +283,10 @@ class ReferenceWriter(Evaluator):
         between: Mapping[str, str],
         lm: LanguageModel,
     ) -> tuple[str, str | None, Usage]:
-        """A text, what is wrong with it (None: nothing), and the cost. All other levels count as neighbours: two equal
-        texts at any two levels would tell nothing."""
+        """A text, what is wrong with it (None: nothing), and the cost.
+
+        All other levels count as neighbours: two equal texts at any two levels would tell nothing.
+        """
         usage = Usage()
         text, fault = "", None
         again: dict[str, str] = {}
@@ -357,7 +365,8 @@ def fault_of(text: str, others: Iterable[str]) -> str | None:
 
 def _repeats(text: str) -> bool:
     """Whether the same five words in a row stand there four times (letters, in scripts without spaces): the loops of
-    small models."""
+    small models.
+    """
     parts: Sequence[str] = text.casefold().split()
     size = 5
     if 20 * len(parts) < len(text):

@@ -1,5 +1,6 @@
-"""What DSPy sees of our calls: callbacks, histories, tracked usage. A call that nobody traces costs a look at DSPy's
-settings.
+"""What DSPy sees of our calls: callbacks, histories, tracked usage.
+
+A call that nobody traces costs a look at DSPy's settings.
 """
 
 from __future__ import annotations
@@ -128,7 +129,8 @@ async def shown(
     call: Callable[[], Awaitable[tuple[Reply, Usage, float | None]]],
 ) -> tuple[Reply, Usage, float | None]:
     """`call()`, seen by DSPy's callbacks and usage tracker and kept in the histories of the model and of the modules
-    that called it. Its third value is the price."""
+    that called it. Its third value is the price.
+    """
     if listeners(model):
         result: list[tuple[Reply, Usage, float | None]] = []
 

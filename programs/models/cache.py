@@ -31,7 +31,8 @@ class SharedFile:
 
     path: the file; its folder is made. It holds texts and answers: only its owner may read it, whatever the umask
     allows. Raises OptionError where it cannot be opened. A file that fails during a run (full disk, damage) costs what
-    is in it, with one warning, but not the run."""
+    is in it, with one warning, but not the run.
+    """
 
     what: ClassVar[str]
     table: ClassVar[str]

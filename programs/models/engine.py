@@ -119,7 +119,9 @@ def _outside_the_loop() -> None:
 
 async def on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     """Await a coroutine on the engine's loop, from any loop of any thread: connections, limits and locks belong to it.
-    Cancelling the caller cancels it."""
+
+    Cancelling the caller cancels it.
+    """
     if threading.current_thread() is _thread:
         return await coroutine
     return await asyncio.wrap_future(submit(coroutine))
@@ -170,7 +172,8 @@ class PerLoop(Generic[T]):
 @contextlib.contextmanager
 def _heap_frozen() -> Iterator[None]:
     """Collections of garbage leave alone what is in memory before it: looking through the modules of DSPy and LiteLLM
-    again and again took a quarter of a row's time. Batches may overlap, and a heap that others froze stays so."""
+    again and again took a quarter of a row's time. Batches may overlap, and a heap that others froze stays so.
+    """
     global _batches
     with _lock:
         ours = _batches > 0 or gc.get_freeze_count() == 0
@@ -269,7 +272,8 @@ async def aordered_map(
     in_flight: int,
 ) -> AsyncGenerator[R, None]:
     """`ordered_map` for asynchronous callers on any loop; the items, which may come asynchronously, are read on the
-    caller's. Close the generator (`contextlib.aclosing`) where it is left early: that cancels what is under way."""
+    caller's. Close the generator (`contextlib.aclosing`) where it is left early: that cancels what is under way.
+    """
     source = aiter(items if isinstance(items, AsyncIterable) else _as_async(items))
     window = _Window(worker, in_flight)
     with _heap_frozen(), contextlib.closing(window):

@@ -64,8 +64,10 @@ CATALOG: dict[str, LocalModel] = {
 
 
 def models_dir() -> Path:
-    """The folder of the model files: `JUDGESMITH_MODELS`, where that is a folder, or `~/.cache/judgesmith/models`. It
-    need not exist yet."""
+    """The folder of the model files: `JUDGESMITH_MODELS`, where that is a folder, or `~/.cache/judgesmith/models`.
+
+    It need not exist yet.
+    """
     named = os.environ.get("JUDGESMITH_MODELS")
     return (
         Path(named).expanduser()

@@ -82,7 +82,8 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """How answers are drawn. temperature: 0 to 2. max_tokens: a cap on the tokens of an answer; None leaves that to the
-    judge. Raises OptionError for values outside these limits."""
+    judge. Raises OptionError for values outside these limits.
+    """
 
     temperature: float = 0.0
     max_tokens: int | None = None
@@ -131,9 +132,12 @@ class Capabilities:
 
 @dataclass(slots=True)
 class Meter:
-    """Counts what a model was used for. `logical` and `cost` count calls whether or not the disk answered them, so that
-    a resumed run stops at the same place as one that was never interrupted; `paid` is what calls that were sent cost,
-    None from the first one on whose price is unknown."""
+    """Counts what a model was used for.
+
+    `logical` and `cost` count calls whether or not the disk answered them, so that a resumed run stops at the same
+    place as one that was never interrupted; `paid` is what calls that were sent cost, None from the first one on whose
+    price is unknown.
+    """
 
     usage: Usage = field(default_factory=Usage)
     logical: int = 0
@@ -190,9 +194,11 @@ class _Usual:
 
 
 class _Traffic:
-    """What is under way to a model on one event loop. `usual`: how long calls take. `unreached`: calls in a row that
-    got no answer. `served`: whether a call has had an answer, so that key and name are right. `said`: what has been
-    logged."""
+    """What is under way to a model on one event loop.
+
+    `usual`: how long calls take. `unreached`: calls in a row that got no answer. `served`: whether a call has had an
+    answer, so that key and name are right. `said`: what has been logged.
+    """
 
     def __init__(self, connection: Connection, concurrency: int) -> None:
         self.under_way: dict[bytes, asyncio.Future[Reply]] = {}
@@ -213,8 +219,10 @@ class _Traffic:
 
 
 class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
-    """A model that judges call. Make one with `language_model(name)`. It is a `dspy.BaseLM`, so that stock DSPy modules
-    take it, too: `dspy.Predict(…)(…, lm=lm)`; cache, retries, limits and budget hold on that way as well.
+    """A model that judges call.
+
+    Make one with `language_model(name)`. It is a `dspy.BaseLM`, so that stock DSPy modules take it, too:
+    `dspy.Predict(…)(…, lm=lm)`; cache, retries, limits and budget hold on that way as well.
 
     name: what artifacts record. identity: what distinguishes its answers from another's (server, file hash), or a
     function that gives it at every call, None where it is not known and answers are not kept; part of the cache key,
@@ -304,7 +312,9 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     @property
     def identity(self) -> str | None:
         """What distinguishes its answers from another model's of the same name; part of the cache key, never saved.
-        None where that is not known."""
+
+        None where that is not known.
+        """
         return self._identity if isinstance(self._identity, str) else self._identity()
 
     def at(self, temperature: float) -> Self:
@@ -323,8 +333,10 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         return made
 
     def pay_with(self, lm: LanguageModel) -> None:
-        """Share the budget and the bill of another model. Raises OptionError where that has a limit of cost and the
-        price of this model is unknown."""
+        """Share the budget and the bill of another model.
+
+        Raises OptionError where that has a limit of cost and the price of this model is unknown.
+        """
         self.meter = lm.meter
         if self.meter.max_cost is not None:
             check_priced(self)
@@ -498,8 +510,10 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     async def _ask_once(
         self, cache: CallCache, request: Request, readable: Callable[[Reply], bool]
     ) -> tuple[Reply, Usage]:
-        """From the disk if it is there. Single flight: equal requests at the same time are sent once, and share even
-        an answer that cannot be read."""
+        """From the disk if it is there.
+
+        Single flight: equal requests at the same time are sent once, and share even an answer that cannot be read.
+        """
         key, under_way = self._key(request), self._traffic().under_way
         reply = _thaw(cache.get(key))
         if reply is not None and readable(reply):
@@ -586,9 +600,11 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     async def _sent(
         self, traffic: _Traffic, request: Request
     ) -> tuple[Reply, float, int]:
-        """A reply, its seconds, and how often the request was sent for it. A call that takes much longer than nearly
-        all others leaves its place to others and is sent once more, each time after twice as long; the first answer
-        counts. Raises what the transport raises."""
+        """A reply, its seconds, and how often the request was sent for it.
+
+        A call that takes much longer than nearly all others leaves its place to others and is sent once more, each time
+        after twice as long; the first answer counts. Raises what the transport raises.
+        """
         calls: list[asyncio.Task[tuple[Reply, float]]] = []
         try:
             while True:
@@ -619,8 +635,10 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         return reply, seconds
 
     def _patience(self, error: Unanswered, tries: int) -> float:
-        """Seconds until the next try. Raises OutageError where the server wants to be left alone for longer than a run
-        can wait."""
+        """Seconds until the next try.
+
+        Raises OutageError where the server wants to be left alone for longer than a run can wait.
+        """
         wait = _patience(error, tries)
         if (error.after or 0.0) > LONGEST_WAIT:
             raise OutageError(
@@ -955,8 +973,11 @@ def _foreign(
 
 
 def _address(provider: str, connection: Connection) -> str | None:
-    """Where the provider's server is; None where LiteLLM knows. Raises OptionError for what is not an address, or where
-    there is none: LiteLLM would take the user's own server for OpenAI's."""
+    """Where the provider's server is; None where LiteLLM knows.
+
+    Raises OptionError for what is not an address, or where there is none: LiteLLM would take the user's own server for
+    OpenAI's.
+    """
     names = (
         ("OPENAI_BASE_URL", "OPENAI_API_BASE")
         if provider == "openai"
@@ -977,8 +998,11 @@ def _address(provider: str, connection: Connection) -> str | None:
 
 
 def _checked(where: str, base: str) -> str:
-    """An address in its usual form. Raises OptionError for what is none, and for one that holds a name or a password,
-    which would be sent in place of the key."""
+    """An address in its usual form.
+
+    Raises OptionError for what is none, and for one that holds a name or a password, which would be sent in place of
+    the key.
+    """
     try:
         parts = urlsplit(base)
         usable = (
@@ -1002,7 +1026,8 @@ def _checked(where: str, base: str) -> str:
 
 def with_adapter(lm: LanguageModel, adapter: Path) -> LanguageModel:
     """The same model inside this process with low-rank weights (LoRA, a GGUF file) added to its own; calls count on the
-    same meter. Raises ModelError for a model that does not run in this process, and for weights that do not fit it."""
+    same meter. Raises ModelError for a model that does not run in this process, and for weights that do not fit it.
+    """
     if not lm.embedded or lm.weights is None:
         raise ModelError(
             f"{lm.name} does not run in this process, so no weights can be added to it here"

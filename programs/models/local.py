@@ -263,7 +263,8 @@ def _hang_up(port: int) -> None:
 
 def model_file(spec: str) -> tuple[Path, str]:
     """The model's file (fetched first if it is not here), and the part of its id that people read: no folder of this
-    machine in it. Raises: ModelError."""
+    machine in it. Raises: ModelError.
+    """
     if spec.startswith("local/"):
         name = find_model(spec).name
         return model_path(name).resolve(), f"local/{name}"

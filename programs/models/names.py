@@ -118,7 +118,8 @@ ShownName = Annotated[
 
 def recorded(name: str) -> str:
     """A model's name as an artifact records it: itself, or its provider and twelve hex digits of its hash where it
-    holds an address, an ARN, a path or what else is no name."""
+    holds an address, an ARN, a path or what else is no name.
+    """
     try:
         if len(name) <= _LONGEST and "arn:" not in name.lower():
             return _showable(name)

@@ -18,8 +18,11 @@ from .masking import masked
 
 
 class Unanswered(Exception):
-    """One request failed. `again` says whether a later try can succeed, `after` when (seconds), if the server said,
-    `reached` whether the server answered anything at all."""
+    """One request failed.
+
+    `again` says whether a later try can succeed, `after` when (seconds), if the server said, `reached` whether the
+    server answered anything at all.
+    """
 
     def __init__(
         self,
@@ -37,7 +40,8 @@ class Unanswered(Exception):
 
 class Denied(ModelError):
     """A request was answered with 403 or 404: of the key or the model's name or, where these have served before, of the
-    request itself. what: the server's words."""
+    request itself. what: the server's words.
+    """
 
     def __init__(self, message: str, what: str) -> None:
         super().__init__(message)
@@ -47,7 +51,8 @@ class Denied(ModelError):
 @dataclass(frozen=True, slots=True)
 class Fault:
     """An error in a server's own words. kind: its code and type. status: the HTTP status that it stands for, None where
-    nothing says."""
+    nothing says.
+    """
 
     message: str
     kind: str = ""
@@ -180,7 +185,8 @@ def _worded(kind: str) -> int | None:
 
 def is_spent(status: int, kind: str, message: str, after: float | None = None) -> bool:
     """Whether a refusal is one of a quota or credit that is used up, which no later try changes. after: seconds until
-    the server wants to be asked again, where it says."""
+    the server wants to be asked again, where it says.
+    """
     if status == 402:
         return True
     if status not in (400, 403, 429):  # what else is refused may quote the row's texts
@@ -195,7 +201,8 @@ def is_spent(status: int, kind: str, message: str, after: float | None = None) -
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that a `Retry-After` header asks for, given as a number or as a date, or `retry-after-ms`; None where
-    there is none."""
+    there is none.
+    """
     value = headers.get("Retry-After") or headers.get("retry-after") or ""
     thousandths = headers.get("retry-after-ms") or ""
     try:
@@ -223,7 +230,8 @@ def refuse(
     kind: str = "",
 ) -> NoReturn:
     """Raises what an HTTP status stands for: ModelError where no later call can succeed (`Denied` where that may be due
-    to the request alone), else Unanswered. kind: the error's code and type, as the server names them."""
+    to the request alone), else Unanswered. kind: the error's code and type, as the server names them.
+    """
     after = retry_after(headers)
     if is_spent(status, kind, what, after):
         raise ModelError(spent(label, what))

@@ -48,8 +48,10 @@ _open: ContextVar[bool] = ContextVar("judgesmith_open", default=False)
 
 @contextmanager
 def own_documents_shown() -> Iterator[None]:
-    """Inside, a row is judged with whatever demonstrations there are, those of its own document, too. For an experiment
-    that compares with optimizers that know no such rule."""
+    """Inside, a row is judged with whatever demonstrations there are, those of its own document, too.
+
+    For an experiment that compares with optimizers that know no such rule.
+    """
     token = _open.set(True)
     try:
         yield
@@ -61,7 +63,8 @@ def own_documents_shown() -> Iterator[None]:
 def judging(item: Item, demos: Sequence[Mapping[str, Any]] = ()) -> Iterator[Calls]:
     """Everything inside is done for this row. demos: all demonstrations of the judge; a prompt that shows the output of
     one of the row's own document, which no other document's has, is a LeakError. Yields the calls, as they are
-    answered."""
+    answered.
+    """
     calls = Calls()
     document = document_of(item)
     outputs = {
@@ -133,7 +136,8 @@ def document_of(item: Item) -> str:
 
 def allowed(demos: Sequence[Mapping[str, Any]], item: Item) -> list[int]:
     """The places of the demonstrations that a row may see: none of its group, none with its output or its source or
-    nearly these."""
+    nearly these.
+    """
     if _open.get():
         return list(range(len(demos)))
     source, output = item.source or "", item.output or ""

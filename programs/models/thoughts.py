@@ -90,8 +90,10 @@ def at_its_places(text: str, judged: Iterable[str] = ()) -> str:
 
 
 def spoken(reply: Reply, judged: Iterable[str] = ()) -> Reply:
-    """A reply as its reader is to see it, tokens and all. Where nothing but thoughts came, its text is empty and
-    `absent` says so. judged: as in `without_thoughts`."""
+    """A reply as its reader is to see it, tokens and all.
+
+    Where nothing but thoughts came, its text is empty and `absent` says so. judged: as in `without_thoughts`.
+    """
     if _is_plain(reply.text) and reply.text.isascii():
         return reply
     text, cut = without_thoughts(reply.text, judged)
@@ -114,8 +116,10 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _tokens(reply: Reply, text: str, gone: set[int]) -> tuple[TokenChoice, ...] | None:
-    """The tokens of a reply without what was taken out of its text. Where they do not spell the text they stay, and are
-    found from its end."""
+    """The tokens of a reply without what was taken out of its text.
+
+    Where they do not spell the text they stay, and are found from its end.
+    """
     if (
         reply.tokens is None
         or "".join(token.text for token in reply.tokens) != reply.text
@@ -160,8 +164,10 @@ def _channels(text: str) -> tuple[list[tuple[int, int]], bool] | None:
 
 
 def _marked(text: str, judged: Iterable[str]) -> tuple[list[tuple[int, int]], bool]:
-    """Where thoughts stand between marks, and whether the last one has no end. A closing mark alone ends thoughts that
-    began with the answer."""
+    """Where thoughts stand between marks, and whether the last one has no end.
+
+    A closing mark alone ends thoughts that began with the answer.
+    """
     spans: list[tuple[int, int]] = []
     opened: int | None = None
     quoted, ended = 0, 0

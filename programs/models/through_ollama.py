@@ -42,8 +42,11 @@ class _Whole(ollama.AsyncClient):
 
 
 class ThroughOllama:
-    """POST /api/chat. The context that is asked for doubles from 4096 tokens up to `longest`, what the model takes, and
-    never shrinks, because with every other size the server loads the model again."""
+    """POST /api/chat.
+
+    The context that is asked for doubles from 4096 tokens up to `longest`, what the model takes, and never shrinks,
+    because with every other size the server loads the model again.
+    """
 
     def __init__(self, host: str, model: str, longest: int, *, timeout: float) -> None:
         self.host, self.model, self.longest = host, model, longest

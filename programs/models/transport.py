@@ -52,7 +52,8 @@ class TokenChoice:
 class Reply:
     """A model's answer. tokens: None where the model gave no log-probabilities. discount: the share of the price that
     it was spared. absent: why there is no text, where that is known. odd: what stood beside the answer and was left
-    out."""
+    out.
+    """
 
     text: str
     tokens: tuple[TokenChoice, ...] | None = None
@@ -96,9 +97,11 @@ class Transport(Protocol):
 
 
 def read_reply(data: Any) -> Reply:
-    """An OpenAI-style chat completion as a Reply, whatever JSON it is given. What stands beside the answer (counts of
-    tokens, log-probabilities) and makes no sense is left out and named in `odd`. Raises Unanswered for what is no
-    completion."""
+    """An OpenAI-style chat completion as a Reply, whatever JSON it is given.
+
+    What stands beside the answer (counts of tokens, log-probabilities) and makes no sense is left out and named in
+    `odd`. Raises Unanswered for what is no completion.
+    """
     try:
         choice = data["choices"][0]
         message = (
@@ -207,8 +210,10 @@ def _tokens(logprobs: Any, odd: list[str]) -> tuple[TokenChoice, ...] | None:
 
 
 def _token(listed: Any, odd: list[str]) -> TokenChoice:
-    """A token with the likeliest ones at its place, and itself with its own probability where it is not among them. One
-    number that is no log-probability makes all at its place worthless."""
+    """A token with the likeliest ones at its place, and itself with its own probability where it is not among them.
+
+    One number that is no log-probability makes all at its place worthless.
+    """
     alternatives: list[tuple[str, float]] = []
     likeliest = listed.get("top_logprobs") or ()
     unlisted = likeliest and all(
@@ -395,9 +400,11 @@ class ThroughLiteLLM:
 
     @property
     def place(self) -> str | None:
-        """What tells the server from every other: the address that was given, or "" for the provider's own host. None
-        where that is not known: for a provider without one host, or where LiteLLM's settings or an environment variable
-        that begins with the provider's name may name another address."""
+        """What tells the server from every other: the address that was given, or "" for the provider's own host.
+
+        None where that is not known: for a provider without one host, or where LiteLLM's settings or an environment
+        variable that begins with the provider's name may name another address.
+        """
         import litellm  # reads a .env file into the environment
 
         if address := self._options.get("api_base"):

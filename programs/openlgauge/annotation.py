@@ -43,7 +43,8 @@ Severity = Literal["integers", "categories"]
 @dataclass(frozen=True, slots=True)
 class Focus:
     """What is annotated: the task, the aspect with its definition, what its lowest and highest label say, and what is
-    to be left aside."""
+    to be left aside.
+    """
 
     aspect: str
     definition: str = ""
@@ -315,8 +316,10 @@ class Annotator(Evaluator):
         focus: Focus,
         **call: Unpack[Call],
     ) -> dspy.Prediction:
-        """`annotation` (the errors, not grounded yet), `percent` in [0, 100] and `label`. Raises Unreadable or
-        CallError."""
+        """`annotation` (the errors, not grounded yet), `percent` in [0, 100] and `label`.
+
+        Raises Unreadable or CallError.
+        """
         return await self.predict.acall(
             **self.inputs(Item(output, source, context, reference), focus), **call
         )
@@ -324,7 +327,8 @@ class Annotator(Evaluator):
 
 class MergePredict(JudgePredict):
     """Its demonstrations hold what each annotator reported beside that one's score, as `criteria_scores`, or as the
-    text that it was asked with."""
+    text that it was asked with.
+    """
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         return [

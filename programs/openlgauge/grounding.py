@@ -41,7 +41,8 @@ _LETTER = re.compile(
 @dataclass(frozen=True, slots=True)
 class Grounded:
     """A place in a text: text[start:end]. how: it stands there as given ("exact"), up to typography ("normalised") or
-    nearly ("fuzzy"). similarity: in [0, 100], 100 unless fuzzy."""
+    nearly ("fuzzy"). similarity: in [0, 100], 100 unless fuzzy.
+    """
 
     start: int
     end: int
@@ -85,9 +86,11 @@ def ground(location: str, text: str) -> list[Grounded]:
 def ground_errors(
     errors: Iterable[FoundError], output: str, annotator: str = ""
 ) -> tuple[ErrorSpan, ...]:
-    """Errors with their places in `output`, in the given order. Of several occurrences the next one behind the previous
-    error is taken: errors are mostly told in reading order. An omission has no place; words that are not in the output
-    are kept as "ungrounded"."""
+    """Errors with their places in `output`, in the given order.
+
+    Of several occurrences the next one behind the previous error is taken: errors are mostly told in reading order. An
+    omission has no place; words that are not in the output are kept as "ungrounded".
+    """
     names = (annotator,) if annotator else ()
     spans: list[ErrorSpan] = []
     near = 0
@@ -113,7 +116,8 @@ def ground_errors(
 @lru_cache(maxsize=16)
 def fold(text: str) -> tuple[str, list[int]]:
     """A text without typography, and where in it each letter comes from: case, compatibility forms (NFKD), accents,
-    white space, punctuation and invisible characters are left out."""
+    white space, punctuation and invisible characters are left out.
+    """
     letters: list[str] = []
     places: list[int] = []
     for place, letter in enumerate(text):

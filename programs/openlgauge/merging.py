@@ -125,8 +125,11 @@ def check_merged(
 def lost_reports(
     merged: Sequence[ErrorSpan], reported: Mapping[str, Sequence[ErrorSpan]]
 ) -> tuple[ErrorSpan, ...]:
-    """Reported errors that no merged one is about: what a model's merge has dropped. Where both have a place, the place
-    decides; explanations of different issues ("the source says …") are too much alike."""
+    """Reported errors that no merged one is about: what a model's merge has dropped.
+
+    Where both have a place, the place decides; explanations of different issues ("the source says …") are too much
+    alike.
+    """
 
     def about(report: ErrorSpan, error: ErrorSpan) -> bool:
         placed = report.start is not None and error.start is not None
@@ -147,7 +150,8 @@ def _entries(reported: Mapping[str, Sequence[ErrorSpan]]) -> list[Named]:
 
 def _same(a: Named, b: Named) -> bool:
     """Whether two reports are of the same issue at about the same place; of one annotator, whether they say the
-    same."""
+    same.
+    """
     same = (
         a[1].explanation == b[1].explanation
         if a[0] == b[0]

@@ -100,7 +100,8 @@ def read_annotation(
     text: str, *, labels: Sequence[str] = LABELS, output: str = "", most: int = MOST
 ) -> Annotation:
     """Read one answer. labels: the overall scale from the lowest to the highest. output: the judged text, which decides
-    whether quotes in a location belong to the words. most: how many errors are kept, the most severe. Never raises."""
+    whether quotes in a location belong to the words. most: how many errors are kept, the most severe. Never raises.
+    """
     body = at_its_places(
         text, [output]
     )  # an answer may also come from elsewhere than a layout
@@ -233,7 +234,8 @@ def _errors(draft: Mapping[str, str], output: str) -> list[FoundError]:
 
 def _places(value: str, output: str) -> list[str | None]:
     """The words of a location: its first line, or all of it where that stands in the output; several places where it is
-    a list of quotations (not of the ends of a longer one). None for an omission, "" for no place."""
+    a list of quotations (not of the ends of a longer one). None for an omission, "" for no place.
+    """
     whole = value.strip(' \t\r\n*_`"')
     line = (
         whole
@@ -255,8 +257,10 @@ def _places(value: str, output: str) -> list[str | None]:
 
 @lru_cache(maxsize=32)
 def _one_of(words: tuple[str, ...]) -> re.Pattern[str]:
-    """One of the words or numbers (as patterns) that a text begins with; a number perhaps as "4/5". Not the beginning
-    of a range ("3-4", "Fair to Good") or of another number, nor behind a sign of a bound ("<4")."""
+    """One of the words or numbers (as patterns) that a text begins with; a number perhaps as "4/5".
+
+    Not the beginning of a range ("3-4", "Fair to Good") or of another number, nor behind a sign of a bound ("<4").
+    """
     any_word = "|".join(words) or "(?!)"
     follows = r"[^\W_]|[.,_]\d|[ \t]\d|[+\u202d\u202e]"
     return re.compile(

@@ -75,8 +75,10 @@ def averaged(percents: Matrix, standings: Sequence[Standing]) -> Vector:
 
 
 def standings_of(percents: Matrix) -> list[Standing]:
-    """Means and spreads of members by rows that all of them judged, with equal weights. A spread is drawn towards the
-    usual one, since a few rows hardly tell it."""
+    """Means and spreads of members by rows that all of them judged, with equal weights.
+
+    A spread is drawn towards the usual one, since a few rows hardly tell it.
+    """
     columns = [column[np.isfinite(column)] for column in percents.T]
     counts = np.array(list(map(len, columns)))
     means = [float(column.mean()) if len(column) else 50.0 for column in columns]
@@ -142,7 +144,8 @@ def weights_by_labels(
 
 def different(percents: Matrix) -> list[int]:
     """The members that say something of their own: each, in their order, whose correlation with every one before it is
-    below ALIKE. One that has fewer than FEWEST_ROWS rows in common with another cannot be told to be alike."""
+    below ALIKE. One that has fewer than FEWEST_ROWS rows in common with another cannot be told to be alike.
+    """
     kept = list[int]()
     for place in range(percents.shape[1]):
         if not any(

@@ -1,5 +1,6 @@
-"""The forms in which the members of a panel ask for the same judgement. They differ in what is written, not in wording:
-prompts that differ in wording alone give nearly the same scores.
+"""The forms in which the members of a panel ask for the same judgement.
+
+They differ in what is written, not in wording: prompts that differ in wording alone give nearly the same scores.
 """
 
 from __future__ import annotations
@@ -236,7 +237,8 @@ class Member(Evaluator):
 
     async def aforward(self, output: str = "", **call: Any) -> dspy.Prediction:
         """`percent` in [0, 100], explanation and errors. call: source, context, reference, task, aspect, criteria,
-        focus, group, lm. Raises Unreadable or CallError."""
+        focus, group, lm. Raises Unreadable or CallError.
+        """
         call.setdefault(
             "focus",
             Focus(

@@ -65,8 +65,9 @@ class Heard(Details):
 
 @methods.register
 class Panel(OneAspect):
-    """A panel of members that ask for the same judgement in different forms, averaged. Options: `judgesmith list
-    methods panel`.
+    """A panel of members that ask for the same judgement in different forms, averaged.
+
+    Options: `judgesmith list methods panel`.
 
     Compiling standardises the members, leaves out those that say what another one says, and draws their weights from
     equality as far as labels say so: hardly for forms, further for models. A member that fails is left out of its row,

@@ -20,8 +20,9 @@ from ..registry import methods
 
 @methods.register
 class DirectScorer(OneAspect):
-    """The plain baseline: one number, without explanation or evaluation steps. Options: `judgesmith list methods
-    direct`.
+    """The plain baseline: one number, without explanation or evaluation steps.
+
+    Options: `judgesmith list methods direct`.
 
     >>> DirectScorer("fluency").options.aspect
     'fluency'

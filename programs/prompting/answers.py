@@ -77,7 +77,8 @@ def token_at(reply: Reply, start: int) -> TokenChoice | None:
 def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
     """The mean score in [0, 100] over the one-digit numbers of `scale` at character `start`, and the share of
     probability on them. Surface forms of a digit (with or without a leading space) are added up. (NaN, 0) where the
-    reply has no log-probabilities there or the number is not one digit."""
+    reply has no log-probabilities there or the number is not one digit.
+    """
     token = None if start < 0 else token_at(reply, start)
     if (
         token is None
@@ -96,7 +97,8 @@ def share_of_words(
     reply: Reply, start: int | None, words: Sequence[str]
 ) -> tuple[float, float]:
     """The mean place (0, 1, …) among `words`, which differ in their first letters, under the model's probabilities at
-    character `start` of the answer, and the share of probability on them. (NaN, 0) where there are none there."""
+    character `start` of the answer, and the share of probability on them. (NaN, 0) where there are none there.
+    """
     token = None if start is None else token_at(reply, start)
     weights: dict[int, float] = {}
     for text, logprob in () if token is None else token.alternatives:
@@ -149,7 +151,8 @@ def read_criteria(
     explained: bool,
 ) -> Read:
     """The scores of several criteria from `Name: explanation` and `Score: 4`, on one line or two, by name as
-    `criteria_scores`; a problem where fewer than half could be read. form: the asked one."""
+    `criteria_scores`; a problem where fewer than half could be read. form: the asked one.
+    """
     text = reply.text
     if not text.strip():
         return Read({}, problem="the answer is empty")
@@ -206,7 +209,8 @@ def _keyed(
     text: str, criteria: Sequence[Criterion]
 ) -> dict[str, tuple[list[Stated], str]]:
     """The same of an answer in JSON: {"Tone": 4}, {"Tone": {"score": 4, "explanation": …}}, or a list of objects with
-    names; empty for another answer."""
+    names; empty for another answer.
+    """
     names = {_key(c.name): c.name for c in criteria}
     found: dict[str, tuple[list[Stated], str]] = {}
     for key, value in (pair for part in json_parts(text) for pair in _pairs(part)):
@@ -276,7 +280,8 @@ def read_reasons(text: str, criteria: Sequence[Criterion]) -> dict[str, str]:
 
 def _sections(text: str, labels: Mapping[str, str]) -> dict[str, tuple[int, int]]:
     """Where the texts are that stand behind labels at the beginning of a line, in the order of the text: each up to the
-    next label. By the labels' keys."""
+    next label. By the labels' keys.
+    """
     places = []
     for key, label in labels.items():
         if match := _section(label).search(text):
@@ -352,7 +357,8 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Drawn]:
 
 def _on_scale(stated: Stated, scale: Scale) -> float | None:
     """A stated number in [0, 100]; None off the scale, where it is said to be of another one ("8/10" on 1..5), and for
-    a fraction that may be a share ("0.8" on 0..100)."""
+    a fraction that may be a share ("0.8" on 0..100).
+    """
     value = stated.number
     other = stated.top is not None and stated.top != scale.high
     share = (

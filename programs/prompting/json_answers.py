@@ -1,5 +1,6 @@
 """Answers in JSON, also broken JSON: the whole of an answer, what stands in a code fence, or what begins on a line of
-its own, also where JSON is wrapped into a string once more."""
+its own, also where JSON is wrapped into a string once more.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +73,11 @@ def unfenced(text: str) -> str:
 
 
 def lenient_json(text: str) -> Any:
-    """JSON as far as it can be made out, None where it cannot. Repair takes time that grows faster than its input, most
-    of all with the depth of what is left open: answers that are far longer or deeper than any list are not repaired."""
+    """JSON as far as it can be made out, None where it cannot.
+
+    Repair takes time that grows faster than its input, most of all with the depth of what is left open: answers that
+    are far longer or deeper than any list are not repaired.
+    """
     try:
         return json.JSONDecoder().raw_decode(text)[0]
     except (ValueError, RecursionError):

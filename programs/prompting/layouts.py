@@ -75,7 +75,8 @@ _MARKED = re.compile(r"\[\[ ## (\w+) ## \]\]\s*")
 
 def unmarked(reply: Reply, signature: type[dspy.Signature]) -> Reply:
     """An answer in the form of DSPy's own chat adapter (as `dspy.utils.DummyLM` writes it) in ours: `Score: 4` in place
-    of a marker and 4; of a signature with one output, that output alone."""
+    of a marker and 4; of a signature with one output, that output alone.
+    """
     if "[[ ## " not in reply.text:
         return reply
     outputs = described(signature)
@@ -98,7 +99,8 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
 
     def __init_subclass__(cls, **given: Any) -> None:
         """DSPy wraps `format` and `parse` for its callbacks again in every subclass, so that an inherited one would be
-        heard twice: only those that a class defines itself are wrapped."""
+        heard twice: only those that a class defines itself are wrapped.
+        """
         own = {name: vars(cls).get(name) for name in ("format", "parse")}
         super().__init_subclass__(**given)
         for name, method in own.items():
@@ -123,7 +125,8 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
         """What a demonstration holds of a step of a trace beside the fields that both have, by a demonstration's
-        fields."""
+        fields.
+        """
         return {}
 
     def labelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,8 +138,11 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         return self.answer(demo, {}) is not None
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        """What an answer says: the one place where answers enter. Thoughts and characters that nobody sees are taken
-        out before `extract` sees it. Never raises: what goes wrong in reading is this answer's problem."""
+        """What an answer says: the one place where answers enter.
+
+        Thoughts and characters that nobody sees are taken out before `extract` sees it. Never raises: what goes wrong
+        in reading is this answer's problem.
+        """
         try:
             judged = (str(inputs[name]) for name in JUDGED if inputs.get(name))
             reply = spoken(reply, judged)
@@ -396,7 +402,8 @@ def ended(text: str) -> str:
 class CriteriaLayout(ScoreLayout):
     """Several criteria in one answer (McS-E), each with an explanation and a score on the next line, or with a score
     alone; "after": the scores of all of them first, then an explanation for each, so that a search can stop in between
-    (`brief`). After an explanation on the same line, small models leave the score out."""
+    (`brief`). After an explanation on the same line, small models leave the score out.
+    """
 
     def form(self, inputs: Mapping[str, Any], *, bare: bool = False) -> Form:
         names, why = [c.name for c in inputs["criteria"]], "one short sentence"
@@ -549,8 +556,10 @@ def _as_json(criterion: Any) -> dict[str, str]:
 
 
 class CriteriaListLayout(Layout):
-    """A list of criteria with definitions, as JSON, by a schema where the model takes one. With the input `cites`, each
-    with the numbers of the comments that it comes from."""
+    """A list of criteria with definitions, as JSON, by a schema where the model takes one.
+
+    With the input `cites`, each with the numbers of the comments that it comes from.
+    """
 
     as_json = True
     rates = False

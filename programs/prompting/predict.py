@@ -80,7 +80,8 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
 
     def settle(self) -> None:
         """Bring demonstrations that DSPy's optimizers gave it into the form that prompts show; those that have nothing
-        to show go. Raises OptionError for a human score on an unknown scale."""
+        to show go. Raises OptionError for a human score on an unknown scale.
+        """
         demos: list[Any] = self.demos
         if not all(map(self._settled, demos)):
             self.demos = [
@@ -154,7 +155,8 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         **inputs: Any,
     ) -> dspy.Prediction:
         """The fields of an answer; `value_of` gives its cost. lm: by default the predictor's own model, else DSPy's;
-        usable: as in `ask`; group: the row's document, where no judge has set it."""
+        usable: as in `ask`; group: the row's document, where no judge has set it.
+        """
         model = called(lm if lm is not None else self.lm)
         with row_context.under(
             Item(inputs.get("output") or "", inputs.get("source") or "", group=group)

@@ -1,5 +1,6 @@
 """A predictor's instructions and demonstrations as JSON, and back: nothing in it can name a model, an address or a
-class."""
+class.
+"""
 
 from __future__ import annotations
 

@@ -123,7 +123,8 @@ _GIVEN = re.compile(
 class Stated:
     """A score as an answer states it. number: NaN where it cannot be read. start, end: its place in the answer, from
     label to last mark; digits: where its number begins and ends, (-1, -1) where that is not known. top: the top of the
-    scale that it names. explanation: the one that stands with it, where the answer is JSON."""
+    scale that it names. explanation: the one that stands with it, where the answer is JSON.
+    """
 
     number: float
     start: int = 0
@@ -152,7 +153,8 @@ class _Mention:
 
 def stated_scores(text: str) -> list[Stated]:
     """The scores that an answer states, all of equal standing; one of them with NaN where a verdict is there and cannot
-    be read. Empty where there is none."""
+    be read. Empty where there is none.
+    """
     if held := _in_json(text):
         return held
     found = _highest(_mentions(text, _LABEL))

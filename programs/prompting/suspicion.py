@@ -265,7 +265,8 @@ _PIECE = re.compile(r"[^\n]+")
 def blanked(text: str, found: Sequence[Sign] | None = None) -> str:
     """A text in which each sign of addressing a judge, and what stands between two that are close, is blanked out
     ("[…]"), and unseen characters are spaces. Same length, so that places hold; a text that addresses nobody comes back
-    as it is. found: its `signs`, where they are at hand."""
+    as it is. found: its `signs`, where they are at hand.
+    """
     found = signs(text) if found is None else found
     if not found:
         return text
@@ -300,7 +301,8 @@ SHOWN = ("output", "source", "context", "reference")
 
 def plain_texts(item: Item) -> str | None:
     """Return the texts of a row in one, where these can be looked at together with others: they are short, and hold no
-    signs of which one text opens and another closes; else None."""
+    signs of which one text opens and another closes; else None.
+    """
     whole = "\n\n".join(text for name in SHOWN if (text := getattr(item, name)))
     return (
         whole
@@ -311,13 +313,15 @@ def plain_texts(item: Item) -> str | None:
 
 def harmless(texts: Sequence[str], least: float = FLAGGED) -> bool:
     """Return whether nothing in any of these texts addresses a judge, after one look at all of them, which costs little
-    more than one at each. False where something may: neighbours can be taken together."""
+    more than one at each. False where something may: neighbours can be taken together.
+    """
     return not signs("\n\n".join(texts), least)
 
 
 def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]:
     """An item without the sentences that address a judge, and what in its texts could have moved the score; None where
-    nothing could."""
+    nothing could.
+    """
     texts = {name: text for name in SHOWN if (text := getattr(item, name))}
     whole = plain_texts(item)
     if whole is not None and harmless([whole], least):
@@ -338,7 +342,8 @@ def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]
 
 def weighed(with_signs: Verdict, without: Verdict, said: Suspicion) -> Verdict:
     """Of the verdicts on a text as it is and without what addresses the judge, the one that counts: the latter where
-    the difference is more than `MOST_MOVED`. `suspicious` says so, and what the difference is."""
+    the difference is more than `MOST_MOVED`. `suspicious` says so, and what the difference is.
+    """
     moved = with_signs.percent - without.percent
     within = abs(moved) <= MOST_MOVED or (
         math.isnan(moved) and said.probability < FLAGGED

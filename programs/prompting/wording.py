@@ -62,7 +62,8 @@ class Folded(NamedTuple):
 
 class Words(NamedTuple):
     """The words of a text: a hash of each, one of its beginning, where it starts and ends in the folded text, and
-    whether it ends a sentence. Signs of scripts without spaces, and marks such as `:`, are words of their own."""
+    whether it ends a sentence. Signs of scripts without spaces, and marks such as `:`, are words of their own.
+    """
 
     hashes: Hashes
     stems: Hashes
@@ -75,7 +76,8 @@ class Words(NamedTuple):
 
 class Runs(NamedTuple):
     """Runs of words that are judged, each from one word to before another, with the log-odds of its addressing a
-    judge."""
+    judge.
+    """
 
     begins: Ints
     ends: Ints
@@ -260,7 +262,8 @@ def features(
     hashes: Hashes, stems: Hashes, stops: NDArray[np.bool_]
 ) -> NDArray[np.intp]:
     """The places of each word's features among the weights: the word, its beginning, both with the word before, and
-    its beginning with those of a few words before, whatever stands between the two. A sentence begins with its stop."""
+    its beginning with those of a few words before, whatever stands between the two. A sentence begins with its stop.
+    """
     places = np.arange(len(hashes))
     latest = np.maximum.accumulate(np.where(stops, places, -1))
     latest[1:] = latest[:-1]  # a stop belongs to the sentence before it
@@ -285,7 +288,8 @@ def features(
 
 def bounds(stops: NDArray[np.bool_]) -> tuple[Ints, Ints, int]:
     """Where the runs of words begin and end that are judged: sentences, neighbours that are short together, and
-    stretches of long sentences, which nothing before or after them can thin out. And how many are no neighbours."""
+    stretches of long sentences, which nothing before or after them can thin out. And how many are no neighbours.
+    """
     at = np.flatnonzero(stops)
     begins, ends = np.concatenate(([0], at + 1)), np.concatenate((at, [len(stops)]))
     full = ends > begins

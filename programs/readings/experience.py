@@ -51,7 +51,8 @@ class Experience(parts.Options):
     """As a file holds it; nothing, without a file. model: SHA-256 of the reader's weights. level, points: the mean
     human score in percent, and how many percent one unit of a score is worth, which is its spread on other tasks.
     numbers: reading -> (mean, spread, weight of the standardised reading). trained: the same where the trained
-    reader's score is one of them. states: the same by block."""
+    reader's score is one of them. states: the same by block.
+    """
 
     format: Literal["judgesmith.experience/1"] = "judgesmith.experience/1"
     model: _Text = ""

@@ -149,8 +149,10 @@ def sentences_of(text: str) -> list[Sentence]:
 def beside(
     made: Sequence[Sentence], given: Sequence[Sentence]
 ) -> Iterator[tuple[Sentence, Sentence | None, float]]:
-    """Each sentence of the output with the one of the source that has most of its telling words, and their share. Words
-    that many sentences of the source have do not decide which it is."""
+    """Each sentence of the output with the one of the source that has most of its telling words, and their share.
+
+    Words that many sentences of the source have do not decide which it is.
+    """
     places = defaultdict[str, list[int]](list)
     for number, sentence in enumerate(given):
         for word in sentence.telling:
@@ -175,7 +177,8 @@ def sentence_numbers(
     made: Sequence[Sentence], given: Sequence[Sentence]
 ) -> dict[str, float]:
     """supported, weakest: the mean and the least share of a sentence's telling words that its best sentence of the
-    source has. negations: the share of sentences that negate as often as that one, among those where either negates."""
+    source has. negations: the share of sentences that negate as often as that one, among those where either negates.
+    """
     shares, alike = list[float](), list[bool]()
     for sentence, best, found in beside(made, given):
         shares.append(found)
@@ -208,7 +211,8 @@ MOSTLY = 0.6
 def values_in(source: str) -> list[tuple[str, str]]:
     """(attribute, value) of a source that is a table, triples, JSON or a meaning representation; empty for prose.
 
-    `inform(name='X', area=centre)`, `name[The Vaults], eatType[pub]`, lines of cells between `|` or tabs."""
+    `inform(name='X', area=centre)`, `name[The Vaults], eatType[pub]`, lines of cells between `|` or tabs.
+    """
     text = source.strip()
     if text[:1] in ("{", "["):
         try:
@@ -259,7 +263,8 @@ def _stem(word: str) -> str:
 
 def values_said(source: str, made: Sequence[str]) -> float:
     """The share of a table's values that an output has word for word, or by the attribute where a value is yes, no or
-    nothing; NaN of prose."""
+    nothing; NaN of prose.
+    """
     values = dict.fromkeys(
         (" ".join(_split(name)), " ".join(_split(value)))
         for name, value in values_in(source)
@@ -349,7 +354,8 @@ def facts(text: Text) -> dict[str, float]:
     pairs, triples: of an output's sequences of words those that the source or context has. details: of its names,
     numbers and dates those that these have. supported, weakest, negations: see `sentence_numbers`. values: see
     `values_said`. context: of its words those that the context alone has. of_reference: of the reference's words those
-    that the output has."""
+    that the output has.
+    """
     given, output = text.given, text.made
     made, there = _words(output), _words(given)
     return {

@@ -73,7 +73,7 @@ class Readings:
 
 
 def over(values: Matrix, spreads: Vector) -> Matrix:
-    """values / spreads, and 0 where nothing varies."""
+    """Values / spreads, and 0 where nothing varies."""
     return np.divide(values, spreads, out=np.zeros(values.shape), where=spreads > 0)
 
 
@@ -87,7 +87,8 @@ class StateWeights(parts.Options):
 class HeadData(parts.Options):
     """A head as a saved judge holds it. model: SHA-256 of the file (or the name of the served model) whose readings it
     was fitted to. weights: reading -> (its mean among the training rows, points of percent for each unit above it).
-    limits: the least and the most that a reading, or a block of states, adds to a score."""
+    limits: the least and the most that a reading, or a block of states, adds to a score.
+    """
 
     model: Annotated[str, Field(max_length=400)]
     base: Number
@@ -140,7 +141,8 @@ class LinearHead:
 
     def unlike(self, table: Readings) -> list[str]:
         """The readings that would add far more, or less, to the first row than to any that the head was fitted to:
-        beyond the limits by more than their distance."""
+        beyond the limits by more than their distance.
+        """
         ends = (
             (name, float(x[0]), *self.limits.get(name, (-np.inf, np.inf)))
             for name, x in self._added(table).items()
@@ -174,7 +176,9 @@ class LinearHead:
         states: Mapping[str, tuple[Vector, Vector, Vector]],
     ) -> Self:
         """From weights of standardised readings: name -> (mean, spread, weight), block -> the same of its dimensions.
-        What does not vary has no weight."""
+
+        What does not vary has no weight.
+        """
         weights = {
             name: (mean, w / spread if spread > 0 else 0.0)
             for name, (mean, spread, w) in numbers.items()
@@ -193,7 +197,7 @@ class LinearHead:
         )
 
     def scaled(self, factor: float, shift: float = 0.0) -> LinearHead:
-        """factor x this head + shift."""
+        """Factor x this head + shift."""
         return LinearHead(
             self.base * factor + shift,
             {

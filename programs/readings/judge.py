@@ -63,7 +63,8 @@ class Contributions(Details):
     """How a score came about. base: the mean training row's score on the user's scale. readings: what each group of
     readings adds to it, in points of that scale, before the score is held to the scale and calibrated. surprise:
     (start, end, grade) of unexpected words: 1, less expected than nine in ten words of a typical output; 2, than all of
-    them; 3, clearly so. improbable: of the last, three at most with their surprise in nats (-log p)."""
+    them; 3, clearly so. improbable: of the last, three at most with their surprise in nats (-log p).
+    """
 
     base: float
     readings: Mapping[str, float]
@@ -226,8 +227,10 @@ class ModelReadings(DirectScorer):
         return bool(self.options.signals) and self.options.first != MODEL
 
     def leader(self, lm: LanguageModel) -> Column | None:
-        """The signal that has the first word; None where that is the model's own score. Raises OptionError for one that
-        is no signal."""
+        """The signal that has the first word; None where that is the model's own score.
+
+        Raises OptionError for one that is no signal.
+        """
         columns = {column.name: column for column in self.columns()}
         if self.options.first in (MODEL, "") and not (
             columns and lm.embedded and not self.options.first
@@ -257,8 +260,10 @@ class ModelReadings(DirectScorer):
         return opened
 
     def read(self, item: Item, lm: LanguageModel) -> RowReadings:
-        """What the model knows of one row, without its direct score, and its signals. Raises CallError for a row that
-        cannot be read, ModelError for a model that cannot."""
+        """What the model knows of one row, without its direct score, and its signals.
+
+        Raises CallError for a row that cannot be read, ModelError for a model that cannot.
+        """
         row = self._read_together([item], lm)[0]
         if isinstance(row, JudgesmithError):
             raise CallError(str(row)) from None
@@ -326,7 +331,8 @@ class ModelReadings(DirectScorer):
 
     def begin(self, lm: Callable[[], LanguageModel]) -> None:
         """Score by experience alone, which needs no call, and the trained reader where it can be had, or by the first
-        signal. Raises ModelError, and OptionError for a signal whose scale is not said."""
+        signal. Raises ModelError, and OptionError for a signal whose scale is not said.
+        """
         if self.options.signals:
             self._settle_columns([], lm)
         elif (known := self.experience_with(lm())).numbers:
@@ -441,7 +447,9 @@ class ModelReadings(DirectScorer):
         self, items: Sequence[Item], lm: Callable[[], LanguageModel]
     ) -> None:
         """Take the ends of the signals' scales from some rows, where they are not said, and fix who has the first word.
-        Raises OptionError where they cannot be told."""
+
+        Raises OptionError where they cannot be told.
+        """
         columns = [
             column.known(column.value(item.columns) for item in items)
             for column in self.columns()
@@ -565,7 +573,8 @@ def table_of(
     rows: Sequence[RowReadings], direct: Sequence[float] | None, groups: Sequence[Any]
 ) -> Readings:
     """Rows' readings as a table, with the model's own score (percent, NaN where it gave none) as the first, where it
-    was asked for."""
+    was asked for.
+    """
     names = tuple(rows[0].numbers)
     values = np.array(
         [[row.numbers[name] for name in names] for row in rows], float

@@ -32,8 +32,10 @@ SIGNAL, TRAINED = "signal", "trained.score"
 
 
 class Reading(ABC):
-    """Numbers of a row that labels can weigh. A subclass is registered with `registry.readings`; a number's name in a
-    table and in a saved judge is NAME.KEY."""
+    """Numbers of a row that labels can weigh.
+
+    A subclass is registered with `registry.readings`; a number's name in a table and in a saved judge is NAME.KEY.
+    """
 
     name: ClassVar[str]
     about: ClassVar[str]
@@ -47,7 +49,8 @@ class Reading(ABC):
     @abstractmethod
     def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
         """By key, the same keys for every row; NaN where there is none. text: the row. tokens: how the model took
-        the output."""
+        the output.
+        """
 
 
 def middle(layers: int, count: int) -> tuple[int, ...]:
@@ -91,7 +94,8 @@ def surface(source: str, output: str) -> dict[str, float]:
 
 def reference(known: str, output: str) -> dict[str, float]:
     """How near an output is to a reference, NaN without one. reference: F1 of their words. reference_order: similarity
-    as sequences of words, 0 to 1."""
+    as sequences of words, 0 to 1.
+    """
     right, made = (_WORD.findall(text.casefold()) for text in (known, output))
     if not right:
         return {"reference": math.nan, "reference_order": math.nan}
@@ -104,8 +108,11 @@ def reference(known: str, output: str) -> dict[str, float]:
 
 
 def _longest_common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Words of the longest common subsequence of two texts. Of longer ones than `_AT_ONCE` at least: both are divided
-    into as many equal parts as make time linear, and each part is compared with the other text's at the same place."""
+    """Words of the longest common subsequence of two texts.
+
+    Of longer ones than `_AT_ONCE` at least: both are divided into as many equal parts as make time linear, and each
+    part is compared with the other text's at the same place.
+    """
     parts = max(1, math.ceil(math.sqrt(len(one) * len(other) / _AT_ONCE)))
     cuts = [
         [len(words) * part // parts for part in range(parts + 1)]
@@ -179,7 +186,8 @@ class Likelihood(Reading):
         mean, min, sum, q10, q25, q50: of log p over the target's tokens. excess: the mean of -log p - entropy, how much
         more surprising the tokens were than the model itself expected. gap: the mean of top - log p, how far the tokens
         lie behind the likeliest ones. tokens: log of their number. excess and gap are NaN where the reader cannot give
-        them."""
+        them.
+        """
         logp = tokens.logp.astype(np.float64)
         low, lower, middle = np.quantile(logp, (0.1, 0.25, 0.5))
         return {
@@ -263,7 +271,8 @@ _PUNCTUATION = string.punctuation + "“”‘’‚„«»‹›¿¡。、，�
 class RowReadings:
     """One row's numbers by name (assistant.mean, surface.words), states by block (assistant.mean12), and how the model
     took each token. source: the share of the source and context that the model read; see `windows`. notes: what else a
-    reader should know."""
+    reader should know.
+    """
 
     numbers: dict[str, float]
     states: dict[str, Floats]
@@ -273,7 +282,8 @@ class RowReadings:
 
     def surprise(self, text: str) -> list[tuple[int, int, float]]:
         """The words of a text that was read, as (start, end, surprise): -log p in nats of a word's least expected
-        token. Punctuation is left out; where a script has no spaces, the tokens stand for words."""
+        token. Punctuation is left out; where a script has no spaces, the tokens stand for words.
+        """
         ends, result = np.array(self.tokens.ends), list[tuple[int, int, float]]()
         for match in _RUN.finditer(text, 0, int(ends[-1]) if len(ends) else 0):
             word = match[0].strip(_PUNCTUATION)
@@ -303,7 +313,8 @@ def read_row(
     """One row's readings; without a reader those alone that need no model.
 
     layers: how many middle layers' states are read, where the reader gives any. counted: whether those that need no
-    model are read, too. Raises: what the reader raises; OptionError for a row without an output."""
+    model are read, too. Raises: what the reader raises; OptionError for a row without an output.
+    """
     if reader is None:
         return RowReadings(
             _numbers(text, UNREAD, lambda reading: reading.counted and counted),
@@ -377,7 +388,8 @@ def _numbers(
 
 def group_of(name: str) -> str:
     """What people call a reading by its name: "direct score", "likelihood", "hidden states", "surface", "trained
-    reader", the column of a signal, or the name of a plug-in."""
+    reader", the column of a signal, or the name of a plug-in.
+    """
     part, _, key = name.partition(".")
     if part == SIGNAL:
         return f"column {key}"

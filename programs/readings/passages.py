@@ -110,8 +110,9 @@ PLAIN_TURNS = (
 
 
 class JinjaChat:
-    """A chat template in Jinja, as GGUF files and tokenizers carry it. It comes with the model and is not trusted: it
-    runs in a sandbox, where it reaches nothing but the messages.
+    """A chat template in Jinja, as GGUF files and tokenizers carry it.
+
+    It comes with the model and is not trusted: it runs in a sandbox, where it reaches nothing but the messages.
 
     Raises: ModelError if the template is no Jinja.
     """
@@ -200,16 +201,20 @@ class Text:
 
 
 def passage(text: Text, chat: Chat) -> Passage:
-    """The row up to the end of its output: what stands after it cannot change its tokens' probabilities. Raises:
-    OptionError for an empty output."""
+    """The row up to the end of its output: what stands after it cannot change its tokens' probabilities.
+
+    Raises: OptionError for an empty output.
+    """
     return framed(chat, text.instruction, text.given, text.made)
 
 
 def framed(
     chat: Chat, instruction: str, given: str, made: str, *, before: str = ""
 ) -> Passage:
-    """A passage whose target is `made`. before: what of the output stands before that. Raises OptionError where `made`
-    is empty."""
+    """A passage whose target is `made`. before: what of the output stands before that.
+
+    Raises OptionError where `made` is empty.
+    """
     asked = f"{instruction}\n\n{given}" if given else instruction
     own = (before, made) if before else (made,)
     turns = [

@@ -21,7 +21,8 @@ class Ability:
     """What a reader can give beside log-probabilities, and how much it reads at once.
 
     layers: how many the model has, or 0 where their states are out of reach. context: tokens of one passage at most; 0
-    where that is not known."""
+    where that is not known.
+    """
 
     layers: int = 0
     context: int = 0
@@ -47,8 +48,10 @@ class TokenReading:
 
 
 class Reader(Protocol):
-    """Reads passages, one after the other. Equal beginnings are computed once where the one follows the other: read in
-    an order that keeps them together."""
+    """Reads passages, one after the other.
+
+    Equal beginnings are computed once where the one follows the other: read in an order that keeps them together.
+    """
 
     name: str
     chat: Chat
@@ -56,7 +59,8 @@ class Reader(Protocol):
 
     def size(self, pieces: Sequence[Piece]) -> int:
         """Tokens of pieces that a passage begins with, the mark before them included; where only a server knows, an
-        upper estimate."""
+        upper estimate.
+        """
         ...
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading: ...
@@ -92,7 +96,7 @@ def estimated_size(pieces: Sequence[Piece]) -> int:
 def token_numbers(
     logits: Floats, tokens: Sequence[int]
 ) -> tuple[Floats, Floats, Floats]:
-    """log p, entropy and the top log-probability at each of the positions (rows) of `logits`."""
+    """Log p, entropy and the top log-probability at each of the positions (rows) of `logits`."""
     log_probability: Floats = scipy.special.log_softmax(
         logits.astype(np.float32, copy=False), axis=-1
     )

@@ -26,7 +26,8 @@ def reasons(added: Mapping[str, float], above: Mapping[str, float]) -> list[Reas
     a reading is above its mean; states have none.
 
     Readings that tell of one thing are one reason, in the words of the one that moves the score most: each may be far
-    from zero where together they say little."""
+    from zero where together they say little.
+    """
     topics: dict[str, dict[str, float]] = {}
     for name, points in added.items():
         topics.setdefault(_words(name)[0], {})[name] = points
@@ -85,7 +86,8 @@ def shades(
 
 def explained(why: Sequence[Reason], words: Sequence[str]) -> str:
     """Whether a score is above or below a typical one, and what spoke for the output and against it. words: the least
-    expected ones, which are named where such words spoke against it."""
+    expected ones, which are named where such words spoke against it.
+    """
     moved = sum(reason.points for reason in why)
     place = (
         "about the same as" if abs(moved) < WORTH else "above" if moved > 0 else "below"

@@ -43,16 +43,20 @@ _TASKS = {
 @dataclass(frozen=True, slots=True)
 class Trained:
     """How good the trained reader finds an output: 50 is usual, 20 a standard deviation. shares: the share of each text
-    of which it did not read all."""
+    of which it did not read all.
+    """
 
     score: float
     shares: Mapping[str, float]
 
 
 def trained_score(text: Text, aspect: str) -> Trained:
-    """The trained reader's score of an output. Up to 3,000 characters are read as in training: a text of more tokens
-    than `OUTPUT` loses its middle. A longer output is read whole, in windows of as many tokens, each beside the same
-    beginning; their states count by their tokens. Raises: ModelError, MissingExtraError where it cannot be opened."""
+    """The trained reader's score of an output.
+
+    Up to 3,000 characters are read as in training: a text of more tokens than `OUTPUT` loses its middle. A longer
+    output is read whole, in windows of as many tokens, each beside the same beginning; their states count by their
+    tokens. Raises: ModelError, MissingExtraError where it cannot be opened.
+    """
     reader = open_trained()
     before, after, shares = _prompt(reader, text, aspect)
     made = reader.tokens(Piece(text.made))

@@ -88,8 +88,10 @@ class Windows:
 
 
 def windows(text: Text, reader: Reader) -> Windows:
-    """The passages that a row is read in. Raises OptionError for an empty output, and for a context that holds little
-    more than the instruction."""
+    """The passages that a row is read in.
+
+    Raises OptionError for an empty output, and for a context that holds little more than the instruction.
+    """
     whole, context = passage(text, reader.chat), reader.ability.context
     if not context or _holds(reader, whole):
         return Windows((Window(whole, 0),))
@@ -135,7 +137,8 @@ def _holds(reader: Reader, whole: Passage) -> bool:
 
 def _divided(sizes: Sequence[int], rooms: Room) -> Iterator[tuple[int, int, int]]:
     """The windows of an output as indices of stretches: the first one before the window, its own first one, its end.
-    sizes: the stretches' tokens."""
+    sizes: the stretches' tokens.
+    """
     first = 0
     while first < len(sizes):
         before, left = first, rooms.before
@@ -239,8 +242,10 @@ def stretches(text: str, longest: int) -> Iterator[tuple[int, int]]:
 def read_windows(
     reader: Reader, each: Sequence[Window], *, layers: Sequence[int] = ()
 ) -> TokenReading:
-    """Windows as one reading: the tokens of all in their order, and of hidden states the mean over all tokens. Raises
-    what the reader raises."""
+    """Windows as one reading: the tokens of all in their order, and of hidden states the mean over all tokens.
+
+    Raises what the reader raises.
+    """
     return joined(
         each, read_all(reader, [window.passage for window in each], layers=layers)
     )

@@ -59,7 +59,8 @@ class Judged:
 
 def trajectory(value: Any) -> Trajectory:
     """The turns of messages, content blocks or spans, also as JSON, or of a text that shows some; without turns for
-    anything else."""
+    anything else.
+    """
     messages = _messages(value)
     if messages is None:
         return Trajectory.read(value) if isinstance(value, str) else Trajectory()
@@ -115,7 +116,8 @@ def turns_in(text: str) -> list[tuple[str, str]]:
 
 def judged(value: Any, *, answer: str | None = None) -> Judged | None:
     """A conversation and which of its turns is judged. answer: the judged text, where it stands elsewhere: then every
-    turn comes before it, and the last one is left out if it is the answer once more. None for no conversation."""
+    turn comes before it, and the last one is left out if it is the answer once more. None for no conversation.
+    """
     messages = _messages(value)
     if messages is None:
         return None
@@ -160,7 +162,8 @@ def passages(value: Any) -> str | None:
 
 def _messages(value: Any) -> list[Message] | None:
     """The messages in a cell: a list of them, text that holds one (JSON, or as pandas writes lists into a CSV file),
-    the request to a chat API or its answer, or spans; None for anything else."""
+    the request to a chat API or its answer, or spans; None for anything else.
+    """
     value = parsed(value)
     if isinstance(value, Mapping) and set(value) <= _OF_REQUESTS:
         value = _request(value)
@@ -219,8 +222,10 @@ def _holds(value: Any, key: str) -> bool:
 
 
 def _in_spans(spans: Sequence[Any]) -> list[Any]:
-    """The messages of the span that has most of them: each call of a model is given all that came before it. Source:
-    OpenTelemetry's conventions for generative AI, attributes `gen_ai.input.messages` and the like."""
+    """The messages of the span that has most of them: each call of a model is given all that came before it.
+
+    Source: OpenTelemetry's conventions for generative AI, attributes `gen_ai.input.messages` and the like.
+    """
     best: list[Any] = []
     for span in spans:
         given = span.get("attributes") if isinstance(span, Mapping) else None

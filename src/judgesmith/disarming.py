@@ -52,7 +52,8 @@ _AT_ONCE = 1 << 15
 
 def folded(text: str) -> tuple[str, list[int]]:
     """What a model may take a text for: compatibility forms (full-width, mathematical, ligatures) as plain ones,
-    invisible and unassigned characters left out. With the place in `text` of each character."""
+    invisible and unassigned characters left out. With the place in `text` of each character.
+    """
     letters: list[str] = []
     for start in range(0, len(text), _AT_ONCE):
         letters += map(_FOLDS.__getitem__, text[start : start + _AT_ONCE])
@@ -62,7 +63,8 @@ def folded(text: str) -> tuple[str, list[int]]:
 
 def disarm(text: str) -> str:
     """Text from outside, unable to close its tags or to speak a chat template's control tokens, also in disguise: no
-    folding of case, compatibility forms or invisible characters brings one back. Same length, so that places hold."""
+    folding of case, compatibility forms or invisible characters brings one back. Same length, so that places hold.
+    """
     before = ""
     while before != text and _has_opening(
         text

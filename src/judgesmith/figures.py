@@ -67,7 +67,8 @@ class Drawing(Markup):
 
     def write(self, path: Path) -> None:
         """As SVG or PDF by the file's name, in colours for paper: the same numbers give the same file, whole or not at
-        all. Raises OSError."""
+        all. Raises OSError.
+        """
         kind, buffer = path.suffix.lower().lstrip("."), io.BytesIO()
         with _colours(ON_PAPER), _style({"pdf.fonttype": 42}):
             drawn = _figure(*self.place)
@@ -157,7 +158,8 @@ def svg(
     titles: Sequence[str] = (),
 ) -> Drawing:
     """A figure of `width` times `height` pixels for a page. draw: draws on the axes. salt: tells the figure from the
-    others of its page. titles: what is said at the artists with the ids `dot-0`, `dot-1`, …"""
+    others of its page. titles: what is said at the artists with the ids `dot-0`, `dot-1`, …
+    """
     style = {"svg.fonttype": "none", "svg.hashsalt": salt}
     with (
         _colours([f"#0102{k:02x}" for k in range(len(OF_PAGE))]),
@@ -218,7 +220,8 @@ class Dot(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Dots:
     """Points in one colour. joined: a line through them. faint: overlapping points shine through. name: of the series,
-    where there are several."""
+    where there are several.
+    """
 
     dots: Sequence[Dot]
     colour: str = JUDGE
@@ -239,7 +242,8 @@ def plot(
     salt: str = "",
 ) -> Drawing:
     """Dots with intervals. x, y: what the axes are called. line: "diagonal" (x = y), "zero" (y = 0) or none.
-    logarithmic: the lower axis, of positive values."""
+    logarithmic: the lower axis, of positive values.
+    """
     known = [
         dot
         for one in series
@@ -368,7 +372,8 @@ def forest(
     width: int = 640,
 ) -> Drawing:
     """Values with their intervals below each other, on one axis with a line at 0. groups: with their titles, which may
-    be empty. The names are cut; the table beside has them whole."""
+    be empty. The names are cut; the table beside has them whole.
+    """
     lines: list[tuple[str, Estimate | None]] = []
     for title, estimates in groups:
         lines += [(title, None)] if title else []

@@ -135,7 +135,8 @@ def same_source(one: str, other: str) -> bool:
 
 def same_row(source: str, output: str, other_source: str, other_output: str) -> bool:
     """Whether two rows repeat each other: alike outputs of more than a few words, or alike outputs of any length from
-    alike sources, or where one has no source."""
+    alike sources, or where one has no source.
+    """
     a, b = folded(output), folded(other_output)
     if not alike(a, b):
         return False

@@ -89,7 +89,8 @@ def read_options(options: type[Chosen], given: Mapping[str, Any], where: str) ->
     """Options from keyword arguments, a settings file, a saved judge or `NAME=VALUE` texts.
 
     where: whose options they are, for messages ("--method direct"). Raises OptionError for a name that is not one of
-    the options, with the nearest one, and for a value that is off its limits."""
+    the options, with the nearest one, and for a value that is off its limits.
+    """
     for name in given:
         if name not in options.model_fields:
             known = ", ".join(options.model_fields) or "none"
@@ -110,7 +111,8 @@ def read_options(options: type[Chosen], given: Mapping[str, Any], where: str) ->
 
 def from_text(field: FieldInfo, text: str) -> Any:
     """The text of `NAME=VALUE` as the value of an option: a list where it takes several (separated by commas, or a
-    JSON list), None for "none" where it may be absent, else the text itself, which pydantic then reads."""
+    JSON list), None for "none" where it may be absent, else the text itself, which pydantic then reads.
+    """
     kinds = _kinds(field.annotation)
     if type(None) in kinds and text.strip().casefold() in ("none", "null", ""):
         return None
@@ -149,8 +151,10 @@ class Registry(Generic[P]):
         self._loaded = False
 
     def register(self, part: P) -> P:
-        """Declare a part, as a class decorator or by a call. Raises OptionError for one that declares too little or
-        whose name is taken."""
+        """Declare a part, as a class decorator or by a call.
+
+        Raises OptionError for one that declares too little or whose name is taken.
+        """
         name = getattr(part, self._key, "")
         if not (isinstance(name, str) and name and getattr(part, "about", "")):
             raise OptionError(

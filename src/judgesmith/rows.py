@@ -138,8 +138,10 @@ def arrow_records(reader: Any) -> Iterator[dict[str, Any]]:
 
 
 def rows_of(rows: Any) -> Iterable[Any]:
-    """Rows as `score_many` takes them: of a table (pandas, polars, pyarrow, DuckDB) its records. Raises OptionError for
-    what holds no rows."""
+    """Rows as `score_many` takes them: of a table (pandas, polars, pyarrow, DuckDB) its records.
+
+    Raises OptionError for what holds no rows.
+    """
     if isinstance(rows, (str, bytes, Mapping, Path)):
         raise OptionError(
             f"score_many takes rows, such as a list of dicts or a DataFrame, and got a {type(rows).__name__}; a file "
@@ -261,7 +263,8 @@ def context_of(column: str, cell: Any) -> str | None:
 
 def source_key(source: str) -> str:
     """A document id made from the input's text, or from a trajectory whichever of its turns is judged: the same text
-    gives the same id on every machine."""
+    gives the same id on every machine.
+    """
     return (
         DERIVED
         + hashlib.sha256(unmarked(source).encode("utf-8", "surrogatepass")).hexdigest()[
@@ -281,7 +284,8 @@ def is_missing(value: Any) -> bool:
 
 def as_text(value: Any) -> str | None:
     """A cell as text: None where missing, conversations as their turns (`judgesmith.conversation`), a list of strings
-    one a line, other objects as JSON."""
+    one a line, other objects as JSON.
+    """
     if type(value).__name__ == "ndarray":
         value = value.tolist()
     if is_missing(value):

@@ -42,7 +42,8 @@ def clean(words: str) -> str:
 
 def shown(words: str) -> str:
     """A text for a terminal: of control and format characters only line breaks, tabs and joiners stay; the others
-    become U+FFFD."""
+    become U+FFFD.
+    """
     return ON_A_TERMINAL.sub("\ufffd", words.replace("\r\n", "\n"))
 
 
@@ -163,7 +164,8 @@ class Cell:
 
 class Row(NamedTuple):
     """A row. kind: "" for an ordinary one; "human" and "alarm" stand out; "section" is a title above rows, which may
-    be empty."""
+    be empty.
+    """
 
     cells: tuple[Cell, ...]
     kind: str = ""
@@ -204,7 +206,8 @@ class Table:
 
     def show(self, console: Console, *, widest: int = 24) -> None:
         """Print it; a table that is too wide is printed in blocks of columns. widest: characters of the first column
-        and of words before they are folded."""
+        and of words before they are folded.
+        """
         from rich.cells import cell_len
 
         rows = [row.cells for row in self.rows if row.kind != "section"]
@@ -298,7 +301,8 @@ class Table:
 
     def html(self, labelled: str = "") -> str:
         """For a page: a region that scrolls by itself. labelled: the id of its title, by default it is called by its
-        own title."""
+        own title.
+        """
         name = (
             f'aria-labelledby="{escaped(labelled)}"'
             if labelled

@@ -223,8 +223,10 @@ PERTURBED = {
 def test_a_judge_that_guesses_stays_below_1_in_whole_benchmarks(
     texts: int, metrics: int
 ) -> None:
-    """300 benchmarks of 16 perturbations, scored 1..5 at random. What the perturbations share, the scores of the good
-    texts, raises or lowers all Ds."""
+    """300 benchmarks of 16 perturbations, scored 1..5 at random.
+
+    What the perturbations share, the scores of the good texts, raises or lowers all Ds.
+    """
     rng, reached = np.random.default_rng(11), []
     for _ in range(300):
         before = rng.integers(1, 6, (metrics, texts))

@@ -20,8 +20,11 @@ ALSO = ("--also", "discern", "--discern-texts", 8, "--discern-perturb", HARM)
 
 @pytest.fixture
 def compiled(rows_file: Rows, server: Any, fake: Any, cli: Any, tmp_path: Path) -> Any:
-    """compiled(…): 64 rows. Without demonstrations the model agrees roughly and knows the texts; with some it knows
-    people's scores, is blind to what is done to a text, and does what that asks."""
+    """compiled(…): 64 rows.
+
+    Without demonstrations the model agrees roughly and knows the texts; with some it knows people's scores, is blind to
+    what is done to a text, and does what that asks.
+    """
     known = {row["output"] for row in lines(rows_file(64))}
 
     def answer(ask: Any) -> float:

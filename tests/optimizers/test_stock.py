@@ -116,7 +116,8 @@ STOCK: dict[str, Compile] = {
 @pytest.fixture
 def model(scripted: MakeScripted) -> Any:
     """A model that gives every judge the form of its answer, with a score that depends on the whole prompt; and what it
-    was asked."""
+    was asked.
+    """
     oblige = obliging()
 
     def answer(request: Any) -> str:

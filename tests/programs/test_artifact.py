@@ -279,7 +279,6 @@ def forged(place: Place = (), value: Any = None) -> str:
 
 def refused(path: Path, text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> str:
     """The message with which a file is refused. No model is even looked up."""
-
     path.write_bytes(
         text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     )

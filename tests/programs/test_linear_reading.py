@@ -171,7 +171,8 @@ def grows_linearly(
     read: Callable[[str], Any], before: str, piece: str, after: str
 ) -> None:
     """Reads 8,000 characters, and where that is not over at once compares it with 2,000: four times as long is linear,
-    sixteen times quadratic. Processor time, the best of three, since the machine may be busy."""
+    sixteen times quadratic. Processor time, the best of three, since the machine may be busy.
+    """
 
     def seconds(length: int) -> float:
         text = before + piece * (length // len(piece)) + after

@@ -730,7 +730,8 @@ def in_browser(
     browser: Browser, page: Path, *steps: str, fragment: str = ""
 ) -> list[Any]:
     """The values of JavaScript expressions (promises are awaited), one after the other in an open page without a
-    network."""
+    network.
+    """
     tab = browser.tab("about:blank")
     tab.call("Network.enable")
     tab.call(

@@ -96,7 +96,8 @@ class Done:
 
     def refused_at_once(self, *parts: str) -> None:
         """That it was refused, printed nothing else, and said all of this in one line; more of its kind may follow
-        where a file has several problems."""
+        where a file has several problems.
+        """
         assert (self.code, self.out) == (2, ""), self.err
         line, *others = [
             text for text in self.err.splitlines() if not PROGRESS.match(text)
@@ -177,8 +178,10 @@ def until(started: list[subprocess.Popen[str]]) -> Callable[[Callable[[], bool]]
 
 @pytest.fixture
 def rows_file(tmp_path: Path) -> Callable[..., Path]:
-    """rows_file(40): a .jsonl or .csv file of rows with ids r000…, four to a document, and a score each. With a
-    prefix they are other rows, none of which nearly equals one without."""
+    """rows_file(40): a .jsonl or .csv file of rows with ids r000…, four to a document, and a score each.
+
+    With a prefix they are other rows, none of which nearly equals one without.
+    """
 
     def make(
         rows: int, name: str = "rows.jsonl", *, scored: bool = True, prefix: str = ""

@@ -170,7 +170,8 @@ EVALUATORS: dict[str, Subject] = {
 
 class Seen:
     """A metric that any prediction satisfies, and those best whose prompts showed most demonstrations, so that a search
-    chooses a program that has some."""
+    chooses a program that has some.
+    """
 
     requests: ClassVar[list[Any]] = []
 

@@ -45,7 +45,7 @@ class Labelling:
 
 
 def rows_to_label(path: Path, n: int = 30, **more: Any) -> Path:
-    """n rows of n/2 documents, of which half are wrong, and one is hostile."""
+    """N rows of n/2 documents, of which half are wrong, and one is hostile."""
     made = []
     for i in range(n):
         town = f"Town {i // 2}"

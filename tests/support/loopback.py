@@ -1,5 +1,6 @@
 """A real HTTP server on loopback that speaks OpenAI's protocol, records what it is asked, and misbehaves when told
-to."""
+to.
+"""
 
 import asyncio
 import re
@@ -14,8 +15,11 @@ from judgesmith.testing.fake import Ask, Asked, Fault
 
 
 class Server(Asked):
-    """An OpenAI-style server in a thread of this process. `answered`: the keys of the requests whose answer was sent;
-    `logprobs`: whether it gives log-probabilities (all on what it says)."""
+    """An OpenAI-style server in a thread of this process.
+
+    `answered`: the keys of the requests whose answer was sent; `logprobs`: whether it gives log-probabilities (all on
+    what it says).
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -26,7 +26,8 @@ COMPLETION: dict[str, Any] = {
 class Say:
     """How the server answers one request. wait: seconds before it does. cut: bytes of the body before it hangs up.
     hang_up, reset: no answer, the connection is closed or torn down. raw: these very bytes instead of an answer, as
-    long as somebody reads them."""
+    long as somebody reads them.
+    """
 
     status: int = 200
     body: bytes = json.dumps(COMPLETION).encode()

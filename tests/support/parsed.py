@@ -8,7 +8,8 @@ Attributes = dict[str, str | None]
 
 class Page(html.parser.HTMLParser):
     """Tags with their attributes, scripts with theirs, the text outside them, and tables as rows of (tag, attributes,
-    text)."""
+    text).
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -16,8 +16,10 @@ WORDS = 10  # in every output
 
 
 class PlantedReader:
-    """Words are tokens: those that begin with x are unlikely (-6), others likely (-1). States are noise. `reads` counts
-    the passages that it was asked to read."""
+    """Words are tokens: those that begin with x are unlikely (-6), others likely (-1).
+
+    States are noise. `reads` counts the passages that it was asked to read.
+    """
 
     name = "planted"
 
@@ -50,8 +52,10 @@ class PlantedReader:
 def planted_labels(
     documents: int = 24, per_document: int = 3, *, seed: int = 0
 ) -> Labels:
-    """Rows whose score is 90 less 10 for every unlikely word. No word comes twice and all outputs are equally long, so
-    that what is counted without a model says nothing."""
+    """Rows whose score is 90 less 10 for every unlikely word.
+
+    No word comes twice and all outputs are equally long, so that what is counted without a model says nothing.
+    """
     draw = random.Random(seed)
     rows: list[Row] = []
     for d in range(documents):

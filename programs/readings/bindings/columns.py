@@ -28,7 +28,8 @@ BEYOND = 0.25
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column, and the ends of its scale: NaN until they are known. worst above best: lower is better. steps: of a
-    column of words, the words of each step from the worst one, which has the number 1."""
+    column of words, the words of each step from the worst one, which has the number 1.
+    """
 
     name: str
     worst: float = math.nan
@@ -38,7 +39,8 @@ class Column:
     @classmethod
     def of(cls, text: str) -> Self:
         """`gpt4`, or with the ends of its scale `gpt4=1..5`, and `ter=100..0` where lower is better; of words
-        `gpt4=fail,pass`. Raises OptionError."""
+        `gpt4=fail,pass`. Raises OptionError.
+        """
         name, equals, ends = text.rpartition("=")
         found = _ENDS.fullmatch(ends) if equals else None
         steps: tuple[tuple[str, ...], ...] = ()
@@ -82,8 +84,10 @@ class Column:
         )
 
     def known(self, values: Iterable[float]) -> Column:
-        """With ends that these values have room in, where it has none; higher is better then. Raises OptionError where
-        there is nothing to tell it from."""
+        """With ends that these values have room in, where it has none; higher is better then.
+
+        Raises OptionError where there is nothing to tell it from.
+        """
         present = [value for value in values if not math.isnan(value)]
         if not math.isnan(self.worst):
             return self
@@ -108,14 +112,18 @@ class Column:
         )
 
     def cell(self, record: Mapping[str, Any]) -> Any:
-        """What a record has in it: under its name, or as `NAME.KEY` in an object that a column holds. Raises
-        OptionError for a record without the column."""
+        """What a record has in it: under its name, or as `NAME.KEY` in an object that a column holds.
+
+        Raises OptionError for a record without the column.
+        """
         return _cell(record, self.name)
 
     def value(self, record: Mapping[str, Any]) -> float:
-        """The number that a record has in it, or that its word there stands for. NaN for an empty cell, or an object
-        without the key. Raises OptionError for a record without the column, and for what is no number or no word of
-        the scale."""
+        """The number that a record has in it, or that its word there stands for.
+
+        NaN for an empty cell, or an object without the key. Raises OptionError for a record without the column, and for
+        what is no number or no word of the scale.
+        """
         cell = self.cell(record)
         if is_missing(cell):
             return math.nan

@@ -134,7 +134,8 @@ class EmbeddedReader:
 
     def states(self, tokens: Sequence[int], layer: int, *, start: int = 0) -> Floats:
         """A layer's states at the tokens from `start` on, after the mark that begins a text, which some models do not
-        set by themselves: tokens x width. Raises as `read`."""
+        set by themselves: tokens x width. Raises as `read`.
+        """
         begun = [self._llama.llama_vocab_bos(self._vocab), *tokens]
         first = (
             start and start + 1
@@ -234,7 +235,8 @@ class EmbeddedReader:
         logits: bool = True,
     ) -> tuple[Floats, ...]:
         """How the model takes the tokens behind position `start` (`token_numbers`), or nothing where only the wanted
-        states are asked for, computing only what no sequence holds. Needs the lock."""
+        states are asked for, computing only what no sequence holds. Needs the lock.
+        """
         self._open()
         if len(tokens) > self.context:
             raise OptionError(
@@ -266,7 +268,8 @@ class EmbeddedReader:
 
     def _numbers(self, following: Sequence[int]) -> Iterator[tuple[Floats, ...]]:
         """How the model takes the tokens that follow those of the last step, a few at a time: all logits of a long
-        text would be gigabytes."""
+        text would be gigabytes.
+        """
         for first in range(0, len(following), _AT_ONCE):
             some = following[first : first + _AT_ONCE]
             rows = [

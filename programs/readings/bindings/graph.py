@@ -33,7 +33,8 @@ BLOCK = 64
 @dataclass(frozen=True)
 class Shape:
     """Sizes of a model. heads, shared: attention's heads, and the keys and values that they share. turned: whether the
-    file keeps a head's rotated columns in pairs, as Llama's files do, instead of in halves."""
+    file keeps a head's rotated columns in pairs, as Llama's files do, instead of in halves.
+    """
 
     layers: int
     width: int
@@ -270,7 +271,8 @@ class Body:
 
 def head(weights: Weights, threads: int) -> Any:
     """The graph of what follows the last state: of `states` (tokens x width) and the tokens that come `next` (tokens x
-    1), `logp`, `entropy` and `top`, as `token_numbers` gives them."""
+    1), `logp`, `entropy` and `top`, as `token_numbers` gives them.
+    """
     op, types = openvino().opset13, openvino().Type
     name = (
         "output.weight" if "output.weight" in weights.tensors else "token_embd.weight"

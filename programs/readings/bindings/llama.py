@@ -30,8 +30,11 @@ _F16 = 1  # ggml's number of the type in which keys and values are kept by defau
 
 
 class _Block(ctypes.Structure):
-    """Parameters as the library lays them out, with room to spare. By value it is given through memory under every
-    calling convention we run on, where what is behind the structure's end does no harm."""
+    """Parameters as the library lays them out, with room to spare.
+
+    By value it is given through memory under every calling convention we run on, where what is behind the structure's
+    end does no harm.
+    """
 
     _fields_: ClassVar = [("words", ctypes.c_uint32 * (_BLOCK // 4))]
 
@@ -187,7 +190,9 @@ class Library:
 
     def adapt(self, model: int, context: int, adapter: Path) -> None:
         """Put the low-rank weights of a file over the model's own, in this context; they are freed with the model.
-        Raises: ModelError."""
+
+        Raises: ModelError.
+        """
         try:
             load, put = (
                 self._opened.llama_adapter_lora_init,

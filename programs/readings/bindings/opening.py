@@ -35,7 +35,8 @@ READER_VARIABLE, OPENVINO, LLAMA_CPP = "JUDGESMITH_READER", "openvino", "llama.c
 @dataclass(frozen=True)
 class Opened:
     """A reader, and what tells its model from every other: the file's SHA-256, or the served model's name and
-    address. way: what computes, where several give nearly the same: `openvino bf16`, `openvino f32`; "" for others."""
+    address. way: what computes, where several give nearly the same: `openvino bf16`, `openvino f32`; "" for others.
+    """
 
     reader: Reader
     model: str
@@ -65,7 +66,8 @@ _lock = threading.Lock()
 
 def offer(model: str) -> str | None:
     """A line that offers the readings of a model which is asked through Ollama; None where its weights are not on this
-    machine, or llama.cpp is not."""
+    machine, or llama.cpp is not.
+    """
     weights = (
         ollama_weights(model) if is_ollama(model) and find_spec("xllamacpp") else None
     )
@@ -101,8 +103,10 @@ def open_reader(name: str, lm: LanguageModel) -> Opened:
 
 
 def open_adapted(base: str, adapter: Path, layer: int) -> StatesReader:
-    """A reader of a layer's states, of a model of the catalog under low-rank weights. Raises: ModelError for a model
-    that cannot be had or read; MissingExtraError without the extra `local`."""
+    """A reader of a layer's states, of a model of the catalog under low-rank weights.
+
+    Raises: ModelError for a model that cannot be had or read; MissingExtraError without the extra `local`.
+    """
     with _lock:
         if (key := f"{adapter} {layer}") not in _opened:
             weights = model_file(base)[0]
@@ -155,8 +159,10 @@ def _wished() -> str:
 
 
 def _by_openvino(path: Path, **how: Any) -> OpenVinoReader | None:
-    """OpenVINO's reader of a file; None where it cannot open it, or llama.cpp is chosen. Raises where the environment
-    chooses OpenVINO, and it cannot."""
+    """OpenVINO's reader of a file; None where it cannot open it, or llama.cpp is chosen.
+
+    Raises where the environment chooses OpenVINO, and it cannot.
+    """
     wish = _wished()
     if wish == LLAMA_CPP:
         return None
@@ -170,7 +176,8 @@ def _by_openvino(path: Path, **how: Any) -> OpenVinoReader | None:
 
 def _embedded(path: Path, name: str) -> Opened:
     """The fastest reader that can open a file: OpenVINO knows few kinds of models, llama.cpp nearly all, and torch
-    reads where a build of llama.cpp hides what readings need."""
+    reads where a build of llama.cpp hides what readings need.
+    """
     digest, threads = file_sha256(path), thread_count()
     fast = _by_openvino(path, threads=threads, name=name)
     if fast is not None:

@@ -57,7 +57,8 @@ class _Past:
 @dataclass(frozen=True)
 class _Found:
     """A row, read. last: the last layer's states at its tokens behind the beginning that was computed before. sums:
-    layer -> the sum of its states at the counted tokens."""
+    layer -> the sum of its states at the counted tokens.
+    """
 
     past: _Past
     last: Floats
@@ -169,7 +170,8 @@ class OpenVinoReader:
 
     def states(self, tokens: Sequence[int], layer: int, *, start: int = 0) -> Floats:
         """The last computed layer's states at the tokens from `start` on, after the mark that begins a text, which some
-        models do not set by themselves: tokens x width. Raises as `read`."""
+        models do not set by themselves: tokens x width. Raises as `read`.
+        """
         if layer != self._until:
             raise OptionError(
                 f"layer {layer}: {self.name} gives the states of {self._until}"
@@ -229,7 +231,8 @@ class OpenVinoReader:
 
     def _through(self, tokens: list[int], most: int, counted: int) -> _Found:
         """One row through the layers, from the longest kept beginning of at most `most` tokens on. counted: the first
-        token whose states are added up."""
+        token whose states are added up.
+        """
         past = self._longest(tokens, most)
         lasts = [np.zeros((0, self._shape.width), np.float32)]
         sums = {layer: np.zeros(self._shape.width, np.float32) for layer in self._each}
@@ -246,7 +249,9 @@ class OpenVinoReader:
         self, parts: Sequence[list[int]], past: _Past, counted: Sequence[int]
     ) -> Mapping[str, Floats]:
         """One pass through the layers: the shorter parts are filled up behind their end, which nothing before it sees.
-        The result is valid until the next pass."""
+
+        The result is valid until the next pass.
+        """
         if self._layers is None or self._process != os.getpid():
             raise ModelError(
                 f"{self.name}: this model is closed, or belongs to the process that this one comes from"
@@ -329,8 +334,10 @@ class OpenVinoReader:
 
 
 def _own_process(name: str) -> int:
-    """This process, which OpenVINO's threads belong to from now on. Raises: ModelError where they belong to a parent's,
-    whose threads a fork does not bring along."""
+    """This process, which OpenVINO's threads belong to from now on.
+
+    Raises: ModelError where they belong to a parent's, whose threads a fork does not bring along.
+    """
     global _process
     if _process not in (None, os.getpid()):
         raise ModelError(

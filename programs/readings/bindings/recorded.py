@@ -1,5 +1,6 @@
 """Models that are not there: `none`, for judges that need no model, and `recorded:FILE#COLUMN`, which repeats what
-another judge once said of the same rows, so that a judge can be studied on a strong model without asking it."""
+another judge once said of the same rows, so that a judge can be studied on a strong model without asking it.
+"""
 
 from __future__ import annotations
 

@@ -51,8 +51,10 @@ class ServedReader:
         self.ability = Ability()
 
     def look(self) -> None:
-        """Ask how many tokens the model holds, as vLLM and others tell: longer rows are then read in windows. Of a
-        server that does not tell, the whole row is sent."""
+        """Ask how many tokens the model holds, as vLLM and others tell: longer rows are then read in windows.
+
+        Of a server that does not tell, the whole row is sent.
+        """
         with contextlib.suppress(
             httpx.HTTPError, ValueError, TypeError, AttributeError, KeyError
         ):
@@ -76,8 +78,11 @@ class ServedReader:
         self._client.close()
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
-        """See `Reader`. Raises: OptionError if layers are asked for; ModelError where the server does not give a
-        prompt's probabilities; CallError for a call that failed."""
+        """See `Reader`.
+
+        Raises: OptionError if layers are asked for; ModelError where the server does not give a prompt's probabilities;
+        CallError for a call that failed.
+        """
         if layers:
             raise OptionError(
                 f"{self.name} is served, and a server does not give hidden states; read it in the process"

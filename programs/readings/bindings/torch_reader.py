@@ -41,8 +41,10 @@ class Weights:
 
 
 def open_weights(path: Path, dtype: str = "float32") -> Weights:
-    """The weights of a GGUF file, made full floats or halves, or of a folder that `transformers` reads. Nothing is
-    fetched. Raises: MissingExtraError without torch and transformers."""
+    """The weights of a GGUF file, made full floats or halves, or of a folder that `transformers` reads.
+
+    Nothing is fetched. Raises: MissingExtraError without torch and transformers.
+    """
     torch, transformers = _torch()
     folder, extra = (
         (path, {}) if path.is_dir() else (path.parent, {"gguf_file": path.name})

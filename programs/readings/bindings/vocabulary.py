@@ -33,8 +33,10 @@ _CONTROL, _ADDED = (
 
 
 class Vocabulary:
-    """Tokens of a model, by the settings of its GGUF file. Raises: ModelError for a kind that is not known here;
-    MissingExtraError without `tokenizers`."""
+    """Tokens of a model, by the settings of its GGUF file.
+
+    Raises: ModelError for a kind that is not known here; MissingExtraError without `tokenizers`.
+    """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         def about(name: str, default: Any = None) -> Any:

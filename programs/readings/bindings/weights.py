@@ -95,8 +95,10 @@ class Weights:
     def groups(
         self, name: str, *, threads: int = 1, added: Floats | None = None
     ) -> Groups:
-        """A matrix in groups. added: floats that are added first. Raises: ModelError for a width that is no multiple of
-        32."""
+        """A matrix in groups. added: floats that are added first.
+
+        Raises: ModelError for a width that is no multiple of 32.
+        """
         tensor = self._tensor(name)
         rows, width = tensor.shape
         if width % GROUP:
@@ -266,7 +268,8 @@ def _of_eight_bits(raw: NDArray[np.uint8]) -> tuple[Bytes, Halves]:
 
 def _of_five_bits(raw: NDArray[np.uint8]) -> tuple[Bytes, Halves]:
     """A scale, the numbers' highest bits, then their lower four: those of the first half in the lower halves of the
-    bytes. 16 stands for zero."""
+    bytes. 16 stands for zero.
+    """
     blocks = raw.reshape(-1, 22)
     numbers = np.empty((len(blocks), GROUP), np.uint8)
     np.bitwise_and(blocks[:, 6:], 15, out=numbers[:, : GROUP // 2])

@@ -442,7 +442,8 @@ class _Collecting:
 
 class _Replaying(_Collecting):
     """A transport that answers with what came back; what was in no batch (an unreadable answer is asked for a second
-    time) it asks at once."""
+    time) it asks at once.
+    """
 
     async def send(self, request: Request) -> Reply:
         found = self.batches.answers.get(self.batches.identified(self.live, request)[0])
@@ -620,7 +621,8 @@ class Batches:
         self, sent: Mapping[tuple[str, str], Mapping[str, str]]
     ) -> list[tuple[str, str]]:
         """Waits for all batches with requests of this run and takes their answers; those that are not ours after
-        all."""
+        all.
+        """
         ours = {
             key: requests
             for key, requests in sent.items()

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 def inspect_scorer(judge: str | Path | Judge, *, name: str = "judgesmith") -> Any:
     """A scorer for `Task(scorer=inspect_scorer("judge.json"))`: the sample's input is the source, its target the
-    reference. Raises MissingExtraError where Inspect is not installed."""
+    reference. Raises MissingExtraError where Inspect is not installed.
+    """
     scoring = _needed("inspect_ai.scorer", "inspect-ai")
     opened = _opened(judge)
 
@@ -47,7 +48,8 @@ def deepeval_metric(
     judge: str | Path | Judge, *, threshold: float = 0.5, name: str = "judgesmith"
 ) -> Any:
     """A metric for `deepeval.evaluate` and `assert_test`, its score in [0, 1] from the worst to the best end of the
-    judge's scale. Raises MissingExtraError where DeepEval is not installed."""
+    judge's scale. Raises MissingExtraError where DeepEval is not installed.
+    """
     base = _needed("deepeval.metrics", "deepeval").BaseMetric
     opened = _opened(judge)
 
@@ -90,7 +92,8 @@ def deepeval_metric(
 
 def ragas_metric(judge: str | Path | Judge, *, name: str = "judgesmith") -> Any:
     """A metric for `ragas.evaluate` over single turns, on the judge's own scale: `user_input` is the source, `response`
-    the output. Raises MissingExtraError where Ragas is not installed."""
+    the output. Raises MissingExtraError where Ragas is not installed.
+    """
     parts = _needed("ragas.metrics.base", "ragas")
     opened = _opened(judge)
 
@@ -115,7 +118,8 @@ def promptfoo_assert(
     output: str, context: Mapping[str, Any], *, judge: str | Path | Judge = ""
 ) -> dict[str, Any]:
     """What `get_assert` of a Python assertion of promptfoo's returns; the judge's file is `config.judge` there, the
-    source the variable `source`, or the prompt. The score lies in [0, 1]."""
+    source the variable `source`, or the prompt. The score lies in [0, 1].
+    """
     config, given = context.get("config") or {}, context.get("vars") or {}
     opened = _opened(judge or config["judge"])
     texts = {name: given[name] for name in ("context", "reference") if given.get(name)}
@@ -141,7 +145,8 @@ def langsmith_evaluator(
     name: str = "judgesmith",
 ) -> Callable[..., dict[str, Any]]:
     """An evaluator for `Client().evaluate(…, evaluators=[…])`. source, output: keys of the inputs and outputs; a single
-    one is taken whatever its key."""
+    one is taken whatever its key.
+    """
     opened = _opened(judge)
 
     def judged(
@@ -170,7 +175,8 @@ def langfuse_evaluator(
     judge: str | Path | Judge, *, name: str = "judgesmith"
 ) -> Callable[..., Any]:
     """An evaluator for Langfuse's `run_experiment(…, evaluators=[…])`: the item's input is the source, its expected
-    output the reference. Raises MissingExtraError where Langfuse is not installed."""
+    output the reference. Raises MissingExtraError where Langfuse is not installed.
+    """
     evaluation = _needed("langfuse", "langfuse").Evaluation
     opened = _opened(judge)
 

@@ -27,7 +27,8 @@ def assert_agreement(
     record_property: Callable[[str, object], None],
 ) -> Callable[..., dict[str, Any]]:
     """assert_agreement("labels.csv", judge="judge.json", at_least="spearman>=0.4"): see
-    `judgesmith.assert_agreement`."""
+    `judgesmith.assert_agreement`.
+    """
     from .asserting import assert_agreement
 
     return partial(assert_agreement, record=record_property)

@@ -23,7 +23,8 @@ _TRACE, _SPAN = re.compile(r"(?:tr-)?([0-9a-f]{32})"), re.compile(r"([0-9a-f]{16
 
 class Events:
     """Emits an event for each scored row, linked to the span that its columns `trace_id` (or an `id` as MLflow has
-    them) and `span_id` name. Raises MissingExtraError without OpenTelemetry, OptionError where events would be lost."""
+    them) and `span_id` name. Raises MissingExtraError without OpenTelemetry, OptionError where events would be lost.
+    """
 
     def __init__(self, judge: Judge) -> None:
         try:

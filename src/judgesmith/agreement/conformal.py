@@ -63,7 +63,8 @@ def conformal_quantile(
 
 def independent_rows(errors: Vector, documents: Codes) -> float:
     """How many independent rows say as much: from the number of documents, where the ranks of a document's errors are
-    all alike, to that of rows. documents: codes from 0."""
+    all alike, to that of rows. documents: codes from 0.
+    """
     rows = np.bincount(documents)
     count, total = len(rows), len(errors)
     if count == total or count < 2:
@@ -82,7 +83,8 @@ def independent_rows(errors: Vector, documents: Codes) -> float:
 
 def deferred(errors: npt.ArrayLike, share: float) -> npt.NDArray[np.bool_]:
     """Which rows to leave to a person: the share (in 0..1, rounded up) whose expected errors are largest; of equal ones
-    those that come first. NaN: a row without a score, which goes to a person before all others."""
+    those that come first. NaN: a row without a score, which goes to a person before all others.
+    """
     if not 0 <= share <= 1:
         raise OptionError(
             f"the share of rows to leave to a person is {share}; it lies between 0 and 1"

@@ -34,8 +34,11 @@ _CELLS = 4_000_000  # pairs compared at a time
 
 
 def vector(values: npt.ArrayLike, name: str, *, missing: bool = False) -> Vector:
-    """A float vector; None becomes NaN. Raises OptionError if not one-dimensional, not numbers, not finite or beyond
-    1e100 (whose squares would overflow); NaN is allowed only where rows may be `missing`."""
+    """A float vector; None becomes NaN.
+
+    Raises OptionError if not one-dimensional, not numbers, not finite or beyond 1e100 (whose squares would overflow);
+    NaN is allowed only where rows may be `missing`.
+    """
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -139,7 +142,9 @@ def flat(x: Vector) -> npt.NDArray[np.bool_]:
 
 def rowwise(x: Vector, y: Vector, name: str) -> Vector:
     """Coefficient of each row of x with the same row of y, both of shape (k, n) without NaN -> shape (k,).
-    NaN where a row is constant on either side or n < 2."""
+
+    NaN where a row is constant on either side or n < 2.
+    """
     if x.shape[1] < 2:
         return np.full(len(x), np.nan)
     undefined = flat(x) | flat(y)
@@ -448,7 +453,8 @@ def _why_undefined(x: Vector, y: Vector, level: str, n: int) -> str:
 @dataclass(frozen=True)
 class Objective:
     """What a search maximises: q in [-3, 3], never NaN; its parts in [-1, 1], NaN (with `reason`) where undefined.
-    n: rows, documents or systems at the `level`, failed rows included; failed: rows whose prediction was imputed."""
+    n: rows, documents or systems at the `level`, failed rows included; failed: rows whose prediction was imputed.
+    """
 
     q: float
     pearson: float
@@ -499,7 +505,7 @@ class CorrelationSum:
 
 
 def impute(x: Vector, doc: Codes | None = None) -> Vector:
-    """x with NaN replaced by the mean of the other predictions, of the same document (or system) if `doc` is given and
+    """X with NaN replaced by the mean of the other predictions, of the same document (or system) if `doc` is given and
     has any.
     At least one value must not be NaN. With the mean, a row adds nothing to the covariance, only to the human variance.
     """

@@ -22,8 +22,10 @@ def nearest_places(scores: Vector, levels: Sequence[float]) -> Places:
 
 
 def places_by_rank(scores: Vector, human: Places, categories: int) -> Places:
-    """Categories by rank: as many rows in each as people put there. Equal scores fall into one category, that of their
-    mean rank, so that a constant judge decides always the same."""
+    """Categories by rank: as many rows in each as people put there.
+
+    Equal scores fall into one category, that of their mean rank, so that a constant judge decides always the same.
+    """
     below = np.cumsum(np.bincount(human, minlength=categories))[:-1]
     return np.asarray(
         np.searchsorted(below, scipy.stats.rankdata(scores) - 0.5, side="right"),
@@ -35,7 +37,8 @@ def ordered_pairs(
     scores: Vector, human: Vector, documents: Sequence[str]
 ) -> tuple[list[str], Vector, Vector]:
     """The documents in the order of their first row, and of each how many pairs the scores order as people did (equal
-    scores count half) and how many people did not hold for equal."""
+    scores count half) and how many people did not hold for equal.
+    """
     names = list(dict.fromkeys(documents))
     place = {name: i for i, name in enumerate(names)}
     document = np.array([place[name] for name in documents], dtype=np.intp)
@@ -70,7 +73,8 @@ def on_all(measure: Callable[..., Bounded], *sides: Vector | Places) -> float:
 
 def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """Cohen's kappa with quadratic weights, 1 for equal decisions and 0 as by chance; NaN where both sides choose one
-    and the same category throughout. Source: Cohen 1968."""
+    and the same category throughout. Source: Cohen 1968.
+    """
     a, b = decided.astype(float), human.astype(float)
     sums = sums_by(units, np.ones(len(a)), a, b, a * a, b * b, (a - b) ** 2)
 
@@ -86,7 +90,8 @@ def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
 
 def cohen_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
     """Cohen's kappa without weights: of what chance leaves open, the share decided as people did; NaN where both sides
-    choose one and the same category throughout. Source: Cohen 1960."""
+    choose one and the same category throughout. Source: Cohen 1960.
+    """
     categories = int(max(decided.max(initial=0), human.max(initial=0))) + 1
     sides = [
         (side == place).astype(float)
@@ -140,7 +145,8 @@ def f1_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
 
 def counted(name: str, decided: Places, human: Places) -> npt.NDArray[np.bool_]:
     """The rows that a measure of pass (1) and fail (0) rests on: of precision those that the judge fails, of recall
-    those that people fail. Documents without such rows say nothing of it, and are not resampled."""
+    those that people fail. Documents without such rows say nothing of it, and are not resampled.
+    """
     sides = {"precision": decided, "recall": human}
     return (
         np.asarray(sides[name] == 0)
@@ -151,7 +157,8 @@ def counted(name: str, decided: Places, human: Places) -> npt.NDArray[np.bool_]:
 
 def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Bounded:
     """The probability that an output that people passed scores higher than one that they failed, equal scores counting
-    half. Source: Hanley & McNeil 1982."""
+    half. Source: Hanley & McNeil 1982.
+    """
     values, place = np.unique(scores, return_inverse=True)
     order = np.argsort(place, kind="stable")
     starts = np.searchsorted(place[order], np.arange(len(values)))
@@ -170,7 +177,8 @@ def pairwise_when_drawn(
     scores: Vector, human: Vector, documents: Sequence[str]
 ) -> Bounded:
     """Of the pairs of outputs of one document that people did not hold for equal, the share that the scores order as
-    they did, equal scores counting half. The documents are the units."""
+    they did, equal scores counting half. The documents are the units.
+    """
     _, right, pairs = ordered_pairs(scores, human, documents)
     return Bounded(
         lambda counts: _share(counts @ right, counts @ pairs),
@@ -185,7 +193,7 @@ def mean_when_drawn(values: Vector, units: Places) -> Bounded:
 
 
 def _share(part: Vector, whole: Vector) -> Vector:
-    """part / whole, NaN where that is empty; shape (rounds, 1)."""
+    """Part / whole, NaN where that is empty; shape (rounds, 1)."""
     share: Vector = np.divide(
         part, whole, out=np.full(len(part), np.nan), where=whole > 0
     )[:, None]

@@ -138,7 +138,8 @@ def difference_of(
     width: float = math.inf,
 ) -> Difference:
     """Interval and p-value of a difference from its resamples (NaN: undefined); units: drawn each time; width: what no
-    difference exceeds."""
+    difference exceeds.
+    """
     spread, how = (
         _Spread(drawn[:, None], units / (units - 1)),
         Procedure(len(drawn), confidence),
@@ -220,7 +221,8 @@ def differences_within(
 @dataclass(frozen=True)
 class _Spread:
     """How values vary together. drawn: what they were each time, (times, values), NaN where undefined. factor: what
-    the variance is multiplied by: n / (n - 1) of a bootstrap of n units, n - 1 where each of n was left out in turn."""
+    the variance is multiplied by: n / (n - 1) of a bootstrap of n units, n - 1 where each of n was left out in turn.
+    """
 
     drawn: Vector
     factor: float
@@ -252,7 +254,8 @@ def _drawn(
 @dataclass(frozen=True)
 class _Found:
     """Differences with their standard errors. together: how they vary with each other, on any scale. width: what no
-    difference exceeds."""
+    difference exceeds.
+    """
 
     values: Vector
     error: Vector

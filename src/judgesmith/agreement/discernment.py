@@ -320,8 +320,10 @@ def _weighted(values: Sequence[float], weights: npt.ArrayLike | None = None) -> 
 
 @dataclass(frozen=True)
 class Summary:
-    """d_avg: mean over the levels of each level's mean; d_min: the least, of perturbation `worst`. Undefined ones are
-    left out and counted."""
+    """d_avg: mean over the levels of each level's mean; d_min: the least, of perturbation `worst`.
+
+    Undefined ones are left out and counted.
+    """
 
     d_avg: float
     d_min: float
@@ -352,7 +354,8 @@ def expert_weights(
     table: Mapping[str, Mapping[str, float]], perturbation: str, metrics: Sequence[str]
 ) -> list[float] | None:
     """The weights of a perturbation (`typos:major`, or else `typos`) for these metrics, scaled to sum 1; None where the
-    table says nothing about any of them. Names are compared without regard to case."""
+    table says nothing about any of them. Names are compared without regard to case.
+    """
     folded = {name.casefold(): row for name, row in table.items()}
     row = (
         folded.get(perturbation.casefold())

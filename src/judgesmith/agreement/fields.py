@@ -31,8 +31,10 @@ def value_of(field: Field, thing: Any) -> Any:
 
 
 def number(field: Field, thing: Any, what: str = "predicted") -> float:
-    """A finite number; of a predicted text the only one in it, NaN where there is none. Raises OptionError for a human
-    score that is none."""
+    """A finite number; of a predicted text the only one in it, NaN where there is none.
+
+    Raises OptionError for a human score that is none.
+    """
     try:
         value = value_of(field, thing)
         read = _only(value) if isinstance(value, str) else float(value)

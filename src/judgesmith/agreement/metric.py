@@ -37,7 +37,8 @@ PANEL, QUOTED, LONGEST = 60, 3, 160
 @dataclass(frozen=True, slots=True, repr=False)
 class AgreementValue:
     """How far some scores agree with people's, by an objective, with a 95 % interval over documents (groups); and Q and
-    its parts on the same rows, whatever the objective. new_systems: the interval speaks of other systems, too."""
+    its parts on the same rows, whatever the objective. new_systems: the interval speaks of other systems, too.
+    """
 
     by: Objective
     reached: Reached
@@ -58,8 +59,11 @@ class AgreementValue:
         rounds: int = 2000,
         new_systems: bool = False,
     ) -> AgreementValue:
-        """What an objective reaches, and its interval (NaN with no rounds). Whole groups are resampled, or the
-        documents that the objective is made of; for new systems each is left out in turn (NaN for fewer than 3)."""
+        """What an objective reaches, and its interval (NaN with no rounds).
+
+        Whole groups are resampled, or the documents that the objective is made of; for new systems each is left out in
+        turn (NaN for fewer than 3).
+        """
         ends, reached = (math.nan, math.nan), by.reached(percents, rows)
         if rounds:
             interval = interval_of(
@@ -197,7 +201,8 @@ class Agreement:
     def over(self, result: Any, *, rounds: int = 2000) -> AgreementValue:
         """Agreement over a whole set, with a 95 % interval: of what `dspy.Evaluate` returned, or of (example,
         prediction) pairs. A prediction without a number is a failed row. Raises OptionError for fields that are not
-        there, or where documents are needed and unknown."""
+        there, or where documents are needed and unknown.
+        """
         pairs = [tuple(row[:2]) for row in getattr(result, "results", result)]
         examples = [example for example, _ in pairs]
         human, predicted = (
@@ -262,8 +267,10 @@ class Agreement:
         )
 
     def feedback(self, example: Any, prediction: Any) -> str:
-        """What a reflection model gets to read on one answer. It holds human scores, so that these can find their way
-        into the instructions that it writes."""
+        """What a reflection model gets to read on one answer.
+
+        It holds human scores, so that these can find their way into the instructions that it writes.
+        """
         human, predicted = self.both(example, prediction)
         if math.isnan(predicted):
             why = getattr(prediction, "failure", None) or "no score could be read"
@@ -430,7 +437,8 @@ class Total:
 
     def mean(self, count: float) -> float:
         """The agreement of the rows, of which there should be `count`: where some are missing, its lead over chance
-        shrinks to the share that is there. Of fewer than 8 different rows their own scores are averaged."""
+        shrinks to the share that is there. Of fewer than 8 different rows their own scores are averaged.
+        """
         if len({id(row.pair[0]) for row in self.rows}) < FEWEST:
             return math.fsum(self.rows) / count
         by, reached = (

@@ -43,7 +43,8 @@ objectives: Registry[type[Objective]] = Registry(
 @dataclass(frozen=True)
 class Rows:
     """Human ratings of some rows: scores in percent, and the document, group (documents that belong together) and
-    system of each row; systems None where a row has none."""
+    system of each row; systems None where a row has none.
+    """
 
     human: Vector
     documents: Sequence[str]
@@ -63,7 +64,8 @@ class Rows:
 @dataclass(frozen=True, slots=True)
 class Reached:
     """An objective's value for one judge. n: what it rests on (rows; of pairwise accuracy, pairs), imputed ones
-    included. failed: rows without a score. reason: why it is undefined; `value` is then that of chance."""
+    included. failed: rows without a score. reason: why it is undefined; `value` is then that of chance.
+    """
 
     value: float
     n: int

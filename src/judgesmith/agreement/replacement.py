@@ -98,7 +98,8 @@ class Replacement:
     """What the alternative annotator test says. winning: the share of raters whom the judge beats (omega); advantage:
     the mean probability that it is at least as near to the others as a rater is (rho). p: of each rater, corrected for
     their number; NaN for one with too few rows. passes: whether the judge may replace them; `reason` where there is no
-    test."""
+    test.
+    """
 
     winning: float
     advantage: float
@@ -180,7 +181,7 @@ def _nearness(own: Vector, others: Vector, nominal: bool) -> Vector:
 
 
 def _not_worse(apart: Vector, epsilon: float) -> float:
-    """p of the judge losing by epsilon or more. apart: 1 where the rater alone is nearer, -1 where the judge is."""
+    """P of the judge losing by epsilon or more. apart: 1 where the rater alone is nearer, -1 where the judge is."""
     if np.ptp(apart) == 0:
         return 0.0 if apart[0] < epsilon else 1.0
     return float(scipy.stats.ttest_1samp(apart, epsilon, alternative="less").pvalue)

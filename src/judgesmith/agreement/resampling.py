@@ -51,7 +51,8 @@ _PERFECT = float(np.arctanh(1 - 2e-9))
 @dataclass(frozen=True)
 class Range:
     """Where a statistic can lie; its middle is what chance reaches. sizes: the rows or pairs that a share of
-    decisions is counted on, or the failed and the passed rows that AUC and balanced accuracy compare."""
+    decisions is counted on, or the failed and the passed rows that AUC and balanced accuracy compare.
+    """
 
     low: float = -1.0
     high: float = 1.0
@@ -437,7 +438,8 @@ def limits(
     drawn: Vector, value: float, units: int, within: Range, confidence: float
 ) -> tuple[float, float]:
     """The interval of a value from resamples of its units; NaN where it, or most of these, is undefined, and of a
-    share of no rows: F1 where people failed none."""
+    share of no rows: F1 where people failed none.
+    """
     if 0 in within.sizes:
         return math.nan, math.nan
     ends = np.array([*percentiles(drawn, confidence), value])
@@ -560,7 +562,8 @@ def _statistic(
 
 def mean_drawn(counts: Vector, table: Vector) -> Vector:
     """Mean over documents that count so often, (rounds, documents), of values of each, (documents, parts) -> (rounds,
-    parts). Undefined values are left out; NaN where no other is drawn."""
+    parts). Undefined values are left out; NaN where no other is drawn.
+    """
     known = ~np.isnan(table)
     used = counts @ known.astype(np.float64)
     used[used < 0.5] = np.nan

@@ -145,7 +145,8 @@ def _agreements(
     x: Vector, y: Vector, sys: Codes | None, names: Sequence[str]
 ) -> Vector:
     """Agreement of each row of x, shape (k, n), with y, or of the systems' means -> (k, len(names)), NaN where
-    undefined."""
+    undefined.
+    """
     k, ys = len(x), np.broadcast_to(y, x.shape)
     if (
         sys is not None
@@ -181,7 +182,8 @@ def holm(p_values: npt.ArrayLike) -> Vector:
 def false_discovery(p_values: npt.ArrayLike, *, dependent: bool = False) -> Vector:
     """p-values adjusted so that at most a share of those called significant is so by chance; NaN stays NaN and is not
     counted. dependent: for p-values of any dependence (Benjamini and Yekutieli 2001). Source: Benjamini and Hochberg
-    1995."""
+    1995.
+    """
     p = np.asarray(p_values, dtype=np.float64)
     adjusted, known = np.full(len(p), np.nan), ~np.isnan(p)
     if known.any():

@@ -36,7 +36,8 @@ from .resampling import SHARE, Estimate, estimates_of, sums_by
 class MarkedSpan(Protocol):
     """An error at a place, such as `signatures.values.ErrorSpan` or `datasets.spans.Span`. start, end: code-point
     offsets, end exclusive, None without a place; `how` "omission" then tells what was left out from what was not
-    found."""
+    found.
+    """
 
     @property
     def start(self) -> int | None: ...
@@ -164,7 +165,8 @@ def human_span_agreement(
     seed: int = 0,
 ) -> SpanAgreement | None:
     """People's agreement with each other, what a judge can hope for: every person against every other who read the
-    text, so that precision and recall are equal (micro). None where no text was read by two."""
+    text, so that precision and recall are equal (micro). None where no text was read by two.
+    """
     read = dict.fromkeys(identity for marked in people for identity in marked)
     pairs: Pairs = {}
     for identity in read:

@@ -76,8 +76,10 @@ class Point:
 
 
 def front(points: Sequence[Point]) -> list[str]:
-    """The names of those to which no other one is equal in everything and superior in something. What is undefined is
-    worst, and an attack that lowers the score is no better than one that does nothing."""
+    """The names of those to which no other one is equal in everything and superior in something.
+
+    What is undefined is worst, and an attack that lowers the score is no better than one that does nothing.
+    """
     merits = np.array(
         [
             (p.agreement[0], p.least_d[0], -p.false_alarms, min(-p.gain, 0), -p.tokens)
@@ -97,7 +99,8 @@ def front(points: Sequence[Point]) -> list[str]:
 class Comparison:
     """Finalists on perturbed training outputs: planned, then run, then shown. compiler: with what this leaves of the
     budget; plan: of the whole run, where the one that is given is without this. points: the saved finalist first.
-    Raises OptionError for a judge that cannot be compared so, and for texts to which nothing can be done."""
+    Raises OptionError for a judge that cannot be compared so, and for texts to which nothing can be done.
+    """
 
     def __init__(
         self,
@@ -179,8 +182,10 @@ class Comparison:
         )
 
     def run(self, compiler: Compiler) -> Self:
-        """Compare the finalists of a run that is over, and write the page. Raises ModelError, BudgetError,
-        OptionError."""
+        """Compare the finalists of a run that is over, and write the page.
+
+        Raises ModelError, BudgetError, OptionError.
+        """
         assert compiler.outcome is not None
         saved = compiler.options.take or compiler.outcome[0].name
         judged = sorted(
@@ -341,7 +346,8 @@ def front_page(
 
 def good_texts(train: Labels, n: int, seed: int) -> Texts:
     """Of each document the output that people scored highest, where that is no less than the median of all; `n` of
-    them, drawn by `seed`."""
+    them, drawn by `seed`.
+    """
     best = {
         train.rows[place].group: place
         for place in np.argsort(train.scores, kind="stable").tolist()

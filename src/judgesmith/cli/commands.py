@@ -77,7 +77,8 @@ class Command(Options):
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue | None:
         """Options of the command beside its fields, which `--help` does not list; None where it has none. given: all
-        that was given, by name."""
+        that was given, by name.
+        """
         return None
 
     def more(self, key: str) -> dict[str, Any]:

@@ -228,8 +228,11 @@ def _say(*lines: str) -> int:
 
 
 def _without_stdout(error: OSError) -> int:
-    """Says an error of the system. What stdout still holds is dropped if it cannot be written, so that the
-    interpreter does not fail on it a second time."""
+    """Says an error of the system.
+
+    What stdout still holds is dropped if it cannot be written, so that the interpreter does not fail on it a second
+    time.
+    """
     if not isinstance(error, BrokenPipeError):
         where = f"{error.filename}: " if error.filename else ""
         _say(f"{type(error).__name__}: {where}{error.strerror or error}")

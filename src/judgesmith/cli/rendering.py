@@ -143,8 +143,10 @@ _MEASURES = {
 
 
 def _decisions(figures: Mapping[str, Any], judge: Judge, objective: str) -> str:
-    """How far decisions agree with people's on the held-out rows, and where categories begin. What the table says
-    already, the objective, is left out."""
+    """How far decisions agree with people's on the held-out rows, and where categories begin.
+
+    What the table says already, the objective, is left out.
+    """
     from ..optimizers.findings import MEASURED
 
     lines = [

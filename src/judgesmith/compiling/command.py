@@ -178,8 +178,10 @@ def _heldout(given: str | None) -> tuple[float | None, Path | None]:
 def compile_judge(
     run: CompileRun, *, dry_run: bool = False, as_json: bool = False
 ) -> int:
-    """Compile, save and tell; the exit code: 1 where MLflow failed or no held-out row got a score. What cannot be
-    written is refused before anything is spent."""
+    """Compile, save and tell; the exit code: 1 where MLflow failed or no held-out row got a score.
+
+    What cannot be written is refused before anything is spent.
+    """
     from ..cli.rendering import show_report
     from ..programs.artifact import save_or_keep
     from ..programs.capabilities import models_of

@@ -12,7 +12,8 @@ from ..cli.commands import Command, Json, flag
 
 class Demo(Command, Json):
     """See it work: compile a judge from 48 labelled sentences on a small model inside this process, score new ones,
-    and look at the report. One to three minutes on two cores."""
+    and look at the report. One to three minutes on two cores.
+    """
 
     panel: ClassVar[str] = "Start"
 

@@ -132,7 +132,8 @@ class Setup:
     ) -> Setup:
         """What was asked for, and else what is best for the model: readings are weighed where it runs in this process
         or a reader is given, unless one of the options is for a judge that is only asked. Raises OptionError for an
-        unknown method, or another than that of the judge to go on from."""
+        unknown method, or another than that of the judge to go on from.
+        """
         if start is not None:
             saved = artifact.read(start)
             kind, model = saved.program.kind, saved.lm.model if saved.lm else None
@@ -238,7 +239,8 @@ def _of_panel(options: Iterable[str]) -> bool:
 
 def _readable(lm: str | None, options: Iterable[str]) -> bool:
     """Whether readings can be weighed: a model in this process reads, or the reader that is given, or there are
-    signals."""
+    signals.
+    """
     return is_local(lm or "") or any(
         name.rpartition(".")[2] in ("reader", "signals") for name in options
     )
@@ -288,8 +290,10 @@ class CompileRun:
         )
 
     def log(self) -> Any:
-        """Where the judge is logged; None where --mlflow and --register name nothing. Raises OptionError,
-        MissingExtraError."""
+        """Where the judge is logged; None where --mlflow and --register name nothing.
+
+        Raises OptionError, MissingExtraError.
+        """
         if self.run.mlflow is None and self.registered is None:
             return None
         return plugin("logs", "mlflow").of(self.run.mlflow, self.registered)
@@ -413,7 +417,8 @@ class CompileRun:
         provenance: Mapping[str, Any], read: artifact.Artifact | None
     ) -> dict[str, Any]:
         """A provenance with the judge that it starts from (`parent`) and those before it, the oldest first; their rows
-        were seen, too."""
+        were seen, too.
+        """
         if read is None:
             return dict(provenance)
         before, labels = read.provenance, read.provenance.get("labels") or {}

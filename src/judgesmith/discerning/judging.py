@@ -27,7 +27,8 @@ from .pairs import Book, ask_key
 @dataclass(frozen=True)
 class Subject:
     """A judge under test. scorers: by metric, each a `Judge`, or a metric; marks: each changes with anything that
-    changes its scorer's scores; against_reference: whether it compares with references and does not read on its own."""
+    changes its scorer's scores; against_reference: whether it compares with references and does not read on its own.
+    """
 
     name: str
     scorers: Mapping[str, Any]
@@ -49,7 +50,9 @@ def open_subject(
     brief: bool = False,
 ) -> Subject:
     """The judge of this name, checked before the first call; a `brief` one stops after the score where it can.
-    Raises OptionError, ArtifactError, ModelError."""
+
+    Raises OptionError, ArtifactError, ModelError.
+    """
     if target.startswith(PREFIX):
         scorer = reference_metric(target)
         mark = f"{PREFIX}{scorer.name}:{scorer.description}"
@@ -97,9 +100,12 @@ def asks_of(
     against_reference: bool,
     show_reference: bool = True,
 ) -> Asks:
-    """The texts of pairs, each once, those of one source together. A judge sees a text's own reference only where the
-    good texts are outputs (and `show_reference` allows it): else the reference would be the original text itself. A
-    metric compares with the other references, or with the original text where there is none."""
+    """The texts of pairs, each once, those of one source together.
+
+    A judge sees a text's own reference only where the good texts are outputs (and `show_reference` allows it): else the
+    reference would be the original text itself. A metric compares with the other references, or with the original text
+    where there is none.
+    """
     result: dict[str, dict[str, Any]] = {}
     good = {pair.id: pair.original for pair in pairs if pair.kind != "attack"}
     for pair in pairs:

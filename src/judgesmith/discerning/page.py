@@ -124,7 +124,8 @@ def _examples(
     subject: Subject, result: JudgeResult, book: Book, how: DiscernOptions
 ) -> list[Fold]:
     """For each perturbation some pairs, first those that the judge missed, of these the most changed; of changes
-    without harm and of attacks only pairs to which it reacted."""
+    without harm and of attacks only pairs to which it reacted.
+    """
     metrics, scores = scores_of(subject, book, how)
     groups: dict[str, list[tuple[bool, Pair, list[Scored]]]] = {}
     for k, pair in enumerate(book.pairs):
@@ -162,7 +163,8 @@ def _examples(
 
 def _wrong(kind: str, scored: Sequence[Scored]) -> bool | None:
     """Whether the mean over the metrics is wrong: no drop for a perturbation, a drop for a change without harm, a rise
-    for an attack; None without scores."""
+    for an attack; None without scores.
+    """
     drops = [
         before - after for _, before, after in scored if not math.isnan(before - after)
     ]
@@ -214,7 +216,8 @@ def marked(
     before: str, after: str
 ) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
     """Both texts as parts (words, changed); long unchanged stretches are cut short, and characters that no one sees are
-    named."""
+    named.
+    """
     one, other = _TOKEN.findall(before[:_LONG]), _TOKEN.findall(after[:_LONG])
     # blocks as long as possible: what was moved is one mark; frequent words are passed over where there are many
     steps = difflib.SequenceMatcher(
@@ -260,6 +263,8 @@ def _cut(words: str, changed: bool, first: bool, last: bool) -> str:
 
 
 def named_unseen(words: str) -> str:
-    """Runs of characters without a shape (zero width, tags; not white space) by their number. Joiners, which some
-    scripts and emoji need, stay."""
+    """Runs of characters without a shape (zero width, tags; not white space) by their number.
+
+    Joiners, which some scripts and emoji need, stay.
+    """
     return _UNSEEN.sub(lambda run: f"⟨{len(run[0])} unseen⟩", words)

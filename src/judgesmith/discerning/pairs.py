@@ -37,7 +37,8 @@ _OURS = "an output of `judgesmith discern`"
 @dataclass(frozen=True)
 class Texts:
     """Good texts of a file. role: "reference" or "output", the column they are from. total: documents that have one.
-    task: the paper's task for that of the file, one of `dhp.TASKS`."""
+    task: the paper's task for that of the file, one of `dhp.TASKS`.
+    """
 
     origin: str
     role: str
@@ -164,7 +165,8 @@ def ask_key(pair: Pair, text: str) -> str:
 @dataclass
 class Book:
     """Pairs and the scores of their texts, kept in a JSONL file where there is a path: a line with the settings, a line
-    a pair or left-out text, then a line a score as it comes in. A score that is there is not asked for again."""
+    a pair or left-out text, then a line a score as it comes in. A score that is there is not asked for again.
+    """
 
     settings: dict[str, Any]
     pairs: list[Pair] = field(default_factory=list)

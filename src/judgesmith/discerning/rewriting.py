@@ -1,5 +1,6 @@
-"""DHP's perturbations by a language model (its Table 2), each answer checked before it is taken. They are perturbations
-like all others, and here since `datasets` asks no model.
+"""DHP's perturbations by a language model (its Table 2), each answer checked before it is taken.
+
+They are perturbations like all others, and here since `datasets` asks no model.
 
 What a model answers is no perturbed text until it is shown to be one: the asked part changed, the rest stayed, and the
 length is near. An answer that fails is asked for again, a few times and no more.

@@ -41,7 +41,8 @@ class Line:
     """What the judge made of one perturbation. test: of a rise for attacks, of a drop for all else. p_holm: of the
     normalised p over the perturbations of its kind and origin. left: texts that could not be perturbed. fewest: pairs
     with which a perfect judge would pass Holm's first step; with fewer nothing can be said. origin: "paper", "stand-in"
-    or "ours"."""
+    or "ours".
+    """
 
     name: str
     kind: str
@@ -109,7 +110,8 @@ HEADINGS: Mapping[Origin, str] = {
 @dataclass(frozen=True)
 class Overall:
     """D_avg and D_min over the harmful perturbations of one origin with enough texts, by each way to combine metrics.
-    expert: None where no weight fits. names: of these perturbations."""
+    expert: None where no weight fits. names: of these perturbations.
+    """
 
     normalised: Summary
     paper: Summary
@@ -132,7 +134,8 @@ class Overall:
 class JudgeResult:
     """A judge's lines, and D_avg and D_min by the origin of its perturbations, which are never mixed. unmeasured:
     perturbations of the paper's task that its D_avg does not rest on. false_alarms: share of the harmless changes that
-    lowered the score."""
+    lowered the score.
+    """
 
     judge: str
     metrics: tuple[str, ...]
@@ -166,7 +169,8 @@ class JudgeResult:
 
     def reactions(self) -> tuple[str, list[str]]:
         """How many perturbations the judge sees; and by name what it is blind to, what it alarms for without need, and
-        what it gives in to."""
+        what it gives in to.
+        """
         seen, fooled = self.named("degradation", "yes"), self.named("attack", "yes")
         harmful = [line for line in self.of("degradation") if line.test.n]
         # A judge that is fooled by the control rewards any further sentence, and nothing is known about the attacks.
@@ -221,7 +225,8 @@ def analyse(
     task: str = "summarization",
 ) -> JudgeResult:
     """The tests of the judge. weights: an expert's table. task: of `dhp.TASKS`, decides which perturbations are the
-    paper's."""
+    paper's.
+    """
     metrics, scores = scores_of(subject, book, how)
     groups: dict[str, list[int]] = {}
     for k, pair in enumerate(book.pairs):
@@ -321,7 +326,8 @@ def scores_of(
 ) -> tuple[tuple[str, ...], Scores]:
     """The judge's metrics and its scores before and after, mean over the repeats, 2 × metrics × the book's pairs; NaN
     where there is none. Metrics: those of the task (`how.metrics`) where one scorer gives them all as its criteria or
-    aspects, else its scorers."""
+    aspects, else its scorers.
+    """
     by_mark = {mark: metric for metric, mark in subject.marks.items()}
     records = [
         (by_mark[mark], key, record)

@@ -94,8 +94,11 @@ class BatchScorer:
         )
 
     def __call__(self, batch: Any) -> Any:
-        """Return the batch with the judge's columns. Raises OptionError for what is no batch, LabelsError for one
-        without a column to judge, ModelError where the model cannot be used."""
+        """Return the batch with the judge's columns.
+
+        Raises OptionError for what is no batch, LabelsError for one without a column to judge, ModelError where the
+        model cannot be used.
+        """
         rows, names = _rows_of(batch)
         if taken := sorted(set(names) & set(self.schema.names)):
             raise OptionError(
@@ -120,8 +123,10 @@ class BatchScorer:
     def verdicts(
         self, rows: Iterable[Record], names: Sequence[str]
     ) -> Iterator[Verdict]:
-        """Yield the verdict on each record, in order. A record that cannot be read has no score, and its failure says
-        why; the others are judged."""
+        """Yield the verdict on each record, in order.
+
+        A record that cannot be read has no score, and its failure says why; the others are judged.
+        """
         judge = self.opened()
         columns = Columns.find(
             list(names), BATCH, chosen=self.roles(names), scores_needed=False

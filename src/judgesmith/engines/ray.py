@@ -182,8 +182,11 @@ class Judging:
 
 
 def score(command: Score) -> ScoreSummary:
-    """Judge the rows of a command into its output. Raises OptionError for options that do nothing here, LabelsError for
-    rows without an id of their own, BudgetError over the limits, MissingExtraError without Ray."""
+    """Judge the rows of a command into its output.
+
+    Raises OptionError for options that do nothing here, LabelsError for rows without an id of their own, BudgetError
+    over the limits, MissingExtraError without Ray.
+    """
     for name in ("batch", "otel", "defer", "raw", "any_server"):
         if getattr(command, name):
             raise OptionError(

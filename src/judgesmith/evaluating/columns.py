@@ -98,7 +98,8 @@ def _refuse_opposite(
 
 def places_like(scores: Vector, marks: Marks, people: Marks | None) -> Vector | None:
     """The number of each row's category, NaN where there is none, of a judge that decides as people do: in their words,
-    or between two as they; None for another."""
+    or between two as they; None for another.
+    """
     both = (
         people is not None
         and len(marks.levels) == 2
@@ -116,7 +117,8 @@ def column_reasons(
     records: Sequence[Mapping[str, Any]], names: Sequence[str], column: str
 ) -> list[str]:
     """What a judge wrote of each row beside its score: in a column that is called as the score's, with a word such as
-    reason (`gpt4_reason`), or under such a key beside it; "" where there is nothing."""
+    reason (`gpt4_reason`), or under such a key beside it; "" where there is nothing.
+    """
     own = _words(column)
     paths = [
         name for name in names if _words(name) - own <= _REASONS and own < _words(name)

@@ -1,6 +1,7 @@
 """Decisions as a team reads them, pass and fail or more categories: who said what of which row, what a judge misses,
 how far a judge that always says the same would come, pass rates of systems, and where judge and people differ, with
-both reasons."""
+both reasons.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ class Decided:
     """A judge's decisions beside people's, of one aspect. people, judge: the number of each row's category from 0, the
     worst (fail) first, NaN where there is none. names: what people call them. figures: by the keys of OF_TWO or
     OF_SEVERAL, and `constant`: the agreement of a judge that always says `commonest`. scores: 0 and 1 are the worst and
-    the best category. reasons: what people and the judge wrote of each row."""
+    the best category. reasons: what people and the judge wrote of each row.
+    """
 
     name: str
     aspect: str

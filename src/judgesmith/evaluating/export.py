@@ -1,5 +1,6 @@
 """The agreement as a table for a paper, judges against levels and coefficients, and every row beside every judge: as
-LaTeX or CSV."""
+LaTeX or CSV.
+"""
 
 from __future__ import annotations
 

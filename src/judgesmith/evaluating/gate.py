@@ -33,7 +33,8 @@ _FORM = re.compile(
 @dataclass(frozen=True)
 class Gate:
     """A bar that the first judge has to clear: the lower end of the interval of `coefficient` at `level`, or the upper
-    end of an error's."""
+    end of an error's.
+    """
 
     coefficient: str
     level: str | None

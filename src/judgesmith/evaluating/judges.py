@@ -1,5 +1,6 @@
 """The judges of `judgesmith evaluate`: columns, verdicts of scored files, reference metrics, and saved judges, which
-`live` lets judge the rows."""
+`live` lets judge the rows.
+"""
 
 from __future__ import annotations
 
@@ -179,8 +180,10 @@ def _read(
     *,
     texts_needed: bool = True,
 ) -> File:
-    """A file of scores or ratings. Where only a judge knows which of people's two words is the worse one, its own
-    decisions say it."""
+    """A file of scores or ratings.
+
+    Where only a judge knows which of people's two words is the worse one, its own decisions say it.
+    """
 
     def read(orders: Mapping[str, Sequence[str]]) -> File:
         return with_metrics(
@@ -365,8 +368,10 @@ def _has_numbers(
 
 
 def _artifact(spec: Spec, columns: Sequence[str]) -> Path | None:
-    """The saved judge's file, None where `--judge` names a column. Raises ArtifactError for a .json file that is not
-    there or is not a judge."""
+    """The saved judge's file, None where `--judge` names a column.
+
+    Raises ArtifactError for a .json file that is not there or is not a judge.
+    """
     if not spec.column.lower().endswith(".json") or spec.column in columns:
         return None
     path = Path(spec.column)

@@ -124,7 +124,8 @@ def judge_live(
 
 def _aspects(joined: Judged, name: str, judge: Judge) -> list[str]:
     """The aspects of human ratings that a judge is compared with: the one that it was compiled for, or, where people
-    rated no such aspect, all of them, with a note."""
+    rated no such aspect, all of them, with a note.
+    """
     compiled = judge.method.saved_options().get("aspect") or judge.judges_aspect
     same = [
         aspect for aspect in joined.human if plain_name(aspect) == plain_name(compiled)

@@ -1,5 +1,6 @@
 """The agreement as people read it: one sentence, and tables of judges against aspects (or, of one aspect, against
-coefficients) with the best marked. The terminal and the page show the same tables."""
+coefficients) with the best marked. The terminal and the page show the same tables.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def count(n: int, level: str) -> str:
 class Line:
     """A judge in a pivot: what its values rest on, rows without a score, and a cell a column, None where there is none,
     with the mark of a value that is lower than the best beyond chance; never without a test. The human ceiling is a
-    line, too, and so is what the systems' mean labels reach. beside: these, which are no judges."""
+    line, too, and so is what the systems' mean labels reach. beside: these, which are no judges.
+    """
 
     name: str
     rests: str
@@ -68,7 +70,8 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class Pivot:
     """Judges against aspects for one level and coefficient; of one aspect, against coefficients for one level.
-    coefficient: "" for the latter. columns: titles. best first where `level` and `coefficient` are the headline's."""
+    coefficient: "" for the latter. columns: titles. best first where `level` and `coefficient` are the headline's.
+    """
 
     level: str
     coefficient: str

@@ -127,7 +127,8 @@ def _inside(scores: Vector, scale: tuple[float, float] | None) -> bool:
 
 def within_raters(data: Judged, found: Sequence[Persons]) -> list[dict[str, Any]]:
     """Spearman's correlation within single raters, averaged by their rows, beside that with the mean rating, where
-    raters differ in how high they rate. Severity is not quality: agreement within raters leaves it out."""
+    raters differ in how high they rate. Severity is not quality: agreement within raters leaves it out.
+    """
     rows = []
     for one in found:
         between = one.between()

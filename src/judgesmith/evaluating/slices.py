@@ -30,7 +30,8 @@ _CORRELATIONS = ("pearson", "spearman", "kendall")
 @dataclass(frozen=True)
 class Slice:
     """One value of a column: a judge's agreement there, and how far it is from that on the other rows. p: two-sided;
-    holm, bh: corrected for all slices of the judge (Holm; Benjamini and Hochberg)."""
+    holm, bh: corrected for all slices of the judge (Holm; Benjamini and Hochberg).
+    """
 
     judge: str
     aspect: str
@@ -70,8 +71,10 @@ def _absent(value: float | None) -> bool:
 
 
 def slices(data: Judged, columns: Sequence[str], how: EvaluationOptions) -> list[Slice]:
-    """Of each judge and aspect, each value of these columns of the rows. Raises OptionError for a column that is not
-    there, LabelsError for one that has too many values."""
+    """Of each judge and aspect, each value of these columns of the rows.
+
+    Raises OptionError for a column that is not there, LabelsError for one that has too many values.
+    """
     free = how.model_copy(update={"levels": ("pooled",), "compare": False})
     made: list[Slice] = []
     for column in columns:

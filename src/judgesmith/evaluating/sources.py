@@ -1,5 +1,6 @@
 """What `judgesmith evaluate`, `estimate` and `suggest` read: rows of files and benchmarks, and human ratings; `judges`
-adds what `evaluate` compares with them."""
+adds what `evaluate` compares with them.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +110,8 @@ def read_file(
     orders: Orders = (),
 ) -> File:
     """human: columns with human ratings beside those that are found. texts_needed: as in `read_outputs`. orders: the
-    words of columns, worst first, by name."""
+    words of columns, worst first, by name.
+    """
     return read_outputs(
         rows_file(name),
         columns=columns,
@@ -176,7 +178,8 @@ def joined_by_id(
     here: str, rows: Sequence[Row], file: File
 ) -> tuple[list[tuple[int, int]], list[int], int]:
     """(row here, row of the file) of equal ids, the places here that the file lacks, and how many of its rows are not
-    here. Raises LabelsError where no id is the same, or equal ones hold different outputs."""
+    here. Raises LabelsError where no id is the same, or equal ones hold different outputs.
+    """
     place, index = places(here, rows), places(file.origin, file.rows)
     missing = [i for name, i in place.items() if name not in index]
     if len(missing) == len(place):
@@ -288,7 +291,8 @@ def human_ratings(
     file: File, name: str, aspect: str, known: Sequence[str]
 ) -> tuple[Vector, list[tuple[float, ...]], Marks]:
     """The scores, NaN where there is none, the single ratings of each row, () where there is one rating, and how the
-    column's cells are read. known: the aspects that were found."""
+    column's cells are read. known: the aspects that were found.
+    """
     names, rows = file.names(), file.rows
     if aspect in known:
         marks = file.columns.marks.get(aspect, Marks())
@@ -322,7 +326,8 @@ def own_categories(
     aspects: Sequence[str] | None = None,
 ) -> None:
     """Keep what a judge decided itself. said: category and pass or fail of each row, None where it has none. aspects:
-    those that it judged; None for all."""
+    those that it judged; None for all.
+    """
     for aspect, marks in joined.marks.items():
         if aspects is not None and aspect not in aspects:
             continue
@@ -355,8 +360,10 @@ def own_categories(
 def read_cell(
     origin: str, line: int, column: str, cell: Any, marks: Marks | None = None
 ) -> tuple[float, ...]:
-    """The number or numbers in a cell, () where it is empty. marks: how the words of its column are read. Raises
-    LabelsError with the place and what to do."""
+    """The number or numbers in a cell, () where it is empty. marks: how the words of its column are read.
+
+    Raises LabelsError with the place and what to do.
+    """
     try:
         return tuple(rating for _, rating in read_ratings(cell, marks))
     except ValueError as error:
@@ -433,7 +440,8 @@ CELLS = {
 
 def verdict_of(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The verdict of a row that `judgesmith score` wrote, from JSON, or from the columns of a CSV, where numbers are
-    text; None where there is none."""
+    text; None where there is none.
+    """
     verdict = parsed(record.get("verdict"))
     if isinstance(verdict, Mapping):
         return verdict

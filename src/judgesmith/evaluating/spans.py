@@ -56,8 +56,10 @@ class SpanReport:
         return {name: getattr(self, name) for name in names} | spans
 
     def gated(self, gate: Gate, min_coverage: float) -> list[str]:
-        """The reasons why the gate is not passed, by all characters (micro), none if it is. Raises OptionError for a
-        number that is not measured of spans."""
+        """The reasons why the gate is not passed, by all characters (micro), none if it is.
+
+        Raises OptionError for a number that is not measured of spans.
+        """
         if gate.coefficient not in OF_SPANS or gate.level is not None:
             raise OptionError(
                 f"--fail-under {gate.text!r}: of spans there are {', '.join(OF_SPANS)}, such as f1>=0.3"

@@ -25,7 +25,8 @@ _MOST = 200  # rows of each list
 @dataclass
 class Said:
     """All answers of a store, by unit and rater: the first time it was shown, and the second. suggested: the units that
-    `suggest` chose."""
+    `suggest` chose.
+    """
 
     task: Task
     units: Mapping[str, Unit]
@@ -55,7 +56,8 @@ class Said:
 
     def apart(self, unit: str, one: Given, other: Given) -> float:
         """How far two answers are from each other, 0 to 1: of the question where they are farthest, or the share of
-        the marked characters that only one of them marked."""
+        the marked characters that only one of them marked.
+        """
         assert one.answer is not None and other.answer is not None
         if self.task.kind == "spans":
             return _spans_apart(self.units[unit], one.answer, other.answer)
@@ -95,7 +97,8 @@ def summary(
     answers: Said, raters: Sequence[str], seen_by: str | None = None
 ) -> dict[str, Any]:
     """What is known of the raters, as JSON values. seen_by: list only rows that this rater has answered, as the others'
-    answers would colour the rater's own."""
+    answers would colour the rater's own.
+    """
     splits = sorted(_splits(answers), key=lambda one: -one["apart"])
     mine = (
         {key for key, by in answers.first.items() if seen_by in by}

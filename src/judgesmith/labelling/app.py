@@ -51,7 +51,8 @@ Rater = Annotated[str, Field(max_length=80), AfterValidator(rater_name)]
 
 class Event(BaseModel):
     """Something that a rater says. after: the number of what the page knows to stand for the row. request: made up by
-    the page, the same when it sends again what may have been lost."""
+    the page, the same when it sends again what may have been lost.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -123,7 +124,8 @@ class Desk:
 
     def _turned(self, key: str, turn: int) -> bool:
         """Whether the second of two outputs is shown as A: for half of the pairs, and for the others when they are
-        shown again, so that who prefers a place contradicts himself."""
+        shown again, so that who prefers a place contradicts himself.
+        """
         return self.task.kind == "preference" and (int(key[:8], 16) + turn) % 2 == 1
 
     def take(self, event: Event) -> dict[str, Any]:

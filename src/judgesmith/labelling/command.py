@@ -20,7 +20,8 @@ class Label(Command, Rows, Json):
     """Label rows by keyboard on a page that only this machine's browser can open; Ctrl-C ends it.
 
     Every answer is kept in one SQLite file as it is given: run the same command to continue, in any number of tabs,
-    with any number of raters. The exported file needs no options: judgesmith compile labels.jsonl"""
+    with any number of raters. The exported file needs no options: judgesmith compile labels.jsonl
+    """
 
     panel: ClassVar[str] = "Start"
 

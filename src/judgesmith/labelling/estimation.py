@@ -74,7 +74,8 @@ class Estimates:
     """Systems from the best to the worst, and their differences. weight: how much the judge counts (lambda of PPI++;
     0: not at all). documents: of all rows; labelled_documents: those with a human score. at_large: the mean of systems
     like these, with an interval over systems (each has one voice), where all intervals else speak of these systems;
-    NaN for fewer than 3."""
+    NaN for fewer than 3.
+    """
 
     systems: tuple[SystemEstimate, ...]
     differences: tuple[SystemDifference, ...]
@@ -96,7 +97,8 @@ class Estimates:
 @dataclass(frozen=True, slots=True)
 class _Sums:
     """One system. spread: range of its human scores. human, judge: means over its labelled rows; naive: of the judge
-    over all. a, b: what each document adds to the error of the human mean, and of the judge's correction."""
+    over all. a, b: what each document adds to the error of the human mean, and of the judge's correction.
+    """
 
     rows: int
     labels: int
@@ -352,8 +354,11 @@ def _ranked(
     differences: Sequence[SystemDifference],
     alpha: float,
 ) -> tuple[SystemEstimate, ...]:
-    """Best first. A rank is left open by every system that is not certainly better or worse, at `alpha` for all pairs
-    together. Source: Mogstad et al. 2024, with Holm's correction in place of their simulated bound."""
+    """Best first.
+
+    A rank is left open by every system that is not certainly better or worse, at `alpha` for all pairs together.
+    Source: Mogstad et al. 2024, with Holm's correction in place of their simulated bound.
+    """
     better = dict.fromkeys((s.system for s in systems), 0)
     worse = dict(better)
     for d in differences:
@@ -380,7 +385,7 @@ def _ranked(
 
 
 def _chosen_by_score(f: Vector, y: Vector, sys: Codes, doc: Codes) -> float:
-    """p of labelled documents having other judge scores than the rest; the systems' own means are taken away."""
+    """P of labelled documents having other judge scores than the rest; the systems' own means are taken away."""
     f = f.copy()
     for s in np.unique(sys):
         own = sys == s

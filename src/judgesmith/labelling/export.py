@@ -26,8 +26,10 @@ def check_export(path: Path) -> None:
 
 
 def export(answers: Said, path: Path) -> int:
-    """Write a line for each rater's answer on each row, the first one where the row was shown twice; how many. Raises
-    OptionError where the file cannot be written."""
+    """Write a line for each rater's answer on each row, the first one where the row was shown twice; how many.
+
+    Raises OptionError where the file cannot be written.
+    """
     records = labels(answers)
     lines = (
         json.dumps(finite(record), ensure_ascii=False) + "\n" for record in records

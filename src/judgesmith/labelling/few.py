@@ -37,7 +37,8 @@ from ..likeness import folded
 @dataclass
 class Scored(Known):
     """What `estimate` and `suggest` read. judges: scores by name, and human ratings, NaN where there is none. aspect:
-    what these are of."""
+    what these are of.
+    """
 
     judges: dict[str, Vector] = field(default_factory=dict)
     human: Vector = field(default_factory=lambda: np.array([]))

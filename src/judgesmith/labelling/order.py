@@ -59,7 +59,8 @@ def next_units(
 
 def _labelled(lines: list[int], units: Units, store: Store, task: Task) -> Vector:
     """The mean of what the store's raters gave the rows on these lines of the file, NaN where nobody did: scores that
-    the file itself has may be of something else."""
+    the file itself has may be of something else.
+    """
     line_of = {unit.key: unit.line for unit in units.units}
     known: dict[int, list[float]] = {}
     for one in store.given():
@@ -80,8 +81,10 @@ def as_number(task: Task, given: Given) -> float:
 
 
 def sequence(queue: Sequence[str], share: float) -> list[tuple[str, int]]:
-    """What a rater is shown: (unit, 0), and for a share of the units (unit, 1) once GAP others came after it. A longer
-    queue only adds to it."""
+    """What a rater is shown: (unit, 0), and for a share of the units (unit, 1) once GAP others came after it.
+
+    A longer queue only adds to it.
+    """
     shown: list[tuple[str, int]] = []
     again: deque[tuple[int, str]] = deque()
     for place, key in enumerate(queue):

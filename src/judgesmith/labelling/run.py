@@ -128,7 +128,8 @@ def serve(
     opened: Opened, rater: str | None, started: Callable[[str], None], port: int = 0
 ) -> None:
     """Serve the page until Ctrl-C or SIGTERM. started: called with the address. port: 0 for that of the run before, so
-    that an open tab goes on, or any free one. Raises OptionError where it cannot be had."""
+    that an open tab goes on, or any free one. Raises OptionError where it cannot be had.
+    """
     from ..running import private
     from .app import Desk, application, rater_name
 

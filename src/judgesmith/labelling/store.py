@@ -1,5 +1,8 @@
-"""Labels in one SQLite file. Nothing is ever changed or removed: answers, skips and undos are added, one transaction
-each, so that no kill, second tab or second process can lose one."""
+"""Labels in one SQLite file.
+
+Nothing is ever changed or removed: answers, skips and undos are added, one transaction each, so that no kill, second
+tab or second process can lose one.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,8 @@ _STANDING = (
 @dataclass(frozen=True, slots=True)
 class Given:
     """A rater's answer on a unit. turn: 0, or 1 where it was shown again. answer: None where it was skipped, with the
-    `reason`. at: seconds since 1970."""
+    `reason`. at: seconds since 1970.
+    """
 
     n: int
     rater: str
@@ -217,7 +221,8 @@ class Store:
         request: str,
     ) -> None:
         """Keep an answer or a skip. after: the number of what the rater saw to stand, None for nothing. request: an
-        identity; what comes twice is kept once. Raises Answered where something else stands."""
+        identity; what comes twice is kept once. Raises Answered where something else stands.
+        """
         with self._writing():
             if self._db.execute(
                 "SELECT 1 FROM events WHERE request = ?", (request,)

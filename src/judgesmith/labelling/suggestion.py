@@ -33,7 +33,8 @@ FEWEST_LABELS = 8
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """A row to label. row: its place, from 0. predicted: its rank among all rows by the mean of the readings, 0 to 1.
-    disagreement: standard deviation of the readings' ranks. why: in words."""
+    disagreement: standard deviation of the readings' ranks. why: in words.
+    """
 
     row: int
     predicted: float

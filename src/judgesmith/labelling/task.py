@@ -90,7 +90,8 @@ class Question:
 @dataclass(frozen=True)
 class Unit:
     """What one answer is given on. row: the texts and names of the row. line: of the file, from 1, where the unit is
-    one row of it."""
+    one row of it.
+    """
 
     key: str
     row: Mapping[str, Any]
@@ -101,7 +102,8 @@ class Unit:
 class Task:
     """What all raters of a store are asked. aspects: a question each, where there are several. scale: of scores.
     categories: worst first. repeats: the share of rows that each rater is shown twice. why: whether the reason is asked
-    for after every answer, and not only taken."""
+    for after every answer, and not only taken.
+    """
 
     kind: Kind = "score"
     aspects: tuple[str, ...] = ()
@@ -214,7 +216,8 @@ class Task:
 
     def read(self, unit: Unit, answer: Any) -> dict[str, Any]:
         """An answer that came from outside, checked: {question: value}, perhaps with the reasons {"why": {question:
-        text}}, or {"errors": [...]}. Raises ValueError."""
+        text}}, or {"errors": [...]}. Raises ValueError.
+        """
         if not isinstance(answer, Mapping):
             raise ValueError("an answer must be an object")
         if self.kind == "spans":

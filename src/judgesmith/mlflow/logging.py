@@ -46,7 +46,8 @@ def _without_addresses(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Logged:
     """A run that was logged. error: why it could not be, or not wholly; run: None where not even the run was made.
-    model: the address of the registered judge, where that was asked for."""
+    model: the address of the registered judge, where that was asked for.
+    """
 
     experiment: str
     run: str | None
@@ -112,8 +113,10 @@ class ExperimentLog:
         )
 
     def log(self, judge: Judge, report: CompileReport) -> Logged:
-        """Log one run: parameters, metrics, each candidate as a step, and as files the judge and the report. Never
-        raises for the store: what went wrong is in the result's `error`."""
+        """Log one run: parameters, metrics, each candidate as a step, and as files the judge and the report.
+
+        Never raises for the store: what went wrong is in the result's `error`.
+        """
         run: str | None = None
         with patience(*LOG):
             try:
@@ -146,8 +149,10 @@ class ExperimentLog:
         return Logged(self.experiment, run, model=model)
 
     def _register(self, run: str, judge: Judge, report: Mapping[str, Any]) -> str:
-        """The next version of the registered model, whose files are the run's: judge.json, and no pickle. Its address,
-        by alias where there is one."""
+        """The next version of the registered model, whose files are the run's: judge.json, and no pickle.
+
+        Its address, by alias where there is one.
+        """
         if not self._client.search_registered_models(
             f"name = '{self._name}'", max_results=1
         ):
@@ -276,8 +281,10 @@ def metrics(report: Mapping[str, Any]) -> list[tuple[str, float, int]]:
 
 
 def steps(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, int]]:
-    """The candidates' agreement on the training rows, one step each in the order in which they were tried. One that a
-    race dropped is left out: its agreement is that of some of the rows, and no point of the same curve."""
+    """The candidates' agreement on the training rows, one step each in the order in which they were tried.
+
+    One that a race dropped is left out: its agreement is that of some of the rows, and no point of the same curve.
+    """
     return [
         (f"candidate.{name}", float(candidate[name]), step)
         for step, candidate in enumerate(candidates)
@@ -300,7 +307,8 @@ def _is_number(value: Any) -> bool:
 
 def _not_mlflows() -> list[Any]:
     """DSPy's callbacks without MLflow's: while it evaluates it may trace every DSPy module, and the judge's own calls
-    would stand among the traces of what is evaluated."""
+    would stand among the traces of what is evaluated.
+    """
     return [
         one
         for one in dspy.settings.get("callbacks") or ()

@@ -48,7 +48,8 @@ class Experiment:
 
     def heads(self) -> Iterator[dict[str, Any]]:
         """Every trace without its texts, as a record: id, people's `scores` and reasons (`why`), and `verdicts`,
-        those of judges by their fingerprints. Raises OptionError."""
+        those of judges by their fingerprints. Raises OptionError.
+        """
         token, more = None, True
         while more:
             how = {
@@ -90,7 +91,8 @@ class Experiment:
 
     def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:
         """What logs a verdict of this judge to a trace, as feedback of that name: passed or failed, or a category,
-        where the judge decides, else the score. It raises OptionError."""
+        where the judge decides, else the score. It raises OptionError.
+        """
         about = about_judge(self._entities, judge, name)
 
         def give(trace: str, verdict: Verdict) -> None:

@@ -50,7 +50,8 @@ def check_address() -> None:
 @contextmanager
 def patience(retries: int, seconds: int) -> Iterator[None]:
     """MLflow without chatter (its log, its bars, an address on stdout), and with bounds on how long it waits for a
-    server; those that the user's environment sets hold."""
+    server; those that the user's environment sets hold.
+    """
     bounds = {
         "MLFLOW_HTTP_REQUEST_MAX_RETRIES": retries,
         "MLFLOW_HTTP_REQUEST_TIMEOUT": seconds,
@@ -102,7 +103,8 @@ def stored(path: str | Path) -> str | None:
 @contextmanager
 def fetched(address: str) -> Iterator[Path]:
     """The judge.json of `models:/NAME@ALIAS`, `models:/NAME/VERSION` or `runs:/RUN_ID`: this one file and nothing else
-    that lies beside it. Raises ArtifactError where MLflow does not have it, MissingExtraError without MLflow."""
+    that lies beside it. Raises ArtifactError where MLflow does not have it, MissingExtraError without MLflow.
+    """
     artifacts = mlflow_part("mlflow.artifacts", address)
     file = address if address.endswith(".json") else f"{address.rstrip('/')}/judge.json"
     with TemporaryDirectory() as folder:

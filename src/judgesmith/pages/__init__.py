@@ -104,7 +104,8 @@ def render(
     style: str = "",
 ) -> str:
     """The page. lead: what came out, in a sentence or two. about: small lines below the title. warn: the lead is an
-    alarm. notes: what the reader has to know first. style: further CSS."""
+    alarm. notes: what the reader has to know first. style: further CSS.
+    """
     named: dict[str, Section] = {}
     for section in sections:
         if parts := filled(section.parts):
@@ -130,8 +131,10 @@ def render(
 
 
 def check_page(path: Path, option: str, *others: Path | None) -> None:
-    """Before anything is spent. others: further files of the command. Raises OptionError for a file that is not HTML,
-    is a folder, or is one of the others."""
+    """Before anything is spent. others: further files of the command.
+
+    Raises OptionError for a file that is not HTML, is a folder, or is one of the others.
+    """
     if path.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"{option} {path}: the page is HTML; name it .html")
     if path.is_dir():

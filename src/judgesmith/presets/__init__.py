@@ -43,7 +43,8 @@ def read(name: str) -> dict[str, Any]:
 
 def layered(presets: Sequence[str], config: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of presets, later ones win, then those of a file, which win over all; the file's own `preset` counts
-    where none are given. Raises OptionError for an unknown name."""
+    where none are given. Raises OptionError for an unknown name.
+    """
     config = dict(config)
     own = config.pop("preset", None) or ()
     named = presets or ([own] if isinstance(own, str) else own)

@@ -25,7 +25,8 @@ LATER, MISSING = (429, 502, 503, 504), (404, 501)
 
 class Interface:
     """A tool's interface, all of whose methods raise OptionError where it cannot be used. settings: the variables that
-    say where it is. filters: parameters that --filter may have. only: these. how: headers or authentication."""
+    say where it is. filters: parameters that --filter may have. only: these. how: headers or authentication.
+    """
 
     tool: ClassVar[str]
     settings: ClassVar[str]

@@ -74,7 +74,8 @@ def grade(error: ErrorSpan) -> int:
 
 class Piece(NamedTuple):
     """A part of an output between two ends of errors. errors: at most 20 of the `covering` ones, by number from 0.
-    grade: of the gravest of all."""
+    grade: of the gravest of all.
+    """
 
     text: str
     errors: tuple[int, ...]
@@ -94,7 +95,8 @@ class Mean(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Side:
     """The scores that an aspect compares, a value for each row: the judge's, people's, and how many places of 100 they
-    are apart; NaN where there is none."""
+    are apart; NaN where there is none.
+    """
 
     name: str
     score: Vector
@@ -105,7 +107,8 @@ class Side:
 @dataclass(frozen=True, slots=True)
 class Scored:
     """A scored file. sides: the verdicts' own score first, then by aspect. marks: how human ratings are read,
-    those that the verdicts' score is compared with."""
+    those that the verdicts' score is compared with.
+    """
 
     origin: str
     rows: tuple[Shown, ...]
@@ -496,7 +499,8 @@ def pieces(
 
 def mean_of(values: Vector, documents: Sequence[str]) -> Mean:
     """The mean of the values that are not NaN, with an interval that takes rows of one document as one piece of
-    evidence: Student's t over the documents' sums of deviations (the cluster-robust standard error of a mean)."""
+    evidence: Student's t over the documents' sums of deviations (the cluster-robust standard error of a mean).
+    """
     present = ~np.isnan(values)
     known = values[present]
     if not len(known):
@@ -544,7 +548,8 @@ def _sides(
 
 def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
     """The judge's score for an aspect: the one that was given for it, else the criterion's, else the verdict's where it
-    speaks of this aspect."""
+    speaks of this aspect.
+    """
     if name in row.verdict.criteria:
         return row.verdict.criteria[name].score
     return (

@@ -17,7 +17,8 @@ from .plain import json_text, shown
 
 class ShownConsole(Console):
     """A console on which a text of unknown origin cannot act on the terminal: what is rendered is `shown`, and only
-    rich's own styles and cursor movements are escapes."""
+    rich's own styles and cursor movements are escapes.
+    """
 
     # Before the measuring of columns, in which a control character has another width than what is shown for it.
     def render_str(self, text: str, **options: Any) -> Text:

@@ -23,7 +23,8 @@ CHARACTERS_A_TOKEN, ANSWER_TOKENS = 3.5, 45
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """What judging would take: calls at most, and about how many tokens, dollars (None: price unknown) and seconds; and
-    passes of a model that reads the rows beside the calls, with their tokens, which cost time alone."""
+    passes of a model that reads the rows beside the calls, with their tokens, which cost time alone.
+    """
 
     rows: int
     calls: int

@@ -142,8 +142,11 @@ def replacing(path: Path) -> Iterator[Journal]:
 
 @contextmanager
 def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
-    """One process at a time writes a file or folder, by whatever name or link. Raises TakenError at once where another
-    process has `path`; a killed one leaves it free. What is neither a file nor a folder (a pipe) has no owner."""
+    """One process at a time writes a file or folder, by whatever name or link.
+
+    Raises TakenError at once where another process has `path`; a killed one leaves it free. What is neither a file nor
+    a folder (a pipe) has no owner.
+    """
     path = path.resolve()
     if path.exists() and not (path.is_dir() if folder else path.is_file()):
         yield
@@ -172,8 +175,10 @@ def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
 
 
 def _hold(path: Path, held: ExitStack) -> None:
-    """Lock the file itself, which all of its links share (not on Windows); an empty one goes in the end. Raises
-    BlockingIOError."""
+    """Lock the file itself, which all of its links share (not on Windows); an empty one goes in the end.
+
+    Raises BlockingIOError.
+    """
     with suppress(ImportError):
         import fcntl
 

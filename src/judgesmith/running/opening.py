@@ -85,7 +85,8 @@ def rows_file(name: str) -> Path:
 
 def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None:
     """The scale of an aspect of `bench/NAME`, or of all of a mean; None where its card has none with two ends, and for
-    any other file."""
+    any other file.
+    """
     if not _names_benchmark(name):
         return None
     from ..datasets.benchmarks import catalog
@@ -103,8 +104,10 @@ def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None
 
 
 def column_roles(given: Sequence[str]) -> dict[str, Any]:
-    """`ROLE=NAME` options as a mapping; of rater_score, a tuple of names. Raises OptionError for another role given
-    twice."""
+    """`ROLE=NAME` options as a mapping; of rater_score, a tuple of names.
+
+    Raises OptionError for another role given twice.
+    """
     roles: dict[str, Any] = {}
     for option in given:
         role, equals, name = option.partition("=")
@@ -126,7 +129,8 @@ def roles_for(
     path: Path, given: Mapping[str, Any] | None, *judges: Path
 ) -> dict[str, Any]:
     """The columns that the user named, and for other roles those that saved judges were compiled from, where the file
-    has them. Raises ArtifactError for a file that is no judge."""
+    has them. Raises ArtifactError for a file that is no judge.
+    """
     known: dict[str, Any] = {}
     for judge in judges:
         known |= columns_of(artifact.read(judge).provenance)
@@ -233,7 +237,9 @@ def open_artifact(
 
 def open_others(judge: Judge, where: Connection | None) -> None:
     """The models that a judge needs beside its own: fetched before anything is spent, and tried where they are called.
-    One that is only read is opened by its reader; a server for it would hold its weights twice."""
+
+    One that is only read is opened by its reader; a server for it would hold its weights twice.
+    """
     method = judge.method
     read = method.reads() if isinstance(method, ReadsRows) else ()
     for name in models_of(method):
@@ -247,7 +253,8 @@ def open_others(judge: Judge, where: Connection | None) -> None:
 
 def check_writable(path: Path, *inputs: Path | None) -> None:
     """Before anything is spent: can the judge be saved at all, and not over one of the inputs, or over what is no
-    judge?"""
+    judge?
+    """
     check_writable_file(path, *inputs)
     try:
         if path.exists():

@@ -1,5 +1,6 @@
 """Where a request to a server on this machine comes from: pages of other sites, which the user's own browser shows,
-must not use it."""
+must not use it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ def foreign(
 ) -> tuple[int, str] | None:
     """The HTTP status and the words to refuse a request with: its `Host` is not in `hosts` (a stranger's DNS points it
     here), or it comes from a page of another origin or site. None for one of a program or of the server's own page.
-    page: a page itself is asked for, to which another site may link."""
+    page: a page itself is asked for, to which another site may link.
+    """
     every = [
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers
     ]

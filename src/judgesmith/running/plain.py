@@ -24,8 +24,10 @@ __all__ = [
 
 
 class ShownStream:
-    """A text stream to which only what `shown` lets through is written. What renders its own escapes, and has cleaned
-    what it shows, writes to `beneath`."""
+    """A text stream to which only what `shown` lets through is written.
+
+    What renders its own escapes, and has cleaned what it shows, writes to `beneath`.
+    """
 
     def __init__(self, beneath: TextIO) -> None:
         self.beneath = beneath
@@ -45,7 +47,8 @@ class ShownStream:
 @contextmanager
 def shown_streams() -> Iterator[None]:
     """Everything that is written to stdout and stderr, by other libraries, too, is `shown`; what the stream's encoding
-    does not have is escaped."""
+    does not have is escaped.
+    """
     before = sys.stdout, sys.stderr
     for stream in before:
         if reconfigure := getattr(stream, "reconfigure", None):

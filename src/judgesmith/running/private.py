@@ -124,8 +124,10 @@ def require_server() -> None:
 
 
 def listening(port: int, *others: int) -> socket.socket:
-    """A socket of this machine alone at the first of the ports that can be had; 0 is any free one. Raises
-    OptionError."""
+    """A socket of this machine alone at the first of the ports that can be had; 0 is any free one.
+
+    Raises OptionError.
+    """
     for place in (port, *others):
         try:
             return socket.create_server((HOST, place))

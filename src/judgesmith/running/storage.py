@@ -37,8 +37,10 @@ def beside(name: str, ending: str) -> str:
 
 
 def place_of(name: str) -> tuple[FileSystem, str]:
-    """Return the file system of an address, or of this machine, and the path in it. Raises OptionError for an address
-    that none knows, MissingExtraError for a package that it needs."""
+    """Return the file system of an address, or of this machine, and the path in it.
+
+    Raises OptionError for an address that none knows, MissingExtraError for a package that it needs.
+    """
     import pyarrow as pa
     from pyarrow import fs
 

@@ -185,8 +185,10 @@ class Score(Command, Rows, Reach, Limits, Json):
 
 @contextmanager
 def _at_hand(command: Score) -> Iterator[tuple[Path, Path, str]]:
-    """The rows and the output as files of this machine, and the output's name. What has an address is copied from
-    there, and back."""
+    """The rows and the output as files of this machine, and the output's name.
+
+    What has an address is copied from there, and back.
+    """
     from ..running.storage import copy, file_name, growing, is_address
 
     with ExitStack() as stack:

@@ -333,8 +333,10 @@ def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSu
 
 
 def journal_of(output: Path) -> Path:
-    """Where the rows of an output grow: the output itself, or beside a table, which is written from it. Raises
-    OptionError for another kind of file."""
+    """Where the rows of an output grow: the output itself, or beside a table, which is written from it.
+
+    Raises OptionError for another kind of file.
+    """
     kind = output.suffix.lower()
     if kind not in (".jsonl", *TABLES):
         raise OptionError(
@@ -370,7 +372,8 @@ def _resume(run: Run, rows: Rows, growing: Path, exists: bool) -> None:
 
 def _retry_failed(run: Run, rows: Rows, growing: Path) -> None:
     """Rewrite the output with its failed rows, and those it does not have yet, judged (all rows, where a judge takes
-    whole documents)."""
+    whole documents).
+    """
 
     def paired() -> Iterator[tuple[dict[str, Any] | None, Row, dict[str, Any]]]:
         yield from _paired(run, rows, growing)
@@ -404,8 +407,10 @@ def _retry_failed(run: Run, rows: Rows, growing: Path) -> None:
 def _paired(
     run: Run, rows: Rows, growing: Path
 ) -> Iterator[tuple[dict[str, Any], Row, dict[str, Any]]]:
-    """The rows that are written, each with the row of the input. Raises OptionError for those of another judge or
-    input."""
+    """The rows that are written, each with the row of the input.
+
+    Raises OptionError for those of another judge or input.
+    """
     for _, old in read_journal(growing, what=OURS_IN_WORDS):
         yield old, *_same(run, old, next(rows, None))
 
@@ -434,8 +439,10 @@ def _judged(run: Run, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Verdict
 
 
 def with_room(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A row whose own columns make room for ours: a column `verdict` of people's becomes `given_verdict`. What an
-    earlier run wrote is replaced."""
+    """A row whose own columns make room for ours: a column `verdict` of people's becomes `given_verdict`.
+
+    What an earlier run wrote is replaced.
+    """
     earlier = (
         isinstance(record.get("verdict"), Mapping) and "failure" in record["verdict"]
     )
@@ -512,7 +519,8 @@ def _as_json(value: Any) -> str:
 
 def mark_deferred(output: Path, share: float) -> int:
     """Write `"defer": true` or false into every row of a scored .jsonl file and return how many rows are to be left to
-    a person: the share (rounded up) with the largest expected errors, rows without a score before all others."""
+    a person: the share (rounded up) with the largest expected errors, rows without a score before all others.
+    """
     with alone(output):
         verdicts = (row["verdict"] for _, row in read_journal(output))
         errors = (

@@ -41,8 +41,10 @@ COLUMNS = (*OF_VERDICT[:4], "judge_seen", "judge_id", "judge", *OF_VERDICT[4:])
 
 
 def write_table(scored: Path, output: Path) -> None:
-    """Write scored rows (JSON lines) as a .csv or .parquet table, whole or not at all. Raises OptionError where it
-    cannot be written."""
+    """Write scored rows (JSON lines) as a .csv or .parquet table, whole or not at all.
+
+    Raises OptionError where it cannot be written.
+    """
     beside = output.with_name(f".{output.name}.new")
     write = _write_parquet if output.suffix.lower() == ".parquet" else _write_csv
     try:
@@ -90,8 +92,11 @@ def _write_parquet(scored: Path, file: Path) -> None:
 
 
 def parquet_file(records: Records, file: Path) -> None:
-    """Write records as Parquet. A column has the type that all of its cells fit, else text; lists and objects are JSON.
-    records: gives them at each call, from the first. Raises OSError."""
+    """Write records as Parquet.
+
+    A column has the type that all of its cells fit, else text; lists and objects are JSON. records: gives them at each
+    call, from the first. Raises OSError.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

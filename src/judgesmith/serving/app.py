@@ -158,16 +158,20 @@ def _routes_of_scores(app: FastAPI, service: Service) -> None:
         SCORE, responses=refusals() | {200: {"model": Answer}}, dependencies=BEARER
     )
     async def score(row: ScoreIn, request: Request) -> Response:
-        """The verdict on one output. A row that the judge has no score for has `score` null and says why in `failure`:
-        it is no low score."""
+        """The verdict on one output.
+
+        A row that the judge has no score for has `score` null and says why in `failure`: it is no low score.
+        """
         return await score_one(service, row, request.scope)
 
     lines_of_json = {"model": AnyLine, "content": {NDJSON: {}}}
 
     @app.post(MANY, responses=refusals(504) | {200: lines_of_json}, dependencies=BEARER)
     async def score_many(many: ManyIn, request: Request) -> Response:
-        """Verdicts on many outputs, a line of JSON each, in their order, as soon as they are there. A row that could
-        not be judged has `error` in its line; send it again after `retry_after` seconds."""
+        """Verdicts on many outputs, a line of JSON each, in their order, as soon as they are there.
+
+        A row that could not be judged has `error` in its line; send it again after `retry_after` seconds.
+        """
         return await score_each(service, many, request.scope)
 
 

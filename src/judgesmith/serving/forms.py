@@ -35,8 +35,10 @@ def _no_truth(value: Any) -> Any:
 
 
 class RowIn(BaseModel):
-    """An output to be judged, with what belongs to it. `judgesmith.rows` knows other names of these fields, such as
-    `prompt`, `response` and `messages`."""
+    """An output to be judged, with what belongs to it.
+
+    `judgesmith.rows` knows other names of these fields, such as `prompt`, `response` and `messages`.
+    """
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=by_any_name)
 
@@ -125,8 +127,10 @@ class ManyIn(BaseModel):
 
 
 def read_body(content: bytes, service: Service) -> Any:
-    """The JSON of a request, in its rows the names that the judge's labels had as the roles that they stand for. Raises
-    Refused."""
+    """The JSON of a request, in its rows the names that the judge's labels had as the roles that they stand for.
+
+    Raises Refused.
+    """
     try:
         body = from_json(content)
     except ValueError as problem:

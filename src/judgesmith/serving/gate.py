@@ -1,5 +1,6 @@
 """What stands before the routes: where a request comes from, its key, the kind, size and pace of its body, counting,
-and one line of log."""
+and one line of log.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-stor
 @dataclass(frozen=True)
 class Hosts:
     """The values of `Host` that a server answers to: its own address and, with any port, names under which a proxy
-    makes it known. everywhere: it listens to other machines, so that any numeric address can be its own."""
+    makes it known. everywhere: it listens to other machines, so that any numeric address can be its own.
+    """
 
     port: int
     names: frozenset[str] = frozenset()
@@ -69,7 +71,8 @@ def refusal(refused: Refused) -> JSONResponse:
 class Gate:
     """ASGI middleware. score, many: answer POST /v1/score and /v1/score/many past the framework's routing, which costs
     a fifth of a request and reads long bodies in the event loop; their routes document these. The line of JSON on
-    stderr for each request holds no text of a row."""
+    stderr for each request holds no text of a row.
+    """
 
     def __init__(
         self,
@@ -228,7 +231,8 @@ async def _read(form: type[Form], receive: Receive, service: Service) -> Form | 
 
 class Body:
     """A request's body on its way in: refused as soon as it is too long or too slow, or where all that are being read
-    together would fill the memory."""
+    together would fill the memory.
+    """
 
     def __init__(self, gate: Gate, receive: Receive) -> None:
         self.gate, self.raw, self.most = gate, receive, gate.service.bounds.body

@@ -1,5 +1,6 @@
 """HTTP from clients that are slow or send without end: a request's head has bounds in time and size, which uvicorn's
-faster parser does not keep."""
+faster parser does not keep.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Why a row has no score, in a code and a few words of our own: a provider's message may quote a key, an address or a
-row, and neither clients nor the log get it."""
+row, and neither clients nor the log get it.
+"""
 
 from __future__ import annotations
 

@@ -57,8 +57,10 @@ def hosts(listening: socket.socket, names: tuple[str, ...]) -> Hosts:
 
 
 def admitted(given: tuple[str, ...], known: Hosts) -> tuple[str, ...]:
-    """The keys to ask for: those of the environment, or a new one for this run. Raises OptionError for a server that
-    other machines reach and that has none."""
+    """The keys to ask for: those of the environment, or a new one for this run.
+
+    Raises OptionError for a server that other machines reach and that has none.
+    """
     if not given and known.everywhere:
         raise OptionError(
             f"other machines reach this address; set {KEYS} to a key of at least 16 characters first"
@@ -92,7 +94,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def use_fast_loop() -> None:
-    """uvloop's event loop, where it is installed. Before the engine's first use."""
+    """Uvloop's event loop, where it is installed. Before the engine's first use."""
     with suppress(ImportError):
         import uvloop
 
@@ -151,7 +153,8 @@ def serve(
     started: Callable[[], None],
 ) -> None:
     """Answer until SIGTERM or Ctrl-C, then finish what was accepted; a second one hands it back at once. keys, hosts:
-    what a request has to have."""
+    what a request has to have.
+    """
     prepared(service)
     config = configured(
         application(service, keys=keys, hosts=hosts, log=log), service.bounds

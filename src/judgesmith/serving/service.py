@@ -30,7 +30,8 @@ NOT_TRIED = "the model has not been tried yet"
 class Bounds:
     """queue: rows accepted and not answered yet, at most; timeout: seconds from a row's acceptance to its verdict;
     grace: seconds that a stopping server gives to what it accepted; body: bytes of a request, arriving: of all that are
-    being read; rows: of a request."""
+    being read; rows: of a request.
+    """
 
     queue: int = 4096
     timeout: float = 120.0
@@ -53,7 +54,8 @@ class Refused(JudgesmithError):
 @dataclass(slots=True)
 class Served:
     """A judge with its name, fingerprint and model. roles: of texts, by the names of their own that its labels had for
-    them. problem: why it cannot judge at the moment."""
+    them. problem: why it cannot judge at the moment.
+    """
 
     name: str
     judge: Judge

@@ -13,7 +13,8 @@ UNTRACED = "healthz,readyz,metrics"
 def traced(app: Callable[..., Any]) -> Callable[..., Any]:
     """The application with a span for each request, which follows its `traceparent`; as it is where no tracer is set
     up, or OpenTelemetry's instrumentation of ASGI is not installed. It stands before the gate, so that no request
-    passes it by."""
+    passes it by.
+    """
     try:
         trace, asgi = (
             import_module("opentelemetry.trace"),

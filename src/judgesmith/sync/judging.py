@@ -40,7 +40,8 @@ MOST_DIFFERENT = 20
 class Judging:
     """A judge among the traces of a queue. human: the feedback that it is compared with. mark: the judge's fingerprint,
     worked out where not given. orders: the words of feedback, worst first, by its name. Raises OptionError for a judge
-    that does not score one output alone."""
+    that does not score one output alone.
+    """
 
     judge: Judge
     queue: Any
@@ -126,7 +127,8 @@ class Judging:
 
     def compared(self) -> dict[str, Any]:
         """Agreement on the rows that the judge was not compiled from: on those labelled since the last sync, and on
-        all. And where judge and people differ most, in shares of the scale."""
+        all. And where judge and people differ most, in shares of the scale.
+        """
         verdicts = {
             name: head["verdicts"].get(self.mark)
             for name, head in self.pulled.heads.items()

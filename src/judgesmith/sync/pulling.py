@@ -28,7 +28,8 @@ WHAT = "a file of labels as `judgesmith sync` writes it"
 @dataclass
 class Pulled:
     """The rows of a file, and what becomes of them. origin: the mark of the queue's rows; others stay as they are.
-    heads: every trace of the queue by its id. The lists are of ids; empty: of traces with feedback but no output."""
+    heads: every trace of the queue by its id. The lists are of ids; empty: of traces with feedback but no output.
+    """
 
     path: Path
     origin: str

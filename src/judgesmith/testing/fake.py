@@ -1,5 +1,6 @@
 """A model that answers by a function of what it is asked and records it, and rows whose texts it knows again in any
-prompt."""
+prompt.
+"""
 
 import json
 import re
@@ -71,7 +72,8 @@ class Ask:
     def step(self) -> str:
         """probe, observe, describe, propose, merge (descriptions), join (criteria), score, criteria, explain, or dspy
         (one of DSPy's own prompts, in which instructions are written). Instructions may have been rewritten for a
-        score."""
+        score.
+        """
         if "2 + 2 =" in self.last:
             return "probe"
         if "[[ ## " in self.text:
@@ -249,7 +251,8 @@ def make_rows(
     documents: int, per_document: int, score: Callable[[int], float]
 ) -> list[Row]:
     """Rows whose source has its document's mark d…, whose output has its own mark r…; the lengths of texts differ,
-    and no output nearly equals one of another document."""
+    and no output nearly equals one of another document.
+    """
     rows: list[Row] = []
     for n in range(documents * per_document):
         document, system = f"d{n // per_document:03d}", f"s{n % per_document}"

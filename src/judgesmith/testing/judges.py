@@ -85,7 +85,8 @@ def shortest(grammar: str) -> str:
 
 def obliging() -> Callable[[Request], str]:
     """A model that gives every judge the form of answer that it asks for: as its grammar or DSPy's adapter has it, and
-    free text otherwise."""
+    free text otherwise.
+    """
     written = 0
 
     def answer(request: Request) -> str:

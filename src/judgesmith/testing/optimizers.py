@@ -50,8 +50,9 @@ def copy_the_document(ask: Ask) -> float:
 
 
 class OptimizerContract:
-    """Subclass it in a test module, name the `part`, and pytest runs all of this over it. No server is started: a model
-    inside the process answers.
+    """Subclass it in a test module, name the `part`, and pytest runs all of this over it.
+
+    No server is started: a model inside the process answers.
 
     part: the optimizer's class. settings: what it is made with, so that a run is short. shows: how many demonstrations
     its programs may have: 0, 1, or 2 for several. An option `max_demos`, where it has one, must allow 20.

@@ -17,7 +17,8 @@ PROBE = "2 + 2 ="
 class ScriptedTransport:
     """Answers requests from a script: a list of (predicate on the messages, answer) that is used up in its order, or a
     function from the request to an answer (None: not expected). Anything else raises AssertionError, which no judge
-    catches. The probe of a model's abilities is answered by the abilities that it is given."""
+    catches. The probe of a model's abilities is answered by the abilities that it is given.
+    """
 
     def __init__(
         self,

@@ -61,7 +61,8 @@ CHECKPOINT = "checkpoint.safetensors"
 @dataclass(frozen=True, slots=True)
 class Contender:
     """How one judge did on the held-out rows. calls, seconds: of a row; seconds are this machine's, as busy as it
-    was."""
+    was.
+    """
 
     name: str
     agreement: AgreementValue
@@ -85,7 +86,8 @@ class Contender:
 @dataclass(frozen=True, slots=True)
 class DistillReport:
     """What training found. contenders: the student first, then what it is compared with, on the same held-out rows.
-    rows: of training, by their kind. trained: losses and Q by epoch."""
+    rows: of training, by their kind. trained: losses and Q by epoch.
+    """
 
     contenders: tuple[Contender, ...]
     trained: Trained
@@ -116,7 +118,8 @@ class DistillReport:
 @dataclass(frozen=True, slots=True)
 class Learnt:
     """A row to be trained on and its score in [0, 100]. made: the synthetic example that it is from, None where people
-    rated it."""
+    rated it.
+    """
 
     row: Row
     percent: float
@@ -132,7 +135,8 @@ class Learnt:
 @dataclass(frozen=True, slots=True)
 class Distillation:
     """One run, before anything is computed. folder: where weights and checkpoints go. synthetic: examples with their
-    rows, which count less than human ratings. teacher: a judge that is measured beside the student."""
+    rows, which count less than human ratings. teacher: a judge that is measured beside the student.
+    """
 
     method: Distilled
     split: Split
@@ -198,8 +202,10 @@ class Distillation:
     # -- rows
 
     def rows(self) -> tuple[list[Learnt], Labels | None, list[str]]:
-        """The rows to be trained on, the labels that training stops by, and notes on them. Nothing of a
-        held-out document, and nothing of those that it stops by, is trained on."""
+        """The rows to be trained on, the labels that training stops by, and notes on them.
+
+        Nothing of a held-out document, and nothing of those that it stops by, is trained on.
+        """
         train, notes = self.split.train, []
         kept, stopping = train, None
         if self.options.stop_share:

@@ -104,7 +104,8 @@ class TrainOptions(Options):
 class Example:
     """A prompt (tokens) and its score in [0, 100]. weight: what it counts in the loss. document: within which rows are
     compared. human: whether people scored it. said: how many of the prompt's tokens, before the line with the score,
-    are an annotation that is learnt, too."""
+    are an annotation that is learnt, too.
+    """
 
     prompt: tuple[int, ...]
     percent: float
@@ -121,7 +122,8 @@ class Example:
 @dataclass(frozen=True, slots=True)
 class Epoch:
     """What a pass over the rows came to. loss: the mean over its steps. q: on the rows that training stops by, NaN
-    where there are none."""
+    where there are none.
+    """
 
     epoch: int
     loss: float
@@ -216,8 +218,10 @@ class Training:
     # -- one step
 
     def _batches(self, epoch: int) -> list[list[int]]:
-        """The rows of each step. The order depends on the seed and the epoch alone; rows of a document stay together
-        where pairs of them count."""
+        """The rows of each step.
+
+        The order depends on the seed and the epoch alone; rows of a document stay together where pairs of them count.
+        """
         rng = np.random.default_rng([self.seed, epoch])
         order: list[int] = rng.permutation(len(self.examples)).tolist()
         if self.options.ranking_weight:
@@ -277,7 +281,8 @@ class Training:
 
     def _ranking(self, batch: Sequence[Example]) -> list[float]:
         """The slope of the ranking loss in each row's expected digit: pairs need all rows of a batch at once, of which
-        the memory holds the numbers, but not the ways to them."""
+        the memory holds the numbers, but not the ways to them.
+        """
         pairs = [
             (i, j)
             for i, one in enumerate(batch)

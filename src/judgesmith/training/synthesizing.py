@@ -117,7 +117,8 @@ class Synthesized:
 @dataclass(frozen=True, kw_only=True)
 class Synthesis:
     """A run. judges: those of one aspect are annotators of it, whose mean counts. apart: rows (of labels) whose
-    documents and texts must not be among the inputs."""
+    documents and texts must not be among the inputs.
+    """
 
     rows: Path
     judges: Sequence[Judge]
@@ -250,8 +251,11 @@ class Synthesis:
     # -- the run
 
     def run(self, watch: Watch) -> Synthesized:
-        """Annotate, filter and write. What is finished stays in the work folder, from which the same command resumes.
-        Raises BudgetError over the limits, OptionError for another file in the output's place."""
+        """Annotate, filter and write.
+
+        What is finished stays in the work folder, from which the same command resumes. Raises BudgetError over the
+        limits, OptionError for another file in the output's place.
+        """
         self._refuse_other()
         candidates = list(self.candidates())
         watch.stage("annotating", len(candidates))

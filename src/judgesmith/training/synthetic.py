@@ -33,7 +33,8 @@ class _Message(BaseModel):
 
 class SyntheticError(BaseModel):
     """An error as a verdict has it; what else a verdict says of it is left out. how: "omission", "ungrounded" or the
-    way in which its words were found. severity: from 1 to 5."""
+    way in which its words were found. severity: from 1 to 5.
+    """
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 

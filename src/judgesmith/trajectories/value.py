@@ -116,8 +116,11 @@ class Trajectory:
         )
 
     def text(self, budget: int = BUDGET) -> str:
-        """As prompts and pages show it. Arguments and results are cut in the middle: those of more than `LONGEST`
-        characters, and shorter ones where all of it has more than `budget`."""
+        """As prompts and pages show it.
+
+        Arguments and results are cut in the middle: those of more than `LONGEST` characters, and shorter ones where all
+        of it has more than `budget`.
+        """
         most = LONGEST
         while (
             most > SHORTEST
@@ -169,7 +172,8 @@ class Trajectory:
 
     def sides(self) -> tuple[str, str] | None:
         """(what the assistant was given, what it said and called), or (what came before the judged turn, that turn);
-        None where the assistant said or was given nothing."""
+        None where the assistant said or was given nothing.
+        """
         place = self.judged
         before = (
             [turn for turn in self.turns if turn.speaker != "Assistant"]
@@ -191,7 +195,8 @@ class Trajectory:
 
 def marked(text: str, number: str) -> str:
     """A trajectory's text with a mark at the turn that is judged. number: of the turn, from 1; what is said, a call and
-    a result are a turn each. Raises ValueError where that is no turn of the assistant."""
+    a result are a turn each. Raises ValueError where that is no turn of the assistant.
+    """
     text = unmarked(text)
     own = {
         str(n): place

@@ -27,7 +27,8 @@ def look(at: str, **what: str) -> str:
 
 def render(contents: Browsed, target: Path | None = None) -> str:
     """The page. target: the file that it will be, whose links lead to the reports beside it; None: the live page, whose
-    numbers lead to their rows."""
+    numbers lead to their rows.
+    """
     live = target is None
     base = (
         Path()

@@ -33,7 +33,7 @@ class Finding:
 
 
 def rank_p(runs: Matrix, alternative: Alternative, newest: int = 1) -> float:
-    """p of the newest runs' ranks among all runs over the same rows, exact.
+    """P of the newest runs' ranks among all runs over the same rows, exact.
 
     runs: shape (runs, rows), the newest ones last, without NaN. Under the hypothesis that the runs over a row are
     exchangeable and rows independent, the newest runs' midranks are any of the row's midranks with equal probability.
@@ -83,7 +83,8 @@ def distances(runs: Matrix) -> Matrix:
 def same_rows(name: str, runs: Matrix) -> list[Finding]:
     """Tests of the newest run (last) against the others over the same rows: whether values moved up or down, and
     whether they are further from the others than these are from each other, in whatever direction. Rows that any run
-    has no value of are left out."""
+    has no value of are left out.
+    """
     present = _whole(runs)
     far = distances(present) / max(1, len(present) - 1)
     differ = Finding(
@@ -130,5 +131,6 @@ def more_failures(name: str, runs: Matrix) -> Finding:
 
 def threshold(tests: Sequence[Finding], alpha: float, looks: int) -> float:
     """The p-value at which each of the tests of one look alarms: in `looks` looks, any test alarms falsely with
-    probability `alpha` at most (Bonferroni: however the looks depend on each other, and they share their baseline)."""
+    probability `alpha` at most (Bonferroni: however the looks depend on each other, and they share their baseline).
+    """
     return alpha / looks / max(1, sum(test.p == test.p for test in tests))

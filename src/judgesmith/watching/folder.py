@@ -1,5 +1,6 @@
 """What `judgesmith browse` finds in a folder: saved judges, watch histories, labels, scored files, studies, and files
-that cannot be read."""
+that cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ WATCHED = '{"format": "judgesmith.watch/'
 @dataclass(frozen=True, slots=True)
 class SavedJudge:
     """A judge's file. path: relative to the folder. data: what the file says, of which the provenance may hold
-    anything."""
+    anything.
+    """
 
     path: str
     read: artifact.Artifact
@@ -75,7 +77,8 @@ class SavedJudge:
 @dataclass(frozen=True, slots=True)
 class ScoredFile:
     """A scored file. page: its report, if it stands beside it. judges: fingerprints of those that judged its rows.
-    spearman: with human ratings over `both` rows, NaN where there are none or they do not vary."""
+    spearman: with human ratings over `both` rows, NaN where there are none or they do not vary.
+    """
 
     path: str
     page: str | None
@@ -88,7 +91,8 @@ class ScoredFile:
 @dataclass(frozen=True, slots=True)
 class LabelFile:
     """Labels: a store of `judgesmith label`, or a file that a judge here was compiled from. rows: id, text, and what
-    people said, by rater or by aspect; source: what the output was made from."""
+    people said, by rater or by aspect; source: what the output was made from.
+    """
 
     path: str
     kind: str
@@ -166,8 +170,10 @@ class Browsed:
 
 
 def browse(folder: Path) -> Browsed:
-    """Everything in a folder and the folders in it but hidden ones; links to folders are not followed. Nothing is run,
-    and no model is called. Raises OptionError for what is not a folder."""
+    """Everything in a folder and the folders in it but hidden ones; links to folders are not followed.
+
+    Nothing is run, and no model is called. Raises OptionError for what is not a folder.
+    """
     if not folder.is_dir():
         raise OptionError(
             f"{folder} is not a folder; name one with saved judges, watch histories, scored files or studies"

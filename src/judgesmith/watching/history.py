@@ -46,7 +46,8 @@ class Found(_Part):
 class Run(_Part):
     """One scoring of the sentinel rows. judge: its fingerprint; rows: that of the sentinel rows; restart: a new
     baseline begins here; baseline: later runs are compared with it. scores: None for a row without a score; words: of
-    what the judge wrote on a row; failures: reasons by id, the first ones."""
+    what the judge wrote on a row; failures: reasons by id, the first ones.
+    """
 
     format: Literal["judgesmith.watch/1"] = FORMAT
     time: Short
@@ -79,8 +80,10 @@ class Run(_Part):
 
 
 def read(path: Path) -> list[Run]:
-    """The runs in a history, [] where there is no file; an incomplete last line is ignored. Raises LabelsError with
-    the number of the first malformed line."""
+    """The runs in a history, [] where there is no file; an incomplete last line is ignored.
+
+    Raises LabelsError with the number of the first malformed line.
+    """
     if not path.exists():
         return []
     runs = []

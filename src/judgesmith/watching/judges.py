@@ -34,7 +34,8 @@ _FEW = 8
 class JudgeDiff:
     """What changed from one judge to another. same: whether both give the same verdicts on everything. parts: those of
     `Version` that differ, in words; only where none does may the scores be compared. changes: where in the file, and
-    the JSON values before and after, None where there is nothing."""
+    the JSON values before and after, None where there is nothing.
+    """
 
     same: bool
     parts: tuple[str, ...]

@@ -166,7 +166,8 @@ def _chart(
     runs: Sequence[Run], points: Sequence[Point], *, zero: bool = False
 ) -> Draw | None:
     """A line through the runs with their intervals; alarms are lines from top to bottom, dashed where a baseline
-    begins. zero: with a line there."""
+    begins. zero: with a line there.
+    """
     if not points:
         return None
 

@@ -64,7 +64,8 @@ class Sentinels:
     @classmethod
     def of(cls, file: Outputs, aspect: str | None) -> Sentinels:
         """Raises LabelsError for rows with equal ids, without any row, or without the aspect, and for ratings that
-        cannot be read."""
+        cannot be read.
+        """
         origin, rows = file.origin, file.rows
         if not rows:
             raise LabelsError(f"{origin}: no row in it")
@@ -247,7 +248,8 @@ def _agreement(sentinels: Sentinels, scores: Vector) -> Agreement | None:
 def repeats(runs: Sequence[Run]) -> dict[str, Any] | None:
     """How often the judge contradicts itself in runs over the same rows (an A/A check): the share of rows that it did
     not always give the same score, the standard deviation of a row's scores, and the rows that vary most. Rows that
-    failed in a run are left out. None for fewer than two runs."""
+    failed in a run are left out. None for fewer than two runs.
+    """
     if len(runs) < 2:
         return None
     scores = np.stack([run.values() for run in runs])

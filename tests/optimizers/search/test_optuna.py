@@ -219,7 +219,6 @@ def test_another_variant_is_tried_where_asked_for(
     tmp_path: Path,
 ) -> None:
     """Only the second step of the fine variant says what people said."""
-
     right = fake.judging(
         lambda ask: human[ask.mark] if "criteria_scores" in ask.text else guess(ask)
     )

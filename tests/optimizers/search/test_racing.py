@@ -104,7 +104,8 @@ def raced(
     table: np.ndarray[Any, Any], budget: int = 10_000, max_failed: float = 0.1
 ) -> tuple[list[Candidate], bool]:
     """Candidates × rows of percents, NaN for a failure, under a race: what became of each, zero-shot first, and whether
-    the budget (in blocks of rows) ended it."""
+    the budget (in blocks of rows) ended it.
+    """
     examples, blocks_left = rated(HUMAN), [budget]
     number = {id(example): i for i, example in enumerate(examples)}
 

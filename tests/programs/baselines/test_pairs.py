@@ -19,7 +19,8 @@ from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Un
 
 class Model:
     """Answers comparisons by `better(first, second)`, the probability that the first text is the better one; what
-    `better` raises is the call's failure. Keeps the pairs that it was asked for."""
+    `better` raises is the call's failure. Keeps the pairs that it was asked for.
+    """
 
     def __init__(
         self, better: Callable[[str, str], float], *, similar: float = 0.0

@@ -1,5 +1,6 @@
 """What servers refuse, and how: of one row, for a while, or for good; and what stands beside an answer and makes no
-sense."""
+sense.
+"""
 
 import json
 import logging

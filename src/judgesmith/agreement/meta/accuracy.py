@@ -26,7 +26,8 @@ def accuracy(
     aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool = False
 ) -> Cell:
     """acc*_eq of a judge (at system level plain pairwise accuracy of the means), with an interval at the epsilon of all
-    rows. cross: the cross-fitted one, with epsilon from the other half of the documents."""
+    rows. cross: the cross-fitted one, with epsilon from the other half of the documents.
+    """
     x, y = aspect.x[judge], aspect.y
     usable = ~np.isnan(x)
     units = aspect.only(usable)
@@ -156,7 +157,8 @@ def _cells(values: Vector, sys: Codes, doc: Codes) -> Vector:
 
 def _sureness(apart: Vector, swaps: Vector) -> Vector:
     """For each pair of systems, from the differences by document, p of the first not being the better one; ties count
-    half. NaN for a pair without a common document."""
+    half. NaN for a pair without a common document.
+    """
     common = ~np.isnan(apart)
     filled = np.where(common, apart, 0.0)
     observed, drawn = filled.sum(axis=0), swaps @ filled
@@ -170,7 +172,8 @@ def _sureness(apart: Vector, swaps: Vector) -> Vector:
 
 def fitted_epsilon(x: Vector, y: Vector, group: Codes) -> float:
     """The distance up to which two predictions count as tied that makes the mean over groups of the share of pairs that
-    both order or tie alike highest, the least if several do; NaN without pairs."""
+    both order or tie alike highest, the least if several do; NaN without pairs.
+    """
     parts = []
     for rows in _groups(group):
         i, j = np.triu_indices(len(rows), 1)
@@ -239,7 +242,8 @@ def _within(
 
 def _of_pairs(w: Vector, right: Vector, all_pairs: Vector) -> Vector:
     """Weighted share of pairs, (rounds, 1), from weights (rounds, n), how much of each row's pairs is right, and all
-    pairs; pairs of a row with its own copies, which are tied by construction, are left out."""
+    pairs; pairs of a row with its own copies, which are tied by construction, are left out.
+    """
     pairs = all_pairs - (w * w).sum(axis=1)
     pairs[pairs < 0.5] = np.nan
     return np.asarray((w * right).sum(axis=1) / pairs)[:, None]

@@ -1,5 +1,6 @@
 """The agreement of every judge, aspect, level and coefficient: correlations, accuracy, measures of categories, of pass
-and fail and of preferences (kappa, balanced accuracy, AUC, pairwise accuracy), and how well people agree themselves."""
+and fail and of preferences (kappa, balanced accuracy, AUC, pairwise accuracy), and how well people agree themselves.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +130,8 @@ def agreements(
 
 def against_people(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """A note for each judge whose scores are lower the better people find a text, on the aspects where that is sure:
-    the whole interval lies below what chance reaches."""
+    the whole interval lies below what chance reaches.
+    """
     found: dict[str, dict[str, str]] = {}
     for row in rows:
         if (
@@ -194,8 +196,10 @@ def _average(cells: Sequence[Cell], how: How) -> Cell:
 
 
 def measures(aspects: Sequence[Aspect], asked: Sequence[str]) -> dict[str, list[str]]:
-    """The measures of each aspect: those asked for, and those that the kind of its scores has. Raises OptionError for
-    one that was asked for and does not fit."""
+    """The measures of each aspect: those asked for, and those that the kind of its scores has.
+
+    Raises OptionError for one that was asked for and does not fit.
+    """
     result = {}
     for aspect in aspects:
         own = [name for name in asked if name in DECIDED]
@@ -323,7 +327,8 @@ def ceilings(
     how: How,
 ) -> list[dict[str, Any]]:
     """Per aspect, level and coefficient: a rater with the mean of the others, averaged over the raters, with the same
-    interval as a judge has."""
+    interval as a judge has.
+    """
     result = []
     for aspect in aspects:
         if aspect.name not in ratings:
@@ -365,7 +370,8 @@ def by_system(
     aspects: Sequence[Aspect], levels: Sequence[Level], names: Sequence[str], how: How
 ) -> list[dict[str, Any]]:
     """The agreement of the mean label of each row's system, from other documents: what who only recognises systems
-    reaches. It cannot order rows of one system, nor be wrong on the systems' means."""
+    reaches. It cannot order rows of one system, nor be wrong on the systems' means.
+    """
     result = []
     for aspect in aspects:
         if aspect.sys is None or aspect.systems < 2:

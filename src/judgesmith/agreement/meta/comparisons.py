@@ -72,8 +72,11 @@ class _Family:
         )
 
     def differences(self, pairs: Sequence[Pair]) -> dict[Pair, Difference]:
-        """Of every pair. Judges that scored the same rows are resampled together; where they did not, every pair is
-        measured on the rows that both scored, and Bonferroni counts the pairs."""
+        """Of every pair.
+
+        Judges that scored the same rows are resampled together; where they did not, every pair is measured on the rows
+        that both scored, and Bonferroni counts the pairs.
+        """
         known = {
             judge
             for judge in set(itertools.chain(*pairs))

@@ -140,7 +140,8 @@ class EvaluationOptions(Options):
     @property
     def reported(self) -> list[str]:
         """The coefficients. acc*_eq flatters a judge by an epsilon chosen on the rows that it is reported on: it never
-        stands alone."""
+        stands alone.
+        """
         asked = self.coefficients
         return list(
             dict.fromkeys(

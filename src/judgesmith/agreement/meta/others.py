@@ -132,7 +132,8 @@ def calibrations(every: Iterable[Judged], on_scale: Collection[str] | None) -> R
 
 def calibration_curve(x: Vector, y: Vector, bins: int = 10) -> Rows:
     """Mean human score where the judge gives much or little: bins of about equally many rows, equal predictions never
-    parted, so there are fewer bins than asked where predictions repeat. Empty without predictions."""
+    parted, so there are fewer bins than asked where predictions repeat. Empty without predictions.
+    """
     present = ~np.isnan(x)
     x, y = x[present], y[present]
     values, code, counts = np.unique(x, return_inverse=True, return_counts=True)
@@ -167,9 +168,12 @@ def length_biases(every: Iterable[Judged], lengths: npt.ArrayLike | None) -> Row
 def length_bias(
     x: Vector, y: Vector, lengths: Vector, rows: npt.NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Does the judge like long outputs more than people do? Spearman correlations over all rows, NaN where undefined:
-    of judge and people with the length, of the judge with the length given the human score (`bias`: what people's taste
-    for length does not explain), and of the judge with people given the length (`agreement`). Raises OptionError."""
+    """Does the judge like long outputs more than people do?
+
+    Spearman correlations over all rows, NaN where undefined: of judge and people with the length, of the judge with the
+    length given the human score (`bias`: what people's taste for length does not explain), and of the judge with people
+    given the length (`agreement`). Raises OptionError.
+    """
     if len(lengths) != len(rows):
         raise OptionError(
             f"lengths has {len(lengths)} rows and human {len(rows)}; give one length per row"

@@ -38,7 +38,8 @@ Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 class StudentData(parts.Options):
     """What was trained, as a saved judge holds it. base, adapter, gguf: SHA-256 of the base model's file, of the
-    low-rank weights, and of these in llama.cpp's format."""
+    low-rank weights, and of these in llama.cpp's format.
+    """
 
     base: Hash
     adapter: Hash
@@ -133,8 +134,10 @@ class Distilled(OneAspect):
         )
 
     def _runs(self, lm: LanguageModel, student: StudentData) -> LanguageModel:
-        """The model with the trained weights. Raises ModelError for another base model, and for weights that are not
-        there."""
+        """The model with the trained weights.
+
+        Raises ModelError for another base model, and for weights that are not there.
+        """
         if lm.weights is None:
             self._check_served(lm, student)
             return lm

@@ -24,7 +24,8 @@ MOST_TOKENS = 100 * MOST
 
 class MarkedLayout(AnnotationLayout):
     """Errors with place, explanation and severity, then `Score:` and a digit from 1 to 5, of which the expectation is
-    taken where the model gives log-probabilities. scale: of the number that a prompt asks for."""
+    taken where the model gives log-probabilities. scale: of the number that a prompt asks for.
+    """
 
     as_json = False  # a student writes the lines that it learnt
 
@@ -76,7 +77,9 @@ class MarkedLayout(AnnotationLayout):
 
 def error_text(errors: Sequence[Mapping[str, Any]]) -> str:
     """Errors of a verdict's JSON in the form that answers have, the worst eight; "No Error" where there are none.
-    Each part stands on one line, and nothing in it can speak a chat template's tokens."""
+
+    Each part stands on one line, and nothing in it can speak a chat template's tokens.
+    """
     places = sorted(
         range(len(errors)), key=lambda place: -(errors[place].get("severity") or 0.0)
     )[:MOST]

@@ -112,7 +112,8 @@ class Student:
 
     def tokens(self, messages: Sequence[Message], written: str = "") -> list[int]:
         """The prompt's tokens and those of the answer, up to its digit. written: what the answer says before the line
-        with the score."""
+        with the score.
+        """
         return [*self._asked(messages), *self.said(written), *self._opening]
 
     def said(self, written: str) -> list[int]:
@@ -132,7 +133,8 @@ class Student:
     ) -> tuple[Any, Any, Any]:
         """Natural logs of probabilities among all tokens, with gradients where these are on: prompts x 5, of each digit
         at its place; prompts, of the line before it in an answer; prompts, the mean over the tokens before that line,
-        of which `said` tells how many of each prompt belong to the answer (0 by default)."""
+        of which `said` tells how many of each prompt belong to the answer (0 by default).
+        """
         torch, before = self._torch, len(self._opening)
         said = said or [0] * len(prompts)
         most = before + max(said)
@@ -158,8 +160,10 @@ class Student:
         return logp[:, -1][:, self._digits], each[:, most - before :].sum(-1), mean
 
     def _states(self, prompts: Sequence[Sequence[int]], own: int) -> tuple[Any, int]:
-        """The last layer's states, and the place from which on they are given. What all prompts begin with is computed
-        once; their `own` last tokens are never taken for a part of that."""
+        """The last layer's states, and the place from which on they are given.
+
+        What all prompts begin with is computed once; their `own` last tokens are never taken for a part of that.
+        """
         torch = self._torch
         shared = (
             0
@@ -191,7 +195,8 @@ class Student:
 
     def write(self, messages: Sequence[Message], most: int) -> tuple[str, float]:
         """An answer that says something before its score: what it wrote, the likeliest token at each place, and the
-        score in [0, 100]; NaN where it came to none within `most` tokens."""
+        score in [0, 100]; NaN where it came to none within `most` tokens.
+        """
         torch, asked = self._torch, self._asked(messages)
         written: list[int] = []
         with torch.inference_mode():
@@ -243,8 +248,10 @@ class Student:
         return {name: p.detach().cpu().contiguous() for name, p in state.items()}
 
     def save(self, folder: Path, base: str) -> Path:
-        """Write the adapter as peft reads it: weights and configuration. base: the base model's name. Returns the
-        weights' file."""
+        """Write the adapter as peft reads it: weights and configuration. base: the base model's name.
+
+        Returns the weights' file.
+        """
         self.model.peft_config["default"].base_model_name_or_path = base
         self.model.save_pretrained(str(folder), save_embedding_layers=False)
         (folder / "README.md").unlink(missing_ok=True)  # a form to fill in
@@ -285,7 +292,7 @@ def _common(prompts: Sequence[Sequence[int]]) -> int:
 
 
 def training_modules() -> tuple[Any, Any]:
-    """torch and peft. Raises MissingExtraError."""
+    """Torch and peft. Raises MissingExtraError."""
     try:
         import peft
         import torch  # type: ignore[import-not-found,unused-ignore]
