@@ -62,9 +62,29 @@ class Export:
     roles: dict[str, str] = field(default_factory=dict)
     winners: dict[str, None] = field(default_factory=dict)
 
-    def record(self, record: Mapping[str, Any]) -> Record:
-        """The texts of a record, with what people said of them: the last that each of them said."""
-        texts, answers = self.read(record)
+    def records(self, rows: Sequence[Mapping[str, Any]], origin: str) -> list[Record]:
+        """Return each record's `record`. Raises LabelsError with the row."""
+        return [
+            self.record(row, f"{origin}, row {number}")
+            for number, row in enumerate(rows, 1)
+        ]
+
+    def record(self, record: Mapping[str, Any], place: str = "") -> Record:
+        """Return the texts of a record, with what people said of them: the last that each of them said.
+
+        Args:
+            record: The record as the tool exports it.
+            place: The file and its row, for messages.
+
+        Raises:
+            LabelsError: The record lacks what the others of its tool have.
+        """
+        try:
+            texts, answers = self.read(record)
+        except KeyError as error:
+            raise LabelsError(
+                f"{place}: a record of {self.tool} without {error}; export it again, or leave the row out"
+            ) from None
         pairs = Pairs.find([*texts], {}, decided=False)
         scores: dict[str, dict[str, Any]] = {}
         choices: dict[str, dict[str, Any]] = {}
@@ -331,7 +351,11 @@ def _annotated(annotation: Mapping[str, Any]) -> Iterator[Given]:
         annotation.get(key) for key in ("was_cancelled", "skipped", "was_generated")
     )
     results = _objects(annotation.get("result"))
-    regions = {result.get("id") for result in results if _is_region(result)} - {None}
+    regions = {
+        str(result["id"])
+        for result in results
+        if _is_region(result) and result.get("id") is not None
+    }
     for result in results:
         inner, name = _object(result.get("value")), result.get("from_name")
         key = next((key for key in _ANSWERS if key in inner), None)
@@ -355,7 +379,7 @@ def _annotated(annotation: Mapping[str, Any]) -> Iterator[Given]:
                 DISCARDED
                 if discarded
                 else OF_PARTS
-                if result.get("id") in regions or _is_region(result)
+                if str(result.get("id")) in regions or _is_region(result)
                 else ""
             )
             yield Given(name, who, value, left, compares=key == "selected")
@@ -413,7 +437,7 @@ def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
                 )
 
     expected = {
-        one.get("assessment_name"): _object(one.get("expectation")).get("value")
+        str(one.get("assessment_name")): _object(one.get("expectation")).get("value")
         for one in standing
     }
     asked = trace_input(record.get("request"))

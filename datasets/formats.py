@@ -321,7 +321,7 @@ def _jsonl_records(text: _Text) -> Iterator[Record]:
             raise LabelsError(
                 f"{text.name}, line {number}: a JSON object is needed, not {type(record).__name__}"
             )
-        yield of_lm_eval(record)
+        yield of_lm_eval(record, f"{text.name}, line {number}")
 
 
 def _goes_on(line: str) -> bool:
@@ -361,7 +361,7 @@ def _json_records(text: _Text) -> Iterator[Record]:
     except (ValueError, RecursionError) as error:
         raise _malformed(text.name, 1, str(error)) from None
     if isinstance(data, dict):
-        data = results_in(data) or rows_in(data, text.name)
+        data = results_in(data, text.name) or rows_in(data, text.name)
     elif isinstance(data, list) and data and all(isinstance(row, list) for row in data):
         raise LabelsError(
             f"{text.name}: a list of lists, without names of columns; write a list of objects (pandas: "

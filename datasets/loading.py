@@ -238,7 +238,7 @@ def read_compared(
     records = list(table.records)
     export, plain = recognised(records, table.origin), records
     if export is not None:
-        plain = [export.record(record) for record in records]
+        plain = export.records(records, table.origin)
     chosen = remembered(records, columns)
     if export is not None:
         chosen = export.columns(chosen, table.origin)
@@ -304,7 +304,7 @@ def _iter_rows(
     if not head:
         raise LabelsError(f"{table.origin}: there are no rows in it")
     export = recognised(head, table.origin)
-    plain = head if export is None else [export.record(record) for record in head]
+    plain = head if export is None else export.records(head, table.origin)
     names = names_of(plain, verdicts=False)
     columns = remembered(head, columns)
     chosen_columns = Columns.find(
@@ -312,5 +312,8 @@ def _iter_rows(
     )
     roles = chosen_columns.reading(plain, decimal_comma=table.decimal_comma)
     for line, record in enumerate(itertools.chain(head, table.records), 1):
-        row = roles.row(record if export is None else export.record(record), line)[0]
+        place = f"{table.origin}, row {line}"
+        row = roles.row(
+            record if export is None else export.record(record, place), line
+        )[0]
         yield row, roles.pointed(record) if table.decimal_comma else record

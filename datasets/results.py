@@ -2,15 +2,16 @@
 
 A row has `source`, `output` and `reference` where the tool keeps them, an `id`, and `judges`, {name: {"score",
 "reason"}} of every scorer, metric or assertion. What a person rated there (promptfoo's thumbs) is in `scores`; a scorer
-is no person. What failed has no score.
+is no person. What failed has no score. A record of another form than its tool writes is refused with its row.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,8 +28,8 @@ _NO_METRICS = word_set(
 )
 
 
-def results_in(data: Any) -> list[Record] | None:
-    """The rows of a result file as JSON; None for any other."""
+def results_in(data: Any, origin: str) -> list[Record] | None:
+    """Return the rows of a result file as JSON; None for any other. Raises LabelsError, with the row."""
     if not isinstance(data, Mapping):
         return None
     run = data.get("testRunData", data)
@@ -38,38 +39,77 @@ def results_in(data: Any) -> list[Record] | None:
         and _are_objects(run.get("testCases"))
         and "metricsData" in run["testCases"][0]
     ):
-        return [
-            _deepeval(case, number) for number, case in enumerate(run["testCases"], 1)
+        cases = [
+            {"number": number, **case}
+            for number, case in enumerate(run["testCases"], 1)
         ]
+        return _each(_deepeval, cases, origin)
     if _are_objects(data.get("samples")) and isinstance(data.get("eval"), Mapping):
-        return [_inspect(sample) for sample in data["samples"]]
+        return _each(_inspect, data["samples"], origin)
     if isinstance(inner, Mapping) and _are_objects(inner.get("results")):
-        return [_promptfoo(result) for result in inner["results"]]
+        return _each(_promptfoo, inner["results"], origin)
     return None
 
 
-def of_lm_eval(record: Record) -> Record:
-    """A sample that lm-eval logged as a row; any other record as it is."""
-    if not {"doc_id", "arguments", "resps", "filtered_resps"} <= record.keys():
-        return record
-    arguments, said = record["arguments"], record["filtered_resps"]
-    first = (
-        arguments.get("gen_args_0", {}).get("arg_0")
-        if isinstance(arguments, Mapping)
-        else _first(_first(arguments))
-    )
-    names = record.get("metrics") or [
+def of_lm_eval(record: Record, place: str) -> Record:
+    """Return a sample that lm-eval logged as a row; any other record as it is.
+
+    Args:
+        place: The file and its line, for messages.
+
+    Raises:
+        LabelsError: The sample has another form than lm-eval writes.
+    """
+    if {"doc_id", "arguments", "resps", "filtered_resps"} <= record.keys():
+        return _checked(_lm_eval, record, place)
+    return record
+
+
+def _each(
+    reader: Callable[[Mapping[str, Any]], Record],
+    records: Sequence[Mapping[str, Any]],
+    origin: str,
+) -> list[Record]:
+    return [
+        _checked(reader, record, f"{origin}, row {number}")
+        for number, record in enumerate(records, 1)
+    ]
+
+
+def _checked(
+    reader: Callable[[Mapping[str, Any]], Record], record: Any, place: str
+) -> Record:
+    """A record as a row. Raises LabelsError for one of another form than its tool writes."""
+    try:
+        return reader(_object(record, "the record"))
+    except ValueError as error:
+        tool = reader.__name__.strip("_").replace("_", "-")
+        raise LabelsError(
+            f"{place}: {error}, which {tool} does not write; correct the row or leave it out"
+        ) from None
+
+
+def _lm_eval(record: Mapping[str, Any]) -> Record:
+    arguments = record["arguments"]
+    if isinstance(arguments, Mapping):
+        first = _object(arguments.get("gen_args_0"), "gen_args_0").get("arg_0")
+    else:
+        request = next(iter(_items(arguments, "arguments")), None)
+        first = next(iter(_items(request, "the first of arguments")), None)
+    names = _items(record.get("metrics"), "metrics") or [
         name for name in record if name not in _NO_METRICS
     ]
     judges = {
-        name: _verdict(record[name])
+        str(name): _verdict(record[name])
         for name in names
-        if isinstance(record.get(name), int | float)
+        if isinstance(name, str) and isinstance(record.get(name), int | float)
     }
     made = {
         "id": str(record["doc_id"]),
         "source": _text(first),
-        "output": _lm_output(said, record.get("doc")),
+        "output": _lm_output(
+            _items(record["filtered_resps"], "filtered_resps"), record.get("doc")
+        ),
     }
     return made | {"reference": _text(record.get("target")), JUDGES: judges}
 
@@ -82,9 +122,8 @@ def inspect_log(path: Path) -> Iterator[Record]:
                 name for name in log.namelist() if name.startswith("samples/")
             )
             for name in names:
-                yield _inspect(
-                    json.load(io.TextIOWrapper(log.open(name), encoding="utf-8"))
-                )
+                sample = json.load(io.TextIOWrapper(log.open(name), encoding="utf-8"))
+                yield _checked(_inspect, sample, f"{path.name}, {name}")
     except (zipfile.BadZipFile, NotImplementedError, ValueError, KeyError) as error:
         raise LabelsError(
             f"{path.name}: this log of Inspect cannot be read ({error}); write it as JSON: "
@@ -93,8 +132,9 @@ def inspect_log(path: Path) -> Iterator[Record]:
 
 
 def _inspect(sample: Mapping[str, Any]) -> Record:
-    output, epoch = _object(sample.get("output")), sample.get("epoch") or 1
-    message = _object(_object(_first(output.get("choices"))).get("message"))
+    output, epoch = _object(sample.get("output"), "output"), sample.get("epoch") or 1
+    choice = next(iter(_items(output.get("choices"), "choices")), None)
+    message = _object(_object(choice, "the first of choices").get("message"), "message")
     made = {
         "id": f"{sample.get('id')}" + (f"_{epoch}" if epoch != 1 else ""),
         "source": _conversation(sample.get("input")),
@@ -102,24 +142,27 @@ def _inspect(sample: Mapping[str, Any]) -> Record:
         "reference": _text(sample.get("target")),
     }
     judges: dict[str, Any] = {}
-    for name, score in _object(sample.get("scores")).items():
-        value, reason = _object(score).get("value"), _object(score).get("explanation")
+    for name, score in _object(sample.get("scores"), "scores").items():
+        score = _object(score, f"the score {name!r}")
+        value, reason = score.get("value"), score.get("explanation")
+        if isinstance(value, list):
+            value = {str(number): one for number, one in enumerate(value, 1)}
         several = value.items() if isinstance(value, Mapping) else [("", value)]
         for key, one in several:
             judges[f"{name} {key}".strip()] = _verdict(
-                _LETTERS.get(str(one), one), reason
+                _LETTERS.get(one, one) if isinstance(one, str) else one, reason
             )
     return made | {JUDGES: judges}
 
 
-def _deepeval(case: Mapping[str, Any], number: int) -> Record:
+def _deepeval(case: Mapping[str, Any]) -> Record:
     judges = {}
-    for metric in case.get("metricsData") or ():
+    for metric in _objects(case.get("metricsData"), "metricsData"):
         score = metric.get("score") if metric.get("error") is None else None
         judges[str(metric.get("name"))] = _verdict(score, metric.get("reason"))
     context = case.get("retrievalContext") or case.get("context")
     made = {
-        "id": str(number),
+        "id": str(case["number"]),
         "source": case.get("input"),
         "output": case.get("actualOutput"),
     }
@@ -132,26 +175,26 @@ def _deepeval(case: Mapping[str, Any], number: int) -> Record:
 
 
 def _promptfoo(result: Mapping[str, Any]) -> Record:
-    grading, response = (
-        _object(result.get("gradingResult")),
-        _object(result.get("response")),
-    )
-    parts = [_object(part) for part in grading.get("componentResults") or ()]
-    people = [
-        part for part in parts if _object(part.get("assertion")).get("type") == "human"
-    ]
+    grading = _object(result.get("gradingResult"), "gradingResult")
+    response = _object(result.get("response"), "response")
+    parts = _objects(grading.get("componentResults"), "componentResults")
+    people = [part for part in parts if _assertion(part).get("type") == "human"]
     places = [str(result[key]) for key in ("testIdx", "promptIdx") if key in result]
-    provider = _object(result.get("provider"))
+    provider = result.get("provider")
+    if isinstance(provider, str):
+        provider = {"id": provider}
+    provider = _object(provider, "provider")
+    said = response.get("output")
     made = {
         "id": "-".join(places) or str(result.get("id")),
-        "source": _text(_object(result.get("prompt")).get("raw")),
-        "output": _content(response.get("output")),
+        "source": _text(_object(result.get("prompt"), "prompt").get("raw")),
+        "output": _content(said).strip() or _text(said),
         "system": provider.get("label") or provider.get("id"),
         "vars": result.get("vars"),
     }
     judges: dict[str, Any] = {}
     for part in parts:
-        assertion = _object(part.get("assertion"))
+        assertion = _assertion(part)
         if assertion and part not in people:
             name = _unlike(
                 str(assertion.get("metric") or assertion.get("type")), judges
@@ -172,13 +215,17 @@ def _promptfoo(result: Mapping[str, Any]) -> Record:
 # Parts ---------------------------------------------------------------------------------------------------------------
 
 
+def _assertion(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _object(part.get("assertion"), "assertion")
+
+
 def _verdict(score: Any, reason: Any = None) -> Record | None:
-    """What a judge said; None where it failed."""
-    return (
-        None
-        if score is None
-        else {"score": score} | ({"reason": reason} if reason else {})
-    )
+    """What a judge said; None where it failed. Raises ValueError for what is no score."""
+    if score is None or score != score:
+        return None
+    if not isinstance(score, int | float | str):
+        raise ValueError(f"a score is {_shown(score)}")
+    return {"score": score} | ({"reason": reason} if reason else {})
 
 
 def _unlike(name: str, taken: Iterable[str]) -> str:
@@ -189,35 +236,50 @@ def _unlike(name: str, taken: Iterable[str]) -> str:
     )
 
 
-def _lm_output(said: Any, doc: Any) -> str:
-    """What a model wrote, or of a choice by likelihood the choice."""
-    first = _first(said)
-    if not isinstance(first, list | tuple):
-        return _text(first)
-    likely = [one[0] for one in said if isinstance(one, list | tuple) and one]
-    place = max(range(len(likely)), key=lambda k: float(likely[k]))
-    choices = _object(doc).get("choices")
+def _lm_output(said: Sequence[Any], doc: Any) -> str:
+    """What a model wrote, or of a choice by likelihood the choice. Raises ValueError where that is not clear."""
+    likely = [_likelihood(one) for one in said]
+    if not said or None in likely:
+        texts = [one for part in said for one in (_listed(part) or [[]])]
+        if len(texts) != 1 or not isinstance(texts[0], str):
+            raise ValueError(f"filtered_resps is {_shown(said)}")
+        return texts[0]
+    place = max(range(len(likely)), key=lambda k: likely[k] or 0.0)
+    choices = doc.get("choices") if isinstance(doc, Mapping) else None
     choices = choices.get("text") if isinstance(choices, Mapping) else choices
-    return (
-        _text(choices[place])
-        if isinstance(choices, list) and place < len(choices)
-        else f"choice {place + 1}"
-    )
+    if isinstance(choices, list) and place < len(choices):
+        return _text(choices[place])
+    return f"choice {place + 1}"
+
+
+def _likelihood(said: Any) -> float | None:
+    """The log-likelihood of a choice, which stands before whether it is the most likely one; None for anything else."""
+    if not isinstance(said, list) or len(said) != 2:
+        return None
+    if str(said[1]) not in ("True", "False"):
+        return None
+    try:
+        found = float(said[0])
+    except (TypeError, ValueError):
+        return None
+    return None if math.isnan(found) else found
 
 
 def _conversation(value: Any) -> str:
     if not isinstance(value, list):
         return _text(value)
+    turns = _objects(value, "a conversation")
     return "\n".join(
-        f"{_object(turn).get('role')}: {_content(_object(turn).get('content'))}"
-        for turn in value
+        f"{turn.get('role')}: {_content(turn.get('content'))}" for turn in turns
     )
 
 
 def _content(value: Any) -> str:
-    if isinstance(value, list):
-        return "\n".join(_text(_object(part).get("text")) for part in value)
-    return _text(value)
+    """A text, or the texts among the parts of one; pictures and thoughts are none."""
+    if not isinstance(value, list):
+        return _text(value)
+    parts = (part.get("text") if isinstance(part, Mapping) else part for part in value)
+    return "\n".join(map(_text, parts))
 
 
 def _text(value: Any) -> str:
@@ -228,12 +290,31 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, list | tuple) and value else None
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def _items(value: Any, name: str) -> list[Any]:
+    """A list, which nothing is empty. Raises ValueError for anything else."""
+    if value is not None and not isinstance(value, list):
+        raise ValueError(f"{name} is {_shown(value)}")
+    return value or []
+
+
+def _object(value: Any, name: str) -> Mapping[str, Any]:
+    """An object, which nothing is empty. Raises ValueError for anything else."""
+    if value is not None and not isinstance(value, Mapping):
+        raise ValueError(f"{name} is {_shown(value)}")
+    return value or {}
+
+
+def _objects(value: Any, name: str) -> list[Mapping[str, Any]]:
+    return [_object(one, f"one of {name}") for one in _items(value, name)]
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _are_objects(value: Any) -> bool:

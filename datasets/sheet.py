@@ -116,7 +116,7 @@ class Sheet:
         plain = (
             list(rows)
             if self.export is None
-            else [self.export.record(record) for record in rows]
+            else self.export.records(rows, self.origin)
         )
         self.total = len(plain)
         if self.export is not None:

@@ -132,7 +132,9 @@ def _record(trace: Any) -> dict[str, Any]:
     ]
     export = recognised([exported], "MLflow")
     assert export is not None
-    return export.record(exported) | {"verdicts": dict(_verdicts(assessments))}
+    return export.record(exported, "MLflow") | {
+        "verdicts": dict(_verdicts(assessments))
+    }
 
 
 def _verdicts(

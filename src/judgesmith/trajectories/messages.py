@@ -131,11 +131,8 @@ def _parts(message: Message, speaker: str) -> Iterator[tuple[str, Turn]]:
     elif content not in (None, "", []):
         yield "", Turn("speech", speaker, _words(content), _named(message))
     calls = first(message, ("tool_calls",)) or [message.get("function_call")]
-    yield from (
-        _call(one, speaker)
-        for one in calls
-        if isinstance(calls, list) and isinstance(one, Mapping)
-    )
+    calls = calls if isinstance(calls, list) else []
+    yield from (_call(one, speaker) for one in calls if isinstance(one, Mapping))
 
 
 def _part(part: Any, speaker: str, name: str) -> tuple[str, Turn]:
