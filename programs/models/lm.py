@@ -998,11 +998,19 @@ def _address(provider: str, connection: Connection) -> str | None:
 
 
 def _checked(where: str, base: str) -> str:
-    """An address in its usual form.
+    """Return an address in its usual form.
 
-    Raises OptionError for what is none, and for one that holds a name or a password, which would be sent in place of
-    the key.
+    Raises:
+        OptionError: It is no address, or holds what would be sent in place of the key: a name, a password, or a query
+            such as `?api_key=…`. None of these is repeated.
     """
+    base = base.strip()
+    before, at, host = base.rpartition("@")
+    if at and "/" in before:
+        raise OptionError(
+            f"{where} holds a user name or a password (before @{host.partition('/')[0]}); leave it out, give the key "
+            "by its environment variable, and put other credentials into a proxy"
+        )
     try:
         parts = urlsplit(base)
         usable = (
@@ -1012,15 +1020,16 @@ def _checked(where: str, base: str) -> str:
         )
     except ValueError:  # a port that is not a number, half an IPv6 address
         usable = False
-    if not usable:
+    if not usable or not base.isprintable() or " " in base:
         raise OptionError(
             f"{where} {base!r} is not an http(s) address; for example http://127.0.0.1:8000/v1"
         )
-    if "@" in parts.netloc:
-        raise OptionError(
-            f"{where} holds a user name or a password (before @{parts.hostname}); leave it out, give the key by its "
-            "environment variable, and put other credentials into a proxy"
-        )
+    for sign, name in (("?", "a query"), ("#", "a fragment")):
+        if sign in base:
+            raise OptionError(
+                f"{where} {base.partition(sign)[0]}{sign}… has {name}, to which no path can be added; leave it out, "
+                "and give a key by its environment variable"
+            )
     return base.rstrip("/")
 
 

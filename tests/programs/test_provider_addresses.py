@@ -153,6 +153,9 @@ def test_a_server_of_ones_own_needs_an_address(
         "http://user:hunter22@127.0.0.1:9/v1",
         "https://user@host",
         "http://:hunter22@host/v1",
+        "ftp://user:hunter22@host/v1",
+        "http://user:hun/ter22@host/v1",
+        "http://user:hunter22@[::1",
     ],
 )
 def test_an_address_holds_no_credentials(
@@ -165,3 +168,26 @@ def test_an_address_holds_no_credentials(
     ) as caught:
         language_model(name, connection=Connection(base, cache=False))
     assert "hunter22" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("base", "said"),
+    [
+        ("http://host/v1?api_key=hunter22", r"http://host/v1\?… has a query"),
+        ("http://host/v1#hunter22", "http://host/v1#… has a fragment"),
+        ("http://a b/v1", "is not an http"),
+        ("http://host\n/v1", "is not an http"),
+        ("http://ho\u200bst/v1", "is not an http"),
+    ],
+)
+def test_an_address_is_nothing_but_an_address(base: str, said: str) -> None:
+    with pytest.raises(JudgesmithError, match=said) as caught:
+        language_model("openai/m", connection=Connection(base, cache=False))
+    assert "hunter22" not in str(caught.value)
+
+
+def test_blanks_around_an_address_do_no_harm(
+    serve: MakeServer, closed_world: set[str]
+) -> None:
+    connection = Connection(f" {serve().base}\n", cache=False)
+    assert ask(language_model("openai/m", connection=connection))

@@ -180,6 +180,19 @@ def test_numbers_and_bodies_have_bounds_and_what_breaks_is_one_line(
     assert asking(ask, arriving=800) == [422, 422, 429, 500]
 
 
+@pytest.mark.parametrize("said", ['"yes"', "1", "null", "[]"])
+def test_whether_to_explain_is_true_or_false(asking: Any, said: str) -> None:
+    """What is nearly a truth value would cost a call that nobody asked for."""
+
+    async def ask(http: httpx.AsyncClient) -> int:
+        body = f'{{"output": "r001", "explain": {said}}}'.encode()
+        sent = {"Content-Type": "application/json"}
+        answer = await http.post("/v1/score", content=body, headers=sent)
+        return answer.status_code
+
+    assert asking(ask) == 422
+
+
 def exchanged(at: Any, sent: bytes) -> bytes:
     """The answer to raw bytes."""
     with socket.create_connection(

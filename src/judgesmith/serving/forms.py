@@ -113,6 +113,7 @@ class ScoreIn(RowIn):
     )
     explain: bool = Field(
         False,
+        strict=True,
         description="Whether the model is to write why the output got its score, for one more call.",
     )
 
