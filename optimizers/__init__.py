@@ -1,1 +1,1 @@
-"""How a judge is compiled: the agreement objective, the leak-free search, and what is reported of it."""
+"""Compiling of judges: the agreement objective, the leak-free search, and the report."""

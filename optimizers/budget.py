@@ -1,4 +1,4 @@
-"""What compiling may spend, and how that is shared out over the passes of a run."""
+"""The budget of compiling, and its shares for the passes of a run."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What compiling may spend, in calls and in US dollars; None: no limit.
+    """The most that compiling may spend, in calls and in US dollars; None: no limit.
 
-    Calls of an earlier, interrupted run count, so that a resumed run ends where an uninterrupted one would. Raises
-    OptionError unless both are positive.
+    Calls of an earlier, interrupted run count, so that a resumed run ends where an uninterrupted one would.
 
     >>> print(Budget(max_calls=2000, max_cost=1.5))
     2,000 calls and $1.5
+
+    Raises:
+        OptionError: Unless both are positive.
     """
 
     max_calls: int | None = None
@@ -69,10 +71,12 @@ class BudgetShare:
         self._set(0, 1)
 
     def for_fit(self) -> None:
+        """Grant the next fit an equal share of what is left after all held-out rows are paid for."""
         self._set(sum(self.heldout), max(1, self.fits))
         self.fits -= 1
 
     def for_heldout(self) -> None:
+        """Grant the next held-out part its own calls, and keep back those of the later parts."""
         self._set(sum(self.heldout[1:]), 1)
         del self.heldout[0]
 

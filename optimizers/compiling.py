@@ -1,5 +1,7 @@
-"""From the labels of one aspect to a compiled judge: split, task inference, the form of answers, the search,
-calibration, held-out agreement. What is reported comes from rows that none of these steps saw.
+"""Compile a judge from the labels of one aspect.
+
+The steps are: split, task inference, form of answers, search, calibration and held-out agreement. The reported
+agreement comes from rows that none of these steps saw.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ def _known(name: str) -> str:
 
 
 class CompileOptions(Options):
-    """What compiling itself has to choose, beside judge, labels, model and optimizer."""
+    """Options of compiling itself, beside judge, labels, model and optimizer."""
 
     level: Level = option(
         "pooled",
@@ -181,9 +183,20 @@ class Compiler:
         budget: Budget | None = None,
         **given: Any,
     ) -> None:
-        """options, or `given` by their names. heldout: labels, or the option of that name; budget: both of its options.
+        """Set up a compiler from `options`, or from options `given` by their names.
 
-        Raises OptionError, also for a teacher that the search has no use for.
+        Args:
+            search: The search over demonstrations and instructions; None for none.
+            options: All options in one object.
+            heldout: Labels to hold out, or the option of that name.
+            inference: How task and criteria are inferred.
+            teacher: The model that writes the answers shown as demonstrations.
+            progress: The watcher of the run.
+            budget: Both of the budget's options, `max_calls` and `max_cost`.
+            **given: Options by their names.
+
+        Raises:
+            OptionError: For unknown options, and for a teacher that the search has no use for.
         """
         if budget is not None:
             given |= {"max_calls": budget.max_calls, "max_cost": budget.max_cost}
@@ -209,8 +222,10 @@ class Compiler:
     def run(
         self, judge: Judge, labels: Labels, lm: LanguageModel
     ) -> tuple[Judge, CompileReport]:
-        """The compiled judge and its report: rows are split, a judge is fitted to each side that is learnt from and
-        measured on the other, and what came out is written up.
+        """Compile a judge; return it with its report.
+
+        The rows are split, a judge is fitted to each training side and measured on the other, and the findings are
+        written up.
         """
         judge, labels = in_words(judge, labels.regrouped(self.options.template_share))
         self.refuse(judge, labels, lm)
@@ -294,8 +309,9 @@ class Compiler:
     def _crossed_for_free(
         self, judge: Judge, labels: Labels, lm: LanguageModel, plan: Plan
     ) -> tuple[Fitted, list[list[Measured]]]:
-        """The fit to all rows, and then folds, whose calls it has made: the disk answers them, and they are not counted
-        again.
+        """Fit all rows, then folds, whose calls the first fit has already made.
+
+        The cache answers the folds' calls, and they are not counted again.
         """
         final = self.fit(judge, labels, lm, plan)
         self.progress.stage(
@@ -323,7 +339,13 @@ class Compiler:
     # -- what it will do
 
     def refuse(self, judge: Judge, labels: Labels, lm: LanguageModel) -> None:
-        """Raises what can be known to be wrong before anything is spent."""
+        """Check the request for everything that is known to fail, before any call is made.
+
+        Raises:
+            OptionError: For options that do not fit the judge or the labels.
+            LabelsError: For labels that cannot be learnt from.
+            ArtifactError: For a judge that could not be saved.
+        """
         if judge.method.kind == "":
             raise OptionError("this judge has no kind and could not be saved")
         for part in (labels, *([self.heldout] if self.heldout else [])):
@@ -342,9 +364,10 @@ class Compiler:
         _refuse_unsavable(judge, labels)
 
     def objective(self, labels: Labels) -> Objective:
-        """What is maximised: what was asked for, or what the kind of labels has.
+        """Return the objective that is maximised: the requested one, or the default for this kind of labels.
 
-        Raises OptionError for one that does not fit it.
+        Raises:
+            OptionError: For an objective that does not fit the labels.
         """
         if self.options.cost_of_missed_fail != 1 and labels.kind != "binary":
             raise OptionError(
@@ -359,9 +382,15 @@ class Compiler:
     def splits(
         self, labels: Labels, *, free: bool = False, crossed: bool = True
     ) -> Parts:
-        """The one split, or the folds: as many as asked for, else where there are too few rows for a split. free:
-        whether folds cost no call, so that there can be several runs. crossed: whether folds may be taken unasked.
-        Raises OptionError for folds that cannot be.
+        """Return the single split, or the folds: as many as requested, otherwise if there are too few rows for a split.
+
+        Args:
+            labels: All labels of the run.
+            free: True if folds cost no call, so that several runs of them are affordable.
+            crossed: True if folds may be chosen without a request.
+
+        Raises:
+            OptionError: For more folds than the rows allow.
         """
         labels = labels.regrouped(self.options.template_share)
         folds, seed, share = self.options.cv, self.options.seed, self.options.heldout
@@ -403,8 +432,9 @@ class Compiler:
             )
 
     def _folds_are_free(self, judge: Judge, lm: LanguageModel | str | None) -> bool:
-        """Whether folds ask nothing that the fit to all rows has not asked: at most weights are learnt, and the disk
-        keeps answers and readings. A budget counts every call.
+        """Return True if the folds need no call beyond those of the fit to all rows.
+
+        That holds if at most weights are fitted and answers and readings are cached. A budget counts every call.
         """
         method = judge.method
         learns = isinstance(method, InfersTask) and method.infers()
@@ -427,7 +457,7 @@ class Compiler:
         *,
         teacher: bool = False,
     ) -> Plan:
-        """Calls, tokens and cost with a model or its name, and perhaps with a teacher. No model is called."""
+        """Estimate calls, tokens and cost with a model or its name, and optionally a teacher. No model is called."""
         parts = self.splits(labels, free=self._folds_are_free(judge, lm))
         plan = self._plan_of(parts, judge, labels, lm, teacher=teacher)
         if (
@@ -548,7 +578,14 @@ class Compiler:
     def fit(
         self, judge: Judge, train: Labels, lm: LanguageModel, plan: Plan | None = None
     ) -> Fitted:
-        """Task inference, form and search on these rows alone. plan: the run's, that of these rows if not given."""
+        """Run task inference, choice of form and search on these rows alone.
+
+        Args:
+            judge: The judge to fit.
+            train: The rows to learn from.
+            lm: The judge's model.
+            plan: The run's plan; by default that of these rows.
+        """
         plan = plan or self.plan(judge, train, lm)
         by = plan.objective
         examples, scale = examples_of(train, judge), Scale(*train.scale)
@@ -637,8 +674,9 @@ class Compiler:
         return student
 
     def finalists(self, fitted: Fitted, train: Labels) -> Iterator[Fitted]:
-        """What was fitted, and what could have come of it instead: zero-shot, and the other candidates that were judged
-        on all rows, the best first, each as the search judged it. None of them was disqualified.
+        """Yield the fit and its alternatives: zero-shot and the other candidates that were judged on all rows.
+
+        The best come first, each as the search judged it. None of them was disqualified.
         """
         yield fitted
         zero_shot, *others = (
@@ -716,8 +754,9 @@ class Compiler:
         more: Mapping[str, Any],
         inferred: bool,
     ) -> tuple[Judge, tuple[FormTrial, ...], str | None]:
-        """The student with the form of answers that agrees best zero-shot, what was tried, and how `more`, which takes
-        more calls a row, did on top of it. That has to be clearly better, by the search's rule for candidates.
+        """Return the student in the form that agrees best zero-shot, with the forms tried and a remark on `more`.
+
+        `more`, which takes more calls a row, is kept only if it is clearly better, by the search's rule for candidates.
         """
         method = student.method
         if not isinstance(method, HasForms):
@@ -826,7 +865,7 @@ class Compiler:
 
 
 def _dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:
-    """What is tried of a judge at more calls a row; a model inside this process, which is slow, tries nothing."""
+    """Return options to try at more calls a row; none for a model inside this process, which is slow."""
     method = judge.method
     return (
         method.dearer()
@@ -855,8 +894,12 @@ def _refuse_unscored(labels: Labels) -> None:
 
 
 def _refuse_unsavable(judge: Judge, labels: Labels) -> None:
-    """Raises ArtifactError for what a file cannot hold of the judge to come, as far as that is known: its words and
-    options, the labels' scale, categories and columns, and the marks of their rows.
+    """Check that the compiled judge can be saved, as far as that is known before compiling.
+
+    Checked are its words and options, the labels' scale, categories and columns, and the marks of their rows.
+
+    Raises:
+        ArtifactError: For content that an artifact cannot hold.
     """
     names = labels.categories
     decision = (
@@ -876,10 +919,13 @@ def _refuse_unsavable(judge: Judge, labels: Labels) -> None:
 
 
 def level_for(labels: Labels) -> Level:
-    """The level of agreement where none is asked for: preferences order outputs within documents only."""
+    """Return the default level of agreement: sample for preferences, otherwise pooled.
+
+    Preferences order outputs within documents only.
+    """
     return "sample" if labels.kind == "preference" else "pooled"
 
 
 def default_optimizer(method: type[Method] | Method) -> str:
-    """The name of the optimizer that a method is compiled by where none is asked for."""
+    """Return the name of the optimizer that a method is compiled by if none is named."""
     return NoSearch.name if fitted_always(method) else CorrelationRandomSearch.name

@@ -1,10 +1,9 @@
-"""How far a judge agrees with people, told from folds: every row judged by what was fitted without its document, once
-or in several runs of other folds.
+"""Estimate a judge's agreement from folds: every row judged by what was fitted without its document.
 
-A bootstrap of the rows holds what is fitted still, while the judge that is saved was fitted to other rows than any
-fold's. So its interval is too narrow, by a factor that hardly depends on the number of labels, their documents or how
-strong a judge is (experiments/results/crossing.md): 1.35 for one run of 4 folds. Several runs show part of that
-variance, as the spread between them, and leave a factor of 1.1.
+Folds are run once, or several times with other folds. A bootstrap of the rows holds what is fitted still, while the
+judge that is saved was fitted to other rows than any fold's. So its interval is too narrow, by a factor that hardly
+depends on the number of labels, their documents or how strong a judge is (experiments/results/crossing.md): 1.35 for
+one run of 4 folds. Several runs show part of that variance, as the spread between them, and leave a factor of 1.1.
 """
 
 from __future__ import annotations
@@ -32,10 +31,13 @@ NEAREST = 0.995
 
 
 def on_one_scale(folds: Sequence[tuple[Vector, Vector]]) -> Vector:
-    """The held-out scores of all folds, in the folds' order, in units of what each fold's judge gave its training rows.
+    """Return the held-out scores of all folds, in the folds' order, standardised by fold.
 
-    A fold's mean label is low where the others' are high, so that scores as they are would order rows by fold. folds:
-    scores of the training rows, and of the held-out rows; NaN where a judge failed.
+    The unit is each fold judge's scores of its own training rows. A fold's mean label is low where the others' are
+    high, so that unscaled scores would order rows by fold.
+
+    Args:
+        folds: For each fold the scores of its training rows and of its held-out rows; NaN where a judge failed.
     """
     units = np.array(
         [(np.nanmean(train), np.nanstd(train) or 1.0) for train, _ in folds]
@@ -48,10 +50,10 @@ def on_one_scale(folds: Sequence[tuple[Vector, Vector]]) -> Vector:
 
 
 def crossed(runs: Sequence[Estimate], within: Range) -> Estimate:
-    """The mean of what some runs found on the same rows, with one interval.
+    """Return the mean of several runs' estimates on the same rows, with one interval.
 
-    It is widened on the scale of atanh, where its width hardly depends on the value; an endless range is
-    taken as it is. NaN where most runs have none.
+    It is widened on the scale of atanh, where its width hardly depends on the value; an endless range is taken as it
+    is. NaN if most runs have none.
     """
     values, low, high = (
         np.array([getattr(run, name) for run in runs])
@@ -84,7 +86,7 @@ def _back(z: float, within: Range) -> float:
 
 
 def crossed_agreement(runs: Sequence[AgreementValue]) -> AgreementValue:
-    """The agreement that some runs found on the same rows: the mean of each number, with the interval of `crossed`."""
+    """Return the mean agreement of several runs on the same rows, each number with the interval of `crossed`."""
     first = runs[0]
     by = first.by
     found = crossed(
@@ -111,8 +113,9 @@ def crossed_agreement(runs: Sequence[AgreementValue]) -> AgreementValue:
 
 
 def crossed_difference(runs: Sequence[Difference]) -> Difference:
-    """The difference of two judges that some runs found on the same rows: the mean, with one standard error for its
-    interval and its p, widened as `crossed` widens.
+    """Return the mean difference of two judges over several runs on the same rows.
+
+    One standard error gives its interval and its p, widened as `crossed` widens.
     """
     first, values = runs[0], np.array([run.value for run in runs])
     value, errors = (

@@ -35,9 +35,18 @@ LONGEST_REASON = 400
 
 
 def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example]:
-    """One DSPy example a row: inputs source, output, context, reference; `score` is the human's in percent [0, 100],
-    `group` what may not stand on both sides, `document` and `system` what the agreement levels need, `why` the reasons
-    that people gave, `columns` what the judge weighs beside the texts. Raises LabelsError for a row without that.
+    """Return one DSPy example for each row.
+
+    Inputs are source, output, context and reference. `score` is the human's in percent [0, 100], `group` the rows that
+    must stay on one side of a split, `document` and `system` the ids that agreement levels need, `why` the reasons that
+    people gave, and `columns` the numbers that the judge weighs beside the texts.
+
+    Args:
+        labels: The rows and their scores.
+        judge: The judge whose columns are read; None for texts alone.
+
+    Raises:
+        LabelsError: For a row that lacks one of the judge's columns.
     """
     made = rated(
         labels.rows, map(Scale(*labels.scale).to_percent, labels.scores.tolist())
@@ -52,7 +61,11 @@ def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example
 
 
 def numbers_of(judge: Judge, row: Row, origin: str) -> dict[str, float | str]:
-    """What a judge weighs of a row beside its texts. Raises LabelsError, with file and row, where that is missing."""
+    """Return the columns that a judge weighs beside a row's texts.
+
+    Raises:
+        LabelsError: With file and row, for a missing or unreadable column.
+    """
     try:
         return pipeline.numbers_of(judge.method, row.columns)
     except OptionError as error:
@@ -60,9 +73,10 @@ def numbers_of(judge: Judge, row: Row, origin: str) -> dict[str, float | str]:
 
 
 def in_words(judge: Judge, labels: Labels) -> tuple[Judge, Labels]:
-    """The judge, with the signals that hold words on the scales of these words, and the labels with a note on each.
+    """Return the judge with its worded signals on the scales of these words, and the labels with a note on each.
 
-    Raises LabelsError for words whose order only the user knows.
+    Raises:
+        LabelsError: For words whose order only the user knows.
     """
     columns, notes = list(judge.method.columns()), list[str]()
     for place, column in enumerate(columns):
@@ -118,12 +132,13 @@ def rated(rows: Sequence[Row], percents: Iterable[float]) -> list[dspy.Example]:
 
 
 def as_rated(examples: Sequence[Any], scale: Scale) -> list[dspy.Example]:
-    """A user's examples as `rated` has them; those that are so stay.
+    """Return a user's examples in the form of `rated`; those already in it are kept.
 
     The texts and the human score may have any of their names, the score is on this scale; rows of the same source, or
     of nearly the same texts, share a group.
 
-    Raises OptionError, naming the row, for one whose texts or score cannot be read, or whose score leaves the scale.
+    Raises:
+        OptionError: Naming the row, for unreadable texts or scores, and for a score off the scale.
     """
     if all("gold" in example for example in examples):
         return list(examples)
@@ -149,7 +164,7 @@ def as_rated(examples: Sequence[Any], scale: Scale) -> list[dspy.Example]:
 
 
 def item_of(example: dspy.Example) -> Item:
-    """What is judged of a row, whichever of its texts there are."""
+    """Return the texts of a row that a judge sees."""
     context, reference, group = (
         example.get(name) for name in ("context", "reference", "group")
     )
@@ -167,19 +182,22 @@ def row_key(source: str, output: str) -> str:
 
 
 def humans(examples: Sequence[dspy.Example]) -> Vector:
+    """Return the human scores in percent, shape (rows,)."""
     return np.array([e.score for e in examples], dtype=float)
 
 
 def documents(examples: Sequence[dspy.Example]) -> list[str]:
+    """Return the document id of each row."""
     return [e.document for e in examples]
 
 
 def groups(examples: Sequence[dspy.Example]) -> list[str]:
+    """Return the group of each row; rows of one group never stand on both sides of a split."""
     return [e.group for e in examples]
 
 
 def rows_of(examples: Sequence[dspy.Example]) -> Rows:
-    """The rows as objectives see them."""
+    """Return the rows as objectives see them."""
     systems = [e.system for e in examples]
     return Rows(
         humans(examples),
@@ -192,7 +210,11 @@ def rows_of(examples: Sequence[dspy.Example]) -> Rows:
 def refuse_overlap(
     train: Sequence[dspy.Example], other: Sequence[dspy.Example], what: str
 ) -> None:
-    """Raises LeakError when a group, or a text by the rule of `datasets.duplicates`, stands on both sides."""
+    """Check that two sets of rows share no group and no text, by the rule of `datasets.duplicates`.
+
+    Raises:
+        LeakError: For a group or a text on both sides.
+    """
     names = {e.group for e in train} & {e.group for e in other}
     if names:
         raise LeakError(
@@ -227,10 +249,12 @@ class Scored:
 
     @classmethod
     def of(cls, verdicts: Sequence[Verdict]) -> Self:
+        """Return verdicts with their percents, NaN for failed ones."""
         return cls(tuple(verdicts), percents_of(verdicts))
 
     @property
     def failed(self) -> int:
+        """Return the number of rows without a score."""
         return int(np.isnan(self.percents).sum())
 
 
@@ -247,7 +271,12 @@ def score_rows(
     progress: Progress,
     concurrency: int | None = None,
 ) -> Scored:
-    """Judge every row without its own group in the prompt. Raises BudgetError and ModelError; a failed row is NaN."""
+    """Judge every row without its own group in the prompt; a failed row is NaN.
+
+    Raises:
+        BudgetError: When the budget ends before the last row.
+        ModelError: When the model cannot be reached or used.
+    """
     verdicts = []
     for verdict in judge.score_many(
         [item_of(e) for e in examples], concurrency=concurrency, progress=False
@@ -266,7 +295,7 @@ def agreement(
     rounds: int = 2000,
     new_systems: bool = False,
 ) -> AgreementValue:
-    """What an objective reaches on these rows, and its interval."""
+    """Return an objective's value on these rows with its interval."""
     rows = rows_of(examples)
     return AgreementValue.of(
         percents, rows, objective, seed=seed, rounds=rounds, new_systems=new_systems
@@ -283,8 +312,16 @@ def difference(
     rounds: int = 2000,
     new_systems: bool = False,
 ) -> Difference:
-    """The objective of `one` less that of `other`, with interval and p, both on the same resamples. new_systems: they
-    speak of other systems, too.
+    """Return the objective of `one` minus that of `other`, with interval and p, both on the same resamples.
+
+    Args:
+        one: Scores in percent, shape (rows,).
+        other: Scores of the other judge for the same rows.
+        examples: The rows with their human scores.
+        objective: The measure of agreement.
+        seed: Seed of the resamples.
+        rounds: Number of resamples.
+        new_systems: True if the result is to hold for other systems, too, which then are resampled.
     """
     rows, both = rows_of(examples), [one, other]
     others = objective.on_other_systems(both, rows) if new_systems else None
@@ -294,7 +331,7 @@ def difference(
 
 
 def clearly(gap: Difference, sure: float) -> bool:
-    """Whether the first is ahead with the probability `sure` at least.
+    """Return True if the first is ahead with a probability of `sure` or more.
 
     Its p is two-sided, and NaN where the comparison is undefined, which is no clear win either.
     """

@@ -1,4 +1,4 @@
-"""What a compile run found, written up: the report with its notes, and the provenance that an artifact keeps."""
+"""Findings of a compile run: the report with its notes, and the provenance that an artifact keeps."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ Judged = tuple[Vector, Vector, Vector, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was fitted to the training rows of one part, and how that and the zero-shot judge scored its held-out
-    rows.
-    """
+    """A fit to the training rows of one part, with its scores and the zero-shot judge's of the held-out rows."""
 
     fitted: Fitted
     split: Split
@@ -77,26 +75,29 @@ class Findings:
 
     @property
     def parts(self) -> Sequence[Measured]:
-        """The held-out part, or the folds of the first run, whose verdicts are reported."""
+        """Return the held-out part, or the folds of the first run, whose verdicts are reported."""
         return self.runs[0]
 
     @property
     def folds(self) -> int:
+        """Return the number of folds; 0 for a single split."""
         return len(self.parts) if len(self.parts) > 1 else 0
 
     @property
     def seen(self) -> Labels:
-        """What the judge was compiled from."""
+        """Return the labels that the judge was compiled from."""
         return self.labels if self.folds else self.parts[0].split.train
 
     # -- the held-out rows
 
     @cached_property
     def rows(self) -> list[Row]:
+        """Return the held-out rows of all parts."""
         return [row for part in self.parts for row in part.split.heldout.rows]
 
     @cached_property
     def examples(self) -> list[dspy.Example]:
+        """Return the held-out rows of all parts as DSPy examples."""
         return [
             example
             for part in self.parts
@@ -105,6 +106,7 @@ class Findings:
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
+        """Return the compiled judge's verdicts of the held-out rows."""
         return [verdict for part in self.parts for verdict in part.compiled.verdicts]
 
     @cached_property
@@ -116,6 +118,12 @@ class Findings:
         return percents_of_run(self.parts)
 
     def report(self, usage: Usage, seconds: float) -> CompileReport:
+        """Return the report of the run.
+
+        Args:
+            usage: Calls and tokens of the whole run.
+            seconds: Its time.
+        """
         plain = np.concatenate([part.zero_shot.percents for part in self.parts])
         human = np.concatenate([part.split.heldout.scores for part in self.parts])
         scale = Scale(*self.labels.scale)
@@ -172,8 +180,9 @@ class Findings:
     def _compared(
         self,
     ) -> tuple[AgreementValue, AgreementValue, AgreementValue, Difference]:
-        """Agreement of the compiled judge, of the zero-shot one and of one without a model, and the lead of the first
-        over the second; of folds, over all runs.
+        """Return the agreement of the compiled judge, the zero-shot one and one without a model, and the first's lead.
+
+        The lead is over the zero-shot judge. With folds, the numbers cover all runs.
         """
         of: dict[str, Any] = {
             "objective": self.objective,
@@ -239,7 +248,14 @@ class Findings:
         capabilities: Capabilities,
         cost: dict[str, int],
     ) -> dict[str, Any]:
-        """What an artifact says of where it comes from. cost: calls and tokens, as they would be without a cache."""
+        """Return an artifact's record of its origin.
+
+        Args:
+            report: The report of the run.
+            optimizer: Name and options of the search.
+            capabilities: The probed capabilities of the model.
+            cost: Calls and tokens, as they would be without a cache.
+        """
         final, data, inference = self.final, report.to_dict(), self.final.inference
         shared = [
             "candidates",
@@ -292,8 +308,10 @@ class Findings:
 
     @cached_property
     def sureness(self) -> Sureness | None:
-        """How sure the judge's scores are: from the held-out rows, and from the training rows where these were not held
-        out in another fold, by what was chosen and mapped without them.
+        """Fit intervals for the judge's scores.
+
+        Rows are the held-out ones, and training rows that were not held out in another fold, scored by what was chosen
+        and mapped without them.
         """
         judged = [_heldout(part) for part in self.parts]
         return self._sureness(judged if self.folds else [*judged, self._training()])
@@ -320,7 +338,7 @@ class Findings:
 
     @property
     def _suggested(self) -> int:
-        """How many of the held-out rows `suggest` chose: all, or none where the others were enough."""
+        """Return how many of the held-out rows `suggest` chose: all, or none if the others were enough."""
         return sum(row.suggested for row in self.rows)
 
     def _how_sure(self) -> dict[str, Any] | None:
@@ -359,8 +377,9 @@ class Findings:
         )
 
     def _selected(self) -> dict[str, Any]:
-        """What the judge is, with its agreement on the training rows: Q, and the objective (`value`; `corrected` for
-        having been chosen).
+        """Return the chosen judge's record with its agreement on the training rows.
+
+        It has Q and the objective (`value`; `corrected` for having been chosen).
         """
         record, by = self.final.record, self.objective
         chosen = {
@@ -407,7 +426,7 @@ class Findings:
         }
 
     def _way(self) -> dict[str, Any] | None:
-        """How far the judge is on the way from guessing to one human rater; None where the rows have one rating."""
+        """Return the judge's place between guessing and one human rater; None if the rows have one rating."""
         singles = [row.ratings.get(self.labels.aspect, ()) for row in self.rows]
         if (raters := max(map(len, singles), default=0)) < 2:
             return None
@@ -622,8 +641,9 @@ def moved_run(
     run: Sequence[Measured],
     scored: Callable[[Sequence[dspy.Example], Sequence[dspy.Example]], Vector],
 ) -> Vector:
-    """Scores of a run's held-out rows by something without a model that the training rows teach, of folds moved to one
-    mean label.
+    """Score a run's held-out rows by something without a model that the training rows teach.
+
+    Scores of folds are moved to one mean label.
     """
     sides = [
         (examples_of(part.split.train), examples_of(part.split.heldout)) for part in run
@@ -634,7 +654,7 @@ def moved_run(
 
 
 def origin_of(labels: Labels) -> dict[str, Any]:
-    """What an artifact says of the labels, before anything is split."""
+    """Return an artifact's record of the labels, before any split."""
     return {
         "origin": labels.origin,
         "aspect": labels.aspect,

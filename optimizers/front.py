@@ -37,20 +37,36 @@ def compile(
 ) -> Judge:
     """Compile a judge from labels: `js.compile(js.ActiveCritic(variant="fine"), labels, lm="ollama_chat/llama3.1:8b")`.
 
-    judge: a method, by its name too, or a judge that is compiled again. lm: a name or an LM; by default the judge's own
-    or DSPy's, and none for a method that needs none: `js.compile(js.ModelReadings(signals=["gpt4"]), "labels.csv")`.
-    labels: what `read_labels` gave, or what it reads (a path, a DataFrame, dicts), with its defaults.
-    optimizer: a `DemonstrationSearch` such as `CorrelationRandomSearch`, which is not changed, or a name (`judgesmith
-    optimizers` lists them); by default zero-shot for a judge that weighs readings, random search for others. teacher: a
-    model that writes what a search has written. options: those of `CompileOptions` by their names (level, by default
-    pooled and of preferences sample, and seed hold for the optimizer, too, whatever its own); heldout may also be other
-    labels to hold out, whose scores widen a scale that was inferred of both, and not a stated one. budget=Budget(…)
-    stands for max_calls and max_cost, and inference=TaskInference(…) for how the task is inferred. progress: a bar
-    (True), nothing (False) or a watcher (`Progress`); None: a bar in a notebook and where stderr is a terminal,
-    elsewhere lines in the log. The same seed, labels and cache give the same judge.
+    The same seed, labels and cache give the same judge. A method that needs no model takes none:
+    `js.compile(js.ModelReadings(signals=["gpt4"]), "labels.csv")`.
 
-    Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
-    into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
+    Args:
+        judge: A method, or its name, or a judge that is compiled again.
+        labels: The result of `read_labels`, or its input with default options (a path, a DataFrame, dicts).
+        lm: The judge's model, by name or as an LM; by default the judge's own or DSPy's.
+        teacher: A model that writes the answers shown as demonstrations.
+        optimizer: A `DemonstrationSearch` such as `CorrelationRandomSearch`, which is not changed, or a name
+            (`judgesmith optimizers` lists them). Default: zero-shot for a judge that weighs readings, random search for
+            others.
+        sampling: Sampling options of a model given by name.
+        connection: Address and limits of a model given by name.
+        progress: A bar (True), nothing (False) or a watcher (`Progress`). None: a bar in a notebook and where stderr is
+            a terminal, elsewhere lines in the log.
+        **options: Those of `CompileOptions` by their names. `level` (by default pooled, and of preferences sample) and
+            `seed` hold for the optimizer, too, whatever its own. `heldout` may also be other labels to hold out, whose
+            scores widen an inferred scale, not a stated one. `budget=Budget(…)` stands for `max_calls` and `max_cost`,
+            and `inference=TaskInference(…)` for how the task is inferred.
+
+    Returns:
+        The compiled judge. Its `report` (CompileReport) has the agreement with people, its `provenance` goes into the
+            artifact.
+
+    Raises:
+        LabelsError: For labels that cannot be read or learnt from.
+        LeakError: For held-out labels that share documents or texts with the others.
+        ModelError: When the model cannot be reached or used.
+        BudgetError: For a budget that not even a zero-shot judge fits in.
+        OptionError: For unknown or unfitting options.
     """
     if not isinstance(judge, Judge):
         judge = Judge(methods.get(judge)() if isinstance(judge, str) else judge)

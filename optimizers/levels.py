@@ -1,5 +1,4 @@
-"""What pooled agreement hides: how far a judge agrees with people within one system and within one document, and how
-far the systems' mean labels alone agree.
+"""Measure what pooled agreement hides: agreement within one system, within one document, and by systems' mean labels.
 
 A judge may only recognise who wrote a text. Then the mean label of each system does as well without reading anything,
 and two versions by one system cannot be told apart.
@@ -38,7 +37,11 @@ class Levels:
     system_means: AgreementValue | None = None
 
     def notes(self, heldout: AgreementValue) -> list[str]:
-        """In words. heldout: the judge's own, over all rows."""
+        """Describe the levels in sentences.
+
+        Args:
+            heldout: The judge's own agreement, over all rows.
+        """
         result = [
             f"{COMPARED[level]}, where only rows of one {COMPARED[level][7:-1]} are compared: Q {_span(one)}"
             + (
@@ -71,9 +74,7 @@ def levels_of(objective: Objective, examples: Sequence[dspy.Example]) -> list[Le
 def system_means(
     train: Sequence[dspy.Example], heldout: Sequence[dspy.Example]
 ) -> Vector:
-    """Each row's score by its system's mean label in the training rows; of a system that these lack, by the mean of
-    all.
-    """
+    """Score each row by its system's mean label in the training rows; by the mean of all for an unseen system."""
     scores, counts = Counter[str](), Counter[str]()
     for example, score in zip(train, humans(train).tolist(), strict=True):
         scores[example.system] += score

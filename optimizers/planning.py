@@ -43,11 +43,16 @@ class Spending:
 
     @property
     def calls(self) -> int:
+        """Return the sum of all calls."""
         return self.scoring + self.inferring + self.proposing + self.writing
 
     def tokens(self, row: int, shown: int, batch: int) -> tuple[int, int]:
-        """Return the tokens of prompts and of answers, about. row: of a row's texts; shown: demonstrations in a prompt;
-        batch: rows in a step of task inference.
+        """Return the approximate tokens of prompts and of answers.
+
+        Args:
+            row: Tokens of a row's texts.
+            shown: Number of demonstrations in a prompt.
+            batch: Number of rows in a step of task inference.
         """
         prompt = self.scoring * (row * (1 + shown) + 250)
         prompt += self.inferring * (row * batch + 300) + self.proposing * (
@@ -58,7 +63,7 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """What the stages of a run take."""
+    """The spending of the stages of a run."""
 
     judge: Judge
     search: DemonstrationSearch
@@ -77,7 +82,7 @@ class Stages:
 
     @property
     def learns(self) -> bool:
-        """Whether task or criteria are inferred."""
+        """Return True if task or criteria are inferred."""
         method = self.judge.method
         return isinstance(method, InfersTask) and method.infers()
 
@@ -103,7 +108,11 @@ class Stages:
         return Spending(inferring=calls, steps=calls)
 
     def trials(self, dearest: Judge | None) -> Spending:
-        """Return what the choice of a form takes. dearest: the judge in a form of more calls a row, if one is tried."""
+        """Return the spending of the choice of a form.
+
+        Args:
+            dearest: The judge in a form of more calls a row, if one is tried.
+        """
         tried = self.tried(dearer=dearest is not None)
         calls, passes = tried * self.judge.method.cost().calls_per_row, tried
         if dearest is not None:
@@ -111,7 +120,11 @@ class Stages:
         return Spending(scoring=self.rows * calls, steps=self.rows * passes)
 
     def searching(self, judge: Judge) -> Spending:
-        """Return what the search takes. judge: in its dearest form."""
+        """Return the spending of the search.
+
+        Args:
+            judge: The judge in its dearest form.
+        """
         passes = self.search.evaluations() + int(self.taught)
         fits = self.rows if fitted_always(judge.method) else 0
         proposed = sum(self.search.proposals(self.judge, size) for size in self.sizes)
@@ -121,7 +134,11 @@ class Stages:
         )
 
     def measuring(self, judge: Judge) -> Spending:
-        """Return what held-out rows take: by the zero-shot judge and by the compiled one. judge: as in `searching`."""
+        """Return the spending on held-out rows, by the zero-shot judge and by the compiled one.
+
+        Args:
+            judge: The judge in its dearest form.
+        """
         calls = judge.method.cost().calls_per_row + self.search.calls_per_row(judge)
         return Spending(scoring=self.heldout * calls, steps=2 * self.heldout)
 
@@ -131,8 +148,9 @@ class Stages:
         return Spending(writing=self.judge.method.cost().calls_per_document * documents)
 
     def least(self, dearest: Judge | None) -> int:
-        """Return the calls that leave a judge: trials and zero-shot in each fit's equal share of a budget, and held-out
-        rows asked for twice.
+        """Return the fewest calls that still give a judge.
+
+        They are trials and zero-shot in each fit's equal share of a budget, and held-out rows judged twice.
         """
         judge = dearest or self.judge
         zero_shot = self.rows * self.search.calls_per_row(judge)
@@ -151,7 +169,8 @@ def row_tokens(labels: Labels) -> int:
 
 
 def taught(search: DemonstrationSearch, judge: Judge, *, teacher: bool) -> bool:
-    """Return whether a pass of its own writes what demonstrations show: the teacher's, or whole answers where others
-    stop early.
+    """Return True if a pass of its own writes what demonstrations show.
+
+    The pass is the teacher's, or the judge's whole answers if scoring otherwise stops early.
     """
     return search.evaluations() > 1 and (teacher or stops_early(judge.method))

@@ -28,7 +28,11 @@ class Optimizers(Registry["type[DemonstrationSearch]"]):
         self.through: dict[str, Through] = {}
 
     def get(self, name: str) -> type[DemonstrationSearch]:
-        """The optimizer of that name or alias. Raises OptionError with the nearest name."""
+        """Return the optimizer of that name or alias.
+
+        Raises:
+            OptionError: For an unknown name, with the nearest one.
+        """
         self.names()  # imports what registers a prefix
         library = next(
             (one for prefix, one in self.through.items() if name.startswith(prefix)),
@@ -37,7 +41,7 @@ class Optimizers(Registry["type[DemonstrationSearch]"]):
         return super().get(name) if library is None else library.make(name)
 
     def every(self) -> dict[str, type[DemonstrationSearch]]:
-        """All that can be named, those of other libraries included."""
+        """Return all optimizers that can be named, those of other libraries included."""
         own = self.parts()
         others = [
             f"{prefix}{name}"
@@ -57,12 +61,18 @@ optimizers = Optimizers(
 def build_optimizer(
     name: str, given: Mapping[str, Any] | None = None, *, where: str = "", seed: int = 0
 ) -> DemonstrationSearch:
-    """A new optimizer with these options.
+    """Return a new optimizer with these options.
 
     With the same `candidates`, those that search by Q score the rows about equally often.
 
-    where: how the options were given, for messages. Raises OptionError for an unknown name, an option that this
-    optimizer lacks, and a value off its limits.
+    Args:
+        name: Name or alias of the optimizer.
+        given: Options by their names.
+        where: The place the options came from, for messages.
+        seed: Seed of the search.
+
+    Raises:
+        OptionError: For an unknown name, an option that this optimizer lacks, and a value off its limits.
     """
     part = optimizers.get(name)
     options = dict(given or {})

@@ -1,4 +1,4 @@
-"""What compiling plans, tries and reports: plain values, written to tables and artifacts elsewhere."""
+"""Plans, trials and reports of compiling: plain values, written to tables and artifacts elsewhere."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from .search.base import SearchRecord
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """How labels are split: rows to learn from and rows held out, once, or by the folds of cross-validation (two at
-    least) in one run or several, while the judge itself is compiled from all rows. free: whether folds ask nothing that
-    the fit to all rows has not asked.
+    """The split of the labels: one training and one held-out side, or the folds of cross-validation (at least two).
+
+    Folds are in one run or several, while the judge itself is compiled from all rows. free: whether folds need no call
+    that the fit to all rows has not made.
     """
 
     runs: tuple[tuple[Split, ...], ...]
@@ -38,7 +39,11 @@ class Parts:
         return tuple(split for run in self.runs for split in run)
 
     def fits(self, rows: int) -> list[int]:
-        """How many rows each fit learns from. rows: all labels."""
+        """Return the number of training rows of each fit.
+
+        Args:
+            rows: The number of all labels.
+        """
         return [len(split.train) for split in self.splits] + (
             [rows] if self.crossed else []
         )
@@ -51,7 +56,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What compiling would do and spend, before anything is spent."""
+    """The plan of a compile run, before anything is spent."""
 
     rows: int
     train: int
@@ -81,8 +86,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class FormTrial:
-    """One form of prompts and answers, tried zero-shot on the training rows. knowledge: with the inferred task and
-    criteria in the prompt, or without.
+    """One form of prompts and answers, tried zero-shot on the training rows.
+
+    knowledge: with the inferred task and criteria in the prompt, or without.
     """
 
     form: Form
@@ -92,16 +98,18 @@ class FormTrial:
     disqualified: str | None = None
 
     def preference(self) -> tuple[bool, float]:
-        """Whether it can be chosen, then the objective, rounded so that `max` keeps the earlier trial where two are
-        equal.
+        """Return a sort key: whether it can be chosen, then the objective.
+
+        The objective is rounded so that `max` keeps the earlier of two equal trials.
         """
         return self.disqualified is None, round(self.agreement.value, 9)
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """One pass of task inference, form and search over some training rows. refined: whether what was fitted to
-    the chosen program's answers took the place of the plain way, in their order.
+    """One pass of task inference, form and search over some training rows.
+
+    refined: whether what was fitted to the chosen program's answers took the place of the plain way, in their order.
     """
 
     judge: Judge
@@ -118,8 +126,10 @@ class Fitted:
 
     @property
     def percents(self) -> Vector:
-        """The judge's raw scores of the training rows, each judged without its document in the prompt, or by weights
-        that were fitted without its fold; cut to 0..100, as verdicts are that meet what is fitted to these.
+        """Return the judge's raw scores of the training rows, in [0, 100].
+
+        Each row is judged without its document in the prompt, or by weights that were fitted without its fold. Scores
+        are cut to 0..100 as verdicts are.
         """
         percents = (
             self.refined[-1].percents if self.refined else self.record.scored.percents
@@ -128,14 +138,14 @@ class Fitted:
 
     @property
     def name(self) -> str:
-        """What the judge is called among those that the fit could have come to."""
+        """Return the judge's name among the results that the fit could have had."""
         return next(
             (r.candidate for r in self.refined if r.changed and r.candidate),
             self.record.selected.name,
         )
 
     def tried(self) -> list[str]:
-        """The results of what was tried beside the search, a sentence each."""
+        """Return the results of what was tried beside the search, one sentence each."""
         refined = [
             f"{r.name}: {outcome}"
             for r in self.refined
@@ -146,7 +156,7 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CompileReport:
-    """How far a compiled judge agrees with people, on rows that no search or fit saw."""
+    """The agreement of a compiled judge with people, on rows that no search or fit saw."""
 
     heldout: AgreementValue
     """By the run's objective."""
@@ -192,7 +202,7 @@ class CompileReport:
         )
 
     def table(self) -> Table:
-        """The compiled judge beside zero-shot and the baseline without a model."""
+        """Return the compiled judge beside zero-shot and the baseline without a model."""
         by, how = self.heldout.by, "held out, never seen by the search"
         times = f"{self.runs} × " if self.runs > 1 else ""
         how = f"{times}{self.folds}-fold cross-validation" if self.folds else how
@@ -247,6 +257,7 @@ class CompileReport:
         return self.table().notebook() + facts(beside)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values; NaN becomes null."""
         usage = ("tokens", "prompt_tokens", "completion_tokens", "prefix_tokens")
         return {
             "objective": self.heldout.by.name,

@@ -26,7 +26,7 @@ _SKETCH = re.compile(rf"~[0-9a-f]{{{2 * KEPT}}}")
 
 
 def marks(rows: Iterable[Row]) -> dict[str, list[str]]:
-    """What a provenance keeps of the rows, sorted."""
+    """Return the sorted marks of the rows that a provenance keeps."""
     texts: set[str] = set()
     keys = set()
     for row in rows:
@@ -59,7 +59,10 @@ class Seen:
         return bool(self._keys) or len(self._sketches) > 0
 
     def knows(self, source: str, output: str) -> bool:
-        """Whether the row is one of them, or its output (of more than a few words) equals one of theirs, or nearly."""
+        """Return True if the row is one of them, or its output equals one of theirs, or nearly.
+
+        Outputs are compared if they have more than a few words.
+        """
         if not self:
             return False
         if row_key(source, output) in self._keys or not self._keys.isdisjoint(

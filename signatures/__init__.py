@@ -1,1 +1,1 @@
-"""What one call of a language model takes and gives. No file here calls a model."""
+"""Inputs and outputs of a single call to a language model. No file here calls a model."""

@@ -22,7 +22,7 @@ from ..tables import facts, shortened
 
 
 def json_number(value: float, digits: int = 6) -> float | None:
-    """A number for JSON: null where it is absent (NaN) or infinite."""
+    """Return a number for JSON: None if it is NaN or infinite."""
     return round(float(value), digits) if math.isfinite(value) else None
 
 
@@ -65,7 +65,9 @@ class Scale:
             )
 
     def to_percent(self, value: float) -> float:
-        """A score on this scale as a percent: 0 at `low`, 100 at `high`, outside 0..100 only for a score off the scale.
+        """Return a score on this scale as a percent: 0 at `low`, 100 at `high`.
+
+        It is outside 0..100 only for a score off the scale.
 
         >>> Scale(0, 0.07).to_percent(0.07)
         100.0
@@ -74,7 +76,7 @@ class Scale:
         return min(100.0, percent) if value <= self.high else percent
 
     def from_percent(self, percent: float) -> float:
-        """A percent as a score on this scale; NaN stays NaN."""
+        """Return a percent as a score on this scale; NaN stays NaN."""
         return self.low + (self.high - self.low) * percent / 100.0
 
     def __str__(self) -> str:
@@ -129,8 +131,10 @@ class ErrorSpan:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What one annotator of an ensemble said of an output. percent: in [0, 100], NaN where it failed (`failure` says
-    why). outlier: its score is far from the others', and its errors were kept from the supervisor.
+    """The answer of one annotator of an ensemble about an output.
+
+    percent: in [0, 100], NaN if the annotator failed (`failure` has the reason). outlier: its score is far from the
+    others', and its errors were kept from the supervisor.
     """
 
     percent: Number
@@ -144,7 +148,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What some calls cost.
+    """The cost of some calls.
 
     `calls` were sent to the model, `cached` were answered from the disk; tokens and seconds count sent calls only.
     `prefix_tokens` is the part of `prompt_tokens` that the server took from its prefix cache.
@@ -176,7 +180,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """What reading takes beside the calls: passes through a model, and about how many tokens they have together."""
+    """The cost of reading beside calls: passes through a model, and about how many tokens they have together."""
 
     count: int = 0
     tokens: int = 0
@@ -187,7 +191,7 @@ class Passes:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What only one method has to say of an output.
+    """Details of a verdict that only one method has.
 
     A subclass for each such method; its fields are JSON values or tuples of them.
     """
@@ -197,24 +201,27 @@ class Details:
         return self
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the details as JSON values; NaN and infinity become null."""
         data: dict[str, Any] = to_jsonable_python(self, inf_nan_mode="null")
         return data
 
 
 @dataclass(frozen=True, slots=True)
 class ReadDetails(Details):
-    """What a method said, read from JSON: its own type is not known there."""
+    """Details read from JSON, where the method's own type is not known."""
 
     values: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the details as they were read from JSON."""
         return dict(self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreInterval:
-    """Where the human rating of an output lies, in a share `coverage` of the outputs of new documents, on the user's
-    scale. error: how far from the human rating the judge is expected to be here.
+    """The interval that holds the human rating for a share `coverage` of outputs of new documents, on the user's scale.
+
+    error: the expected distance of the judge's score from the human rating.
     """
 
     low: Number
@@ -227,7 +234,7 @@ class ScoreInterval:
 
 
 class Verdict(BaseModel):
-    """What a judge says of one output: a pydantic model, whose JSON has null for an absent number.
+    """A judge's verdict on one output: a pydantic model, whose JSON has null for an absent number.
 
     Return it from FastAPI; read it again with `Verdict.model_validate_json`; a copy with changes is
     `verdict.model_copy(update=…)`.
@@ -291,7 +298,7 @@ class Verdict(BaseModel):
     def failed(
         cls, reason: str, *, usage: Usage | None = None, raw: tuple[str, ...] = ()
     ) -> Self:
-        """A verdict without a score, with the reason as its `failure`.
+        """Return a verdict without a score, with the reason as its `failure`.
 
         >>> Verdict.failed("HTTP 500 after 5 attempts")
         Verdict(score=no score: HTTP 500 after 5 attempts)
@@ -387,12 +394,13 @@ class Item:
 
     @classmethod
     def of(cls, row: Any) -> Item:
-        """From any record that `judgesmith.rows` can read: a mapping, a `dspy.Example`, a `datasets.Row`.
-
-        Raises OptionError for a record without an output, and for columns that fit a role equally well.
+        """Return the item of any record that `judgesmith.rows` can read: a mapping, a `dspy.Example`, a `datasets.Row`.
 
         >>> Item.of({"source": "A long report.", "output": "A summary."})
         Item(output='A summary.', source='A long report.', context=None, reference=None, group=None)
+
+        Raises:
+            OptionError: For a record without an output, and for columns that fit a role equally well.
         """
         if isinstance(row, cls):
             return row

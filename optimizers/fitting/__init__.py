@@ -1,1 +1,1 @@
-"""What is fitted to scores that are already there: weights of criteria and annotators, heads over readings."""
+"""Fits to scores that are already there: weights of criteria and annotators, heads over readings."""

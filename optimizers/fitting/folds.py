@@ -11,7 +11,11 @@ from ...errors import OptionError
 
 
 def numbered(groups: Sequence[Hashable]) -> NDArray[np.intp]:
-    """The number of each row's group, in the order of their first rows. Raises: OptionError with fewer than two."""
+    """Return the number of each row's group, in the order of their first rows.
+
+    Raises:
+        OptionError: With fewer than two groups.
+    """
     codes = {group: code for code, group in enumerate(dict.fromkeys(groups))}
     if len(codes) < 2:
         raise OptionError(
@@ -34,7 +38,7 @@ def folds(
 def fold_numbers(
     groups: Sequence[Hashable], count: int = 5, *, seed: int = 0
 ) -> NDArray[np.intp]:
-    """The fold of each row, as `folds` makes them."""
+    """Return the fold of each row, as `folds` makes them."""
     of_row = numbered(groups)
     sizes = np.bincount(of_row)
     drawn = np.random.default_rng(seed).permutation(len(sizes))

@@ -1,4 +1,4 @@
-"""How readings become a score: one Gaussian model, linear in every reading, that starts from experience.
+"""Turn readings into a score: one Gaussian model, linear in every reading, that starts from experience.
 
 A row's human score is taken to be the sum of what experience expects of it (`programs.readings.experience`), of a
 weight for the judge's own score, of small weights for all numbers and all dimensions of the states, of something that
@@ -46,9 +46,10 @@ DOCUMENT, DOCUMENT_BESIDE, WITHIN = 0.05, 0.2, 5.0
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large each part of a score may be, in standard deviations of the human scores (experience) or as variances.
-    facts: of what is counted of facts in the source, which is no part of `numbers`. log_prior: of these sizes, before
-    the labels are seen.
+    """The size of each part of a score, as standard deviations of the human scores (experience) or as variances.
+
+    facts: of the counts of facts in the source, which are no part of `numbers`. log_prior: of these sizes, before the
+    labels are seen.
     """
 
     experience: float
@@ -87,9 +88,11 @@ BESIDE = tuple(
 
 @dataclass(frozen=True)
 class Fitted:
-    """head: for a row's score, on the scale of the labels. left_out: each training row's score by what the rows of
-    other groups say, without the level. Since the sizes are weighed by all labels, its Q is -.01 to .31 on noise (8 or
-    40 rows, documents alike or not; 150 repeats, ± .05 to .11), where that of `nested` is 0. deviation: the standard
+    """A fitted head with its left-out scores.
+
+    head: for a row's score, on the scale of the labels. left_out: each training row's score by what the rows of other
+    groups say, without the level. Since the sizes are weighed by all labels, its Q is -.01 to .31 on noise (8 or 40
+    rows, documents alike or not; 150 repeats, ± .05 to .11), where that of `nested` is 0. deviation: the standard
     deviation of such a score's error, noise included, by the model itself. learnt: the part of the head that the labels
     taught; the rest is experience.
     """
@@ -134,9 +137,16 @@ def gaussian(
 ) -> Fitted:
     """Fit the model to some rows.
 
-    own: the reading that is the judge's own score, if the table has it. within: whether only rows of one document are
-    compared. first: whether that is a strong judge's, which is corrected and no more; there is no other experience
-    then. Raises: OptionError where all rows belong to one group.
+    Args:
+        table: The readings of the rows.
+        scores: Their human scores, shape (rows,).
+        experience: The prior from other data sets.
+        own: The reading that is the judge's own score, if the table has it.
+        within: True if only rows of one document are compared.
+        first: True if `own` is a strong judge's score, which is only corrected; experience has nothing else then.
+
+    Raises:
+        OptionError: If all rows belong to one group.
     """
     groups = numbered(table.groups)
     experience = (
@@ -202,8 +212,9 @@ def _blocks(
 
 
 def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
-    """The mean of standardised scores and standardised ranks, since agreement is in both, and the unit they are in: the
-    scores' spread, for which a few labels are helped by the one that is expected.
+    """Return the mean of standardised scores and standardised ranks, and its unit.
+
+    Agreement is in both. The unit is the scores' spread, which few labels estimate together with the expected one.
     """
     spread, rows = float(np.std(scores)), len(scores)
     known = SCORE_ROWS if expected > 0 else 0.0
@@ -219,8 +230,9 @@ def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
 def _shares(
     names: Sequence[str], own: str | None, first: bool
 ) -> tuple[Vector, Vector, Vector]:
-    """Each number's share of the variance of what is asked for (the own score; beside a strong one other judges), of
-    that of all numbers but facts, and of that of facts; the score with the first word has none.
+    """Return each number's share of three variances: the own score's, that of numbers but facts, and that of facts.
+
+    Beside a strong own score, the first share goes to other judges, and the score with the first word has none.
     """
     is_own = np.array([name == own for name in names], bool)
     asked = (

@@ -1,6 +1,4 @@
-"""What is fitted to raw scores that are there already, without a call: cut points between categories, chances of
-preferences, and how sure scores are.
-"""
+"""Fit what maps raw scores to outcomes, without a call: cut points, chances of preferences, and intervals of scores."""
 
 from __future__ import annotations
 
@@ -39,17 +37,24 @@ PASSES = 10
 
 
 def places_of(labels: Labels) -> NDArray[np.intp]:
-    """The category of each row, from 0: the level next to its score, the better one of two that are equally near."""
+    """Return the category of each row, from 0: the level next to its score, the better of two that are equally near."""
     return nearest_places(labels.scores, labels.levels)
 
 
 def fit_decision(percents: ArrayLike, labels: Labels) -> Decision | None:
-    """Where categories begin, so that the decisions on these rows agree best with people's: by balanced accuracy for
-    pass and fail, by quadratic-weighted kappa for more categories. None for labels without categories.
+    """Fit the cut points between categories that make decisions on these rows agree best with people's.
 
-    percents: raw scores of the labels' rows, NaN where a judge failed; those rows are left out. Cuts start where as
-    many rows fall below them as people put there, and move one at a time while that helps; of equally good ones those
-    in the widest gap between scores are taken. Without two categories in the rows the cuts stand midway between levels.
+    Agreement is balanced accuracy for pass and fail, and quadratic-weighted kappa for more categories. Cuts start where
+    as many rows fall below them as people put there, and move one at a time while that helps; of equally good ones
+    those in the widest gap between scores are taken. Without two categories in the rows the cuts stand midway between
+    levels.
+
+    Args:
+        percents: Raw scores of the labels' rows, NaN where a judge failed; those rows are left out.
+        labels: The rows with people's categories.
+
+    Returns:
+        The decision, or None for labels without categories.
     """
     if not labels.levels:
         return None
@@ -70,7 +75,7 @@ def fit_decision(percents: ArrayLike, labels: Labels) -> Decision | None:
 def cheapest(
     decision: Decision, percents: ArrayLike, labels: Labels, missed: float
 ) -> Decision:
-    """The decision with the cut whose mistakes on these rows cost least; of equally cheap ones the middle."""
+    """Return the decision with the cut whose mistakes on these rows cost least; of equally cheap ones the middle."""
     x, failed = np.asarray(percents, float), places_of(labels) == 0
     values = np.unique(x[np.isfinite(x)])
     cuts = [0.0, *((values[1:] + values[:-1]) / 2), 100.000001]
@@ -85,7 +90,14 @@ def cheapest(
 def fitted_cuts(
     x: Vector, human: NDArray[np.intp], categories: int, binary: bool
 ) -> list[float]:
-    """The cuts of `fit_decision`. x: scores without NaN, not all equal; human: people's categories, two at least."""
+    """Return the cuts of `fit_decision`.
+
+    Args:
+        x: Scores without NaN, not all equal.
+        human: People's categories of the same rows, two at least.
+        categories: The number of categories.
+        binary: True for pass and fail.
+    """
     values = np.unique(x)
     tried = (values[1:] + values[:-1]) / 2
     gaps = np.diff(values)
@@ -130,11 +142,14 @@ WIDTH, TIE, SPREAD = 20.0, 0.3, 1.0
 
 
 def fit_preference(percents: ArrayLike, labels: Labels) -> BradleyTerry | None:
-    """The chances of preferences by the judge's lead, most likely for the outputs of each document in these rows.
+    """Fit the probability of a preference by the judge's lead, most likely for these rows.
 
-    None for labels that are no preferences, and where no two outputs of a document have scores.
+    Args:
+        percents: Raw scores of the labels' rows, NaN where a judge failed; those rows are left out.
+        labels: The rows with people's preferences between outputs of one document.
 
-    percents: raw scores of the labels' rows, NaN where a judge failed; those rows are left out.
+    Returns:
+        The fitted model, or None for labels that are no preferences, or if no two outputs of a document have scores.
     """
     if labels.kind != "preference":
         return None
@@ -160,8 +175,10 @@ def fit_preference(percents: ArrayLike, labels: Labels) -> BradleyTerry | None:
 
 
 def _pairs(percents: Vector, labels: Labels) -> tuple[Vector, Vector]:
-    """Of each two outputs of a document the first one's lead, and how far people hold it for the better one: 1 always,
-    -1 never, 0 where they called it a tie. Two outputs that both won (or lost) elsewhere were not compared.
+    """Return, for each two outputs of a document, the first one's lead and people's preference for it.
+
+    The preference is 1 if always, -1 if never, 0 for a tie. Two outputs that both won (or lost) elsewhere were not
+    compared.
     """
     low, high = labels.scale
     won = (labels.scores - low) / (high - low)
@@ -194,8 +211,9 @@ def calibrated_without(
     *,
     seed: int = 0,
 ) -> Vector:
-    """Scores on the user's scale of raw percents, mapped row by row as the other groups' rows teach (five folds of
-    whole groups); NaN where the percent is, and everywhere for fewer than two groups.
+    """Map raw percents to the user's scale, each row by a map fitted to the other groups' rows.
+
+    There are five folds of whole groups. NaN where the percent is, and everywhere for fewer than two groups.
     """
     scores = np.full(len(percent), np.nan)
     try:
@@ -218,10 +236,17 @@ def fit_sureness(
     groups: Sequence[Hashable],
     scale: Scale,
 ) -> Sureness | None:
-    """Intervals for scores to come.
+    """Fit intervals for future scores.
 
-    percent, scores: raw and on the user's scale, of rows that the judge had not learnt from; NaN rows are left out.
-    human: human ratings of them; groups: rows that belong together. None where no row is left.
+    Args:
+        percent: Raw scores of rows that the judge had not learnt from; NaN rows are left out.
+        scores: The same on the user's scale.
+        human: Human ratings of these rows.
+        groups: The group of each row; rows of one group belong together.
+        scale: The user's scale.
+
+    Returns:
+        The intervals, or None if no row is left.
     """
     present = np.isfinite(percent) & np.isfinite(scores) & np.isfinite(human)
     if not present.any():

@@ -1,4 +1,4 @@
-"""What a judge's readings weigh, learnt from its training rows on top of experience.
+"""Fit weights of a judge's readings to its training rows, on top of experience.
 
 And the baseline of rows without any model.
 """
@@ -37,8 +37,14 @@ ROUNDS = 500
 def ahead(
     mixed: Vector, own: Vector, rows: Rows, objective: Objective, *, strong: bool
 ) -> bool:
-    """Whether a mixture takes the place of the own score alone. mixed: scores of the rows by what was learnt without
-    their groups. strong: whether the own score has the first word, so that it stays where neither is clearly ahead.
+    """Return True if a mixture is to replace the own score alone.
+
+    Args:
+        mixed: Scores of the rows by what was fitted without their groups.
+        own: The judge's own scores of the rows.
+        rows: The rows with their human scores.
+        objective: The measure of agreement.
+        strong: True if the own score has the first word and stays if neither is clearly ahead.
     """
     if not strong:
         return not clearly(lead(own, mixed, rows, objective), SURE_OF_WEAK)
@@ -47,7 +53,7 @@ def ahead(
 
 
 def lead(one: Vector, other: Vector, rows: Rows, objective: Objective) -> Difference:
-    """How far scores are ahead of others, by paired resampling."""
+    """Return the lead of some scores over others, by paired resampling."""
     return difference_within(objective.resampled([one, other], rows), rounds=ROUNDS)
 
 
@@ -63,7 +69,7 @@ def nested(
     *,
     seed: int = 0,
 ) -> Vector:
-    """Every row's score by a head that was fitted without the row's fold: what `fit` is worth.
+    """Score every row by a head that was fitted without the row's fold, as a measure of what `fit` is worth.
 
     Folds are put on one scale, by the mean and the spread that each head has on the rows it was fitted to. Otherwise
     the mean label without a fold, which is low where the fold's labels are high, would look like scores that are wrong
@@ -89,9 +95,18 @@ def weigh(
     within: bool = False,
     first: bool = False,
 ) -> Fitted:
-    """The fit that compiling takes for a table. own: the reading that is the judge's own score. first: whether that is
-    a strong judge's, beside which nothing is known from experience. The direct score, which costs a call for every row,
-    is left out unless it clearly gains Q on groups that were left out.
+    """Return the fit that compiling uses for a table.
+
+    The direct score, which costs a call for every row, is left out unless it clearly gains Q on groups that were left
+    out.
+
+    Args:
+        table: The readings of the rows.
+        scores: Their human scores, shape (rows,).
+        experience: The prior from other data sets.
+        own: The reading that is the judge's own score.
+        within: True if only rows of one document are compared.
+        first: True if `own` is a strong judge's score, beside which experience has nothing.
     """
     if first or own != DIRECT or DIRECT not in table.names:
         return gaussian(table, scores, experience, own=own, within=within, first=first)
@@ -122,8 +137,9 @@ def fit_head(
     within: bool,
     seed: int,
 ) -> HeadFit:
-    """Fit a head to all rows, and measure it on rows that it did without. own, strong: see
-    `programs.refining.TrainingRows`.
+    """Fit a head to all rows, and measure it on rows that it did without.
+
+    own, strong: see `programs.refining.TrainingRows`.
     """
     first = strong and not experience.numbers
 
@@ -158,8 +174,9 @@ def fit_head(
 def surface_percents(
     train: Sequence[dspy.Example], heldout: Sequence[dspy.Example]
 ) -> Vector:
-    """Scores of the held-out rows by length, overlap and repetition alone, as the training rows weigh them: what a
-    judge has to beat. NaN where the training rows are of one group.
+    """Score the held-out rows by length, overlap and repetition alone, as the training rows weigh them.
+
+    A judge has to beat this. NaN if the training rows are of one group.
     """
     rows, known = (_surface_table(part) for part in (heldout, train))
     try:

@@ -72,11 +72,19 @@ def fit_weights(
     penalty: float,
     within: Sequence[str] | None = None,
 ) -> Vector | None:
-    """Non-negative weights of the columns that, with an intercept, come closest to `human`: a better score of a part
-    never lowers the whole. None where no column rises with `human`.
+    """Fit non-negative weights of the columns that, with an intercept, come closest to `human`.
 
-    penalty: of a ridge, times the mean sum of squares of the (centred) columns. within: documents within which alone
-    rows are compared. Rows without any score are left out; in others a missing score counts as the mean of the rest.
+    A better score of a part never lowers the whole. Rows without any score are left out; in others a missing score
+    counts as the mean of the rest.
+
+    Args:
+        scores: Scores of the parts, shape (rows, parts), NaN where missing.
+        human: Human scores, shape (rows,).
+        penalty: Ridge penalty, times the mean sum of squares of the (centred) columns.
+        within: Documents within which alone rows are compared.
+
+    Returns:
+        Weights, shape (parts,), or None if no column rises with `human`.
     """
     usable = np.isfinite(scores).any(axis=1)
     count = scores.shape[1]
@@ -163,8 +171,10 @@ def ridge_weights(
 def ridge_out_of_fold(
     training: Training, scores: Matrix, *, own: bool
 ) -> tuple[Vector, Vector | None]:
-    """Scores of each fold by what was fitted, penalty included, to the others: by the weights alone, and mixed with the
-    judge's own score (None without `own`).
+    """Score each fold by weights that were fitted, penalty included, to the other folds.
+
+    Returns:
+        The scores by the weights alone, and those mixed with the judge's own score (None without `own`).
     """
     folds = training.folds()
     alone, mixed = (np.full(len(scores), math.nan) for _ in range(2))
@@ -183,8 +193,9 @@ def ridge_out_of_fold(
 def _ridge(
     training: Training, scores: Matrix, *, own: bool
 ) -> tuple[Vector, float, float]:
-    """Weights that sum to 1 (all 0 where none can be fitted), their penalty, and the share of the judge's own score in
-    the mean of z-scores, which is a weighted mean of the scores, by 1 / spread, but for a constant.
+    """Return weights that sum to 1 (all 0 if none can be fitted), their penalty, and the own score's share.
+
+    The share is one in the mean of z-scores, which is a weighted mean of the scores, by 1 / spread, but for a constant.
     """
     folds = training.folds()
     tried = np.full((len(PENALTIES), len(scores)), math.nan)
@@ -237,8 +248,9 @@ def _standardised(percents: Vector) -> Vector:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """The training rows of a compile run with the tools that a judge's refiners may use on them; see
-    `programs.refining.TrainingRows`. sure: the share of paired resamples in which what is fitted must win.
+    """The training rows of a compile run with the tools that a judge's refiners may use on them.
+
+    See `programs.refining.TrainingRows`. sure: the share of paired resamples in which what is fitted must win.
     """
 
     examples: Sequence[dspy.Example]
@@ -252,46 +264,51 @@ class Training:
 
     @property
     def lm(self) -> LanguageModel:
-        """The judge's model, else DSPy's."""
+        """Return the judge's model, else DSPy's."""
         return called(self.model)
 
     @property
     def items(self) -> list[Item]:
+        """Return the texts of each row."""
         return [item_of(e) for e in self.examples]
 
     @property
     def human(self) -> Vector:
+        """Return the human scores in percent, shape (rows,)."""
         return humans(self.examples)
 
     @property
     def groups(self) -> list[str]:
+        """Return the group of each row."""
         return groups(self.examples)
 
     @property
     def within(self) -> list[str] | None:
-        """The document of each row, where the objective compares rows within documents only."""
+        """Return the document of each row if the objective compares rows within documents only, else None."""
         return documents(self.examples) if self.objective.within else None
 
     @property
     def label(self) -> str:
+        """Return the name of the objective, for messages."""
         return self.objective.label
 
     def part(self, kept: NDArray[np.bool_]) -> Self:
-        """Some of the rows, without their verdicts."""
+        """Return some of the rows, without their verdicts."""
         some = [
             example for example, keep in zip(self.examples, kept, strict=True) if keep
         ]
         return replace(self, examples=some, verdicts=(), percents=self.percents[kept])
 
     def folds(self) -> NDArray[np.intp]:
-        """The fold of each row."""
+        """Return the fold of each row."""
         return fold_numbers(self.groups, seed=self.seed)
 
     def value(self, percents: Vector) -> float:
+        """Return the objective's value for these scores of the rows."""
         return self.objective.reached(percents, rows_of(self.examples)).value
 
     def defined(self, percents: Vector) -> bool:
-        """Whether these scores have an agreement at all; constant ones have none."""
+        """Return True if these scores have an agreement at all; constant ones have none."""
         return (
             agreement(
                 percents, self.examples, objective=self.objective, seed=0, rounds=0
@@ -300,6 +317,7 @@ class Training:
         )
 
     def clearly_better(self, one: Vector, other: Vector) -> bool:
+        """Return True if `one` beats `other` in at least the share `sure` of paired resamples."""
         gap = difference(
             one,
             other,
@@ -321,6 +339,7 @@ class Training:
         *,
         strong: bool,
     ) -> HeadFit:
+        """Fit a head to the labelled rows, and compare it with the own score on rows that it did without."""
         rows, within = self.part(known), self.objective.within
         fit = fit_head(
             table,

@@ -1,6 +1,6 @@
-"""What all searches for demonstrations share: how candidates are built, judged and chosen, and the record of it.
+"""The common part of all searches for demonstrations: building, judging, choosing and recording candidates.
 
-A search tries programs that differ in their demonstrations (and perhaps in what their prompts say) and keeps one, by an
+A search tries programs that differ in their demonstrations (and perhaps in their prompts' texts) and keeps one, by an
 objective (Q, or what suits the kind of labels) over the whole validation vector: each row judged without its own group
 among the demonstrations, failures imputed and counted, undefined correlations never winning, and zero-shot kept unless
 it is clearly beaten.
@@ -75,10 +75,11 @@ class Candidate:
 
     @property
     def parts(self) -> tuple[int, int]:
-        """How far it is from the zero-shot student: demonstrations, then changes of form."""
+        """Return the distance from the zero-shot student: demonstrations, then changes of form."""
         return self.demos, len(self.form)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the candidate as JSON values."""
         return {
             "candidate": self.name,
             "kind": self.kind,
@@ -120,19 +121,22 @@ class SearchRecord:
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
+        """Return all candidates, in the order they were tried."""
         return tuple(trial.candidate for trial in self.tried)
 
     @property
     def selected(self) -> Candidate:
+        """Return the chosen candidate."""
         return self.chosen.candidate
 
     @property
     def scored(self) -> Scored:
-        """The chosen program's scores of the validation rows, each judged without its group in the prompt."""
+        """Return the chosen program's scores of the validation rows, each judged without its group in the prompt."""
         return self.chosen.scored
 
     @property
     def zero_shot(self) -> Scored:
+        """Return the zero-shot program's scores of the validation rows."""
         return self.tried[0].scored
 
 
@@ -149,7 +153,7 @@ class Proposal:
 
 @dataclass(slots=True)
 class SearchContext:
-    """What a search works on."""
+    """The judge, rows and budget that a search works on."""
 
     base: Judge
     """The student without demonstrations."""
@@ -165,7 +169,7 @@ class SearchContext:
 
 
 class SearchOptions(Options):
-    """What every optimizer has."""
+    """Options of every optimizer."""
 
     max_failed: float = option(
         0.1,
@@ -176,6 +180,8 @@ class SearchOptions(Options):
 
 
 class SureOptions(SearchOptions):
+    """Option of searches that replace zero-shot only if clearly better."""
+
     sure: float = option(
         0.7,
         "Share of paired resamples in which a candidate must beat those with fewer demonstrations; 0 takes the best "
@@ -186,6 +192,8 @@ class SureOptions(SearchOptions):
 
 
 class CandidateOptions(Options):
+    """Option of searches whose size is a number of candidates."""
+
     candidates: int = option(
         8,
         "Size of the search; with the same number, the optimizers score the rows about equally often.",
@@ -194,6 +202,8 @@ class CandidateOptions(Options):
 
 
 class DemoOptions(Options):
+    """Option of searches that show demonstrations."""
+
     max_demos: int = option(
         4,
         "Demonstrations in a prompt at most (paper: 3 for long texts, 8 for short).",
@@ -203,6 +213,8 @@ class DemoOptions(Options):
 
 
 class BootstrapOptions(DemoOptions):
+    """Options of searches that bootstrap demonstrations from answers."""
+
     anchor: Anchor = option(
         "auto",
         "Score that bootstrapped demonstrations show: the human's (gold), the model's (predicted), or each in turn.",
@@ -216,6 +228,8 @@ class BootstrapOptions(DemoOptions):
 
 
 class RacingOptions(Options):
+    """Option of searches that can drop candidates early."""
+
     racing: bool = option(
         False,
         "Judge candidates on growing blocks of rows and drop those that fall behind: about three fifths of the calls.",
@@ -270,7 +284,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         def __getattr__(self, name: str) -> Any: ...
 
     def settings(self) -> dict[str, Any]:
-        """What decides the outcome, as JSON values; `name` says which search it is."""
+        """Return all settings that decide the outcome, as JSON values; `name` is the search's."""
         return {
             "name": self.name,
             "level": self.level,
@@ -280,11 +294,11 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
 
     @property
     def level(self) -> Level:
-        """The level of agreement that the objective is measured at: pooled, sample or system."""
+        """Return the level of agreement that the objective is measured at: pooled, sample or system."""
         return self.objective.level
 
     def for_run(self, *, objective: Objective, seed: int, progress: Progress) -> Self:
-        """A copy with what the whole run has decided; this one stays as it is."""
+        """Return a copy with the objective, seed and progress of a whole run; this one stays unchanged."""
         made = copy.copy(self)
         made.objective, made.seed, made.progress, made.record = (
             objective,
@@ -298,18 +312,18 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def evaluations(self) -> int:
-        """How often the validation rows are scored at most."""
+        """Return how many times the validation rows are scored at most."""
 
     @abstractmethod
     def explore(self, context: SearchContext) -> None:
         """Try candidates (`judge`). A BudgetError ends it early."""
 
     def calls_per_row(self, judge: Judge) -> int:
-        """Calls that an output costs at most, whatever is chosen."""
+        """Return the calls for one output at most, whichever candidate is chosen."""
         return judge.method.cost().calls_per_row
 
     def proposals(self, judge: Judge, rows: int) -> int:
-        """Calls beside the scoring of rows at most, where a model writes what is tried."""
+        """Return the calls beside the scoring of rows at most, for a model that writes what is tried."""
         return 0
 
     # -- the search
@@ -322,13 +336,22 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         trainset: Sequence[dspy.Example],
         valset: Sequence[dspy.Example] | None = None,
     ) -> Judge:
-        """The best of all candidates, as a copy of `student`; `self.record` says how it came about.
+        """Return the best of all candidates, as a copy of `student`; `self.record` has the search's course.
 
-        teacher: whose answers become demonstrations, another model or judge; by default the student without any.
-        trainset: rows that demonstrations are taken from: examples with their texts and people's score on the judge's
-        scale, or what `examples_of` makes. valset: rows that candidates are measured on; default the training rows,
-        each judged without its own group. Zero-shot is always measured first. Raises LeakError when valset shares a
-        group or a text with trainset, BudgetError when not even zero-shot fits, OptionError for rows without a score.
+        Zero-shot is always measured first.
+
+        Args:
+            student: The judge to improve.
+            teacher: A model or judge whose answers become demonstrations; by default the student without any.
+            trainset: Rows that demonstrations are taken from: examples with their texts and people's score on the
+                judge's scale, or the result of `examples_of`.
+            valset: Rows that candidates are measured on; by default the training rows, each judged without its own
+                group.
+
+        Raises:
+            LeakError: If valset shares a group or a text with trainset.
+            BudgetError: If not even zero-shot fits the budget.
+            OptionError: For rows without a score.
         """
         if not isinstance(student, Judge):
             raise OptionError(
@@ -376,7 +399,8 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     def judge(self, context: SearchContext, proposal: Proposal) -> None:
         """Judge a candidate on all rows or, racing, until it falls behind the best so far.
 
-        Raises BudgetError after entering what was judged.
+        Raises:
+            BudgetError: When the budget ends, after the rows judged until then are recorded.
         """
         # A part of a document would be ranked otherwise than the whole.
         if not self.racing or context.base.whole_documents:
@@ -432,7 +456,12 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         )
 
     def score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
-        """What a candidate says of rows, each without its own group in the prompt. Raises BudgetError, ModelError."""
+        """Score rows by a candidate, each without its own group in the prompt.
+
+        Raises:
+            BudgetError: When the budget ends before the last row.
+            ModelError: When the model cannot be reached or used.
+        """
         self.progress.stage(f"candidate {name}", len(rows))
         return score_rows(brief(program), rows, self.progress, self.num_threads)
 
@@ -489,8 +518,9 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     def choose(
         self, tried: Sequence[Trial], rows: Sequence[dspy.Example]
     ) -> tuple[Trial, str | None]:
-        """What the rule of `Contest` chooses, clearly better being a higher value of the objective in `sure` of the
-        paired resamples; and why, where that is not simply the best.
+        """Choose a trial by the rule of `Contest`; return it, and the reason if it is not simply the best.
+
+        Clearly better is a higher value of the objective in `sure` of the paired resamples.
         """
         finished = _finished(tried)
         contest, values = _contest(finished), _values(finished)
@@ -591,8 +621,10 @@ def _finished(tried: Sequence[Trial]) -> list[Trial]:
 
 
 def unfit(scored: Scored, reached: AgreementValue, max_failed: float) -> str | None:
-    """Why scores cannot be chosen, however well they agree: too many rows failed, or agreement is undefined (constant
-    scores). That it then counts as chance is a convention, and must not beat a real agreement a little below it.
+    """Return the reason why scores cannot be chosen, however well they agree, or None.
+
+    Too many rows failed, or agreement is undefined (constant scores). That it then counts as chance is a convention,
+    and must not beat a real agreement a little below it.
     """
     if scored.failed > max_failed * len(scored.percents):
         return f"{scored.failed} of {len(scored.percents)} rows failed"
@@ -600,8 +632,9 @@ def unfit(scored: Scored, reached: AgreementValue, max_failed: float) -> str | N
 
 
 def better(one: Candidate, other: Candidate) -> bool:
-    """Whether `one` is to be preferred: qualified first, then the objective, then fewer demonstrations and
-    changes, then the earlier.
+    """Return True if `one` is to be preferred.
+
+    The order is: qualified first, then the objective, then fewer demonstrations and changes, then the earlier.
     """
     both = (one, other)
     contest = Contest([c.parts for c in both], [c.disqualified is None for c in both])
@@ -613,8 +646,10 @@ def better(one: Candidate, other: Candidate) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Demonstrations:
-    """What may be shown of a pool: rows with the human score ("labels"), and answers of a teacher with the human's
-    ("gold") or the model's own score ("predicted"). options: a search with `BootstrapOptions`.
+    """The demonstrations that a pool offers: rows with the human score, and a teacher's answers.
+
+    Kinds are rows ("labels"), and answers with the human's ("gold") or the model's own score ("predicted"). options: a
+    search with `BootstrapOptions`.
     """
 
     context: SearchContext
@@ -623,7 +658,7 @@ class Demonstrations:
 
     @property
     def kinds(self) -> list[DemoKind]:
-        """The kinds that are tried in turn, that of the bootstrapped candidate first."""
+        """Return the kinds that are tried in turn, that of the bootstrapped candidate first."""
         if not self.answers or self.context.base.method.no_bootstrap() is not None:
             return ["labels"]
         # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
@@ -637,8 +672,9 @@ class Demonstrations:
         return kinds[self.options.anchor]
 
     def allowed(self, kind: DemoKind) -> NDArray[np.intp]:
-        """Numbers of the rows that may be demonstrations of a kind: of answers, those that came closest to the human
-        score, after a monotone fit of the answers to the scores.
+        """Return the numbers of the rows that may be demonstrations of a kind.
+
+        Of answers, these are the ones closest to the human score, after a monotone fit of the answers to the scores.
         """
         pool, answers = self.context.pool, self.answers
         if kind == "labels" or answers is None:
@@ -661,7 +697,13 @@ class Demonstrations:
     def shown_by(
         self, base: Judge, picked: Sequence[int], kinds: DemoKind | Sequence[str]
     ) -> Judge:
-        """A copy of the judge that is shown these rows of the pool. kinds: of all of them, or of each."""
+        """Return a copy of the judge with these rows of the pool as demonstrations.
+
+        Args:
+            base: The judge to copy.
+            picked: Numbers of the rows in the pool.
+            kinds: The kind of all of them, or of each.
+        """
         made = without_demos(base)
         every = [kinds] * len(picked) if isinstance(kinds, str) else kinds
         for index, kind in zip(picked, every, strict=True):
@@ -683,20 +725,21 @@ class Demonstrations:
 
 
 def _explained(verdict: Verdict) -> bool:
-    """Whether an answer says more than a score."""
+    """Return True if an answer holds more than a score."""
     return bool(
         verdict.explanation or any(c.explanation for c in verdict.criteria.values())
     )
 
 
 def brief(judge: Judge) -> Judge:
-    """A copy that leaves out what does not change the score."""
+    """Return a copy whose answers leave out everything that does not change the score."""
     made = judge.with_()
     set_brief(made.method, True)
     return made
 
 
 def without_demos(judge: Judge) -> Judge:
+    """Return a copy without demonstrations."""
     made = judge.with_()
     for predictor in made.predictors():
         predictor.demos = []
@@ -706,7 +749,7 @@ def without_demos(judge: Judge) -> Judge:
 def demonstration(
     judge: Judge, row: dspy.Example, verdict: Verdict | None, *, predicted: bool
 ) -> dict[str, Any]:
-    """A row as a demonstration, with the teacher's verdict if one is to be shown.
+    """Return a row as a demonstration, with the teacher's verdict if one is to be shown.
 
     Its score is the human's, and its explanation, too, where people gave a reason, unless the verdict's own is wanted.
     """

@@ -24,8 +24,9 @@ from .base import (
 
 @optimizers.register
 class LabeledFewShot(DemonstrationSearch):
-    """DSPy's `LabeledFewShot`: labelled rows as demonstrations, one set, drawn by `seed`. k: as `max_demos`, by DSPy's
-    name.
+    """DSPy's `LabeledFewShot`: labelled rows as demonstrations, one set, drawn by `seed`.
+
+    k: as `max_demos`, by DSPy's name.
 
     They stay unless zero-shot came out higher on the validation rows, or they are disqualified (`max_failed`): a `sure`
     above 0 asks for more than that, as in the searches.
@@ -47,9 +48,11 @@ class LabeledFewShot(DemonstrationSearch):
         super().__init__(**options if k is None else options | {"max_demos": k})
 
     def evaluations(self) -> int:
+        """Return 2: zero-shot, and the one set."""
         return 2
 
     def explore(self, context: SearchContext) -> None:
+        """Judge the set of demonstrations that DSPy's optimizer draws."""
         order = np.random.default_rng([self.seed, 1]).permutation(len(context.pool))
         train = [dspy.Example(row=int(i)).with_inputs("row") for i in order]
         drawn = dspy.LabeledFewShot(k=self.max_demos).compile(
@@ -72,6 +75,7 @@ class NoSearch(DemonstrationSearch):
     searches = uses_teacher = False
 
     def evaluations(self) -> int:
+        """Return 1: zero-shot alone."""
         return 1
 
     def explore(self, context: SearchContext) -> None:

@@ -84,15 +84,18 @@ class OptunaSearch(DemonstrationSearch):
         self.study: optuna.Study | None = None
 
     def settings(self) -> dict[str, Any]:
+        """Return the settings with the number of trials in place of `candidates`."""
         # `candidates` is another way to say how many trials.
         made = super().settings() | {"trials": self.trials}
         del made["candidates"]
         return made
 
     def evaluations(self) -> int:
+        """Return one more than the trials, for zero-shot."""
         return self.trials + 1
 
     def calls_per_row(self, judge: Judge) -> int:
+        """Return the calls for one output in the dearest variant that may be tried."""
         method = judge.method
         most = (
             method.most_calls_per_row(variants=self.variants)
@@ -104,6 +107,7 @@ class OptunaSearch(DemonstrationSearch):
     # -- the study
 
     def explore(self, context: SearchContext) -> None:
+        """Try as many trials as TPE may draw, zero-shot being the first."""
         self.study = None
         if not self.trials:
             return
@@ -187,7 +191,7 @@ class OptunaSearch(DemonstrationSearch):
         return picked if how == "rising" else picked[::-1]
 
     def _space(self, base: Judge) -> list[Choice]:
-        """What is varied beside demonstrations, each with the judge's own value first."""
+        """Return the choices beside demonstrations, each with the judge's own value first."""
         method = base.method
         return (
             list(method.search_space(variants=self.variants))
@@ -225,7 +229,7 @@ class OptunaSearch(DemonstrationSearch):
 
 
 def _tell(study: optuna.Study, trial: optuna.Trial, tried: Trial | None) -> None:
-    """How a trial came out, for TPE; a candidate that cannot be chosen has the lowest value.
+    """Report a trial's result to TPE; a candidate that cannot be chosen has the lowest value.
 
     None: it was not judged, since the budget ended.
     """
@@ -247,7 +251,7 @@ def _tell(study: optuna.Study, trial: optuna.Trial, tried: Trial | None) -> None
 
 
 def _key(program: Judge) -> bytes:
-    """What makes two candidates the same one: all that their prompts show."""
+    """Return a digest of everything that a candidate's prompts show; equal candidates share it."""
     method, demos = program.method, [p.demos for p in program.predictors()]
     shown = [method.saved_options(), method.knowledge.dump_state(), demos]
     return orjson.dumps(shown, option=orjson.OPT_SORT_KEYS, default=str)

@@ -41,8 +41,10 @@ _FENCE = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
 
 
 def cleaned(text: str) -> str:
-    """A proposed instruction as it may stand in a prompt: one paragraph, DSPy's own field markers and code fences
-    gone, unable to close our tags, at most `LONGEST` characters (cut after a sentence where one ends in time).
+    """Return a proposed instruction as one paragraph that is safe in a prompt.
+
+    DSPy's own field markers and code fences are gone, it cannot close our tags, and it has at most `LONGEST` characters
+    (cut after a sentence if one ends in time).
     """
     before, *_ = re.split(r"\[\[\s*##\s*completed\s*##\s*\]\]", text, maxsplit=1)
     flat = " ".join(_MARKER.sub(" ", _FENCE.sub("", before)).split()).strip('" ')
@@ -64,6 +66,7 @@ class PlainAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         super().__init__(use_json_adapter_fallback=False)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+        """Parse an answer; take the whole text if the signature has one text field and the answer no markers."""
         try:
             result: dict[str, Any] = super().parse(signature, completion)
             return result
@@ -93,6 +96,7 @@ class PromptModel(dspy.BaseLM):  # type: ignore[misc]
     def __call__(
         self, prompt: str | None = None, *, messages: Any = None, **options: Any
     ) -> list[str]:
+        """Return the model's answers to a prompt of DSPy's proposers, with control tokens of rows' texts disarmed."""
         given = {**self.kwargs, **options, "max_tokens": PROPOSAL_TOKENS}
         asked = messages or [{"role": "user", "content": prompt or ""}]
         # Texts of rows stand in these prompts as they are: their control tokens must not speak.

@@ -52,23 +52,26 @@ class JudgeProgram(dspy.Module):  # type: ignore[misc]
         self.desk = desk
 
     def forward(self, row: int) -> dspy.Prediction:
+        """Return the verdict on one row of the desk, as DSPy's prediction."""
         return as_prediction(self.desk.verdict(self.judge, row))
 
     def named_predictors(self) -> list[tuple[str, dspy.Predict]]:
+        """Return the judge's predictors that take instructions and demonstrations, by name."""
         return taught_of(self.judge)
 
 
 def taught_of(judge: Judge) -> list[tuple[str, dspy.Predict]]:
-    """The predictors that can be taught: others (who writes a reference, who merges) stay as they are."""
+    """Return the predictors that can be taught; others (that write a reference, or merge) stay unchanged."""
     taught = {id(p) for p in judge.method.taught()}
     return [(name, p) for name, p in judge.named_predictors() if id(p) in taught]
 
 
 @dataclass
 class Desk:
-    """Where programs are judged while DSPy searches: on all rows at once, as a candidate of the search, or, for GEPA's
-    reflection, on single rows of the pool. DSPy catches exceptions nearly everywhere and goes on, so that what has to
-    end a search is raised as `Ended`.
+    """The place where programs are judged while DSPy searches.
+
+    They are judged on all rows at once, as a candidate of the search, or, for GEPA's reflection, on single rows of the
+    pool. DSPy catches exceptions nearly everywhere and goes on, so that what has to end a search is raised as `Ended`.
     """
 
     search: GEPASearch
@@ -91,7 +94,7 @@ class Desk:
 
     @property
     def rows(self) -> list[dspy.Example]:
-        """The rows that candidates are measured on, each with the number by which it is judged."""
+        """Return the rows that candidates are measured on, each with the number by which it is judged."""
         return [
             row.copy(row=number).with_inputs("row")
             for number, row in enumerate(self.context.rows)
@@ -114,7 +117,12 @@ class Desk:
         ]
 
     def run(self, coroutine: Callable[[], Any]) -> Any:
-        """Run a call to a model. Raises CallError where it failed, Ended where no further one makes sense."""
+        """Run a call to a model.
+
+        Raises:
+            CallError: If the call failed.
+            Ended: If no further call makes sense.
+        """
         try:
             return engine.run(coroutine())
         except CallError:
@@ -123,7 +131,11 @@ class Desk:
             raise Ended(error) from error
 
     def verdict(self, judge: Judge, row: int) -> Verdict:
-        """What a program says of a row. Raises Ended."""
+        """Return a program's verdict on a row.
+
+        Raises:
+            Ended: If the search has to end.
+        """
         context = self.context
         if row >= len(context.rows):
             self.paid += 1
@@ -152,6 +164,7 @@ class Desk:
         return self.known[key].scored.verdicts[row]
 
     def metric(self, **more: Any) -> Agreement:
+        """Return the search's objective as a metric for DSPy."""
         return Agreement(
             self.search.objective,
             score_of="percent",
@@ -162,7 +175,7 @@ class Desk:
         )
 
     def panel(self) -> list[Any]:
-        """The pool with zero-shot's answers."""
+        """Return the pool with zero-shot's answers."""
         context = self.context
         scored = context.tried[0].scored
         if context.pool != context.rows:
@@ -173,7 +186,7 @@ class Desk:
 
 
 def instructed(base: Judge, texts: Mapping[str, str]) -> Judge:
-    """A copy with other instructions, by the names of its predictors."""
+    """Return a copy with other instructions, by the names of its predictors."""
     made = base.with_()
     for name, predictor in made.named_predictors():
         if name in texts:
@@ -214,12 +227,15 @@ class GEPASearch(DemonstrationSearch):
         self._remarks: list[str] = []
 
     def evaluations(self) -> int:
+        """Return how many times the validation rows are scored at most; once without candidates."""
         return int(self.candidates) + 3 if self.candidates else 1
 
     def proposals(self, judge: Judge, rows: int) -> int:
+        """Return two calls a candidate: GEPA reflects, and may reflect once more."""
         return 2 * int(self.candidates)
 
     def explore(self, context: SearchContext) -> None:
+        """Run GEPA on the judge's instructions, and judge those it proposes."""
         self._remarks = []
         if not self.candidates:
             return
@@ -252,6 +268,7 @@ class GEPASearch(DemonstrationSearch):
     def choose(
         self, tried: Sequence[Trial], rows: Sequence[dspy.Example]
     ) -> tuple[Trial, str | None]:
+        """Choose as any search does, with the remarks of this run added to the reason."""
         chosen, reason = super().choose(tried, rows)
         return chosen, "; ".join(
             [*self._remarks, *([reason] if reason else [])]

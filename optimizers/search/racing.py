@@ -70,14 +70,21 @@ def chance(
     objective: Objective,
     seed: int = 0,
 ) -> float:
-    """The share of paired resamples in which a candidate's objective on all rows would reach that of the best so far.
-
-    percents, best: scores of the rows `examples`, NaN where one failed (imputed, as everywhere). total: how many rows
-    there will be. 0 for a candidate that failed on every row; 1 where the best is undefined here or the rows are too
-    few to tell.
+    """Return the share of paired resamples in which a candidate would reach the best so far on all rows.
 
     The seen rows are a share f of all, so that the difference on all of them varies about the seen one with (1 - f)
     times the variance of the resamples (finite population correction), which n / (n - 1) makes up for few documents.
+
+    Args:
+        percents: The candidate's scores of the rows `examples`, NaN where one failed (imputed, as everywhere).
+        best: The best one's scores of the same rows.
+        examples: The rows seen so far.
+        total: The number of rows in the end.
+        objective: The measure of agreement.
+        seed: Seed of the resamples.
+
+    Returns:
+        The share; 0 for a candidate that failed on every row; 1 if the best is undefined here or the rows are too few.
     """
     if not np.isfinite(percents).any():
         return 0.0

@@ -199,6 +199,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         return int(self.max_demos if demonstrations is None else demonstrations)
 
     def evaluations(self) -> int:
+        """Return DSPy's number of programs, three more than `candidates`; 1 without candidates."""
         return int(self.candidates) + 3 if self.candidates else 1
 
     def compile(
@@ -211,9 +212,19 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         restrict: Sequence[int] | None = None,
         labeled_sample: bool = True,
     ) -> Judge:
-        """As `DemonstrationSearch.compile`. restrict: candidate numbers to try (-3 zero-shot, -2 labels only, -1
-        bootstrapped, 0… random); zero-shot is always measured. labeled_sample: no: "labels only" are the first rows.
-        Raises OptionError for a student that is not a judge, which DSPy's own optimizers compile by `js.Agreement`.
+        """Compile as `DemonstrationSearch.compile` does, with the arguments of DSPy's own class.
+
+        Args:
+            student: The judge to improve.
+            teacher: A model or judge whose answers become demonstrations.
+            trainset: Rows that demonstrations are taken from.
+            valset: Rows that candidates are measured on; by default the training rows.
+            restrict: Numbers of the candidates to try (-3 zero-shot, -2 labels only, -1 bootstrapped, 0… random);
+                zero-shot is always measured.
+            labeled_sample: False: "labels only" takes the first rows instead of a sample.
+
+        Raises:
+            OptionError: For a student that is not a judge, which DSPy's own optimizers compile by `js.Agreement`.
         """
         if not isinstance(student, Judge):
             raise OptionError(
@@ -229,6 +240,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         )
 
     def score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
+        """Score rows as any search does, with their own documents shown if `leave_out` is "nothing"."""
         with (
             row_context.own_documents_shown()
             if self.leave_out == "nothing"
@@ -327,6 +339,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
     def choose(
         self, tried: Sequence[Trial], rows: Sequence[dspy.Example]
     ) -> tuple[Trial, str | None]:
+        """Choose by the given metric if there is one, otherwise as any search does."""
         if self._best is not None:
             return self._best, "it has the highest mean of the metric that was given"
         return super().choose(tried, rows)

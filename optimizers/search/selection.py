@@ -1,4 +1,4 @@
-"""Which candidate of a search is chosen."""
+"""The choice among the candidates of a search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Contest:
     qualified: Sequence[bool]
 
     def better(self, q: Sequence[float], one: int, other: int) -> bool:
-        """Whether `one` is to be preferred: qualified first, then Q, then fewer demonstrations and changes."""
+        """Return True if `one` is to be preferred: qualified first, then Q, then fewer demonstrations and changes."""
         if self.qualified[one] != self.qualified[other]:
             return self.qualified[one]
         difference = q[one] - q[other]
@@ -30,13 +30,13 @@ class Contest:
         return self.parts[one] < self.parts[other]
 
     def best(self, q: Sequence[float]) -> int:
-        """The preferred one of all, the earlier where two are equal."""
+        """Return the preferred candidate of all, the earlier of two equal ones."""
         return reduce(
             lambda best, i: i if self.better(q, i, best) else best, range(len(q))
         )
 
     def chosen(self, q: Sequence[float], beats: Beats | None) -> int:
-        """The candidate with the fewest demonstrations among those that the best one does not clearly beat.
+        """Return the candidate with the fewest demonstrations among those that the best one does not clearly beat.
 
         Demonstrations can harm a small model, so that the best by Q wins outright only over candidates that it clearly
         beats; the others tie. Whatever takes the place of zero-shot has itself to beat it so. beats None: the best.

@@ -87,7 +87,7 @@ Plain = Annotated[int | float | str | None, BeforeValidator(_read)]
 
 
 def names() -> list[str]:
-    """The optimizers of DSPy that can be named."""
+    """Return the names of DSPy's optimizers that can be used."""
     parts = vars(dspy.teleprompt) | vars(dspy)
     found = {
         name
@@ -101,7 +101,11 @@ def names() -> list[str]:
 
 @cache
 def search_through(name: str) -> type[DSPySearch]:
-    """The search that a name such as `dspy:MIPROv2` stands for. Raises OptionError."""
+    """Return the search for a name such as `dspy:MIPROv2`.
+
+    Raises:
+        OptionError: For a name that DSPy does not have.
+    """
     known = name.removeprefix(PREFIX)
     if known in REFUSED:
         raise OptionError(f"optimizer {name}: {REFUSED[known]}")
@@ -146,7 +150,7 @@ def _arguments(part: Any) -> dict[str, Any]:
 
 
 def _is_plain(annotation: Any) -> bool:
-    """Whether an argument takes numbers or words, as far as its annotation says."""
+    """Return True if an argument takes numbers or words, as far as its annotation says."""
     if isinstance(annotation, str) or annotation is inspect.Parameter.empty:
         return not any(
             word in str(annotation)
@@ -165,8 +169,9 @@ class _Options(SureOptions, CandidateOptions):
 
 @dataclass
 class Programs(Desk):
-    """Where programs with demonstrations are judged, too: on all rows at once, or row by row where DSPy bootstraps and
-    has to see every step.
+    """A desk for programs with demonstrations.
+
+    They are judged on all rows at once, or row by row where DSPy bootstraps and has to see every step.
     """
 
     most: int = 0
@@ -200,13 +205,14 @@ class Programs(Desk):
 
     @staticmethod
     def key(judge: Judge) -> tuple[str, ...]:
-        """What distinguishes a program: instructions and demonstrations."""
+        """Return a program's identity: its instructions and demonstrations."""
         settle_demos(judge.method, judge.outcome.scale)
         return tuple(
             repr(saved_predictor(p.signature, p.demos)) for _, p in taught_of(judge)
         )
 
     def verdict(self, judge: Judge, row: int) -> Verdict:
+        """Return a program's verdict on a row, traced if DSPy bootstraps; all rows are judged at its first one."""
         context, count = self.context, len(self.context.rows)
         trace = dspy.settings.trace
         if trace is not None and trace is not main_thread_config["trace"]:
@@ -271,12 +277,15 @@ class DSPySearch(DemonstrationSearch):
         self._remarks: list[str] = []
 
     def evaluations(self) -> int:
+        """Return how many times the validation rows are scored at most; once without candidates."""
         return int(self.candidates) + 3 if self.candidates else 1
 
     def proposals(self, judge: Judge, rows: int) -> int:
+        """Return the calls that proposals of instructions take at most."""
         return PROPOSED * int(self.candidates)
 
     def explore(self, context: SearchContext) -> None:
+        """Run DSPy's optimizer with judging as its metric."""
         self._remarks = []
         if not self.candidates:
             return
@@ -313,6 +322,7 @@ class DSPySearch(DemonstrationSearch):
             self._remarks.append(f"{self.name} could not go on ({what})")
 
     def choose(self, tried: Any, rows: Any) -> tuple[Trial, str | None]:
+        """Choose as any search does, with the remarks of this run added to the reason."""
         chosen, reason = super().choose(tried, rows)
         return chosen, "; ".join(
             [*self._remarks, *([reason] if reason else [])]
