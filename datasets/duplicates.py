@@ -51,7 +51,8 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class _Class:
     """Rows (numbers) with one text, or with texts that lead to each other; `texts` are the rows of each of them.
-    telling: whether the text alone says that rows belong together.
+
+    telling: whether the text alone puts rows into one group.
     """
 
     field: Field
@@ -73,9 +74,10 @@ class _Class:
 
 @dataclass(frozen=True)
 class Merged:
-    """Groups without duplicates across them. groups: the name of each row's; links: the texts that joined documents;
-    left: texts that would have joined too much, with the number of rows that have them, largest first. share: of all
-    documents, which a text alone may join.
+    """Groups without duplicates across them.
+
+    groups: the name of each row's group. links: the texts that joined documents. left: texts that would have joined too
+    much, with the number of rows that have them, largest first. share: of all documents, which a text alone may join.
     """
 
     groups: tuple[str, ...]
@@ -84,7 +86,7 @@ class Merged:
     share: float = SHARE
 
     def applied(self, rows: Sequence[Row]) -> tuple[Row, ...]:
-        """The rows, in these groups."""
+        """Return the rows in these groups."""
         return tuple(
             row
             if row.group == group
@@ -93,7 +95,7 @@ class Merged:
         )
 
     def warnings(self, rows: Sequence[Row], origin: str) -> list[str]:
-        """What was merged and what was not, in sentences for the user."""
+        """Describe for the user, in sentences, which groups were merged and which were not."""
         lines = []
         if self.links:
             counts = Counter(
@@ -154,9 +156,13 @@ class _Groups:
 
 
 def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
-    """The groups of rows, joined wherever a document, a group or a text is shared; a joined group takes the name of its
-    first row's. The module says what a text alone may join. share: of all documents, from which nearly equal texts are
-    a template.
+    """Join groups of rows wherever a document, a group or a text is shared.
+
+    A joined group takes the name of its first row's. The module says which texts alone may join groups.
+
+    Args:
+        rows: The rows to group.
+        share: The share of all documents above which nearly equal texts are a template, and no duplicates.
     """
     groups = _Groups(len(rows))
     sources = _classes("source", [folded(row.source) for row in rows])
@@ -199,12 +205,12 @@ def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
 
 
 def _most(documents: int, share: float) -> int:
-    """How many documents a text may put into one group."""
+    """Return the number of documents that a text may put into one group."""
     return max(LEAST, int(share * documents))
 
 
 def _is_stated(row: Row) -> bool:
-    """Whether the file says which document the row is of."""
+    """Return True if the file states the document of the row."""
     return not row.doc_id.startswith(DERIVED)
 
 

@@ -30,7 +30,7 @@ _WORDS, _SHOWN = 4, 24  # words in a note, and characters of each
 
 
 def binary(path: Path) -> BinaryIO:
-    """The bytes of a file, of one that gzip has packed, too."""
+    """Open a file for reading bytes, unpacking gzip."""
     return (
         cast(BinaryIO, gzip.open(path))
         if path.suffix.lower() == ".gz"
@@ -39,10 +39,12 @@ def binary(path: Path) -> BinaryIO:
 
 
 def encoding_of(path: Path) -> tuple[str, str | None]:
-    """The encoding of a file of text, and what a user should know of it: that it was found, and what that gives.
+    """Return the encoding of a text file, and a note for the user if it was detected.
 
-    Every byte is looked at, as the first one that is not ASCII may stand in the last row. Raises LabelsError for
-    damaged UTF-8, and for what no encoding fits.
+    Every byte is looked at, as the first one that is not ASCII may stand in the last row.
+
+    Raises:
+        LabelsError: For damaged UTF-8, and for bytes that no encoding fits.
     """
     with binary(path) as raw:
         head = raw.read(4096)

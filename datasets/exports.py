@@ -1,4 +1,4 @@
-"""What annotation and tracing tools export, as plain records: Argilla, Label Studio, MLflow, Langfuse, Phoenix.
+"""Read exports of annotation and tracing tools as plain records: Argilla, Label Studio, MLflow, Langfuse, Phoenix.
 
 Each record gets the columns that people would have written by hand: texts under their own names, `scores` as {name:
 {rater: rating}}, and `why` as {name: [comment]}. A comparison of two outputs gets a column of the question's name with
@@ -35,8 +35,10 @@ _CONVERSATIONS = frozenset[str]().union(*ROLES["messages"])
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An answer to a question of an export. left: why it is no rating of the output, "" where it is one. compares: its
-    value names the better one of two outputs.
+    """An answer to a question of an export.
+
+    left: why it is no rating of the output, "" where it is one. compares: its value names the better one of two
+    outputs.
     """
 
     question: Any
@@ -52,8 +54,10 @@ Reader: TypeAlias = Callable[[Mapping[str, Any]], tuple[Record, Iterable[Given]]
 
 @dataclass
 class Export:
-    """A tool whose export was recognised. left: how many ratings were left out, by reason. roles: the columns of
-    comparisons by role, as they were found; winners: the questions that compare two outputs.
+    """A tool whose export was recognised.
+
+    left: how many ratings were left out, by reason. roles: the columns of comparisons by role, as they were found;
+    winners: the questions that compare two outputs.
     """
 
     tool: str
@@ -63,21 +67,25 @@ class Export:
     winners: dict[str, None] = field(default_factory=dict)
 
     def records(self, rows: Sequence[Mapping[str, Any]], origin: str) -> list[Record]:
-        """Return each record's `record`. Raises LabelsError with the row."""
+        """Return each record's `record`.
+
+        Raises:
+            LabelsError: With the row, for one that cannot be read.
+        """
         return [
             self.record(row, f"{origin}, row {number}")
             for number, row in enumerate(rows, 1)
         ]
 
     def record(self, record: Mapping[str, Any], place: str = "") -> Record:
-        """Return the texts of a record, with what people said of them: the last that each of them said.
+        """Return the texts of a record with human ratings, the last one of each person.
 
         Args:
             record: The record as the tool exports it.
             place: The file and its row, for messages.
 
         Raises:
-            LabelsError: The record lacks what the others of its tool have.
+            LabelsError: If the record lacks a field that the others of its tool have.
         """
         try:
             texts, answers = self.read(record)
@@ -141,9 +149,10 @@ class Export:
         return made
 
     def columns(self, chosen: Mapping[str, Any], origin: str) -> dict[str, Any]:
-        """The columns that a user named, with those of the comparisons.
+        """Return the columns that a user named, with those of the comparisons.
 
-        Raises LabelsError where several questions compare the outputs, and none was named.
+        Raises:
+            LabelsError: If several questions compare the outputs, and none was named.
         """
         if not self.winners or "output" in chosen:
             return dict(chosen)
@@ -155,7 +164,7 @@ class Export:
         return self.roles | {"winner": next(iter(self.winners))} | dict(chosen)
 
     def said(self) -> str:
-        """How many ratings were left out, with the reasons; "" where there are none."""
+        """Describe how many ratings were left out, with the reasons; "" if there are none."""
         return "".join(
             f"; {count} ratings were left out, {why}"
             for why, count in self.left.items()
@@ -164,9 +173,10 @@ class Export:
 
 
 def recognised(head: Sequence[Mapping[str, Any]], origin: str) -> Export | None:
-    """The tool that these records come from, None for plain ones.
+    """Return the tool that these records come from, None for plain ones.
 
-    Raises LabelsError for an export without texts, and for Label Studio's CSV.
+    Raises:
+        LabelsError: For an export without texts, and for Label Studio's CSV.
     """
     for keys, without, problem in _REFUSED:
         if head and all(
@@ -198,8 +208,9 @@ def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
 
 
 def _argilla_flat(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
-    """`records.to_list(flatten=True)` and `to_datasets()`: for each question `.responses`, `.responses.users` and
-    `.responses.status`. A suggestion of a model is no response.
+    """Read `records.to_list(flatten=True)` and `to_datasets()`.
+
+    Each question has `.responses`, `.responses.users` and `.responses.status`. A suggestion of a model is no response.
     """
 
     def given() -> Iterator[Given]:
@@ -272,7 +283,7 @@ def _beside(
 
 
 def _is_argilla_1(record: Mapping[str, Any]) -> bool:
-    """Whether it has responses, or suggestions; many records have none."""
+    """Return True if a record has responses, or suggestions; many records have none."""
     return any(name.endswith("-suggestion-metadata") for name in record) or any(
         map(_are_responses, record.values())
     )
@@ -390,7 +401,7 @@ def _annotated(annotation: Mapping[str, Any]) -> Iterator[Given]:
 
 
 def _is_region(result: Mapping[str, Any]) -> bool:
-    """Whether an answer is of a part of the text, which then stands beside it."""
+    """Return True if an answer is about a part of the text, which then stands beside it."""
     inner = _object(result.get("value"))
     beside = {key for key, held in inner.items() if held is not None} - {
         *_ANSWERS,
@@ -482,7 +493,7 @@ def _mlflow_whole(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
 
 
 def _roots(spans: Any, about: Mapping[str, Any]) -> Callable[[Any], bool]:
-    """Whether a span is the root of its trace: as its spans say, or where it is the only one."""
+    """Return a test whether a span is the root of its trace: by its spans, or because it is the only one."""
     if known := _objects(spans):
         roots = {
             _hexadecimal(span.get("span_id"))
@@ -511,8 +522,9 @@ def _hexadecimal(span: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The input or the output of a trace. parts: names of several that could each be meant, of which `value` has
-    all.
+    """The input or the output of a trace.
+
+    parts: names of several that could each be meant, of which `value` has all.
     """
 
     value: Any
@@ -521,8 +533,9 @@ class Side:
 
 
 def trace_input(value: Any) -> Side:
-    """The input of a trace, the same for exports, `sync` and scorers: a conversation where there is one, the part
-    called `source`, or the only one; passages beside it are context.
+    """Return the input of a trace, the same for exports, `sync` and scorers.
+
+    It is a conversation if there is one, the part called `source`, or the only one; passages beside it are context.
     """
     value = parsed(value)
     if not isinstance(value, Mapping) or rendered(value) is not None:
@@ -540,7 +553,7 @@ def trace_input(value: Any) -> Side:
 
 
 def trace_output(value: Any) -> Side:
-    """The output of a trace: an answer or a conversation, the part called `output`, or the only one."""
+    """Return the output of a trace: an answer or a conversation, the part called `output`, or the only one."""
     value = parsed(value)
     if not isinstance(value, Mapping) or rendered(value) is not None:
         return Side(value)
@@ -604,7 +617,10 @@ def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
 
 
 def phoenix_rater(annotation: Mapping[str, Any]) -> Any:
-    """Who gave an annotation: the user, or its identifier where a program gave it, whose key names no person."""
+    """Return the author of an annotation: the user, or the identifier that a program gave it.
+
+    A program's key names no person.
+    """
     who = [
         cell
         for name in ("user_id", "identifier")
@@ -624,7 +640,10 @@ def _langfuse(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
 
 
 def langfuse_score(score: Mapping[str, Any]) -> Given:
-    """A score; those of people count (their source is not EVAL, and no judge is named, as `judgesmith sync` does)."""
+    """Return a score of an export.
+
+    Scores of people count: their source is not EVAL, and no judge is named, as in `judgesmith sync`.
+    """
     by_person = str(
         score.get("source", "")
     ).upper() != "EVAL" and "judge" not in _object(score.get("metadata"))
@@ -693,7 +712,7 @@ _REFUSED = (
 
 
 def _single(value: Any) -> Any:
-    """What a list of one holds; NaN is nothing."""
+    """Return the item of a list of one; None for NaN."""
     value = value[0] if isinstance(value, list) and len(value) == 1 else value
     return value if _there(value) else None
 

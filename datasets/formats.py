@@ -114,7 +114,7 @@ def open_table(source: Source) -> Table:
 
 
 def kind_of(path: Path) -> str | None:
-    """The format that a file's name says; None for an unknown one."""
+    """Return the format that a file's name states; None for an unknown one."""
     return _FORMATS.get(path.suffix.lower()) or _PACKED.get(
         "".join(path.suffixes[-2:]).lower()
     )
@@ -157,7 +157,7 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What separates the cells of a text, whether its first line says so, and how many rows stand above its header."""
+    """The separator of cells, a flag for one that the first line states, and the number of rows above the header."""
 
     delimiter: str
     says: bool
@@ -183,7 +183,7 @@ def _cells(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 
 
 def _fit(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
-    """How many rows have as many cells as most have, two or more, and how many these are."""
+    """Return how many rows have as many cells as most have, two or more, and how many these are."""
     counts = Counter(len(row) for row in rows if len(row) > 1)
     cells, times = max(
         counts.items(), key=lambda item: (item[1], item[0]), default=(1, 0)
@@ -192,7 +192,7 @@ def _fit(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
 
 
 def _above(rows: Sequence[Sequence[str]]) -> int:
-    """How many rows stand above the header: a title has one cell, whose text is no column's name."""
+    """Return the number of rows above the header: a title has one cell, whose text is no column's name."""
     filled = [[cell for cell in row if cell.strip()] for row in rows]
     start = next((place for place, cells in enumerate(filled) if len(cells) > 1), 0)
     titles = [cells[0] for cells in filled[:start] if cells]
@@ -325,7 +325,7 @@ def _jsonl_records(text: _Text) -> Iterator[Record]:
 
 
 def _goes_on(line: str) -> bool:
-    """Whether the first line is that of one JSON array, or of an object on several lines."""
+    """Return True if the first line opens one JSON array, or an object on several lines."""
     if line.lstrip().startswith("["):
         return True
     try:
@@ -371,7 +371,7 @@ def _json_records(text: _Text) -> Iterator[Record]:
 
 
 def _advice(content: str, place: int) -> str:
-    """What to do about an error there. Versions of Python point to a comma too many, or behind it."""
+    """Return advice for an error there. Versions of Python point to a comma too many, or behind it."""
     closing = re.compile(r",?\s*([\]}])").match(content, place)
     if closing is None or not content[: closing.end() - 1].rstrip().endswith(","):
         return "correct the line"
@@ -409,15 +409,16 @@ def _parquet_records(path: Path) -> Iterator[Record]:
 
 
 def is_table(source: Any) -> bool:
-    """Whether it is a DataFrame, or a table that Arrow reads."""
+    """Return True for a DataFrame, or a table that Arrow reads."""
     return hasattr(source, "__arrow_c_stream__") or (
         hasattr(source, "to_dict") and hasattr(source, "columns")
     )
 
 
 def table_records(source: Any, origin: str = "<table>") -> Iterator[Record]:
-    """The records of a DataFrame, of any table that Arrow reads (polars, pyarrow, DuckDB), or of an iterable of
-    mappings.
+    """Yield the records of a DataFrame, of a table that Arrow reads, or of an iterable of mappings.
+
+    Arrow reads tables of polars, pyarrow and DuckDB.
     """
     pandas = sys.modules.get(
         "pandas"

@@ -24,9 +24,10 @@ _HOLDERS = (
 
 
 def rows_in(data: Mapping[str, Any], origin: str) -> Any:
-    """The rows of a JSON object, which is returned as it is where it holds none.
+    """Return the rows of a JSON object, or the object itself if it holds none.
 
-    Raises LabelsError for an object of objects that can be read in two ways.
+    Raises:
+        LabelsError: For an object of objects that can be read in two ways.
     """
     cells: Any = data.get("data")
     names: Any = data.get("columns")

@@ -46,21 +46,28 @@ def read_labels(
 ) -> Labels:
     """Read and check rows with human scores, pass/fail, categories or preferences.
 
-    source: a path (.csv, .tsv, .json, .jsonl, .parquet; .xlsx and other spreadsheets with the extra `tables`), a
-        DataFrame, or dicts. A `scores` object {aspect: score}, flat columns, one row a rater, two outputs with a
-        winner, chats, and the exports of Argilla, Label Studio, MLflow, Langfuse and Phoenix are understood.
-    aspect: which score; None takes the only one, or "overall". `mean:A,B,…` is the mean of several on one scale, as an
-        overall score, for the rows that have them all.
-    scale: (worst, best) with worst < best; None takes what the column's name or the marks say (4/5, stars, words), else
-        infers a common scale from the scores and warns.
-    columns: role -> column where the names do not say it; roles: id, source, output, context, reference, system,
-        doc_id, group, score, scores, messages, turn (the judged one), rater, rationale (why people gave a score),
-        output_a, output_b, winner; rater_score: several columns, one a person.
-    limit: read the first `limit` rows only.
-    kind: score, category, binary or preference; None infers it from the marks.
-    categories: the words of the categories, worst first, where they are of no known scale; or by the column's name.
-    Rows without a rating are left out and counted (`Labels.account`). Raises LabelsError with file, row, column and
-    what to do (up to 5 problems at once); OptionError for a bad argument.
+    A `scores` object {aspect: score}, flat columns, one row a rater, two outputs with a winner, chats, and the exports
+    of Argilla, Label Studio, MLflow, Langfuse and Phoenix are understood. Rows without a rating are left out and
+    counted (`Labels.account`).
+
+    Args:
+        source: A path (.csv, .tsv, .json, .jsonl, .parquet; .xlsx and other spreadsheets with the extra `tables`), a
+            DataFrame, or dicts.
+        aspect: The score to read; None takes the only one, or "overall". `mean:A,B,…` is the mean of several on one
+            scale, as an overall score, for the rows that have them all.
+        scale: (worst, best) with worst < best; None takes the scale that the column's name or the marks state (4/5,
+            stars, words), else infers a common scale from the scores and warns.
+        columns: Role -> column for names that do not state it; roles: id, source, output, context, reference, system,
+            doc_id, group, score, scores, messages, turn (the judged one), rater, rationale (why people gave a score),
+            output_a, output_b, winner; rater_score: several columns, one a person.
+        min_rows: The fewest rows with a rating.
+        limit: Read the first `limit` rows only.
+        kind: score, category, binary or preference; None infers it from the marks.
+        categories: The words of the categories, worst first, if they are of no known scale; or by the column's name.
+
+    Raises:
+        LabelsError: With file, row, column and a remedy (up to 5 problems at once).
+        OptionError: For a bad argument.
     """
     if scale is not None and not (
         len(scale) == 2 and -LARGEST_SCORE <= scale[0] < scale[1] <= LARGEST_SCORE
@@ -107,9 +114,18 @@ def read_outputs(
     texts_needed: bool = True,
     categories: Orders = (),
 ) -> Outputs:
-    """What `read_labels` reads, with the outputs that have no rating: for every command that has a use for these. also:
-    columns with further ratings. texts_needed: whether a file of ids and ratings will not do. categories: the words of
-    ratings, worst first, of all or by the column's name. Raises LabelsError.
+    """Read as `read_labels` does, and keep the outputs that have no rating, for commands that use these.
+
+    Args:
+        source: As for `read_labels`.
+        columns: As for `read_labels`.
+        limit: Read the first `limit` rows only.
+        also: Columns with further ratings.
+        texts_needed: False if a file of ids and ratings will do.
+        categories: The words of ratings, worst first, of all or by the column's name.
+
+    Raises:
+        LabelsError: As `read_labels`.
     """
     table = open_table(source)
     records = list(itertools.islice(table.records, limit))
@@ -123,7 +139,11 @@ def read_outputs(
 
 
 def aspects_of_mean(aspect: str | None) -> tuple[str, ...]:
-    """The aspects that `mean:A,B,…` names; none for any other aspect. Raises OptionError for fewer than two."""
+    """Return the aspects that `mean:A,B,…` names; none for any other aspect.
+
+    Raises:
+        OptionError: For fewer than two.
+    """
     if aspect is None or not aspect.startswith(MEAN):
         return ()
     parts = tuple(
@@ -212,16 +232,21 @@ def iter_rows(
 ) -> Iterator[tuple[Row, Record]]:
     """Stream (row, original record) pairs; CSV, TSV, JSONL and Parquet are never held in memory as a whole.
 
-    Scores are optional here and kept where they can be read. An empty output is a row with output "". Groups are
-    those of the file: rows are not compared with each other. Raises LabelsError, with the line of malformed text.
+    Scores are optional here and kept where they can be read. An empty output is a row with output "". Groups are those
+    of the file: rows are not compared with each other.
+
+    Raises:
+        LabelsError: With the line of malformed text.
     """
     return _iter_rows(open_table(source), columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two outputs that stand in one row. id: of the row. won: 1 where people prefer a, 0 for b, 0.5 for a tie; None
-    where nothing is said, or words that name neither.
+    """Two outputs in one row.
+
+    id: of the row. won: 1 where people prefer a, 0 for b, 0.5 for a tie; None for no answer, or for words that name
+    neither.
     """
 
     id: str
@@ -233,7 +258,7 @@ class Compared:
 def read_compared(
     source: Source, columns: Mapping[str, Any] | None = None
 ) -> list[tuple[Compared, Record]] | None:
-    """Every row of a file that compares two outputs, whether or not somebody has preferred one; None for another."""
+    """Read every row of a file that compares two outputs, with or without a preference; None for another file."""
     table = open_table(source)
     records = list(table.records)
     export, plain = recognised(records, table.origin), records
@@ -279,7 +304,7 @@ def read_compared(
 
 
 def count_rows(path: str | PathLike[str]) -> int | None:
-    """How many rows `iter_rows` will yield, for a progress bar; None where counting costs as much as reading."""
+    """Return how many rows `iter_rows` will yield, for a progress bar; None if counting costs as much as reading."""
     path = Path(path)
     kind = kind_of(path)
     try:

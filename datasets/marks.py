@@ -1,6 +1,7 @@
-"""Ratings as people write them: numbers, 4/5, stars, thumbs, pass/fail, words of a rating scale; and the scales that
-names of columns tell. The cells of a column are read together, as "good" is the top of bad/ok/good and the middle of
-poor/good/excellent.
+"""Read ratings as people write them, and the scales that names of columns state.
+
+Ratings are numbers, 4/5, stars, thumbs, pass/fail, or words of a rating scale. The cells of a column are read together,
+as "good" is the top of bad/ok/good and the middle of poor/good/excellent.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 def word_set(words: str, apart: str | None = None) -> frozenset[str]:
+    """Return the words of a text as a set.
+
+    Args:
+        words: The text.
+        apart: The separator; None for white space.
+    """
     return frozenset(words.split(apart))
 
 
@@ -91,14 +98,14 @@ _BAD = re.compile(
 
 @dataclass(frozen=True)
 class Marks:
-    """How the ratings of a column are read. values: a folded word and its number; empty where cells are numbers.
+    """The reading of a column's ratings.
 
-    names: the categories, worst first, where there are some (of stars and Likert words, where `kind` is score, those
-    that they can be taken for), and `levels` their numbers. scale: what the marks
-    themselves say of it (4/5, stars, words), None where they say nothing. unknown: the words, where most cells are
-    words of no known scale. decimal_comma: some cells are numbers with a decimal comma, in a file where that is clear.
-    signs: some cells are "+" and some "-", which is also how people say that there is no rating. fault: they say
-    whether a fault is there, so that yes may be the worse one; `unknown` has them with yes first.
+    values: a folded word and its number; empty where cells are numbers. names: the categories, worst first, where there
+    are some (of stars and Likert words, where `kind` is score, those that they can be taken for), and `levels` their
+    numbers. scale: the one that the marks themselves state (4/5, stars, words), or None. unknown: the words, where most
+    cells are words of no known scale. decimal_comma: some cells are numbers with a decimal comma, in a file where that
+    is clear. signs: some cells are "+" and some "-", which is also how people say that there is no rating. fault: they
+    say whether a fault is there, so that yes may be the worse one; `unknown` has them with yes first.
     """
 
     kind: Kind = "score"
@@ -119,8 +126,14 @@ class Marks:
         *,
         decimal_comma: bool = False,
     ) -> Marks:
-        """From all cells of a column, single ratings each. categories: the words, worst first, where the user said
-        them. decimal_comma: a comma in a number is one. Cells that do not fit are left to `number`, which raises.
+        """Infer the marks from all cells of a column, single ratings each.
+
+        Cells that do not fit are left to `number`, which raises.
+
+        Args:
+            cells: The cells.
+            categories: The words, worst first, if the user stated them.
+            decimal_comma: True if a comma in a number is a decimal one.
         """
         every = list(cells)
         words = Counter(
@@ -167,21 +180,24 @@ class Marks:
         return best
 
     def of_fault(self) -> Marks:
-        """The same ratings of a column that names a fault: of those that say whether it is there, nothing says which
-        is the better one.
+        """Return the same ratings for a column that names a fault.
+
+        Words that state its presence do not state which end is better.
         """
         present = self.kind != "score" and folded(self.names[-1]) in _PRESENT
         return Marks(unknown=self.names[::-1], fault=True) if present else self
 
     def reads(self, word: str) -> bool:
+        """Return True if a folded word is one of these ratings."""
         return (
             word in self.values if self.values else NUMBER.fullmatch(word) is not None
         )
 
     def number(self, cell: Any) -> float | None:
-        """The number of a word, None where the cell is to be read as a number.
+        """Return the number of a word, None for a cell that is to be read as a number.
 
-        Raises ValueError that says what to do.
+        Raises:
+            ValueError: For an unknown word, with a remedy.
         """
         word = _word(folded(cell), self.decimal_comma)
         if word in self.values:
@@ -207,9 +223,7 @@ class Marks:
         )
 
     def shown(self, cells: Iterable[Any]) -> str:
-        """`fail = 0 < pass = 1`: what stands for what, in the words of these cells where they have one; "" where cells
-        are numbers.
-        """
+        """Return the meaning of each word, as in `fail = 0 < pass = 1`, in the cells' own spelling; "" for numbers."""
         used: dict[float, list[str]] = {}
         for word in dict.fromkeys(folded(cell) for cell in cells if not unrated(cell)):
             if (number := self.values.get(word)) is not None:
@@ -227,25 +241,25 @@ class Marks:
         )
 
     def plain(self, cell: Any) -> Any:
-        """A cell that is a number in other digits, or with commas, as the number that it is; any other as it is."""
+        """Return a cell with other digits or with commas as the number that it is; any other unchanged."""
         word = _word(folded(cell), self.decimal_comma) if isinstance(cell, str) else ""
         return word if NUMBER.fullmatch(word) else cell
 
 
 def pointed(cell: Any) -> Any:
-    """A text whose numbers have a point for a decimal comma."""
+    """Return a text with points for decimal commas."""
     return _word(plain(cell), True) if isinstance(cell, str) else cell
 
 
 def unrated(cell: Any) -> bool:
-    """Whether a cell holds no rating: empty, NaN, or a word such as n/a."""
+    """Return True if a cell holds no rating: empty, NaN, or a word such as n/a."""
     return is_missing(cell) or (
         isinstance(cell, str) and plain(cell).strip().casefold() in UNRATED
     )
 
 
 def is_date(word: str) -> bool:
-    """Whether a folded word is a date, as spreadsheets make of 4/5."""
+    """Return True if a folded word is a date, as spreadsheets make of 4/5."""
     return _DATE.fullmatch(word) is not None
 
 
@@ -261,9 +275,7 @@ def _word(word: str, decimal_comma: bool) -> str:
 
 @lru_cache(maxsize=4096)
 def named_scale(name: str) -> tuple[str, tuple[float, float] | None]:
-    """A column's name without the scale in it, and the scale: "Rating (1-5)" is ("Rating", (1, 5)); the name as it is
-    and None where there is none.
-    """
+    """Return a column's name without its scale, and the scale or None: "Rating (1-5)" gives ("Rating", (1, 5))."""
     match = _BRACKETS.fullmatch(name) or _TRAILING.fullmatch(name.strip())
     if match is None:
         return name, None
@@ -284,7 +296,7 @@ def named_scale(name: str) -> tuple[str, tuple[float, float] | None]:
 
 
 def reversed_scale(name: str) -> bool:
-    """Whether a column's name says that the lowest score is the best: "Rank (1 = best, 5 = worst)"."""
+    """Return True if a column's name states that the lowest score is the best: "Rank (1 = best, 5 = worst)"."""
     ends = sorted((float(number), word) for number, word in _NAMED_ENDS.findall(name))
     return len(ends) >= 2 and bool(
         _GOOD.search(ends[0][1]) and _BAD.search(ends[-1][1])

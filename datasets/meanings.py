@@ -1,4 +1,4 @@
-"""What columns mean whose names are not those of a role: by words in the name, and by what their cells hold."""
+"""Find the meaning of columns without a role's name: by words in the name, and by the content of their cells."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ _OURS = ("verdict", "verdicts", "preference", "judge", "seen", "defer")
 def guessed(
     records: Records, names: Sequence[str], taken: Mapping[str, str]
 ) -> dict[str, str]:
-    """Role -> column for roles without a column: of the columns with texts the only one whose name has one of the
-    role's words.
+    """Return role -> column for roles without a column.
+
+    A column is taken if it is the only one with texts whose name has one of the role's words.
     """
     result: dict[str, str] = {}
     for role, words in _WORDS.items():
@@ -56,8 +57,10 @@ def guessed(
 
 
 def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
-    """Columns that could be the score: their values are ratings, and the name speaks of one or the values cannot be
-    anything else (thumbs, stars, pass/fail).
+    """Return the columns that could be the score.
+
+    Their values are ratings, and the name speaks of one or the values cannot be anything else (thumbs, stars,
+    pass/fail).
     """
     named, certain = [], []
     for name in (
@@ -81,8 +84,9 @@ def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
 
 
 def nested_ratings(records: Records, names: Sequence[str]) -> list[str]:
-    """Columns of human ratings in lists and objects, such as `human_labels` of {"by": "a", "value": 5}, where each
-    has one reading.
+    """Return the columns of human ratings in lists and objects, if each has one reading.
+
+    An example is `human_labels` of {"by": "a", "value": 5}.
     """
     return [name for name in names if _of_people(name) and _is_nested(records, name)]
 
@@ -93,7 +97,7 @@ def _of_people(name: str) -> bool:
 
 
 def _is_nested(records: Records, name: str) -> bool:
-    """Whether the cells of a column are lists or objects of ratings, by its name or by their own."""
+    """Return True if the cells of a column are lists or objects of ratings, by its name or by their own."""
     cells = [
         parsed(cell) for record in records if not unrated(cell := record.get(name))
     ]
@@ -113,7 +117,7 @@ def _is_nested(records: Records, name: str) -> bool:
 
 
 def _says_rating(cell: Any) -> bool:
-    """Whether every object in a cell names what is the rating in it."""
+    """Return True if every object in a cell names the rating in it."""
     inside = cell.values() if isinstance(cell, Mapping) else cell
     return one_rating(cell) is not None or all(
         one_rating(part) is not None for part in inside
@@ -121,8 +125,9 @@ def _says_rating(cell: Any) -> bool:
 
 
 def parts_of(value: Any) -> list[tuple[str, Any]]:
-    """The single ratings in one cell, each with its rater: of a list, of an object {rater: rating}, of objects with one
-    rating each, or the cell itself ("" for unnamed ones).
+    """Return the single ratings in one cell, each with its rater, "" for unnamed ones.
+
+    A cell is a list, an object {rater: rating}, objects with one rating each, or a rating itself.
     """
     value = parsed(value)
     if (single := one_rating(value)) is not None:
@@ -150,9 +155,7 @@ def _inside(part: Any) -> tuple[str, Any]:
 
 
 def one_rating(value: Any) -> tuple[str, Any] | None:
-    """The rater and the rating of an object that says which of its values is the rating, and has no further number;
-    None for anything else.
-    """
+    """Return the rater and the rating of an object that names its rating and has no further number; otherwise None."""
     if not isinstance(value, Mapping):
         return None
     hits = [
@@ -181,22 +184,22 @@ def _is_number(value: Any) -> bool:
 
 
 def by_machine(name: str) -> bool:
-    """Whether a column's name says that a machine wrote what is in it: `model_score`, `quality.suggestion`.
+    """Return True if a column's name states that a machine wrote its cells: `model_score`, `quality.suggestion`.
 
-    A rating of what a machine wrote ("AI answer quality") names that, and a person's names the person.
+    A rating of a machine's text ("AI answer quality") names that, and a person's names the person.
     """
     texts = _NAMES["output"] - _NAMES["scorer"]
     return speaks_of_machine(name) and not words_of(name) & texts
 
 
 def speaks_of_machine(name: str) -> bool:
-    """Whether a column's name has a machine's word, and no person's."""
+    """Return True if a column's name has a machine's word, and no person's."""
     words = words_of(name)
     return bool(words & _NAMES["scorer"]) and not words & _NAMES["person"]
 
 
 def text_like(records: Records, name: str) -> bool:
-    """Whether most cells of a column are texts of a few words, or structures."""
+    """Return True if most cells of a column are texts of a few words, or structures."""
     cells = [cell for record in records if not unrated(cell := record.get(name))]
     texts = [
         c
@@ -207,15 +210,16 @@ def text_like(records: Records, name: str) -> bool:
 
 
 def names_a_fault(name: str) -> bool:
-    """Whether a name speaks of something that is better absent: "hallucination", "Is it toxic?", not "no errors"."""
+    """Return True if a name is of something better absent: "hallucination", "Is it toxic?", not "no errors"."""
     words = words_of(name)
     return bool(words & _NAMES["fault"]) and not words & _NAMES["no_fault"]
 
 
 def words_of(name: str) -> set[str]:
+    """Return the words of a name in lower case."""
     return set(re.findall(r"[^\W\d_]+", spaced(name).casefold()))
 
 
 def spaced(name: str) -> str:
-    """A name with a space before each capital inside it: "userQuestion" is "user Question"."""
+    """Return a name with a space before each capital inside it: "userQuestion" is "user Question"."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)

@@ -21,10 +21,13 @@ FORM = "NAME=WORST,…,BEST"
 
 
 def parse_orders(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Read `gpt4=very poor,poor,fair,good,excellent`. Raises OptionError.
+    """Read `gpt4=very poor,poor,fair,good,excellent`.
 
     >>> parse_orders(["gpt4 = fail, pass"])
     {'gpt4': ('fail', 'pass')}
+
+    Raises:
+        OptionError: For a text that is not of this form.
     """
     result: dict[str, tuple[str, ...]] = {}
     for text in texts:
@@ -51,7 +54,7 @@ def parse_orders(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def order_of(orders: Orders, *names: str | None) -> tuple[str, ...]:
-    """The words of a column that is called by one of these names, () where nothing is said of it."""
+    """Return the words of a column that has one of these names, () if it has no order."""
     if not isinstance(orders, Mapping):
         return tuple(orders)
     by_name = {folded(name): tuple(words) for name, words in orders.items()}
@@ -62,7 +65,11 @@ def order_of(orders: Orders, *names: str | None) -> tuple[str, ...]:
 
 
 def check_orders(orders: Orders, known: Iterable[str]) -> None:
-    """Raise OptionError for an order of something that is not there."""
+    """Check that every order is of a known column.
+
+    Raises:
+        OptionError: For an order of an unknown one.
+    """
     names = list(dict.fromkeys(known))
     here = set(map(folded, names))
     for name in orders if isinstance(orders, Mapping) else ():
@@ -80,11 +87,16 @@ def read_marks(
     decimal_comma: bool = False,
     numbers: bool = False,
 ) -> Marks:
-    """How the cells of one column are read, single ratings each.
+    """Return the marks by which the cells of one column are read, single ratings each.
 
-    names: of the column, and of what it rates. order: the words, worst first, where the user said them. numbers: a
-    column of nothing but numbers holds scores, and 0 and 1 are no decision. Where a name is that of a fault, the words
-    for yes and no are left `unknown`.
+    If a name is that of a fault, the words for yes and no are left `unknown`.
+
+    Args:
+        names: Names of the column, and of the aspect it rates.
+        cells: Its cells.
+        order: The words, worst first, if the user stated them.
+        decimal_comma: True if a comma in a number is a decimal one.
+        numbers: True if a column of nothing but numbers holds scores, and 0 and 1 are no decision.
     """
     every = list(cells)
     if (
@@ -104,7 +116,17 @@ def read_marks(
 def refuse_unordered(
     where: str, name: str, marks: Marks, option: str = "--scale"
 ) -> None:
-    """Raise LabelsError for words whose order, or better end, only the user knows. where: file and column."""
+    """Refuse words whose order, or better end, only the user knows.
+
+    Args:
+        where: File and column.
+        name: The column's name.
+        marks: Its marks.
+        option: The option that states the order.
+
+    Raises:
+        LabelsError: For such words.
+    """
     words, back = ",".join(marks.unknown), ",".join(reversed(marks.unknown))
     if marks.fault:
         raise LabelsError(

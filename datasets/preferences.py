@@ -47,8 +47,10 @@ _FIRST, _SECOND = 1.0, 2.0
 
 @dataclass(frozen=True)
 class Pairs:
-    """Where a table of comparisons has its parts: the columns of both outputs, of the winner (None where the first
-    output is the better one in every row, `chosen` and `rejected`), and of the systems.
+    """The columns of a table of comparisons.
+
+    They are those of both outputs, of the winner (None if the first output is the better one in every row, `chosen` and
+    `rejected`), and of the systems.
     """
 
     outputs: tuple[str, str]
@@ -59,8 +61,12 @@ class Pairs:
     def find(
         cls, names: Sequence[str], chosen: Mapping[str, str], *, decided: bool = True
     ) -> Pairs | None:
-        """None for a table without two outputs of which one is the better. chosen: columns by role: output_a, output_b,
-        winner. decided: whether a column must say which is.
+        """Find the columns of two outputs of which one is the better; None for another table.
+
+        Args:
+            names: The columns of the table.
+            chosen: Columns by role: output_a, output_b, winner.
+            decided: True if a column must state the better one.
         """
         both = {_plain(name): name for name in names}
         outputs = systems = None
@@ -91,18 +97,26 @@ class Pairs:
 
     @property
     def decided(self) -> bool:
-        """Whether the rows say which output is the better one."""
+        """Return True if the rows state the better output."""
         return self.winner is not None or _plain(self.outputs[0]).endswith("chosen")
 
     def won(self, record: Mapping[str, Any]) -> float | None:
-        """1 where the first output is the better one, 0 where the second is, 0.5 for a tie, shares for several raters
-        and for a weighted preference; None where no rater answered. Raises ValueError for a word that names neither.
+        """Return 1 if the first output is the better one, 0 if the second is, 0.5 for a tie, None if no rater answered.
+
+        Several raters, and a weighted preference, give shares.
+
+        Raises:
+            ValueError: For a word that names neither.
         """
         shares = [share for _, share in self.choices(record)]
         return sum(shares) / len(shares) if shares else None
 
     def choices(self, record: Mapping[str, Any]) -> list[tuple[str, float]]:
-        """(who, `won`) of each rater of a row, "" for who is not named. Raises ValueError."""
+        """Return (rater, `won`) for each rater of a row, "" for an unnamed one.
+
+        Raises:
+            ValueError: For a word that names neither output.
+        """
         if self.winner is None:
             return [("", 1.0)]
         cell = parsed(record.get(self.winner))
@@ -116,8 +130,9 @@ class Pairs:
     def judged_by(
         self, records: Sequence[Mapping[str, Any]], names: Sequence[str]
     ) -> list[str]:
-        """The columns of these in which a judge says, too, which output is the better one: every cell names a side, and
-        the column's name speaks of a choice or a machine, or a cell of more than a letter.
+        """Return those of the columns in which a judge states the better output.
+
+        Every cell names a side, and the column's name speaks of a choice or a machine, or a cell of more than a letter.
         """
         own = {*self.outputs, *(self.systems or ()), self.winner}
         return [
@@ -149,7 +164,11 @@ class Pairs:
         )
 
     def share(self, cell: Any, record: Mapping[str, Any]) -> float:
-        """1 where a cell names the first output, 0 for the second, 0.5 for a tie. Raises ValueError for another."""
+        """Return 1 if a cell names the first output, 0 for the second, 0.5 for a tie.
+
+        Raises:
+            ValueError: For any other cell.
+        """
         word = folded(cell)
         if word in _TIES:
             return 0.5
@@ -171,9 +190,7 @@ class Pairs:
     def share_of_side(
         self, record: Mapping[str, Any], name: str, place: int
     ) -> float | None:
-        """What a judge that chose between both outputs, in the column `name`, gives one of them: 1 where it is the
-        better one; None where the judge chose none.
-        """
+        """Return the share that the judge in column `name` gives one output: 1 for the better, None for no choice."""
         if unrated(record.get(name)):
             return None
         share = self.share(record[name], record)
@@ -186,7 +203,7 @@ class Pairs:
         return number if number is not None and _FIRST <= number <= _SECOND else None
 
     def sides(self, record: Mapping[str, Any], won: float) -> list[dict[str, Any]]:
-        """The row as two, one for each output.
+        """Return the row as two, one for each output.
 
         Outputs that are conversations (`chosen`, `rejected`) give their last turn, and the turns before it as the
         source.
@@ -215,7 +232,7 @@ class Pairs:
 
 
 def names_a_side(value: Any, pairs: Pairs) -> bool:
-    """Whether an answer is a word that says which of two outputs is the better one, or that none is."""
+    """Return True if an answer is a word for the better one of two outputs, or for a tie."""
     if not isinstance(value, str) or NUMBER.fullmatch(value.strip()):
         return False
     try:
@@ -225,9 +242,7 @@ def names_a_side(value: Any, pairs: Pairs) -> bool:
 
 
 def only_pair(names: Sequence[str]) -> tuple[str, ...]:
-    """The only two columns whose names differ in nothing but the side, whatever they are called; none where there are
-    several such pairs.
-    """
+    """Return the only two columns whose names differ in nothing but the side; none if there are several such pairs."""
     words = {
         tuple(re.findall(r"[^\W\d_]+|\d+", spaced(name).casefold())): name
         for name in names

@@ -1,4 +1,4 @@
-"""What a labelled row is, and how one record of a file or table (a dict) becomes one."""
+"""Labelled rows, and their construction from one record of a file or table (a dict)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Account:
     scale_from: str | None = None
 
     def reasons(self) -> dict[str, list[int]]:
-        """The skipped rows by reason."""
+        """Return the skipped rows by reason."""
         return by_reason(self.skipped)
 
 
@@ -118,7 +118,7 @@ class Labels:
         return f"Labels({len(self)} rows of {self.origin}, {self.kind} {self.aspect!r} on {low:g}..{high:g})"
 
     def understood(self) -> dict[str, Any]:
-        """What was understood of the file, as JSON values.
+        """Return the reading of the file, as JSON values.
 
         Every one of its `rows` is `labelled` or `skipped`; rows of several raters of one output are one of `outputs`.
         """
@@ -146,7 +146,7 @@ class Labels:
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """The human scores of the aspect, shape (rows,), on `scale`; NaN for a row without one."""
+        """Return the human scores of the aspect, shape (rows,), on `scale`; NaN for a row without one."""
         return np.array(
             [row.scores.get(self.aspect, math.nan) for row in self.rows],
             dtype=np.float64,
@@ -154,23 +154,25 @@ class Labels:
 
     @property
     def groups(self) -> list[str]:
-        """The group of every row, in row order."""
+        """Return the group of every row, in row order."""
         return [row.group for row in self.rows]
 
     @property
     def suggested(self) -> NDArray[np.bool_]:
-        """Which rows `suggest` chose, so that what holds for them need not hold for others."""
+        """Return a mask of the rows that `suggest` chose, so that what holds for them need not hold for others."""
         return np.array([row.suggested for row in self.rows], dtype=np.bool_)
 
     @cached_property
     def grouped(self) -> Labels:
-        """The same rows in groups that share no document and no text (`duplicates`), worked out once."""
+        """Return the same rows in groups that share no document and no text (`duplicates`), worked out once."""
         rows = merge_groups(self.rows, self.template_share)
         return self if rows == self.rows else replace(self, rows=rows)
 
     def regrouped(self, share: float) -> Labels:
-        """The same rows, the file's groups joined again: nearly equal texts of more than this share of all documents
-        are a template and no duplicates. The notes say what was joined, and what was kept apart.
+        """Return the same rows, the file's groups joined again; the notes list what was joined and what was not.
+
+        Args:
+            share: The share of all documents above which nearly equal texts are a template and no duplicates.
         """
         if share == self.template_share:
             return self
@@ -186,7 +188,11 @@ class Labels:
         )
 
     def subset(self, indices: Iterable[int]) -> Labels:
-        """These rows, in the order of `indices`, with everything else kept. Raises IndexError."""
+        """Return these rows, in the order of `indices`, with everything else kept.
+
+        Raises:
+            IndexError: For an index beyond the rows.
+        """
         return replace(self, rows=tuple(self.rows[int(index)] for index in indices))
 
     def fingerprint(self) -> str:
@@ -250,8 +256,12 @@ def on_one_scale(labels: Labels, heldout: Labels) -> tuple[Labels, Labels]:
 def refuse_outliers(
     origin: str, column: str | None, rows: Sequence[Row], aspect: str
 ) -> None:
-    """Raises LabelsError where all ratings but one or two (of 50 or more rows: 2 %) are whole numbers up to 10, and
-    these lie far above: a slip of the keyboard that would become the scale.
+    """Refuse one or two ratings far above all others: a slip of the keyboard that would become the scale.
+
+    All other ratings (of 50 or more rows: all but 2 %) are whole numbers up to 10.
+
+    Raises:
+        LabelsError: For such ratings.
     """
     values = sorted((value, row.line) for row in rows for value in row.single(aspect))
     off = max(1, len(values) // 50)
@@ -269,7 +279,7 @@ def refuse_outliers(
 
 
 def infer_scale(values: NDArray[np.float64], rows: int) -> tuple[float, float]:
-    """The smallest common scale that holds all values; (min, max) of the values where none is plausible."""
+    """Return the smallest common scale that holds all values; (min, max) of the values if none is plausible."""
     low, high = float(values.min()), float(values.max())
     if rows >= _MANY_ROWS and (low, high) in _RARE_SCALES:
         return low, high
@@ -281,7 +291,7 @@ def infer_scale(values: NDArray[np.float64], rows: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column plays which role. Made once for a file, then applied to each of its records.
+    """The columns and their roles, worked out once for a file, then applied to each of its records.
 
     `texts` maps a role to its column; `aspects` maps an aspect to its score column (or None) and its rater columns;
     `objects` is the column whose cells hold {aspect: score}, if there is one. `marks` says how the ratings of an aspect
@@ -307,12 +317,22 @@ class Columns:
         also: Sequence[str] = (),
         records: Sequence[Mapping[str, Any]] = (),
     ) -> Columns:
-        """Give the columns `names` their roles; `chosen` (role -> column, of rater_score several) goes before every
-        guess. records: by their texts and ratings columns are found whose names are no role's. also: columns with
-        further ratings, each an aspect of its own name.
+        """Give the columns `names` their roles.
 
-        Raises LabelsError for a chosen column that is not there, for two columns that fit a role equally well, and for
-        a missing output (if `texts_needed`) or score (if `scores_needed`); OptionError for an unknown role.
+        Args:
+            names: The columns of the file.
+            origin: The file, for messages.
+            chosen: Role -> column, of rater_score several; goes before every guess.
+            aspect: The aspect whose score is read.
+            scores_needed: True if a score must be found.
+            texts_needed: True if an output must be found.
+            also: Columns with further ratings, each an aspect of its own name.
+            records: Rows whose texts and ratings reveal columns with unusual names.
+
+        Raises:
+            LabelsError: For a chosen column that is not there, for two columns that fit a role equally well, and for a
+                missing output or score.
+            OptionError: For an unknown role.
         """
         result: dict[str, str] = {}
         raters: tuple[str, ...] = ()
@@ -386,8 +406,12 @@ class Columns:
         *,
         decimal_comma: bool = False,
     ) -> Columns:
-        """These columns, with the ratings read as the cells of `records` are: words, stars and thumbs as numbers, and
-        4,5 as 4.5 where `decimal_comma` says so. categories: the words, worst first, of all columns or by name.
+        """Return these columns with marks for the ratings in `records`: words, stars and thumbs are read as numbers.
+
+        Args:
+            records: The rows.
+            categories: The words, worst first, of all columns or by name.
+            decimal_comma: True to read 4,5 as 4.5.
         """
         cells: dict[str, list[Any]] = {}
         for record in records:
@@ -403,7 +427,10 @@ class Columns:
         return replace(self, marks=marks)
 
     def pointed(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """The record, its ratings with a point for a decimal comma: where it goes, nothing says that `;` separated."""
+        """Return the record, its ratings with points for decimal commas.
+
+        Later steps do not see that `;` separated the cells.
+        """
         ratings = {
             name
             for column, raters in self.aspects.values()
@@ -415,9 +442,10 @@ class Columns:
         }
 
     def row(self, record: Mapping[str, Any], line: int) -> tuple[Row, dict[str, str]]:
-        """The record as a Row, and for each aspect whose score cannot be read the reason, with its column.
+        """Return the record as a Row, and for each aspect with an unreadable score the reason, with its column.
 
-        Raises LabelsError for texts that cannot be read.
+        Raises:
+            LabelsError: For texts that cannot be read.
         """
         scores: dict[str, float] = {}
         ratings: dict[str, tuple[float, ...]] = {}
@@ -474,7 +502,7 @@ class Columns:
     def _comments(
         self, record: Mapping[str, Any], aspects: Iterable[str]
     ) -> dict[str, tuple[str, ...]]:
-        """What people wrote, on one line each: a text, a list, or an object of these by aspect or rater."""
+        """Return people's comments, on one line each: a text, a list, or an object of these by aspect or rater."""
         cell = parsed(record.get(self.texts.get("rationale", "")))
         named = cell if isinstance(cell, Mapping) else {"": cell}
         made: dict[str, tuple[str, ...]] = {}
@@ -498,7 +526,7 @@ class Columns:
         ]
 
     def column_of(self, aspect: str) -> str | None:
-        """The column that a message about this aspect names."""
+        """Return the column that a message about this aspect names."""
         column, raters = self.aspects.get(aspect, (self.objects, ()))
         return column or next(iter(raters), None)
 
@@ -538,22 +566,22 @@ def _plain(name: str) -> str:
 
 
 def is_score(name: str) -> bool:
-    """Whether a column's name says no more than that it is a score."""
+    """Return True if a column's name says no more than that it is a score."""
     return any(_plain(name) in tier for tier in ROLES["score"])
 
 
 def is_comment(name: str) -> bool:
-    """Whether a column of this name holds what people wrote beside their score."""
+    """Return True if a column of this name holds people's comments beside their score."""
     return any(_plain(name) in tier for tier in ROLES["rationale"])
 
 
 def unusual(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns (role -> name) whose names do not say their role."""
+    """Return the columns (role -> name) whose names do not state their role."""
     return {role: name for role, name in columns.items() if not _says(role, name)}
 
 
 def columns_of(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns (role -> name) of the labels that a saved judge was compiled from."""
+    """Return the columns (role -> name) of the labels that a saved judge was compiled from."""
     return dict((provenance.get("labels") or {}).get("columns") or {})
 
 
@@ -564,7 +592,7 @@ def _says(role: str, name: Any) -> bool:
 def remembered(
     records: Sequence[Mapping[str, Any]], columns: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The columns that the user named, and for other roles those by which `score` read the rows that it wrote."""
+    """Return the columns that the user named, and for other roles those that `score` read its rows by."""
     first = records[0] if records else {}
     verdict = parsed(first.get("verdict"))
     kept = parsed(
@@ -588,7 +616,7 @@ def _of_machines(names: Sequence[str]) -> str:
 
 
 def is_role(name: str) -> bool:
-    """Whether a column of this name has a role, of a text or a rating, whatever it holds."""
+    """Return True if a column of this name has a role, of a text or a rating, whatever it holds."""
     return any(_plain(name) in tier for tiers in ROLES.values() for tier in tiers)
 
 
@@ -659,8 +687,16 @@ def _score_columns(
 
 
 def read_ratings(value: Any, marks: Marks | None = None) -> list[tuple[str, float]]:
-    """(rater, rating) of each rating in one cell: a number, a list of numbers, or an object {rater: number}; absent
-    ones are left out. marks: how words are read. Raises ValueError that says what to do.
+    """Return (rater, rating) for each rating in one cell: a number, a list of numbers, or an object {rater: number}.
+
+    Absent ratings are left out.
+
+    Args:
+        value: The cell.
+        marks: The meaning of words.
+
+    Raises:
+        ValueError: For an unreadable rating, with a remedy.
     """
     read = marks or Marks()
     return [

@@ -29,7 +29,11 @@ _NO_METRICS = word_set(
 
 
 def results_in(data: Any, origin: str) -> list[Record] | None:
-    """Return the rows of a result file as JSON; None for any other. Raises LabelsError, with the row."""
+    """Return the rows of a result file as JSON; None for any other.
+
+    Raises:
+        LabelsError: With the row, for one that cannot be read.
+    """
     if not isinstance(data, Mapping):
         return None
     run = data.get("testRunData", data)
@@ -52,13 +56,14 @@ def results_in(data: Any, origin: str) -> list[Record] | None:
 
 
 def of_lm_eval(record: Record, place: str) -> Record:
-    """Return a sample that lm-eval logged as a row; any other record as it is.
+    """Return a sample that lm-eval logged as a row; any other record unchanged.
 
     Args:
+        record: The record.
         place: The file and its line, for messages.
 
     Raises:
-        LabelsError: The sample has another form than lm-eval writes.
+        LabelsError: If the sample has another form than lm-eval writes.
     """
     if {"doc_id", "arguments", "resps", "filtered_resps"} <= record.keys():
         return _checked(_lm_eval, record, place)
@@ -79,7 +84,11 @@ def _each(
 def _checked(
     reader: Callable[[Mapping[str, Any]], Record], record: Any, place: str
 ) -> Record:
-    """A record as a row. Raises LabelsError for one of another form than its tool writes."""
+    """Return a record as a row.
+
+    Raises:
+        LabelsError: If it has another form than its tool writes.
+    """
     try:
         return reader(_object(record, "the record"))
     except ValueError as error:
@@ -115,7 +124,11 @@ def _lm_eval(record: Mapping[str, Any]) -> Record:
 
 
 def inspect_log(path: Path) -> Iterator[Record]:
-    """The samples of an Inspect log in its own format (.eval). Raises LabelsError."""
+    """Yield the samples of an Inspect log in its own format (.eval).
+
+    Raises:
+        LabelsError: For a damaged log.
+    """
     try:
         with zipfile.ZipFile(path) as log:
             names = sorted(
@@ -220,7 +233,7 @@ def _assertion(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _verdict(score: Any, reason: Any = None) -> Record | None:
-    """What a judge said; None where it failed. Raises ValueError for what is no score."""
+    """Return a judge's verdict; None where it failed."""
     if score is None or score != score:
         return None
     if not isinstance(score, int | float | str):
@@ -237,7 +250,7 @@ def _unlike(name: str, taken: Iterable[str]) -> str:
 
 
 def _lm_output(said: Sequence[Any], doc: Any) -> str:
-    """What a model wrote, or of a choice by likelihood the choice. Raises ValueError where that is not clear."""
+    """Return a model's text, or for a choice by likelihood the choice."""
     likely = [_likelihood(one) for one in said]
     if not said or None in likely:
         texts = [one for part in said for one in (_listed(part) or [[]])]

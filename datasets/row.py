@@ -41,7 +41,7 @@ class Row:
     own_group: str = field(default="", repr=False, compare=False)
 
     def single(self, aspect: str) -> tuple[float, ...]:
-        """The single ratings of an aspect, or its score; none where it has no rating."""
+        """Return the single ratings of an aspect, or its score; none if it has no rating."""
         return self.ratings.get(aspect) or (
             (self.scores[aspect],) if aspect in self.scores else ()
         )

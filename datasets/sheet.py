@@ -74,6 +74,7 @@ class Outputs:
     orders: Orders = ()
 
     def names(self) -> list[str]:
+        """Return the columns of the file."""
         return names_of(self.records)
 
     def aspects(self) -> list[str]:
@@ -186,7 +187,7 @@ class Sheet:
         return [side for _, side in named]
 
     def _choices(self, places: Iterable[int]) -> Record:
-        """What judges that chose between two outputs give one that stands in several comparisons: the share won."""
+        """Return the shares that choosing judges give an output that stands in several comparisons."""
         found = {
             name: [self.records[place][name] for place in places]
             for name in self.judged_by
@@ -216,7 +217,11 @@ class Sheet:
         min_rows: int,
         categories: Orders,
     ) -> Labels:
-        """The labels of one aspect, perhaps all the same. Raises LabelsError."""
+        """Return the labels of one aspect, which may all be equal.
+
+        Raises:
+            LabelsError: With file, row, column and a remedy.
+        """
         roles = self._roles(aspect, categories)
         parsed = [
             roles.row(record, line)
@@ -381,11 +386,16 @@ class Sheet:
         return wanted
 
     def _rows(self, parsed: _Parsed, roles: Columns, aspect: str) -> list[Row]:
-        """The labelled rows, those of several raters of one output as one; the others are counted as skipped, and what
-        cannot be read is a problem. parsed: each record as a row, with what is wrong with its scores.
+        """Return the labelled rows, those of several raters of one output as one.
 
-        Rows are of one output where source, output, context, system and document are equal and somebody is named, or
-        where they have the same id, too. An output may stand in several comparisons, and every one is a rating.
+        The others are counted as skipped, and unreadable cells are problems. Rows are of one output where source,
+        output, context, system and document are equal and somebody is named, or where they have the same id, too. An
+        output may stand in several comparisons, and every one is a rating.
+
+        Args:
+            parsed: Each record as a row, with the problems of its scores.
+            roles: The columns.
+            aspect: The aspect whose score is read.
         """
         labelled = []
         for place, ((row, reasons), line) in enumerate(
@@ -453,8 +463,15 @@ class Sheet:
         texts_needed: bool = True,
         categories: Orders = (),
     ) -> Outputs:
-        """Every output, rated or not. also: columns with further ratings. categories: the words of ratings, worst
-        first, of all or by name. Raises LabelsError, for winners that cannot be read, too.
+        """Return every output, rated or not.
+
+        Args:
+            also: Columns with further ratings.
+            texts_needed: False if a file of ids and ratings will do.
+            categories: The words of ratings, worst first, of all or by name.
+
+        Raises:
+            LabelsError: As `labels`; also for winners that cannot be read.
         """
         self._fail(_by_column(self.origin, self.problems))
         found = Columns.find(
@@ -509,9 +526,7 @@ class Sheet:
     def _told_scale(
         self, column: str, marks: Marks
     ) -> tuple[tuple[float, float] | None, str | None]:
-        """The scale that the column's name or the marks themselves say, and where it stands; None where nothing
-        does.
-        """
+        """Return the scale that the column's name or the marks state, and its place; None if neither does."""
         if reversed_scale(column):
             raise LabelsError(
                 f"{self.origin}, column {column!r}: its name says that the lowest score is the best, but higher scores "
@@ -605,7 +620,7 @@ class Sheet:
         )
 
     def _notes(self, roles: Columns) -> list[str]:
-        """What a user should know of how the rows were read."""
+        """Return the notes for the user on how the rows were read."""
         lines = []
         if self.export is not None:
             lines.append(
@@ -652,7 +667,7 @@ class Sheet:
         ]
 
     def _account(self, roles: Columns, aspect: str, scale_from: str | None) -> Account:
-        """How many rows were read, and why others were skipped."""
+        """Return how many rows were read, and why others were skipped."""
         columns = dict(roles.texts)
         score, raters = roles.aspects.get(aspect, (roles.objects, ()))
         if self.pairs is not None:
@@ -691,7 +706,12 @@ class Sheet:
 def names_of(
     records: Iterable[Mapping[str, Any]], *, verdicts: bool = True
 ) -> list[str]:
-    """The columns of all the records, in the order of their first appearance. verdicts: with those of `score`."""
+    """Return the columns of all the records, in the order of their first appearance.
+
+    Args:
+        records: The records.
+        verdicts: True to include the columns that `score` writes.
+    """
     every = (item for record in records for item in record.items())
     return list(
         dict.fromkeys(
@@ -703,7 +723,7 @@ def names_of(
 
 
 def undecided(score: float, levels: NDArray[np.float64]) -> bool:
-    """Whether a mean rating lies in the middle between two categories."""
+    """Return True if a mean rating lies in the middle between two categories."""
     far = np.sort(np.abs(levels - score))
     return len(far) > 1 and bool(np.isclose(far[0], far[1]))
 
@@ -733,7 +753,7 @@ def _conflicts(
 
 
 def rows_in_words(lines: Sequence[int]) -> str:
-    """`row 3`, `rows 3, 7, 9` or `12 rows, the first 3`."""
+    """Return `row 3`, `rows 3, 7, 9` or `12 rows, the first 3`."""
     if len(lines) > _LISTED:
         return f"{len(lines)} rows, the first {lines[0]}"
     return f"row{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
@@ -763,8 +783,9 @@ def _score_problems(
 
 
 def _by_column(origin: str, problems: Iterable[tuple[int, str]]) -> list[str]:
-    """One sentence for each kind of problem in a column, with the number of its cells. problems: (row, "column 'NAME':
-    what is wrong"); those of a kind differ in quoted words and numbers alone.
+    """Return one sentence for each kind of problem in a column, with the number of its cells.
+
+    problems: (row, "column 'NAME': the problem"); those of a kind differ in quoted words and numbers alone.
     """
     kinds: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for line, reason in problems:

@@ -38,8 +38,10 @@ _MARK = re.compile(r"<v>(.*?)</v>", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """An error that a person marked. start, end: code-point offsets into the output, end exclusive, both None for an
-    omission without a place. severity: 1 (hardly matters) to 5 (critical), NaN where the file gives none.
+    """An error that a person marked.
+
+    start, end: code-point offsets into the output, end exclusive, both None for an omission without a place. severity:
+    1 (hardly matters) to 5 (critical), NaN where the file gives none.
     """
 
     text: str
@@ -53,7 +55,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SpanSet:
-    """What each person marked: person -> id of the output -> spans in the file's order; "" is a person without a name.
+    """The marks of each person: person -> id of the output -> spans in the file's order; "" is a person without a name.
 
     A text that a person read and found without errors has an empty tuple; one that they did not read is absent.
     unplaced: ids whose marks are tokens of an output that was not given.
@@ -65,6 +67,7 @@ class SpanSet:
 
     @property
     def ids(self) -> frozenset[str]:
+        """Return the ids of all outputs that anybody marked."""
         return frozenset(
             identity for marked in self.people.values() for identity in marked
         )
@@ -75,8 +78,12 @@ def read_spans(
 ) -> SpanSet:
     """Read marked spans and check every one of them against its text.
 
-    outputs: id -> the text that was judged. A text in the file must be the same; marks in tokens are placed in it.
-    Raises LabelsError for a malformed line, a place outside the text, or a text that is not the marked one.
+    Args:
+        source: The file.
+        outputs: Id -> the judged text. A text in the file must be the same; marks in tokens are placed in it.
+
+    Raises:
+        LabelsError: For a malformed line, a place outside the text, or a text that is not the marked one.
     """
     outputs = outputs or {}
     origin = Path(source).name
@@ -253,7 +260,7 @@ def _by_tokens(
 
 
 def _token_places(tokens: Sequence[str], text: str) -> list[tuple[int, int]] | None:
-    """Where the tokens stand in the text, None if they are not its words.
+    """Return the places of the tokens in the text, None if they are not its words.
 
     Tokenisers part words and change punctuation, so that letters and digits must agree, but a mark that only one side
     has is passed over.

@@ -31,13 +31,21 @@ class Split:
 
 
 def holdout_split(labels: Labels, *, share: float = 0.25, seed: int = 0) -> Split:
-    """Hold out about `share` (0 < share < 1) of the rows, in whole groups, from the whole range of scores.
+    """Hold out about `share` of the rows, in whole groups, from the whole range of scores.
 
-    Groups are ordered by mean score and cut into strata; one group is drawn from each stratum in turn. Both sides
-    have at least 3 rows and more than one score. Groups that share texts are merged first (`duplicates`); the rows of
-    both sides bear the merged names. The same labels, share and seed give the same split. Rows that `suggest` chose are
+    Groups are ordered by mean score and cut into strata; one group is drawn from each stratum in turn. Both sides have
+    at least 3 rows and more than one score. Groups that share texts are merged first (`duplicates`); the rows of both
+    sides bear the merged names. The same labels, share and seed give the same split. Rows that `suggest` chose are
     learnt from and not held out, where the others can be split (and at most three quarters of these are held out).
-    Raises LabelsError if no such split was found, with the reason; OptionError for a share that is none.
+
+    Args:
+        labels: The rows to split.
+        share: The share of rows to hold out, between 0 and 1.
+        seed: Seed of the draw.
+
+    Raises:
+        LabelsError: If no such split was found, with the reason.
+        OptionError: For a share outside (0, 1).
     """
     if not 0 < share < 1:
         raise OptionError(f"share must lie between 0 and 1, got {share}")
@@ -88,12 +96,15 @@ def _holdout(labels: Labels, share: float, seed: int) -> Split:
 
 
 def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
-    """`k` splits, or as many as there are groups if these are fewer; every row is held out in exactly one of them.
+    """Return `k` splits, or as many as there are groups if these are fewer; each row is held out in exactly one.
 
-    Neighbours in the order of mean scores go to different folds, larger groups to the folds with fewer rows. A fold
-    may be small or have one score only: pool the held-out rows of all folds. Groups are merged as in `holdout_split`;
-    rows that `suggest` chose are held out, but not kept among a fold's held-out rows where enough others are.
-    Raises LabelsError if there is one group only, OptionError for k < 2.
+    Neighbours in the order of mean scores go to different folds, larger groups to the folds with fewer rows. A fold may
+    be small or have one score only: pool the held-out rows of all folds. Groups are merged as in `holdout_split`; rows
+    that `suggest` chose are held out, but not kept among a fold's held-out rows where enough others are.
+
+    Raises:
+        LabelsError: If there is one group only.
+        OptionError: For k < 2.
     """
     if k < 2:
         raise OptionError(f"k must be at least 2, got {k}")
@@ -132,9 +143,12 @@ def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
 
 
 def assert_disjoint(train: Labels, heldout: Labels) -> None:
-    """Raise LeakError, with an example, if the two share a group, or a text by the rule of `duplicates`.
+    """Check that two sets of labels share no group and no text, by the rule of `duplicates`.
 
-    What a template is say the training rows.
+    Which texts are templates is decided by the training rows.
+
+    Raises:
+        LeakError: If they do, with an example.
     """
     names = sorted(set(train.groups) & set(heldout.groups))
     if names:

@@ -18,9 +18,13 @@ _FORMULA = re.compile(r"'*[\s\x00]*[=+\-@\t\r\n＝＋－＠]")
 
 
 def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
-    """The rows of the first sheet that has some, by its header: the first row with two cells or more.
+    """Yield the rows of the first sheet that has some, by its header: the first row with two cells or more.
 
-    What else there is goes into notes. Raises LabelsError, OptionError where the reader is not installed.
+    Everything else in the file goes into notes.
+
+    Raises:
+        LabelsError: For a file that cannot be read.
+        OptionError: If the reader is not installed.
     """
     try:
         from python_calamine import CalamineError, CalamineWorkbook
@@ -111,7 +115,11 @@ def _cell(cell: Any) -> Any:
 
 
 def unique(header: list[str], origin: str) -> list[str]:
-    """The header itself. Raises LabelsError where two columns have one name."""
+    """Return the header itself.
+
+    Raises:
+        LabelsError: If two columns have one name.
+    """
     twice = next((name for name in header if name and header.count(name) > 1), None)
     if twice is not None:
         raise LabelsError(
@@ -121,13 +129,14 @@ def unique(header: list[str], origin: str) -> list[str]:
 
 
 def guarded(cell: Any) -> Any:
-    """A cell that no spreadsheet runs: a text that begins like a formula gets an apostrophe in front; numbers, also
-    those written as text, stay.
+    """Return a cell that no spreadsheet runs: a text that begins like a formula gets an apostrophe in front.
+
+    Numbers, also those written as text, stay.
     """
     runs = isinstance(cell, str) and _FORMULA.match(cell) and not NUMBER.fullmatch(cell)
     return f"'{cell}" if runs else cell
 
 
 def unguarded(cell: str) -> str:
-    """The text that `guarded` was given."""
+    """Return the text that `guarded` was given."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell

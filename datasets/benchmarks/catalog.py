@@ -32,10 +32,9 @@ _ANSWER_WITHIN = 30.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a set is: in the "folder" of JUDGESMITH_DATA, in the "package" that declares it, in the "cache",
-    "fetchable", or "unavailable".
+    """The location of a set, and the `path` of its rows, None if they are not here.
 
-    `path` is the file with its rows, None where it is not here.
+    `kind` is "folder" (of JUDGESMITH_DATA), "package" (that declares it), "cache", "fetchable" or "unavailable".
     """
 
     kind: Literal["folder", "package", "cache", "fetchable", "unavailable"]
@@ -50,12 +49,16 @@ def _cards() -> dict[str, BenchmarkCard]:
 
 
 def list_benchmarks() -> list[BenchmarkCard]:
-    """The cards of all sets, whether they are here or not."""
+    """Return the cards of all sets, present or not."""
     return list(_cards().values())
 
 
 def benchmark(name: str) -> BenchmarkCard:
-    """The card of a set, by its name with or without `bench/`. Raises LabelsError, with the names that come closest."""
+    """Return the card of a set, by its name with or without `bench/`.
+
+    Raises:
+        LabelsError: For an unknown name, with the names that come closest.
+    """
     key = name.removeprefix(PREFIX)
     if key in _cards():
         return _cards()[key]
@@ -75,7 +78,11 @@ def benchmark(name: str) -> BenchmarkCard:
 
 
 def data_dir() -> Path | None:
-    """The folder that `JUDGESMITH_DATA` names, None if it is not set. Raises LabelsError if there is no such folder."""
+    """Return the folder that `JUDGESMITH_DATA` names, None if it is not set.
+
+    Raises:
+        LabelsError: If there is no such folder.
+    """
     named = os.environ.get("JUDGESMITH_DATA")
     if not named:
         return None
@@ -88,14 +95,21 @@ def data_dir() -> Path | None:
 
 
 def cache_dir() -> Path:
-    """The folder of fetched sets: `JUDGESMITH_DATA_CACHE`, or `~/.cache/judgesmith/data`. It need not exist yet."""
+    """Return the folder of fetched sets: `JUDGESMITH_DATA_CACHE`, or `~/.cache/judgesmith/data`.
+
+    It need not exist yet.
+    """
     if folder := os.environ.get("JUDGESMITH_DATA_CACHE"):
         return Path(folder).expanduser()
     return Path.home() / ".cache" / "judgesmith" / "data"
 
 
 def locate(name: str) -> Place:
-    """Where a set is. Fetches and writes nothing. Raises LabelsError if the name or the folder does not exist."""
+    """Return the location of a set. Nothing is fetched or written.
+
+    Raises:
+        LabelsError: If the name or the folder does not exist.
+    """
     card = benchmark(name)
     folder = data_dir()
     if folder is not None and (folder / f"{card.key}.jsonl").is_file():
@@ -112,13 +126,17 @@ def locate(name: str) -> Place:
 def resolve(
     name: str, *, fetch: bool = False, progress: Progress | None = None
 ) -> Path:
-    """The path of a set's rows, as JSONL that `read_labels` reads.
+    """Return the path of a set's rows, as JSONL that `read_labels` reads.
 
-    fetch: True fetches the set from its origin if it is not here; read `benchmark(name).licence` first. False never
-        touches the network.
-    progress: called for every piece that arrives.
-    Raises LabelsError if the set is unknown, is not here and cannot or may not be fetched, or if the origin does not
-    deliver the pinned file; nothing is kept of a wrong one.
+    Args:
+        name: The set's name, with or without `bench/`.
+        fetch: True fetches the set from its origin if it is not here; read `benchmark(name).licence` first. False never
+            touches the network.
+        progress: Called for every piece that arrives.
+
+    Raises:
+        LabelsError: If the set is unknown, is not here and cannot or may not be fetched, or if the origin does not
+            deliver the pinned file; nothing is kept of a wrong one.
     """
     card = benchmark(name)
     place = locate(name)

@@ -37,9 +37,14 @@ _PARAGRAPH = re.compile(r"(?:\s*</?p>\s*)+")
 
 
 def convert(name: str, path: Path) -> Rows:
-    """The rows of the original file of a set. `name` is a key of CONVERTERS.
+    """Return the rows of the original file of a set.
 
-    Raises LabelsError if the file cannot be read or is not in the format of the set's origin.
+    Args:
+        name: A key of CONVERTERS.
+        path: The original file.
+
+    Raises:
+        LabelsError: If the file cannot be read or is not in the format of the set's origin.
     """
     task = benchmarks.get(PREFIX + name).task
     try:

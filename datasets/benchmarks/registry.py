@@ -1,4 +1,4 @@
-"""What a benchmark set declares, and the registry of all sets."""
+"""Declarations of benchmark sets, and their registry."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ class Origin:
 
     @property
     def url(self) -> str:
+        """Return the address of the file at the pinned commit."""
         return f"{GITHUB}/{self.repository}/{self.commit}/{self.path}"
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkCard:
-    """What has to be known about a set before its numbers mean anything.
+    """The facts about a set that give its numbers their meaning.
 
     `aspects` maps each aspect to its scale (worst, best), higher is better; -inf where there is no worst end.
     `rows`, `documents` and `systems` (None where they are not named) are those of the whole set. `aggregation` says how
@@ -67,16 +68,16 @@ class BenchmarkCard:
 
     @property
     def key(self) -> str:
-        """The name without `bench/`; the set's file is `{key}.jsonl`."""
+        """Return the name without `bench/`; the set's file is `{key}.jsonl`."""
         return self.name.removeprefix(PREFIX)
 
     @property
     def about(self) -> str:
-        """One line on what it is, as every part has it."""
+        """Return a description of one line, as every part has it."""
         return self.title
 
     def to_json(self) -> dict[str, Any]:
-        """The card as JSON has it: a missing worst end is null."""
+        """Return the card as JSON values: a missing worst end is null."""
         scales = {
             aspect: [worst if math.isfinite(worst) else None, best]
             for aspect, (worst, best) in self.aspects.items()

@@ -1,4 +1,4 @@
-"""What every perturbation of a text is made of: its declaration, its material, and texts cut into words and sentences.
+"""The parts of every perturbation of a text: declaration, material, and texts cut into words and sentences.
 
 Source: DHP benchmark, Tables 1 and 2. The perturbations themselves are in `rules`, `facts`, `invariances` and
 `attacks`; `registry` finds them and makes pairs with them.
@@ -36,7 +36,7 @@ _LOWEST = 2.0  # letters that must be left for every one that is changed
 
 
 def kept(name: str) -> dict[str, dict[str, str]]:
-    """What a file of this folder (.toml) says."""
+    """Return the tables of a file of this folder (.toml)."""
     return tomllib.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))
 
 
@@ -46,8 +46,10 @@ class Unperturbable(JudgesmithError):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A good text with what it was made from. group: texts of one group are no "other documents" to each other.
-    references: other good texts for the same source. wrong: a wrong ending or answer that the data has for it.
+    """A good text with its origin.
+
+    group: texts of one group are no "other documents" to each other. references: other good texts for the same source.
+    wrong: a wrong ending or answer that the data has for it.
     """
 
     id: str
@@ -61,7 +63,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """How many characters or words are changed.
+    """The numbers of characters or words to change.
 
     task: one of PAPER, whose k the paper's Table 2 gives for texts of one length, or "relative": about the same shares
     of any text (3 and 15 % of the letters, 7 and 35 % of the words; 10 of SummEval's 340 characters are 3 %).
@@ -78,9 +80,10 @@ class Amounts:
     def count(
         self, unit: Literal["character", "word"], degree: Degree, there: int
     ) -> int:
-        """How many of the `there` characters or words to change, at least 1.
+        """Return how many of the `there` characters or words to change, at least 1.
 
-        Raises Unperturbable for a text so short that less than twice as many are there.
+        Raises:
+            Unperturbable: For a text so short that less than twice as many are there.
         """
         place = 1 if degree == "major" else 0
         if self.task == "relative":
@@ -110,8 +113,9 @@ PAPER: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = {
 
 @dataclass(frozen=True)
 class Material:
-    """What a perturbation may use beside the text. others: texts of other documents, in an order that does not
-    depend on the perturbation.
+    """The texts that a perturbation may use beside the perturbed one.
+
+    others: texts of other documents, in an order that does not depend on the perturbation.
     """
 
     own: Text
@@ -121,6 +125,7 @@ class Material:
 
     @property
     def english(self) -> bool:
+        """Return True if the text's language is English, by its tag."""
         return self.language.lower().partition("-")[0] == "en"
 
 
@@ -146,17 +151,25 @@ class Perturbation:
     stands_for: ClassVar[str] = ""
 
     def base(self, material: Material) -> str:
-        """The text that is changed: the good one, unless a subclass needs another."""
+        """Return the text that is changed: the good one, unless a subclass needs another."""
         return material.own.text
 
     def change(
         self, text: str, degree: Degree, rng: random.Random, material: Material
     ) -> str:
-        """The changed text. Raises Unperturbable."""
+        """Return the changed text.
+
+        Raises:
+            Unperturbable: For a text that cannot be changed in this way.
+        """
         raise NotImplementedError
 
     def require(self, material: Material) -> None:
-        """Raises Unperturbable where something that it needs is not there."""
+        """Check that everything the perturbation needs is there.
+
+        Raises:
+            Unperturbable: For a missing source, reference, or other need.
+        """
         if "english" in self.needs and not material.english:
             raise Unperturbable(
                 f"its rules are for English, and the language is {material.language!r}"
@@ -180,7 +193,7 @@ class Perturbation:
 
 @lru_cache(maxsize=4096)  # the others' texts are cut again for every text
 def sentences(text: str, language: str = "en") -> tuple[str, ...]:
-    """The sentences of a text, each with the white space after it: joined they are the text.
+    """Return the sentences of a text, each with the white space after it: joined they are the text.
 
     Split by sentencex, which knows about 300 languages and leaves abbreviations and decimal points alone.
     """
@@ -200,13 +213,17 @@ def sentences(text: str, language: str = "en") -> tuple[str, ...]:
 
 
 def split_space(sentence: str) -> tuple[str, str]:
-    """A sentence and the white space after it."""
+    """Return a sentence and the white space after it."""
     bare = sentence.rstrip()
     return bare, sentence[len(bare) :]
 
 
 def several_sentences(text: str, material: Material, fewest: int = 2) -> list[str]:
-    """Its sentences. Raises Unperturbable for fewer than `fewest`."""
+    """Return the sentences of a text.
+
+    Raises:
+        Unperturbable: For fewer than `fewest`.
+    """
     result = list(sentences(text, material.language))
     if len(result) < fewest:
         raise Unperturbable(
@@ -221,7 +238,7 @@ def letters(text: str) -> list[int]:
 
 
 def like(model: str, word: str) -> str:
-    """`word` with the case of `model`: capitalised, in capitals or as it is."""
+    """Return `word` with the case of `model`: capitalised, in capitals or unchanged."""
     if len(model) > 1 and model.isupper():
         return word.upper()
     return word[:1].upper() + word[1:] if model[:1].isupper() else word
@@ -239,7 +256,7 @@ class Spot:
 def spots_of(
     text: str, pattern: re.Pattern[str], new: Callable[[re.Match[str]], str | None]
 ) -> list[Spot]:
-    """A spot for every match that `new` has a replacement for."""
+    """Return a spot for every match that `new` has a replacement for."""
     matches = ((m, new(m)) for m in pattern.finditer(text))
     return [
         Spot(m.start(), m.end(), made)
@@ -276,7 +293,11 @@ def replace_by_degree(
     what: str,
     most: int = 5,
 ) -> str:
-    """One spot for a minor perturbation, up to `most` for a major one, which needs two. Raises Unperturbable."""
+    """Replace one spot for a minor perturbation, up to `most` for a major one, which needs two.
+
+    Raises:
+        Unperturbable: For too few spots.
+    """
     fewest = 2 if degree == "major" else 1
     if len(spots) < fewest:
         raise Unperturbable(
@@ -290,8 +311,10 @@ def replace_by_degree(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How far two texts are apart. distance: Levenshtein, in characters; share: of the longer text's characters, words:
-    share of the longer text's words (both in 0..1).
+    """The distance between two texts.
+
+    distance: Levenshtein, in characters; share: of the longer text's characters, words: share of the longer text's
+    words (both in 0..1).
     """
 
     distance: int
@@ -300,6 +323,7 @@ class Change:
 
     @classmethod
     def between(cls, before: str, after: str) -> Change:
+        """Measure the distance from one text to another."""
         one, other = before.split(), after.split()
         distance = Levenshtein.distance(before, after)
         return cls(

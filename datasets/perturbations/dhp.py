@@ -18,8 +18,10 @@ _ONLY: tuple[Degree, ...] = ("only",)
 
 @dataclass(frozen=True, slots=True)
 class PaperTask:
-    """A task of the paper. metrics: what its texts are judged by, aspects of the library. perturbations: its own, with
-    their degrees; names that end with "-lm" are made by a language model.
+    """A task of the paper.
+
+    metrics: the aspects that its texts are judged by, as the library names them. perturbations: its own, with their
+    degrees; names that end with "-lm" are made by a language model.
     """
 
     metrics: tuple[str, ...]
@@ -95,8 +97,9 @@ _KNOWN_AS = {
 
 
 def task_of(name: str) -> str:
-    """The paper's task for a task's name in data (`translation de-en`, `question answering`): "summarization", whose
-    perturbations any running text allows, where the paper has no other.
+    """Return the paper's task for a task's name in data (`translation de-en`, `question answering`).
+
+    If the paper has no other, it is "summarization", whose perturbations any running text allows.
     """
     plain = re.sub(r"[\W_]+", " ", name.casefold()).strip()
     return _KNOWN_AS.get(plain) or _KNOWN_AS.get(
@@ -105,7 +108,7 @@ def task_of(name: str) -> str:
 
 
 def origin_of(perturbation: Perturbation, degree: Degree, task: str) -> Origin:
-    """Whether the paper perturbs texts of this task so.
+    """Return the origin of a perturbation of this task: the paper's or ours.
 
     A perturbation of a task, or in a degree, that the paper does not have there is ours.
     """

@@ -160,6 +160,8 @@ def _number_spots(text: str, rng: random.Random, material: Material) -> Iterator
 
 @rule("numbers", "numbers and dates changed", "word")
 def numbers(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    """Change one digit of a number, or a number word; a major degree changes several."""
+
     def other_digits(match: re.Match[str]) -> str:
         digits = [i for i, c in enumerate(match[0]) if c.isdecimal()]
         i = digits[0] if len(digits) < 3 else rng.choice(digits[:2])
@@ -234,9 +236,7 @@ _VERB = re.compile(
     needs=("english",),
 )
 def negation(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-    """ "not" taken away where it stands, put in after a verb that can take it where it does not, and words turned into
-    their opposites.
-    """
+    """Remove "not" or insert it after a verb that can take it, and turn words into their opposites."""
     ends = list(
         accumulate(len(sentence) for sentence in sentences(text, material.language))
     )
@@ -278,8 +278,10 @@ def negation(text: str, degree: Degree, rng: random.Random, material: Material) 
     "sentence",
 )
 def omission(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-    """Importance: the share of the content words of the source (of the other sentences, where there is none) that the
-    sentence says; ties go to the earlier sentence.
+    """Leave out the sentences that matter most.
+
+    Importance is the share of the content words of the source (of the other sentences, if there is none) that the
+    sentence has; ties go to the earlier sentence.
     """
     gone = 1 if degree == "minor" else 2
     parts = several_sentences(text, material, gone + 1)
@@ -312,6 +314,7 @@ def _content(text: str) -> set[str]:
 def irrelevant(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
+    """Insert sentences of other documents: one for a minor degree, three for a major one."""
     parts = several_sentences(text, material, 1)
     own = {split_space(part)[0] for part in parts}
     result = {

@@ -39,8 +39,10 @@ _OTHER_MARKS = (
     degrees=("only",),
 )
 def style(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-    """Typographic quotes and dashes, no space before a mark, no comma before "and"; where none of this applies, a final
-    full stop is taken away or put there.
+    """Change punctuation that no reader minds.
+
+    It has typographic quotes and dashes, no space before a mark, no comma before "and"; if none of this applies, a
+    final full stop is removed or added.
     """
     made = text
     for pattern, new in _OTHER_MARKS:
@@ -55,6 +57,7 @@ def style(text: str, degree: Degree, rng: random.Random, material: Material) -> 
 
 @rule("case", "all in lower case", "character", kind="invariance", degrees=("only",))
 def case(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    """Write the text in lower case."""
     return text.lower()
 
 
@@ -74,6 +77,8 @@ _WORD = re.compile(
     needs=("english",),
 )
 def synonyms(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    """Replace words by synonyms that fit the article before them."""
+
     def other(match: re.Match[str]) -> str | None:
         new = SYNONYMS.get(match["word"].lower())
         before = (match["before"] or "").strip().lower()
@@ -102,6 +107,7 @@ def synonyms(text: str, degree: Degree, rng: random.Random, material: Material) 
 def formatting(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
+    """Turn the sentences into a list of bullet points."""
     return "\n".join(
         f"- {split_space(part)[0].lstrip()}"
         for part in several_sentences(text, material)

@@ -13,10 +13,13 @@ MOST, STEEP = 0.6, 2.25
 
 
 def perturbed_copies(text: str, levels: int, *, seed: int = 0) -> list[str]:
-    """The text in `levels` degrees of perturbation, the worst first, the text itself last.
+    """Return the text in `levels` degrees of perturbation, the worst first, the text itself last.
 
-    Of the perturbed words a third each is left out, misspelt, and replaced by another word of the text. What a copy
-    perturbs, every worse one perturbs too. Where a script has no spaces, letters stand for words. Raises Unperturbable.
+    Of the perturbed words a third each is left out, misspelt, and replaced by another word of the text. Words that a
+    copy perturbs are perturbed in every worse one, too. Where a script has no spaces, letters stand for words.
+
+    Raises:
+        Unperturbable: For a text with too few words.
     """
     parts = re.findall(r"\S+\s*|^\s+", text)
     if 10 * len(parts) < len(text):
@@ -46,7 +49,7 @@ def perturbed_copies(text: str, levels: int, *, seed: int = 0) -> list[str]:
 
 
 def _perturbed(parts: list[str], i: int, rng: random.Random, replaced: bool) -> str:
-    """What stands in place of part i: another part's word, where there is one, or itself misspelt."""
+    """Return the replacement of part i: another part's word, if there is one, or itself misspelt."""
     word, space = split_space(parts[i])
     others = [
         other

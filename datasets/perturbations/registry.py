@@ -65,7 +65,14 @@ perturbations: Registry[type[Perturbation]] = Registry(
 def rule(
     name: str, about: str, level: Level, **declared: Any
 ) -> Callable[[Rule], Rule]:
-    """Register a function as a perturbation. declared: what else `Perturbation` has: kind, degrees, needs, base …"""
+    """Register a function as a perturbation.
+
+    Args:
+        name: Its name in the registry.
+        about: Its description, one line.
+        level: The level of the text it changes.
+        **declared: Further attributes of `Perturbation`: kind, degrees, needs, base …
+    """
 
     def registered(change: Rule) -> Rule:
         members = {
@@ -129,7 +136,7 @@ class Pair:
 
     @property
     def name(self) -> str:
-        """`typos:major`, or the plain name where there are no degrees."""
+        """Return `typos:major`, or the plain name for a perturbation without degrees."""
         return (
             self.perturbation
             if self.degree == "only"
@@ -142,7 +149,12 @@ class Pair:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Pair:
-        """Raises KeyError or TypeError for what `to_dict` did not write."""
+        """Return the pair that `to_dict` wrote.
+
+        Raises:
+            KeyError: For a missing value.
+            TypeError: For a value of another type.
+        """
         known = {name: data[name] for name in cls.__dataclass_fields__}
         return cls(
             **known
@@ -165,7 +177,10 @@ class Left:
 def _of_paper(
     known: Mapping[str, Perturbation], task: str
 ) -> dict[str, tuple[Degree, ...]]:
-    """What the paper has for a task, with its degrees; a stand-in where there is no language model to make it."""
+    """Return the paper's perturbations for a task, with their degrees.
+
+    A stand-in takes the place of one that needs a language model if there is none.
+    """
     stand_ins = {
         made.stands_for: name for name, made in known.items() if made.stands_for
     }
@@ -181,11 +196,19 @@ def find_perturbations(
     there: Mapping[str, Perturbation] = PERTURBATIONS,
     task: str = "summarization",
 ) -> list[tuple[Perturbation, tuple[Degree, ...]]]:
-    """Perturbations by name, `name:minor` or `name:major`, or by group: all, paper (what DHP does to texts of a task,
-    by rules where no language model is there to do it), degradation, invariance, attack, character, word, sentence
-    (those of a level), trajectory (of agents' logs). Each with the degrees that are asked for, in the registry's order.
+    """Return perturbations by name, by `name:minor` or `name:major`, or by group, each with its degrees.
 
-    task: one of `dhp.TASKS`. Raises OptionError for a name that there is not, with the nearest one.
+    Groups are all, paper (what DHP does to texts of a task, by rules where no language model is there to do it),
+    degradation, invariance, attack, character, word, sentence (those of a level), and trajectory (of agents' logs). The
+    result is in the registry's order.
+
+    Args:
+        wanted: Names and groups.
+        there: The perturbations to choose from.
+        task: One of `dhp.TASKS`.
+
+    Raises:
+        OptionError: For an unknown name, with the nearest one.
     """
     of_paper = _of_paper(there, task)
     groups: dict[str, list[str]] = {"all": list(there), "paper": list(of_paper)}
@@ -233,11 +256,11 @@ def pairs_of(
     amounts: Amounts | None = None,
     language: str = "en",
 ) -> Iterator[Pair | Left]:
-    """Every text perturbed in every degree, or the reason why it is left out.
+    """Yield every text perturbed in every degree, or the reason why it is left out.
 
     A text that comes out unchanged is left out, and so is a major perturbation that changed no more than the minor one.
-    The same seed and text give the same pair, whatever other texts and perturbations there are; what is taken from
-    other documents depends on these, too.
+    The same seed and text give the same pair, whatever other texts and perturbations there are; parts taken from other
+    documents depend on these, too.
     """
     chosen = perturbation.degrees if degrees is None else tuple(degrees)
     for own in texts:

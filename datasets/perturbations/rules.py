@@ -53,6 +53,7 @@ QWERTY = _neighbours()
 
 @rule("deletions", "letters and digits deleted at random", "character", paper=DHP)
 def deletions(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    """Delete letters at random; those of a minor degree are among those of a major one."""
     places = letters(text)
     k = material.amounts.count("character", degree, len(places))
     rng.shuffle(places)  # what minor deletes is a part of what major deletes
@@ -62,8 +63,10 @@ def deletions(text: str, degree: Degree, rng: random.Random, material: Material)
 
 @rule("typos", "typing errors of a QWERTY keyboard", "character", paper=DHP)
 def typos(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-    """A slip to a neighbouring key, a key hit beside the right one, a letter doubled, two letters swapped, or one left
-    out. Letters that no QWERTY keyboard has take part in the last three.
+    """Make typing errors.
+
+    These are a slip to a neighbouring key, a key hit beside the right one, a letter doubled, two letters swapped, or
+    one left out. Letters that no QWERTY keyboard has take part in the last three.
     """
     places = letters(text)
     k = material.amounts.count("character", degree, len(places))
@@ -87,7 +90,7 @@ def typos(text: str, degree: Degree, rng: random.Random, material: Material) -> 
 
 
 def slip(text: str, i: int, rng: random.Random, made: list[str]) -> str:
-    """What stands in place of character i after a typing error; one that swaps two characters changes `made`, too."""
+    """Return the replacement of character i after a typing error; a swap of two characters changes `made`, too."""
     character = text[i]
     near = QWERTY.get(character.lower(), "")
     kinds = ["double", "leave out", *(["slip", "slip", "insert"] if near else [])]
@@ -119,6 +122,7 @@ def slip(text: str, i: int, rng: random.Random, made: list[str]) -> str:
 def word_deletion(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
+    """Delete a run of neighbouring words."""
     words = list(re.finditer(r"\S+\s*", text))
     k = material.amounts.count("word", degree, len(words))
     first = rng.randrange(len(words) - k + 1)
@@ -138,7 +142,7 @@ _WRONG_FORM = kept("english.toml")["wrong_form"]
 def grammar_by_rules(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
-    """The stand-in for DHP's grammatical errors, which a language model makes."""
+    """Make grammatical errors by rules, in place of DHP's, which a language model makes."""
 
     def wrong(match: re.Match[str]) -> str | None:
         word = match[0].lower()
@@ -163,6 +167,7 @@ def grammar_by_rules(
     paper=f"{DHP}: of summaries",
 )
 def shuffle(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    """Change the order of the sentences: two swap for a minor degree, at least three move for a major one."""
     parts = several_sentences(text, material, 3 if degree == "major" else 2)
     bare = [split_space(part)[0] for part in parts]
     if len(set(bare)) < len(bare):
@@ -193,12 +198,12 @@ def join(text: str, bare: list[str], parts: list[str]) -> str:
 
 
 def _spaced(text: str) -> bool:
-    """Whether the script puts spaces between words."""
+    """Return True if the script puts spaces between words."""
     return any(character.isspace() for character in text.strip())
 
 
 def inserted(parts: list[str], i: int, sentence: str) -> list[str]:
-    """The sentences with a further one after the i-th; -1 puts it first."""
+    """Return the sentences with a further one after the i-th; -1 puts it first."""
     gap = " " if _spaced("".join(parts)) or _spaced(sentence) else ""
     if i < 0:
         return [sentence.strip() + gap, *parts]
@@ -215,8 +220,9 @@ def inserted(parts: list[str], i: int, sentence: str) -> list[str]:
 def rewrite_by_rules(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
-    """The stand-in for DHP's rewriting and insertion: what is inserted again after a sentence is the same sentence,
-    since rules cannot rephrase.
+    """Insert sentences by rules, in place of DHP's rewriting and insertion.
+
+    The sentence inserted after another is the same one again, since rules cannot rephrase.
     """
     parts = several_sentences(text, material, 2 if degree == "major" else 1)
     places = [
@@ -243,6 +249,7 @@ def rewrite_by_rules(
 def random_ending(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
+    """Replace the last sentence by that of another document."""
     if material.amounts.task == "story":  # the text is the ending alone
         return other_text(text, material)
     parts = several_sentences(text, material)
@@ -269,6 +276,7 @@ def random_ending(
 def wrong_ending(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
+    """Return the wrong ending that the data has for the text."""
     return material.own.wrong or ""
 
 
@@ -283,11 +291,16 @@ def wrong_ending(
 def random_answer(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
+    """Return the text of another document."""
     return other_text(text, material)
 
 
 def other_text(text: str, material: Material) -> str:
-    """A whole text of another document, the same one for every perturbation that asks. Raises Unperturbable."""
+    """Return a whole text of another document, the same one for every perturbation.
+
+    Raises:
+        Unperturbable: If there is no other document.
+    """
     present = [
         o.text
         for o in material.others

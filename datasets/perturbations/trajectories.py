@@ -66,6 +66,7 @@ def _other_number(number: str, rng: random.Random) -> str:
 def dropped_call(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
+    """Remove one call with its result."""
     turns = _turns(text)
     call = rng.choice([i for i, turn in enumerate(turns) if turn.kind == "call"])
     return _text(
@@ -85,6 +86,7 @@ def dropped_call(
 def wrong_argument(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
+    """Replace an argument of a call by a value that other logs have for it."""
     turns = _turns(text)
     known: dict[tuple[str, str], set[str]] = {}
     for turn in (turn for other in material.others for turn in _turns(other.text)):
@@ -138,6 +140,7 @@ def wrong_argument(
 def result_ignored(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
+    """Change a number that the answer took from a result."""
     turns = _turns(text)
     last = _final(turns)
     known = {
@@ -167,6 +170,7 @@ def result_ignored(
 def false_success(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
+    """Turn the last result into an error, which the answer ignores."""
     turns = _turns(text)
     before = [i for i in range(_final(turns)) if turns[i].kind == "result"]
     if not before or turns[before[-1]] in Trajectory(turns).errors:
@@ -188,6 +192,8 @@ def false_success(
 def argument_format(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
+    """Write the arguments of calls in another order and spacing, with the same values."""
+
     def other(turn: Turn) -> Turn:
         held = dict(reversed(_arguments(turn).items()))
         tight = json.dumps(held, ensure_ascii=False, separators=(",", ":"))
@@ -209,6 +215,7 @@ def argument_format(
 def call_numbers(
     text: str, degree: Degree, rng: random.Random, material: Material
 ) -> str:
+    """Renumber the calls that were made at once."""
     turns, more = _turns(text), rng.randrange(2, 40)
     if not any(turn.number for turn in turns):
         raise Unperturbable("no calls were made at once, so none has a number")
