@@ -1,1 +1,1 @@
-"""What measures results, run from a checkout."""
+"""Measurements of results, run from a checkout."""

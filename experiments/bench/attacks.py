@@ -71,7 +71,7 @@ def times() -> list[list[Any]]:
 
 
 def best_of(times: int, look: Callable[[], Any]) -> float:
-    """The least seconds of the processor that a call takes, after one that is not counted."""
+    """Return the least processor seconds that a call takes, after one that is not counted."""
     look()
     taken = []
     for _ in range(times):
@@ -82,6 +82,7 @@ def best_of(times: int, look: Callable[[], Any]) -> float:
 
 
 def read(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a JSONL file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
@@ -118,6 +119,7 @@ def found(others: Path | None) -> list[list[Any]]:
 
 
 def texts_of_sets() -> Iterator[tuple[str, set[str]]]:
+    """Yield the distinct outputs and sources of each benchmark set that is here."""
     for card in (one for one in list_benchmarks() if one.aspects):
         try:
             rows = [row for row, _ in iter_rows(resolve(card.name))]
@@ -152,6 +154,7 @@ def benchmarks() -> list[list[Any]]:
 
 
 def main() -> None:
+    """Print the tables of times, findings and benchmark texts, and save them on request."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

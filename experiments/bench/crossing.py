@@ -1,4 +1,4 @@
-"""How often the interval of `compile`'s agreement holds the agreement of the judge that it saves.
+"""Measure how often the interval of `compile`'s agreement holds the agreement of the saved judge.
 
     python experiments/bench/crossing.py simulated [--repeats 200] [--output DIR]
     python experiments/bench/crossing.py tables READINGS [--draws 25] [--output DIR]
@@ -57,6 +57,7 @@ WAYS = ("held out", "folds", "folds, five times")
 
 
 def labelled(groups: Sequence[Any], scores: Vector) -> Labels:
+    """Return labels with made-up texts for these groups and scores."""
     rows = tuple(
         Row(
             str(n),
@@ -72,10 +73,12 @@ def labelled(groups: Sequence[Any], scores: Vector) -> Labels:
 
 
 def fitted(table: Readings, scores: Vector) -> LinearHead:
+    """Fit a head without experience."""
     return weigh(table, scores, Experience()).head
 
 
 def reached(percents: Vector, labels: Labels, seed: int) -> Estimate:
+    """Return the Q of scores with its interval, from 300 resamples."""
     found = agreement(
         percents, examples_of(labels), objective=Q(), seed=seed, rounds=300
     )
@@ -85,7 +88,7 @@ def reached(percents: Vector, labels: Labels, seed: int) -> Estimate:
 def part(
     table: Readings, split: Split
 ) -> tuple[LinearHead, NDArray[np.intp], NDArray[np.intp]]:
-    """The head that the training rows give, and the places of both sides."""
+    """Return the head fitted to the training rows, and the places of both sides."""
     train, held = (
         np.array([int(row.id) for row in side.rows])
         for side in (split.train, split.heldout)
@@ -94,7 +97,7 @@ def part(
 
 
 def by_folds(table: Readings, labels: Labels, seed: int) -> Estimate:
-    """What one run of folds finds."""
+    """Return the estimate of one run of folds."""
     splits, sides = group_folds(labels, k=FOLDS, seed=seed), []
     for split in splits:
         head, train, held = part(table, split)
@@ -124,11 +127,12 @@ def told(
 
 
 def z(value: float) -> float:
+    """Return a Q on the scale of atanh, where its spread hardly depends on its value."""
     return float(np.arctanh(np.clip(value / 3, -0.995, 0.995)))
 
 
 def held(estimate: Estimate, truth: Estimate) -> bool:
-    """Whether the interval holds the truth, which is an estimate itself. No interval counts as one that does not."""
+    """Return True if the interval holds the truth, which is an estimate itself; a missing interval does not."""
     if np.isnan(estimate.low):
         return False
     below = z(truth.value) < z(estimate.value)
@@ -163,6 +167,7 @@ Figures = list[tuple[float, float, float, float]]  # covered, width, estimate, t
 
 
 def row_of(figures: Figures) -> list[Any]:
+    """Return the means of truth, cover, width and bias, and the root mean square error."""
     covered, width, estimate, truth = np.array(figures).T
     off = float(np.sqrt(np.mean((estimate - truth) ** 2)))
     return [
@@ -175,6 +180,7 @@ def row_of(figures: Figures) -> list[Any]:
 
 
 def simulated(repeats: int) -> list[list[Any]]:
+    """Return the table of simulated signals, by number of labels, strength and way."""
     table = []
     for count in (8, 12, 20, 40, 80, 160):
         for name, strength in STRENGTHS.items():
@@ -212,7 +218,7 @@ def simulated(repeats: int) -> list[list[Any]]:
 
 
 def tables_in(folder: Path) -> list[tuple[str, Readings, Vector]]:
-    """The tables of readings, human scores in percent."""
+    """Return the tables of readings in a folder, with human scores in percent."""
     found = []
     for path in sorted(folder.glob("*.npz")):
         data = np.load(path)
@@ -248,7 +254,7 @@ def drawn(
 def one_each(
     groups: Sequence[Any], count: int, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """One row of each of some documents, and all rows of the others."""
+    """Draw one row of each of some documents; return it with all rows of the others."""
     rng, codes = (
         np.random.default_rng([seed, count]),
         np.unique(np.array(groups), return_inverse=True)[1],
@@ -259,6 +265,7 @@ def one_each(
 
 
 def on_tables(folder: Path, draws: int) -> list[list[Any]]:
+    """Return the table of recorded readings, by set, number of labels and way."""
     table = []
     for name, readings, scores in tables_in(folder):
         if (
@@ -299,7 +306,7 @@ def on_tables(folder: Path, draws: int) -> list[list[Any]]:
 
 
 def together(rows: list[list[Any]]) -> list[list[Any]]:
-    """The means over all sets, each by its draws, and below them the sets with 40 labels by the last way."""
+    """Return the means over all sets, each by its draws, and below them the sets with 40 labels by the last way."""
     means = list[list[Any]]()
     for count, way in ((count, way) for count in (20, 40) for way in WAYS):
         some = [row for row in rows if row[1:3] == [count, way]]
@@ -405,13 +412,14 @@ def scored(table: Readings, split: Split) -> tuple[Vector, Vector, Calibration]:
 
 
 def whole_head(table: Readings, scores: Vector) -> LinearHead:
-    """As compiling has it: below three groups nothing is learnt, and the direct score stays."""
+    """Fit a head as compiling does: below three groups nothing is learnt, and the direct score stays."""
     if len(set(table.groups)) < 3 or len(table) < 3:
         return LinearHead(0.0, {"direct": (0.0, 1.0)})
     return fitted(table, scores)
 
 
 def out_of_fold(table: Readings, scores: Vector) -> Vector:
+    """Score each row by a head fitted without its fold; by the direct score below three groups."""
     if len(set(table.groups)) < 3 or len(table) < 3:
         return np.nan_to_num(table.columns(["direct"])[:, 0], nan=50.0)
     return np.clip(nested(fitted, table, scores), 0.0, 100.0)
@@ -445,6 +453,7 @@ NAMES = {
 
 
 def main(given: Sequence[str]) -> None:
+    """Run one of the three parts and save its table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

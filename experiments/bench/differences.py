@@ -1,5 +1,4 @@
-"""How often the tests between judges raise a false alarm, how often their intervals hold the truth, and whether an
-interval and its p-value ever contradict each other.
+"""Measure false alarms of the tests between judges, the cover of their intervals, and contradictions of the two.
 
     python experiments/bench/differences.py [--repeats 500] [--data FOLDER] [--only CASE …]
 
@@ -45,8 +44,9 @@ ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 
 @dataclass(frozen=True)
 class Case:
-    """Judges that see the quality of a text with errors of three kinds. favours: spread of what a judge adds to a
-    system; noise: to a text, by judge. pair: the judges that are compared.
+    """Judges that see the quality of a text with errors of three kinds.
+
+    favours: spread of each judge's bonus for a system; noise: for a text, by judge. pair: the judges that are compared.
     """
 
     name: str
@@ -117,7 +117,7 @@ class World:
 
 
 def truth(case: Case, level: str) -> float:
-    """The difference on systems and documents at large; within documents, on as many systems as there are."""
+    """Return the difference on systems and documents at large; within documents, on as many systems as there are."""
     rng = np.random.default_rng(7)
     systems = {"pooled": 300, "sample": case.systems, "system": 5000}[level]
     return float(
@@ -126,7 +126,7 @@ def truth(case: Case, level: str) -> float:
 
 
 def simulate(case: Case, repeats: int) -> Iterator[list[Any]]:
-    """A row for each level and kind of interval: false alarms of one pair and of any of three, cover, width."""
+    """Yield a row for each level and kind of interval: false alarms of one pair and of any of three, cover, width."""
     at_large = {level: truth(case, level) for level in LEVELS}
     found: dict[tuple[Level, bool], list[tuple[float, ...]]] = {}
     for seed in range(repeats):
@@ -232,6 +232,7 @@ def contradictions(folder: Path) -> Iterator[list[Any]]:
 
 
 def main() -> None:
+    """Print and save the tables of simulated judges and of SummEval's metrics."""
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0] if __doc__ else None
     )

@@ -1,4 +1,4 @@
-"""Whether engines give the scores of one process, by the examples of experiments/PRODUCTION.md.
+"""Check that engines give the scores of one process, by the examples of experiments/PRODUCTION.md.
 
     pip install 'judgesmith[ray]' pyspark 'dask[dataframe]' datasets daft polars     # Spark needs Java
     python experiments/bench/engines.py [--json] [--rows 20000] [ray spark dask datasets daft polars]
@@ -37,7 +37,12 @@ Scores = dict[str, float | None]
 
 
 def example(word: str, **changed: str) -> str:
-    """The page's example that has a word; changed: fewer processes than it asks for."""
+    """Return the page's example that has a word.
+
+    Args:
+        word: A word of the example.
+        **changed: Replacements, such as fewer processes.
+    """
     blocks = re.findall(
         r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
     )
@@ -48,18 +53,20 @@ def example(word: str, **changed: str) -> str:
 
 
 def run(code: str, **names: Any) -> Any:
-    """What an example calls `scored`."""
+    """Run an example and return its `scored`."""
     exec(code, names)  # noqa: S102
     return names["scored"]
 
 
 def scores(table: pa.Table) -> Scores:
+    """Return the scores of a table by id."""
     return dict(
         zip(table["id"].to_pylist(), table["judge_score"].to_pylist(), strict=True)
     )
 
 
 def by_ray(scorer: js.BatchScorer, rows: Path) -> Scores:
+    """Score the rows by the example for Ray Data."""
     os.environ |= {
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -84,6 +91,7 @@ def by_ray(scorer: js.BatchScorer, rows: Path) -> Scores:
 
 
 def by_spark(scorer: js.BatchScorer, rows: Path) -> Scores:
+    """Score the rows by the example for Spark."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = import_module("pyspark.sql").SparkSession.builder.master("local[2]")
     for name in ("driver.bindAddress", "driver.host"):
@@ -104,6 +112,7 @@ def by_spark(scorer: js.BatchScorer, rows: Path) -> Scores:
 
 
 def by_dask(scorer: js.BatchScorer, rows: Path) -> Scores:
+    """Score the rows by the example for Dask."""
     frame = import_module("dask.dataframe").from_pandas(
         pq.read_table(rows).to_pandas(), npartitions=16
     )
@@ -114,6 +123,7 @@ def by_dask(scorer: js.BatchScorer, rows: Path) -> Scores:
 
 
 def by_datasets(scorer: js.BatchScorer, rows: Path) -> Scores:
+    """Score the rows by the example for Hugging Face's datasets."""
     found = run(
         example("with_format", num_proc="2"),
         rows=import_module("datasets").Dataset(pq.read_table(rows)),
@@ -123,6 +133,7 @@ def by_datasets(scorer: js.BatchScorer, rows: Path) -> Scores:
 
 
 def by_daft(scorer: js.BatchScorer, rows: Path) -> Scores:
+    """Score the rows by the example for Daft."""
     daft = import_module("daft")
     table = run(
         example("daft.func"),
@@ -139,10 +150,12 @@ def by_daft(scorer: js.BatchScorer, rows: Path) -> Scores:
 
 
 def by_polars(scorer: js.BatchScorer, rows: Path) -> Scores:
+    """Score the rows as a polars frame."""
     return scores(scorer(import_module("polars").read_parquet(rows)).to_arrow())
 
 
 def in_one_process(judge: Path, base: str, rows: Path) -> Scores:
+    """Score the rows by `score_many`, as the reference."""
     made = js.load(judge, connection=js.Connection(base, concurrency=64, cache=False))
     records = pq.read_table(rows).to_pylist()
     verdicts = made.score_many(records, progress=False)
@@ -164,6 +177,7 @@ def by(engine: str, folder: Path, base: str) -> None:
 
 
 def main() -> None:
+    """Run the engines, print how many rows agree, and save the table on request."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""What is counted of facts: each reading's agreement by itself, and what it adds to a model's readings.
+"""Measure the counts of facts: each one's agreement by itself, and its gain beside a model's readings.
 
     python experiments/bench/facts.py alone -o experiments/results/data
     python experiments/bench/facts.py head TABLES... -o experiments/results/data
@@ -77,6 +77,7 @@ SIZES = (8, 40)
 
 
 def texts(labels: Labels) -> list[Text]:
+    """Return the texts of labelled rows as readings take them."""
     return [
         Text(row.source, row.output, row.context or "", "", row.reference or "")
         for row in labels.rows
@@ -84,6 +85,7 @@ def texts(labels: Labels) -> list[Text]:
 
 
 def counted(rows: Sequence[Text]) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return the names of the counts, and their values, shape (rows, counts)."""
     found = [facts(text) for text in rows]
     return tuple(found[0]), np.array([list(row.values()) for row in found], float)
 
@@ -99,6 +101,7 @@ def q_alone(values: Vector, scores: Vector) -> float:
 
 
 def alone(folder: Path | None) -> None:
+    """Print and save Q of each count by itself."""
     rows, names = list[list[object]](), tuple[str, ...]()
     for file, aspect in ALONE:
         labels = read_labels(located(file, None), aspect=aspect)
@@ -130,6 +133,7 @@ class Pair:
 
 
 def read_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
+    """Yield each task's recorded table, without counts of facts and with them."""
     specs = read_specs(None)
     for spec in (*specs.tasks, *specs.measured):
         labels = chosen_rows(spec)
@@ -160,7 +164,7 @@ def read_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
 
 
 def chosen_rows(spec: TaskSpec) -> Labels:
-    """The rows that `judgesmith study experience` reads."""
+    """Return the rows that `judgesmith study experience` reads."""
     labels = read_labels(located(spec.labels, None), aspect=spec.aspect)
     if spec.by == "document":
         labels = replace(
@@ -185,6 +189,7 @@ def without_facts(table: Readings, rows: Sequence[Text]) -> Readings:
 
 
 def joined(table: Readings, rows: Sequence[Text]) -> Readings:
+    """Return a table with the counts of facts as further columns."""
     names, values = counted(rows)
     both = (*table.names, *(f"facts.{name}" for name in names))
     return Readings(
@@ -219,6 +224,7 @@ def reached(
 
 
 def head(folders: Sequence[Path], draws: int, folder: Path | None) -> None:
+    """Print and save Q with and without facts, with the family left out of the experience."""
     pairs = list(read_pairs(folders))
     plain, with_facts = (
         [pair.plain for pair in pairs],
@@ -274,6 +280,7 @@ def head(folders: Sequence[Path], draws: int, folder: Path | None) -> None:
 
 
 def main() -> None:
+    """Run one of the two parts."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

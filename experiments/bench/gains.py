@@ -1,4 +1,4 @@
-"""What an attack adds to a score, by the layout of the prompt, and what each layout costs in agreement.
+"""Measure the gain of an attack by the layout of the prompt, and each layout's cost in agreement.
 
     python experiments/bench/gains.py --lm local/qwen2.5-0.5b [--every 2] [--rows 80] [--answers FILE] [--save]
 
@@ -56,13 +56,14 @@ class Reminded(OverallLayout):
         demos: Sequence[Mapping[str, Any]],
         inputs: Mapping[str, Any],
     ) -> list[Message]:
+        """Build the messages, with the reminder at the end."""
         messages = super().format(signature, demos, inputs)
         last = messages[-1]
         return [*messages[:-1], {**last, "content": f"{last['content']}\n\n{REMINDER}"}]
 
 
 class Behind(OverallLayout):
-    """What is to be done, and the form of the answer, after the material."""
+    """A layout with the instruction, and the form of the answer, after the material."""
 
     def format(
         self,
@@ -70,6 +71,7 @@ class Behind(OverallLayout):
         demos: Sequence[Mapping[str, Any]],
         inputs: Mapping[str, Any],
     ) -> list[Message]:
+        """Build the messages, with the rules moved behind the material."""
         messages = super().format(signature, demos, inputs)
         rules = self.told(signature, inputs)
         first = messages[0]["content"].replace(f"\n\n{MATERIAL}\n\n{rules}", "")
@@ -90,6 +92,7 @@ class Marked(OverallLayout):
         demos: Sequence[Mapping[str, Any]],
         inputs: Mapping[str, Any],
     ) -> list[Message]:
+        """Build the messages, with a bar before each line of the output."""
         output = "\n".join(f"| {line}" for line in inputs["output"].splitlines())
         messages = super().format(signature, demos, {**inputs, "output": output})
         first = messages[0]["content"].replace(
@@ -153,6 +156,8 @@ class Answers:
 
 
 def percent(method: DirectScorer, lm: LanguageModel, item: Item) -> float:
+    """Return the judge's score of an item, in percent."""
+
     async def one() -> float:
         with row_context.judging(item):
             return (await method.judge(item, lm)).percent
@@ -161,6 +166,7 @@ def percent(method: DirectScorer, lm: LanguageModel, item: Item) -> float:
 
 
 def texts(kind: str, every: int) -> list[str]:
+    """Return every n-th text of a kind from `attacks-unseen.jsonl`."""
     lines = (DATA / "attacks-unseen.jsonl").read_text(encoding="utf-8").splitlines()
     return [row["text"] for row in map(json.loads, lines) if row["kind"] == kind][
         ::every
@@ -168,6 +174,7 @@ def texts(kind: str, every: int) -> list[str]:
 
 
 def benchmark(name: str, aspect: str, count: int) -> tuple[list[Item], list[float]]:
+    """Return items of a set, drawn at random, and their human scores."""
     rows = [row for row, _ in iter_rows(resolve(name)) if aspect in row.scores]
     chosen = np.random.default_rng(0).permutation(len(rows))[:count]
     picked = [rows[place] for place in chosen]
@@ -212,6 +219,7 @@ def row_of(name: str, found: NDArray[np.float64], given: Texts) -> list[Any]:
 
 
 def table(found: Mapping[str, NDArray[np.float64]], given: Texts) -> list[list[Any]]:
+    """Return a row for each layout, and for pairs of layouts joined by mean and by minimum."""
     rows = [row_of(name, one, given) for name, one in found.items()]
     for pair in PAIRS:
         for how, joined in TOGETHER.items():
@@ -222,6 +230,7 @@ def table(found: Mapping[str, NDArray[np.float64]], given: Texts) -> list[list[A
 
 
 def main() -> None:
+    """Print the table of all layouts, and save it on request."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

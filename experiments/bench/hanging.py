@@ -1,4 +1,4 @@
-"""What calls that are never answered do to the throughput of all others.
+"""Measure how calls that are never answered slow down all others.
 
     python experiments/bench/hanging.py [--json] [--rows 600] [--latency-ms 50] [--repetitions 3]
 
@@ -37,6 +37,7 @@ def speed(base: str, count: int, in_flight: int) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Print the throughput with and without hanging calls."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

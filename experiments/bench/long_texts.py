@@ -1,4 +1,4 @@
-"""What long texts cost: seconds and memory by the number of words.
+"""Measure the cost of long texts: seconds and memory by the number of words.
 
     python experiments/bench/long_texts.py [--json] [--words 500,2000,10000,30000,100000] [--most-read 2000]
 
@@ -62,11 +62,13 @@ def text(words: int, seed: int) -> str:
 
 
 def count(words: int, seed: int) -> None:
+    """Count a pair of texts of that many words without a model."""
     surface(text(words, seed), text(words, seed + 1))
 
 
 @contextmanager
 def asked() -> Iterator[Way]:
+    """Yield a way to score an output through a server on loopback."""
     with loopback(latency_ms=0) as base:
         lm = language_model(
             "openai/bench",
@@ -84,7 +86,12 @@ def asked() -> Iterator[Way]:
 
 
 def reads(reader: EmbeddedReader, source: bool) -> Way:
-    """A row read by a model. source: the many words are the source's."""
+    """Return a way to read a row by a model.
+
+    Args:
+        reader: The model.
+        source: True if the source has the many words, False for the output.
+    """
 
     def read(words: int, seed: int) -> None:
         long, short = text(words, seed), text(60, seed + 1)
@@ -97,6 +104,7 @@ def reads(reader: EmbeddedReader, source: bool) -> Way:
 def measured(
     way: Way, sizes: list[int], repetitions: int, say: Callable[[str], None]
 ) -> list[dict[str, float]]:
+    """Return time and memory for each size, as medians of the repetitions."""
     lines = list[dict[str, float]]()
     for words in sizes:
         wall, used = list[float](), list[float]()
@@ -123,6 +131,7 @@ def measured(
 
 
 def main() -> None:
+    """Print the table of each way."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

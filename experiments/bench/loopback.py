@@ -38,7 +38,7 @@ OTHERS = tuple(
 
 
 def completion(text: str, *, logprobs: bool) -> dict[str, Any]:
-    """A chat completion as OpenAI's, with log-probabilities for its few tokens if they were asked for."""
+    """Return a chat completion in OpenAI's form, with log-probabilities for its few tokens on request."""
     choice: dict[str, Any] = {
         "index": 0,
         "message": {"role": "assistant", "content": text},
@@ -75,7 +75,7 @@ def completion(text: str, *, logprobs: bool) -> dict[str, Any]:
 
 
 class Model:
-    """What the server answers, `latency` seconds after a request; every `hanging`-th is never answered (0: all are)."""
+    """The server's answer, sent `latency` seconds after a request; every `hanging`-th is never sent (0: all are)."""
 
     def __init__(self, latency: float, hanging: int = 0) -> None:
         self.latency, self.hanging, self.asked = latency, hanging, 0
@@ -88,7 +88,7 @@ class Model:
         }
 
     def answer(self, body: bytes) -> bytes:
-        """A response, headers and all."""
+        """Return a response, headers and all."""
         return self._made[
             CHAT if b"[[ ## " in body else PLAIN,
             b'"logprobs":true' in body.replace(b": ", b":"),
@@ -112,9 +112,11 @@ class Client(asyncio.Protocol):
         self._received = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the connection."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
+        """Answer each request that has arrived in full."""
         self._received += data
         while (end := self._received.find(b"\r\n\r\n")) >= 0:
             head = bytes(self._received[:end])
@@ -151,7 +153,7 @@ async def serve(model: Model) -> None:
 
 @contextmanager
 def loopback(*, latency_ms: float, hanging: int = 0) -> Iterator[str]:
-    """The address of this server in a process of its own, which ends with the block."""
+    """Yield the address of this server in a process of its own, which ends with the block."""
     command = [
         sys.executable,
         str(Path(__file__).resolve()),

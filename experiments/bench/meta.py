@@ -1,4 +1,4 @@
-"""How long meta-evaluation takes, against nlpstats in the same run: `python experiments/bench/meta.py [--json]`.
+"""Time meta-evaluation against nlpstats in the same run: `python experiments/bench/meta.py [--json]`.
 
 16 systems x 100 documents x 4 aspects, 1,000 bootstrap and 1,000 permutation rounds, at all levels, for Pearson,
 Spearman and Kendall. nlpstats takes minutes to hours for that: it runs 2 and `--theirs` rounds (20 times as many where
@@ -40,7 +40,7 @@ def data(seed: int) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def seconds(function: Callable[[], Any], least: int = 1) -> float:
-    """The best of `least` runs: the machine does other things, too."""
+    """Return the best time of `least` runs: the machine does other things, too."""
     best = float("inf")
     for _ in range(least):
         started = time.perf_counter()
@@ -57,6 +57,7 @@ def extrapolated(function: Callable[[int], None], times: int, rounds: int) -> fl
 
 
 def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
+    """Time bootstrap and permutation rounds of both libraries, at all levels and for all coefficients."""
     from nlpstats.correlations.bootstrap import bootstrap  # type: ignore[import-not-found,import-untyped,unused-ignore]
     from nlpstats.correlations.permutation import permutation_test as their_permutation  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
@@ -138,7 +139,7 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
 
 
 def million(rows: int) -> dict[str, Any]:
-    """One pooled set of this many rows in a process of its own, so that the peak of memory is its own."""
+    """Run one pooled set of this many rows in a process of its own, whose peak of memory is its own."""
     done = subprocess.run(
         [sys.executable, __file__, "--only-rows", str(rows)],
         capture_output=True,
@@ -149,6 +150,7 @@ def million(rows: int) -> dict[str, Any]:
 
 
 def only_rows(rows: int) -> dict[str, Any]:
+    """Evaluate one pooled set of this many rows; return its time and peak of memory."""
     rng = np.random.default_rng(0)
     human = np.round(rng.normal(size=rows), 2)
     predicted = human + rng.normal(size=rows)
@@ -174,6 +176,7 @@ def only_rows(rows: int) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Print all times, as lines or as JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,13 +1,14 @@
-"""What racing saves and what it costs, by simulation: synthetic judges of known quality, chosen by a plain search and
-by a race over the same scores.
+"""Measure by simulation how many calls racing saves, and how much quality it loses.
+
+Synthetic judges of known quality are chosen by a plain search and by a race over the same scores.
 
     python experiments/bench/racing.py [--json] [--repeats 60] [--save]
 
 A judge's score of a row is a part of the human score and noise, most of which all candidates share: they are one model
 with different prompts. Its quality is the Q that it would have on endless rows. No model is called.
 
-calls_ratio: calls of the race by those of the plain search. q_difference: true Q of what the race chose less that of
-what the plain search chose, the mean over all sizes and cases.
+calls_ratio: calls of the race by those of the plain search. q_difference: true Q of the race's choice less that of the
+plain search's choice, the mean over all sizes and cases.
 """
 
 from __future__ import annotations
@@ -41,9 +42,7 @@ COMMON = 0.6
 
 
 def one_repeat(size: int, case: str, seed: int) -> tuple[float, ...]:
-    """True Q of the best candidate, of the plain choice and of the race's, and the share of calls that the race
-    took.
-    """
+    """Return the true Q of the best candidate, the plain choice and the race's, and the race's share of calls."""
     rng = np.random.default_rng([seed, size, list(CASES).index(case)])
     human, r = rng.normal(size=size), rng.uniform(*CASES[case], CANDIDATES)
     if case == "one good":
@@ -82,7 +81,7 @@ def one_repeat(size: int, case: str, seed: int) -> tuple[float, ...]:
 def rows_before_the_end(
     percents: Vector, best: Vector, examples: list[dspy.Example], seed: int
 ) -> int:
-    """How many rows a candidate is judged on before it is dropped, or all."""
+    """Return how many rows a candidate is judged on before it is dropped, or all."""
     seen = np.array([], dtype=int)
     for block in blocks(examples, Q(), seed):
         seen = np.sort(np.concatenate([seen, block]))
@@ -97,6 +96,7 @@ def rows_before_the_end(
 
 
 def main() -> None:
+    """Print the table of sizes and cases, and save it on request."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

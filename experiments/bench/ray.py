@@ -1,4 +1,4 @@
-"""What `judgesmith score --on ray` keeps of a waiting model's speed, and what kills cost.
+"""Measure the speed of `judgesmith score --on ray` with a waiting model, and the cost of kills.
 
     python experiments/bench/ray.py [--json] [--kills 10] [--rows 256] [--save]
 
@@ -50,6 +50,7 @@ class Run:
     took: list[float] = field(default_factory=list)
 
     def rows(self, count: int) -> Path:
+        """Write a file of that many rows; return its path."""
         path = self.folder / f"rows{count}.jsonl"
         lines = (
             {"id": f"r{n}", "source": f"source {n}", "output": f"text {n}"}
@@ -61,6 +62,7 @@ class Run:
         return path
 
     def start(self, rows: Path, out: Path, workers: int) -> subprocess.Popen[str]:
+        """Start `judgesmith score --on ray` in a process of its own."""
         command = [
             "score",
             rows,
@@ -87,7 +89,11 @@ class Run:
         )
 
     def end(self, process: subprocess.Popen[str]) -> dict[str, Any]:
-        """Wait for a run. Raises RuntimeError where it failed."""
+        """Wait for a run and return its summary.
+
+        Raises:
+            RuntimeError: If the run failed.
+        """
         began = time.monotonic()
         stdout, stderr = process.communicate(timeout=LONGEST)
         self.took.append(time.monotonic() - began)
@@ -141,7 +147,7 @@ class Run:
         return float(rows * workers / counts["seconds"])
 
     def killed(self, what: str, number: int, share: float) -> dict[str, int]:
-        """What the output has not, twice, and unreadable, and the calls that were repeated, after a kill."""
+        """Kill a process of a run and resume it; return counts of lost, doubled, broken rows and of repeated calls."""
         rows, out, count = self.rows(192), self.folder / f"killed{number}", 192
         self.model.counts(reset=True)
         process = self.start(rows, out, 2)
@@ -174,6 +180,7 @@ class Run:
 
 
 def named(process: psutil.Process) -> str:
+    """Return a process's command line; "" if it has ended."""
     try:
         return " ".join(process.cmdline())
     except psutil.Error:
@@ -181,6 +188,7 @@ def named(process: psutil.Process) -> str:
 
 
 def main() -> None:
+    """Print the counts of all kills and the speeds, and save them on request."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""What reading costs with an embedded model: OpenVINO's reader beside llama.cpp's.
+"""Measure the cost of reading with an embedded model: OpenVINO's reader beside llama.cpp's.
 
     python experiments/bench/reader.py [--json] [--tokens 150,500,2000] [--repetitions 3] [--model qwen2.5-0.5b]
 
@@ -50,6 +50,7 @@ def passages(reader: Any, tokens: int, count: int) -> list[Passage]:
 def measured(
     way: str, model: str, sizes: list[int], repetitions: int
 ) -> dict[str, Any]:
+    """Return one reader's seconds to open, and its tokens a second by length of passage."""
     started = time.perf_counter()
     reader = READERS[way](model_path(model), threads=thread_count())
     reader.read(Passage((Piece("Two and two are"), Piece(" four.")), 1))
@@ -70,6 +71,7 @@ def measured(
 
 
 def main() -> None:
+    """Print the figures of both readers, or of one in this process."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""How far the two readers of embedded models agree, OpenVINO's and llama.cpp's, on rows that people judged.
+"""Measure how far OpenVINO's and llama.cpp's readers of embedded models agree, on rows that people judged.
 
     python experiments/bench/reader_agreement.py read FOLDER [--way openvino] [--sets …] [--rows 64]
     python experiments/bench/reader_agreement.py compare FOLDER [--save FOLDER]
@@ -47,7 +47,7 @@ READERS: dict[str, Any] = {"llama.cpp": EmbeddedReader, "openvino": OpenVinoRead
 
 
 def chosen(name: str, count: int) -> list[dict[str, Any]]:
-    """The first rows that have a score, at most four of a document."""
+    """Return the first rows that have a score, at most four of a document."""
     taken, result = Counter[str](), list[dict[str, Any]]()
     for line in resolve(name).read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -62,6 +62,7 @@ def chosen(name: str, count: int) -> list[dict[str, Any]]:
 
 
 def read(folder: Path, way: str, names: list[str], count: int) -> None:
+    """Read rows of each set by one reader, and keep the tables in a folder."""
     reader = READERS[way](model_path(MODEL), threads=thread_count())
     for name in names:
         rows, found = chosen(name, count), []
@@ -86,6 +87,7 @@ def read(folder: Path, way: str, names: list[str], count: int) -> None:
 
 
 def kept(folder: Path, name: str, way: str, groups: list[str]) -> Readings:
+    """Return a table that `read` kept."""
     with np.load(folder / f"{name}.{way}.npz") as of:
         states = {key: of[key] for key in of.files if key not in ("names", "values")}
         return Readings(tuple(of["names"]), of["values"], tuple(groups), states)
@@ -106,6 +108,7 @@ def carried(fitted: Readings, other: Readings, human: Vector, known: Any) -> Vec
 
 
 def compare(folder: Path, target: Path | None) -> None:
+    """Print the agreement of both readers' scores, and save it on request."""
     known, lines = experience_of(file_sha256(model_path(MODEL))), []
     for name, aspect in SETS.items():
         if not all((folder / f"{name}.{way}.npz").exists() for way in READERS):
@@ -149,6 +152,7 @@ def compare(folder: Path, target: Path | None) -> None:
 
 
 def main() -> None:
+    """Run one of the two parts."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""How fast judging is.
+"""Measure the speed of judging.
 
     python experiments/bench/scoring.py [--json] [--rows 1000] [--latency-ms 50] [--in-flight 64]
 
@@ -58,7 +58,7 @@ WORDS = PROSE.split()
 
 
 def text(seed: int, words: int) -> str:
-    """Some words that no other seed gives."""
+    """Return some words that no other seed gives."""
     chosen = (
         WORDS[(seed * 7 + place * (3 + seed % 5)) % len(WORDS)]
         for place in range(words)
@@ -73,6 +73,7 @@ def rows(count: int) -> Iterator[dict[str, str]]:
 
 
 def demonstrations() -> list[dict[str, Any]]:
+    """Return four demonstrations with made-up texts."""
     scores = (10.0, 40.0, 70.0, 95.0)
     return [
         {
@@ -98,6 +99,7 @@ def make_judge(lm: Any, *, explain: Any = "before") -> Judge:
 
 
 def judge_at(base: str, in_flight: int) -> Judge:
+    """Return the judge with a server at this address."""
     connection = Connection(
         api_base=base, api_key="none", cache=False, concurrency=in_flight
     )
@@ -108,7 +110,7 @@ def judge_at(base: str, in_flight: int) -> Judge:
 
 
 def raw_bodies(judge: Judge, base: str, count: int) -> list[bytes]:
-    """The requests that the judge sends for these rows."""
+    """Return the requests that the judge sends for these rows."""
     style = OpenAIStyle(base, "loopback", key="none", timeout=60, label="raw")
     bodies = []
     for row in rows(count):
@@ -145,7 +147,7 @@ def run_raw(base: str, bodies: list[bytes], in_flight: int) -> int:
 
 
 def run_ours(judge: Judge, count: int, in_flight: int) -> int:
-    """The judge: messages made, answers read, scores by expectation. Returns the scores."""
+    """Score the rows with the judge, messages and answers included; return the number of scores."""
     return sum(
         v.score == v.score
         for v in judge.score_many(rows(count), concurrency=in_flight, progress=False)
@@ -153,7 +155,7 @@ def run_ours(judge: Judge, count: int, in_flight: int) -> int:
 
 
 def run_dspy(program: dspy.Module, examples: list[dspy.Example], in_flight: int) -> int:
-    """`dspy.Parallel` over the examples. Returns the scores."""
+    """Score the examples with `dspy.Parallel`; return the number of scores."""
     # timeout=0 turns the resubmission of late items off: it would send some twice.
     parallel = dspy.Parallel(
         num_threads=in_flight, disable_progress_bar=True, timeout=0
@@ -163,7 +165,7 @@ def run_dspy(program: dspy.Module, examples: list[dspy.Example], in_flight: int)
 
 
 class PlainJudge(dspy.Module):  # type: ignore[misc]
-    """What one writes with DSPy alone: a `dspy.Predict` (the signature has its explanation before the score)."""
+    """A judge in plain DSPy: a `dspy.Predict` (the signature has its explanation before the score)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,6 +182,7 @@ class PlainJudge(dspy.Module):  # type: ignore[misc]
         self.shared = shared
 
     def forward(self, source: str, output: str) -> dspy.Prediction:
+        """Score an output with DSPy's own prompt."""
         absent = {"context": "", "reference": "", "criteria_scores": ""}
         return self.predict(**self.shared, **absent, source=source, output=output)
 
@@ -193,6 +196,7 @@ class SameMessages(dspy.Module):  # type: ignore[misc]
         self.predict.demos = predict.demos
 
     def forward(self, source: str, output: str) -> dspy.Prediction:
+        """Score an output with the judge's messages."""
         return self.predict(
             task=TASK,
             criteria=CRITERIA,
@@ -218,6 +222,7 @@ class Speed:
 def measure(
     base: str, count: int, in_flight: int, repetitions: int, say: Callable[[str], None]
 ) -> dict[str, Speed]:
+    """Return the speed of each way, as the median of interleaved repetitions."""
     logging.getLogger("dspy").setLevel(logging.ERROR)
     judge = judge_at(base, in_flight)
     bodies = raw_bodies(judge, base, count)
@@ -279,6 +284,7 @@ def measure(
 
 
 def main() -> None:
+    """Print the speeds of all ways."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""What a server of judges costs against calling the model's server directly, and whether a burst loses a row.
+"""Measure the overhead of a server of judges over calling the model's server, and rows lost in a burst.
 
     python experiments/bench/serve.py [--json] [--requests 3000] [--in-flight 64] [--latency-ms 50] [--burst 2000]
                                       [--workers 2]
@@ -116,6 +116,7 @@ async def post(
 
 
 async def ready(address: str) -> None:
+    """Wait until the server is ready."""
     async with aiohttp.ClientSession() as session:
         for _ in range(600):
             async with session.get(f"{address}/readyz") as response:
@@ -126,7 +127,7 @@ async def ready(address: str) -> None:
 
 
 def family(process: int) -> list[int]:
-    """A process and its children, where the system says which they are."""
+    """Return a process and its children, if the system lists them."""
     try:
         return [
             process,
@@ -167,6 +168,7 @@ def computing(process: int) -> float:
 async def measure(
     base: str, address: str, process: int, given: argparse.Namespace
 ) -> dict[str, Any]:
+    """Return the rates of both servers, the latency and memory of ours, and the rows lost in a burst."""
     json_type = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
     count, in_flight = given.requests, given.in_flight
     ours = [orjson.dumps(row) for row in rows(count)]
@@ -211,6 +213,7 @@ async def measure(
 
 
 def main() -> None:
+    """Start the servers and print the measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--requests", type=int, default=3000)

@@ -1,4 +1,4 @@
-"""How long small requests wait while a server judges long rows.
+"""Measure how long small requests wait while a server judges long rows.
 
     python experiments/bench/serving.py [--json] [--seconds 8] [--clients 4] [--save]
 
@@ -47,7 +47,7 @@ LONG: dict[str, Any] = {
 
 @contextmanager
 def served(base: str) -> Iterator[str]:
-    """The address of a server of a judge."""
+    """Yield the address of a server of a judge."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "judge.json")
         make_judge("openai/loopback").save(path)
@@ -91,6 +91,7 @@ def served(base: str) -> Iterator[str]:
 async def small(
     session: aiohttp.ClientSession, number: int, until: float, taken: list[float]
 ) -> None:
+    """Send short rows one after another until a time, and append the milliseconds each took."""
     while time.perf_counter() < until:
         number += 1000
         row = {"source": text(number, 30), "output": text(number + 1, 30)}
@@ -102,6 +103,7 @@ async def small(
 
 
 async def long(session: aiohttp.ClientSession, body: bytes, until: float) -> int:
+    """Send one long body again and again until a time; return how many were judged."""
     judged = 0
     while time.perf_counter() < until:
         kind = {"Content-Type": "application/json"}
@@ -130,6 +132,7 @@ async def measured(
 
 
 async def ready(address: str) -> None:
+    """Wait until the server is ready."""
     async with aiohttp.ClientSession(address) as session:
         for _ in range(200):
             async with session.get("/readyz") as response:
@@ -140,6 +143,7 @@ async def ready(address: str) -> None:
 
 
 def main() -> None:
+    """Print the waiting times beside each kind of long row, and save them on request."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -66,6 +66,7 @@ class Text:
 
 
 def drawn(template: str, words: dict[str, list[str]], rng: np.random.Generator) -> str:
+    """Return a template with each placeholder replaced by one of its words."""
     for name, choices in words.items():
         while f"{{{name}}}" in template:
             template = template.replace(f"{{{name}}}", str(rng.choice(choices)), 1)
@@ -92,12 +93,14 @@ def written(rng: np.random.Generator) -> Iterator[Text]:
 
 
 def known() -> Iterator[Text]:
+    """Yield the labelled texts of `attacks.jsonl`."""
     for line in (DATA / "attacks.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         yield Text(row["text"], row["kind"] == "attack", f"known/{row['set']}", 1.0)
 
 
 def public(folder: Path, rng: np.random.Generator, most: int = 900) -> Iterator[Text]:
+    """Yield harmless texts of the public sets."""
     for name in SETS:
         lines = (
             (folder / "more" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
@@ -187,14 +190,14 @@ def trained(
 
 
 def highest(rows: Rows, weights: NDArray[Any], bias: float, count: int) -> NDArray[Any]:
-    """The highest log-odds of a run of each text."""
+    """Return the highest log-odds of a run of each text."""
     found = np.full(count, -50.0)
     np.maximum.at(found, rows.owners, rows.matrix @ weights + bias)
     return found
 
 
 def across(texts: Sequence[Text], rows: Rows) -> NDArray[Any]:
-    """The highest log-odds of each text by a model that saw none of its family; NaN for public texts."""
+    """Return the highest log-odds of each text by a model that saw none of its family; NaN for public texts."""
     families = np.array([text.family for text in texts])
     rng = np.random.default_rng(1)
     names = sorted({one for one in families.tolist() if not one.startswith("public/")})
@@ -215,6 +218,7 @@ def packed(weights: NDArray[Any], bias: float) -> bytes:
 
 
 def main() -> None:
+    """Train the detector and write its weights, or cross-validate over families."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

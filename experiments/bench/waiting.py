@@ -26,18 +26,20 @@ from aiohttp import web
 
 
 class Model:
-    """What was asked, and what is answered."""
+    """A made-up model with counters of its requests."""
 
     def __init__(self, low: float, high: float) -> None:
         self.low, self.high = low, high
         self.reset()
 
     def reset(self) -> None:
+        """Set the counters to zero."""
         self.asked: Counter[str] = Counter()
         self.first = self.last = 0.0
         self.under_way = self.most = 0
 
     async def chat(self, request: web.Request) -> web.Response:
+        """Answer a chat request after a random wait."""
         body = await request.json()
         prompt = "\n".join(str(message["content"]) for message in body["messages"])
         if "2 + 2 =" in prompt:
@@ -53,6 +55,7 @@ class Model:
         return completion(f"Explanation: It is so.\nScore: {int(mark, 16) % 101}")
 
     async def counts(self, request: web.Request) -> web.Response:
+        """Return the counters as JSON; reset them on request."""
         calls = sum(self.asked.values())
         data = {
             "calls": calls,
@@ -66,6 +69,7 @@ class Model:
 
 
 def completion(text: str) -> web.Response:
+    """Return a chat completion with this text."""
     choice = {
         "index": 0,
         "finish_reason": "stop",
@@ -97,6 +101,11 @@ class Served:
         self.address, self.base = address, f"{address}/v1"
 
     def counts(self, *, reset: bool = False) -> dict[str, Any]:
+        """Return the model's counters.
+
+        Args:
+            reset: True to set them to zero afterwards.
+        """
         address = f"{self.address}/counts{'?reset=1' if reset else ''}"
         with urllib.request.urlopen(address) as answer:  # noqa: S310
             counts: dict[str, Any] = json.load(answer)
@@ -105,7 +114,7 @@ class Served:
 
 @contextmanager
 def waiting(low: float, high: float) -> Iterator[Served]:
-    """A model that ends with the block."""
+    """Yield a model that ends with the block."""
     command = [sys.executable, str(Path(__file__).resolve()), str(low), str(high)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

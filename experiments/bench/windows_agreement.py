@@ -1,4 +1,4 @@
-"""What reading texts whole, instead of 3,000 characters of each, changes in the agreement with people.
+"""Measure how reading texts whole, instead of 3,000 characters of each, changes the agreement with people.
 
     python experiments/bench/windows_agreement.py read newsroom before.npz --documents 9    # at commit c622c7c4
     python experiments/bench/windows_agreement.py read newsroom after.npz --documents 9
@@ -37,7 +37,7 @@ MODEL, CUT = "qwen2.5-0.5b", 3000
 
 
 def chosen(name: str, documents: int) -> list[dict[str, Any]]:
-    """The rows of the first documents; of summeval those with long sources first."""
+    """Return the rows of the first documents; of summeval those with long sources first."""
     rows = [
         json.loads(line)
         for line in resolve(name).read_text(encoding="utf-8").splitlines()
@@ -51,6 +51,7 @@ def chosen(name: str, documents: int) -> list[dict[str, Any]]:
 
 
 def read(name: str, output: Path, documents: int) -> None:
+    """Read the outputs of a set's first documents, and keep the table."""
     reader = EmbeddedReader(model_path(MODEL), threads=thread_count())
     rows, found = chosen(name, documents), []
     for row in rows:
@@ -75,7 +76,7 @@ def read(name: str, output: Path, documents: int) -> None:
 
 
 def table(path: Path, rows: list[dict[str, Any]]) -> Readings:
-    """What `read` kept, of these very rows."""
+    """Return the readings that `read` kept of these very rows."""
     with np.load(path) as kept:
         assert kept["ids"].tolist() == [row["id"] for row in rows]
         states = {
@@ -92,6 +93,7 @@ def table(path: Path, rows: list[dict[str, Any]]) -> Readings:
 
 
 def scored(read: Readings, human: Vector) -> dict[str, Vector]:
+    """Score the rows by experience alone, and by heads fitted to the labels of other documents."""
     known = experience_of(file_sha256(model_path(MODEL)))
     alone = known.head(read.names, tuple(read.states))(read)
     return {
@@ -101,6 +103,7 @@ def scored(read: Readings, human: Vector) -> dict[str, Vector]:
 
 
 def compare(name: str, before: Path, after: Path, folder: Path | None) -> None:
+    """Print the agreement before and after, and save it on request."""
     ids = np.load(before)["ids"].tolist()
     every = {row["id"]: row for row in chosen(name, 10**6)}
     rows = [every[one] for one in ids]
@@ -147,6 +150,7 @@ def compare(name: str, before: Path, after: Path, folder: Path | None) -> None:
 
 
 def main() -> None:
+    """Run one of the two parts."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""What a study's held-out predictions say: agreement over its seeds, with intervals and differences between arms."""
+"""Analyse a study's held-out predictions: agreement over its seeds, with intervals and differences between arms."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class Gap:
     p_holm: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the difference as JSON values; NaN becomes null."""
         d = self.difference
         return {
             "other": self.other,
@@ -73,30 +74,34 @@ class Line:
     best: Gap | None = None
 
     def mean(self, *names: str) -> float:
-        """The mean over seeds of a number of the records, or of the sum of several; NaN where there is none."""
+        """Return the mean over seeds of a number of the records, or of the sum of several; NaN if there is none."""
         result = [
             sum(_number(r.get(name)) for name in names) for r in self.records.values()
         ]
         return float(np.mean(result)) if result else math.nan
 
     def spread(self, name: str) -> float:
-        """The standard deviation (n − 1) over seeds of a number of the records; NaN for fewer than two seeds."""
+        """Return the standard deviation (n − 1) over seeds of a number of the records; NaN for fewer than two seeds."""
         result = [_number(r.get(name)) for r in self.records.values()]
         return float(np.std(result, ddof=1)) if len(result) > 1 else math.nan
 
     @property
     def q(self) -> float:
+        """Return the mean Q over seeds."""
         return self.mean("q")
 
     @property
     def whole(self) -> bool:
+        """Return True if every seed is done."""
         return len(self.records) == self.wanted
 
     @property
     def failed(self) -> int:
+        """Return the number of failed rows over all seeds."""
         return sum(r["failed"] for r in self.records.values())
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the line as JSON values; NaN becomes null."""
         means = {name: json_number(self.mean(name)) for name in MEANS}
         return {
             "name": self.name,
@@ -183,12 +188,15 @@ class Analysis:
         return table.notebook() + facts(("note", note) for note in self.notes)
 
     def sizes(self) -> list[Size]:
+        """Return the numbers of labels, in the study's order."""
         return list(self.config.train)
 
     def of(self, size: Size) -> list[Line]:
+        """Return the lines with this number of labels."""
         return [line for line in self.lines if line.train == size]
 
     def names(self) -> list[str]:
+        """Return the names of the lines, each once."""
         return list(dict.fromkeys(line.name for line in self.lines))
 
 
@@ -401,9 +409,9 @@ def _notes(analysis: Analysis) -> list[str]:
 
 
 def training_leads(records: Iterable[Mapping[str, Any]]) -> list[float]:
-    """How far each candidate of the searches was ahead of zero-shot on its training rows.
+    """Return each candidate's lead over zero-shot on the training rows of its search.
 
-    Nothing of a race: those that it did not drop are the better ones.
+    Races are left out: candidates that a race did not drop are the better ones.
     """
     leads = []
     for record in records:

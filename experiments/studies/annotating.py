@@ -33,8 +33,10 @@ _MOST = 8  # annotators: 255 subsets
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked, and of whom. lm: "" for the preset's. annotators: none has `lm` annotate alone, unless that is the
-    preset's, too. rows: how many, from the first on; None for all. options: further ones of the judge.
+    """The request to annotate: models, rows and options.
+
+    lm: "" for the preset's. annotators: none has `lm` annotate alone, unless that is the preset's, too. rows: how many,
+    from the first on; None for all. options: further ones of the judge.
     """
 
     lm: str = ""
@@ -46,7 +48,11 @@ class Asked:
     def judge(
         self, table: PaperTable, column: str, scale: tuple[float, float]
     ) -> Judge:
-        """The judge of a column. Raises OptionError."""
+        """Return the judge of a column.
+
+        Raises:
+            OptionError: For options that the judge does not take.
+        """
         chosen = presets.read(table.preset)
         if self.lm or self.annotators:
             chosen["annotators"] = list(self.annotators) or [self.lm]
@@ -70,7 +76,7 @@ class Asked:
         return self.lm or str(presets.read(table.preset)["lm"])
 
     def labels(self, table: PaperTable, column: str) -> Labels:
-        """The rows of a column."""
+        """Return the rows of a column."""
         chosen = table.columns[column]
         return read_labels(
             rows_file(chosen.labels), aspect=chosen.settings["aspect"], limit=self.rows
@@ -80,9 +86,10 @@ class Asked:
 def annotate(
     table: PaperTable, column: str, asked: Asked, folder: Path, where: Connection
 ) -> tuple[Labels, Path]:
-    """Judge a column's rows into `scored.jsonl` of the folder; a file that is there is continued.
+    """Judge a column's rows into `scored.jsonl` of the folder; an existing file is continued.
 
-    Raises BudgetError where the calls are used up: what is judged stays.
+    Raises:
+        BudgetError: When the calls are used up; rows judged until then stay.
     """
     labels = asked.labels(table, column)
     judge = asked.judge(table, column, labels.scale)
@@ -121,7 +128,7 @@ def joined(
     folder: Path,
     where: Connection,
 ) -> Joined:
-    """Every column annotated, and what was found beside the published rows."""
+    """Annotate every column, and put the results beside the published rows."""
     result: dict[str, dict[str, tuple[float, ...]]] = {}
     differs: dict[str, list[str]] = {}
     for column in columns:
@@ -168,8 +175,9 @@ def joined(
 def _subsets(
     labels: Labels, scored: Path, table: PaperTable
 ) -> dict[str, tuple[float, ...]]:
-    """The mean of every subset of annotators against human ratings, by the annotators' names, and the mean of each
-    size.
+    """Return the mean correlation of every subset of annotators with human ratings.
+
+    Keys are the annotators' names; for each size there is the mean over its subsets.
     """
     lines = [
         json.loads(line) for line in scored.read_text(encoding="utf-8").splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -96,7 +97,7 @@ class _Study(Command, Preset, Rows, Json):
 
     @classmethod
     def start(cls, given: Mapping[str, Any]) -> int:
-        """What a study resolves itself: settings of its arms depend on the parts of each."""
+        """Start a study, which resolves its settings itself: those of its arms depend on the parts of each."""
         from .config import Given
 
         own = ("config", "preset", "output", "dry_run", "overwrite", "as_json")
@@ -118,30 +119,48 @@ class _Study(Command, Preset, Rows, Json):
         return _run(read, given)
 
 
+def _explained(command: type[_Study]) -> type[_Study]:
+    """Add to a command's help what all studies share."""
+    command.__doc__ = f"{inspect.cleandoc(command.__doc__ or '')}{MORE}"
+    return command
+
+
+@_explained
 class Optimizers(_Study):
-    __doc__ = f"""Which optimizer is worth its calls on your labels? All learn from the same rows with the same budget
-    of
-    candidates and are compared on the same held-out rows.{MORE}"""
+    """Which optimizer is worth its calls on your labels?
+
+    All learn from the same rows with the same budget of candidates and are compared on the same held-out rows.
+    """
+
     kind: ClassVar[Any] = "optimizers"
 
 
+@_explained
 class Ablation(_Study):
-    __doc__ = f"""What does each part of Active-Critic do? Its variants (Table 1 of the paper) without task, OS-E,
-    explanations, search or mini-batches (Table 4, Figures 2 and 3); --criteria FILE adds the arm with your criteria
-    instead of inferred ones. --preset has the arms of one table or figure, OpeNLGauge's and direct scoring's,
-    too.{MORE}"""
+    """What does each part of Active-Critic do?
+
+    Its variants (Table 1 of the paper) without task, OS-E, explanations, search or mini-batches (Table 4, Figures 2 and
+    3); --criteria FILE adds the arm with your criteria instead of inferred ones. --preset has the arms of one table or
+    figure, OpeNLGauge's and direct scoring's, too.
+    """
+
     kind: ClassVar[Any] = "ablation"
 
 
+@_explained
 class Labels(_Study):
-    __doc__ = f"""How many labels are enough? Agreement against the number of labels, 10, 20, 40 … all; more labels
-    contain
-    the fewer.{MORE}"""
+    """How many labels are enough?
+
+    Agreement against the number of labels, 10, 20, 40 … all; more labels contain the fewer.
+    """
+
     kind: ClassVar[Any] = "labels"
 
 
+@_explained
 class Models(_Study):
-    __doc__ = f"""Which model judges best? The same study over several --lm.{MORE}"""
+    """Which model judges best? The same study over several --lm."""
+
     kind: ClassVar[Any] = "models"
 
 

@@ -1,4 +1,7 @@
-"""What a study is: its options from YAML and flags, its arms, and what may change between two runs of one folder."""
+"""The configuration of a study: its options, its arms, and allowed changes between two runs of one folder.
+
+Options come from YAML and flags.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,10 @@ class StudyOptions(Options):
 
 
 def catalogue() -> Catalogue:
-    """What may be set of a study beside its own fields: of the study, and of `judgesmith compile` for any parts."""
+    """Return the settings of a study beside its own fields.
+
+    They are its own, and those of `judgesmith compile` for any parts.
+    """
     compiling = Setup().catalogue()
     owners = (Owner("study", "the study", StudyOptions), *compiling.owners)
     return Catalogue(
@@ -120,7 +126,7 @@ def catalogue() -> Catalogue:
 
 @cache
 def declared() -> dict[str, list[FieldInfo]]:
-    """What an arm may set, with the declarations of the parts that have it."""
+    """Return the settings that an arm may have, with the declarations of the parts that have them."""
     return {
         name: fields
         for name, fields in catalogue().fields().items()
@@ -129,7 +135,7 @@ def declared() -> dict[str, list[FieldInfo]]:
 
 
 def default_of(name: str) -> Any:
-    """The default of a setting, as a JSON value; None where its parts have none, or do not agree."""
+    """Return the default of a setting, as a JSON value; None if its parts have none, or do not agree."""
     result = [_plain(one.default) for one in declared().get(name, ())]
     return result[0] if result and all(value == result[0] for value in result) else None
 
@@ -137,9 +143,15 @@ def default_of(name: str) -> Any:
 def check_settings(
     given: Mapping[str, Any], where: str, beside: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Settings by the names of options, as JSON values.
+    """Return settings by the names of options, as JSON values.
 
-    Raises OptionError for unknown ones and wrong values. beside: other names that one may have meant there.
+    Args:
+        given: The settings.
+        where: Their place, for messages.
+        beside: Other names that one may have meant there.
+
+    Raises:
+        OptionError: For unknown settings and wrong values.
     """
     result: dict[str, Any] = {}
     for key, value in given.items():
@@ -175,7 +187,7 @@ def _plain(value: Any) -> Any:
 
 
 class Arm(BaseModel):
-    """What is compared: settings that differ from the study's own."""
+    """An arm to compare: settings that differ from the study's own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -184,9 +196,14 @@ class Arm(BaseModel):
 
     @classmethod
     def of(cls, given: Any, own_criteria: str | None) -> Arm:
-        """From `fine+no-task+max_demos=8`, or from a mapping of settings with a name. own_criteria: the file of them.
+        """Read an arm from `fine+no-task+max_demos=8`, or from a mapping of settings with a name.
 
-        Raises OptionError for parts that mean nothing.
+        Args:
+            given: The text or mapping.
+            own_criteria: The file of the user's criteria.
+
+        Raises:
+            OptionError: For unknown parts.
         """
         if isinstance(given, Mapping):
             settings = {str(k): v for k, v in given.items() if k != "name"}
@@ -249,6 +266,7 @@ def _meaning(part: str, arm: str) -> Mapping[str, Any]:
 
 
 def default_arms(kind: Kind, method: str, own_criteria: bool) -> list[str]:
+    """Return the arms of a study whose configuration names none."""
     known = set(optimizers.names())
     if kind == "optimizers":
         return [name for name in OPTIMIZERS if name.split("+")[0] in known]
@@ -340,16 +358,18 @@ class StudyConfig(BaseModel):
         return value
 
     def arm(self, name: str) -> Arm:
+        """Return the arm of that name."""
         return next(arm for arm in self.arms if arm.name == name)
 
     def setup(self, arm: Arm) -> Setup:
-        """The method and the optimizer of an arm."""
+        """Return the method and the optimizer of an arm."""
         settings = {**self.settings, **arm.settings}
         return Setup(settings["method"], settings["optimizer"])
 
     def shared(self, arm: Arm) -> dict[str, Any]:
-        """The settings of the study that mean something to an arm: the others are for other arms, perhaps of a later
-        run of the same folder.
+        """Return the settings of the study that mean something to an arm.
+
+        The others are for other arms, perhaps of a later run of the same folder.
         """
         setup = self.setup(arm)
         return {
@@ -357,13 +377,17 @@ class StudyConfig(BaseModel):
         }
 
     def files(self) -> dict[str, str]:
-        """The files that settings name, with the beginnings of their hashes."""
+        """Return the files that settings name, with the beginnings of their hashes."""
         every = (self.settings, *(arm.settings for arm in self.arms))
         named = [settings.get("criteria") for settings in every]
         return {str(path): _hash(Path(path)) for path in dict.fromkeys(named) if path}
 
     def to_yaml(self, resolved: Mapping[str, Any]) -> str:
-        """As a file that --config reads. resolved: facts that are kept beside, such as the labels' fingerprint."""
+        """Return the text of a file that --config reads.
+
+        Args:
+            resolved: Facts that are kept beside, such as the labels' fingerprint.
+        """
         data = self.model_dump(mode="json")
         settings = data.pop("settings")
         arms = [{"name": arm["name"], **arm["settings"]} for arm in data.pop("arms")]
@@ -414,7 +438,14 @@ class Given:
         flags: Mapping[str, Any],
         presets: Sequence[str] = (),
     ) -> Given:
-        """flags: by the names of the YAML file, None where not given. presets: by name, below the file."""
+        """Read the file, the presets below it and the flags.
+
+        Args:
+            kind: The kind of study.
+            config: The YAML file.
+            flags: Flags by the names of the YAML file, None if absent.
+            presets: Presets by name, which the file goes before.
+        """
         named = [
             *(f"--preset {name}" for name in presets),
             *([str(config)] if config else []),
@@ -423,10 +454,15 @@ class Given:
         return cls(kind, file, flags, " or ".join(named) or "flags")
 
     def has(self, name: str) -> bool:
+        """Return True if the file or a flag has this setting."""
         return name in self.file or self.flags.get(name) is not None
 
     def connection(self) -> Connection:
-        """How models are reached: by the flags that were given, and else by the file. Raises OptionError."""
+        """Return the connection to models, by the flags and otherwise by the file.
+
+        Raises:
+            OptionError: For unusable addresses or limits.
+        """
         result = {
             n: v
             for given in (self.file, self.flags)
@@ -441,11 +477,15 @@ class Given:
         return connection_of(read_options(ReachOptions, result, self.origin), base)
 
     def folder(self) -> Path:
-        """Where the file wants the results; study-KIND where it does not say."""
+        """Return the folder for the results that the file names; study-KIND if it names none."""
         return Path(str(self.file.get("output") or f"study-{self.kind}"))
 
     def config(self) -> StudyConfig:
-        """Both together; flags win. Raises OptionError."""
+        """Merge file and flags; flags take precedence.
+
+        Raises:
+            OptionError: For unknown settings and wrong values.
+        """
         given = {
             k: v
             for k, v in self.file.items()
@@ -517,7 +557,7 @@ GROWS = ("arms", "lm", "train", "seeds")
 
 
 def changes(old: StudyConfig, new: StudyConfig) -> list[str]:
-    """What makes the results of two studies not comparable, in words; none where `new` is `old` or has more of it."""
+    """Describe the changes that make the results of two studies incomparable; none if `new` only adds to `old`."""
     differences = []
     for name in StudyConfig.model_fields:
         if name in (

@@ -53,8 +53,10 @@ FEWEST_LEFT = 20
 
 
 class TaskSpec(Options):
-    """A set of labels to learn from. family: tasks of one family are left out together. licence: for the card. by: what
-    is kept whole, where the column `group` names only a part of the set.
+    """A set of labels to learn from.
+
+    family: tasks of one family are left out together. licence: for the card. by: the unit that is kept whole, if the
+    column `group` names only a part of the set.
     """
 
     labels: str
@@ -75,6 +77,8 @@ class Specs(Options):
 
 @dataclass(frozen=True)
 class Task:
+    """A task's readings and human scores."""
+
     name: str
     family: str
     licence: str
@@ -83,13 +87,17 @@ class Task:
 
 
 def read_specs(path: Path | None) -> Specs:
-    """The tasks of a file, those of judgesmith's own experience by default. Raises OptionError."""
+    """Return the tasks of a file, those of judgesmith's own experience by default.
+
+    Raises:
+        OptionError: For a file of another form.
+    """
     path = path or Path(__file__).with_name("experience.yaml")
     return read_options(Specs, read_yaml(path, "the file of tasks"), path.name)
 
 
 def located(labels: str, config: Path | None) -> Path:
-    """A file of labels, beside the config or in the folder of benchmark data."""
+    """Return the path of a file of labels, beside the config or in the folder of benchmark data."""
     beside = config.parent / labels if config is not None else Path(labels)
     return (
         beside
@@ -106,9 +114,11 @@ def read_task(
     progress: Progress,
     kept: Path,
 ) -> Task:
-    """Read a task's rows, or take what stands in the folder `kept` from an earlier run.
+    """Read a task's rows, or take them from an earlier run in the folder `kept`.
 
-    Raises LabelsError, OptionError.
+    Raises:
+        LabelsError: For labels that cannot be read.
+        OptionError: If no row can be read by the model.
     """
     labels = read_labels(file, aspect=spec.aspect)
     if spec.by == "document":
@@ -139,7 +149,11 @@ class Known:
 def read_table(
     method: ModelReadings, labels: Labels, lm: LanguageModel, progress: Progress
 ) -> Known:
-    """Read labelled rows, each once. Raises OptionError where none can be read."""
+    """Read labelled rows, each once.
+
+    Raises:
+        OptionError: If none can be read.
+    """
     examples = examples_of(labels)
     method.keeps = True
     progress.stage(f"{labels.aspect}: direct scores", len(examples))
@@ -176,8 +190,9 @@ def whole_groups(
 def draw_labels(
     members: Sequence[Any], labels: int, draw: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Numbers of the rows that are learnt from and of those that are left: whole groups; of the last one only as many
-    rows as are missing, its other rows are in neither part.
+    """Draw rows to learn from in whole groups; return their numbers and those of the rows left.
+
+    Of the last group only as many rows as are missing are taken; its other rows are in neither part.
     """
     train = np.array(whole_groups(members, labels, [draw, 5])[:labels], dtype=np.intp)
     of_train = {str(members[i]) for i in train}
@@ -185,6 +200,7 @@ def draw_labels(
 
 
 def save(path: Path, known: Known) -> None:
+    """Write readings and scores to an .npz file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     table = known.table
     states: dict[str, Any] = {
@@ -201,6 +217,7 @@ def save(path: Path, known: Known) -> None:
 
 
 def load(path: Path) -> tuple[Readings, Vector]:
+    """Read readings and scores from an .npz file."""
     with np.load(path, allow_pickle=False) as file:
         states = {
             key[7:]: file[key].astype(np.float32)
@@ -217,7 +234,11 @@ def load(path: Path) -> tuple[Readings, Vector]:
 
 
 def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experience:
-    """The experience of some tasks, with what all their tables have. Raises OptionError without any."""
+    """Fit the experience of some tasks, with the readings that all their tables have.
+
+    Raises:
+        OptionError: Without any task.
+    """
     if not tasks:
         raise OptionError(
             "an experience needs tasks to learn from; name tasks of two families or more"
@@ -327,10 +348,11 @@ def _part(
 
 @dataclass(frozen=True)
 class Worth:
-    """Q of one task on groups without a label, means over draws; NaN where the task is too small. zero_shot: the
-    model's own score; likelihood: log p alone; unlabelled: by experience alone. by_labels: with experience, without
-    it, the share of human scores in the 90 % interval of the fitted model; of permuted labels with experience (nested
-    and fresh).
+    """Q of one task on groups without a label, means over draws; NaN for a task that is too small.
+
+    zero_shot: the model's own score; likelihood: log p alone; unlabelled: by experience alone. by_labels: with
+    experience, without it, the share of human scores in the 90 % interval of the fitted model; of permuted labels with
+    experience (nested and fresh).
     """
 
     task: str
@@ -344,6 +366,7 @@ class Worth:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as JSON values; NaN becomes null."""
         values: dict[str, Any] = finite(asdict(self))
         return values
 
@@ -384,7 +407,14 @@ def spread(
 def worth(
     task: Task, known: Experience, draws: int, sizes: Sequence[int] = SIZES
 ) -> Worth:
-    """known: of other families."""
+    """Measure the worth of experience for a task.
+
+    Args:
+        task: The task.
+        known: The experience of other families.
+        draws: Number of draws of labels.
+        sizes: Numbers of labels.
+    """
     table, scores = task.table, task.scores
     head = known.head(set(table.names) - {DIRECT}, table.states)
     by_labels, seconds = {}, [0.0]
@@ -457,7 +487,14 @@ def leave_family_out(
     draws: int,
     step: Callable[[], None] = lambda: None,
 ) -> list[Worth]:
-    """What the experience of all other families is worth for each task. learnt_from: the tasks that may teach."""
+    """Measure the worth of all other families' experience for each task.
+
+    Args:
+        tasks: The tasks to measure.
+        learnt_from: The tasks that may teach.
+        draws: Number of draws of labels.
+        step: Called after each task.
+    """
     result, known = [], dict[str, Experience]()
     for task in tasks:
         if task.family not in known:
@@ -469,4 +506,5 @@ def leave_family_out(
 
 
 def write_experience(data: Experience, path: Path) -> None:
+    """Write experience as JSON, whole or not at all."""
     write_whole(path, data.model_dump_json(indent=None) + "\n")

@@ -34,6 +34,7 @@ class Experience(Command, Model, Json):
     )
 
     def run(self) -> None:
+        """Read all tasks, fit the experience, measure its worth, and write both."""
         from datetime import date
 
         from ...programs.readings.experience import Card

@@ -21,7 +21,7 @@ CANDIDATES = 2_000  # dots of candidates
 
 
 def render(analysis: Analysis) -> str:
-    """The page."""
+    """Return the page as HTML."""
     done = any(line.records for line in analysis.lines)
     sections = [
         Section("Results", [results(analysis)] if done else []),
@@ -35,8 +35,12 @@ def render(analysis: Analysis) -> str:
 
 
 def write(analysis: Analysis, folder: Path) -> list[Path]:
-    """study.html, tables.md, tables.tex, and of what the page draws Q against labels, or else of every line, as
-    figure.svg and figure.pdf. Raises OptionError where they cannot be written.
+    """Write study.html, tables.md, tables.tex and the page's figure; return their paths.
+
+    The figure is Q against labels, or else of every line, as figure.svg and figure.pdf.
+
+    Raises:
+        OptionError: For a folder that cannot be written.
     """
     made = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
     try:
@@ -60,7 +64,7 @@ def write(analysis: Analysis, folder: Path) -> list[Path]:
 
 
 def latex(analysis: Analysis) -> str:
-    """The results as a booktabs table."""
+    """Return the results as a booktabs table."""
     signs = str.maketrans(
         {"ρ": r"$\rho$", "τ": r"$\tau$", "−": "$-$", "–": "--", "<": "$<$"}
     )
@@ -70,7 +74,7 @@ def latex(analysis: Analysis) -> str:
 
 
 def lead(analysis: Analysis) -> str:
-    """Which line agrees best with people, by how much more than the baseline, and whether that may be chance."""
+    """Describe which line agrees best with people, its lead over the baseline, and whether that may be chance."""
     done = [line for line in analysis.lines if line.records]
     if not done:
         return "No cell is done yet."
@@ -97,7 +101,7 @@ def lead(analysis: Analysis) -> str:
 
 
 def figures(analysis: Analysis) -> Iterator[tuple[str, Drawing]]:
-    """What each figure shows, and the figure; none before a cell is done."""
+    """Yield each figure with its caption; none before a cell is done."""
     keys, known = colours(analysis), [line for line in analysis.lines if line.records]
     if known:
         estimates = [
@@ -169,7 +173,7 @@ def figures(analysis: Analysis) -> Iterator[tuple[str, Drawing]]:
 
 
 def _candidates(lines: Sequence[Line]) -> Iterator[tuple[str, Dot]]:
-    """What each candidate came to on training rows, and the chosen one on held-out rows."""
+    """Yield each candidate's result on training rows, and the chosen one's on held-out rows."""
     for line in lines:
         for record in line.records.values():
             for one in record.get("candidates", ()):

@@ -54,8 +54,10 @@ Numbers = Mapping[str, list[float | None]]
 
 
 class Column(BaseModel):
-    """One set of data, or one aspect of it. labels: a benchmark set. preset, settings: of the study, beside the table's
-    own. criteria: TASK/ASPECT of the library, which stand for the set's own criteria.
+    """One set of data, or one aspect of it.
+
+    labels: a benchmark set. preset, settings: of the study, beside the table's own. criteria: TASK/ASPECT of the
+    library, which stand for the set's own criteria.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,10 +70,12 @@ class Column(BaseModel):
 
 
 class PaperTable(BaseModel):
-    """A published table. model: the paper's. rows: its numbers by our arm and column, one a coefficient, None where the
-    paper has none. beside: those of methods that are no arm here. spread: published standard deviations by arm.
-    differs: by arm, what is not as in the paper; notes: what holds for all. kind: `study` compiles and compares arms,
-    `aspects` compares human ratings alone, `subsets` and `spans` ask an ensemble once (see `annotating`).
+    """A published table.
+
+    model: the paper's. rows: its numbers by our arm and column, one a coefficient, None where the paper has none.
+    beside: those of methods that are no arm here. spread: published standard deviations by arm. differs: by arm, the
+    differences from the paper; notes: what holds for all. kind: `study` compiles and compares arms, `aspects` compares
+    human ratings alone, `subsets` and `spans` ask an ensemble once (see `annotating`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -93,7 +97,7 @@ class PaperTable(BaseModel):
 
     @property
     def correlations(self) -> tuple[Coefficient, ...]:
-        """Its coefficients, without those of spans."""
+        """Return its coefficients, without those of spans."""
         return tuple(
             c for c in self.coefficients if c in ("pearson", "spearman", "kendall")
         )
@@ -117,8 +121,10 @@ class PaperTable(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class PaperRow:
-    """A row of the joined table. ours: whether we measured it. values: by column, one a coefficient, NaN where there is
-    none. differs: what is not as in the paper.
+    """A row of the joined table.
+
+    ours: True if we measured it. values: by column, one a coefficient, NaN where there is none. differs: the
+    differences from the paper.
     """
 
     name: str
@@ -129,6 +135,7 @@ class PaperRow:
     spread: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the row as JSON values; NaN becomes null."""
         values = {
             column: [json_number(v) for v in found]
             for column, found in self.values.items()
@@ -155,7 +162,11 @@ class Joined:
 
 
 def read(name: str) -> PaperTable:
-    """A table by its name. Raises OptionError for an unknown one."""
+    """Return a table by its name.
+
+    Raises:
+        OptionError: For an unknown name.
+    """
     try:
         return PaperTable.model_validate(read_yaml(_SHELF.file(name)))
     except ValidationError as error:
@@ -163,15 +174,20 @@ def read(name: str) -> PaperTable:
 
 
 def slug(text: str) -> str:
-    """A column's name as that of a folder."""
+    """Return a column's name as that of a folder."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def given_for(
     table: PaperTable, column: str, flags: Mapping[str, Any], folder: Path
 ) -> Given:
-    """The study of one column. flags: as `Given.read` takes them, which win over what the table says. folder: where a
-    file of criteria is written, if the column has some.
+    """Return the study of one column.
+
+    Args:
+        table: The table.
+        column: The column's name.
+        flags: As for `Given.read`; they go before the table's settings.
+        folder: The folder for a file of criteria, if the column has some.
     """
     chosen = table.columns[column]
     data: dict[str, Any] = {"labels": str(rows_file(chosen.labels)), **chosen.settings}
@@ -201,7 +217,13 @@ def given_for(
 
 
 def table_of(name: str, table: PaperTable, analyses: Mapping[str, Analysis]) -> Joined:
-    """The published table joined with ours. found: by column; columns that were not run are left out."""
+    """Join the published table with ours.
+
+    Args:
+        name: The table's name.
+        table: The published table.
+        analyses: Ours by column; columns that were not run are left out.
+    """
     columns = [column for column in table.columns if column in analyses]
     whole = len(columns) == len(table.columns)
     places = [
@@ -240,7 +262,7 @@ def table_of(name: str, table: PaperTable, analyses: Mapping[str, Analysis]) -> 
 def published_row(
     name: str, table: PaperTable, numbers: Numbers, columns: Sequence[str]
 ) -> PaperRow:
-    """A published row of these columns."""
+    """Return a published row of these columns."""
     empty = (math.nan,) * len(table.coefficients)
     values = {
         c: tuple(np.array(numbers[c], dtype=float).tolist()) if c in numbers else empty
@@ -305,7 +327,13 @@ def _range(values: Sequence[int]) -> str:
 
 
 def rows_of(name: str, table: PaperTable, columns: Sequence[str] = ()) -> Joined:
-    """A table of human ratings' aspects against each other, which needs no model. columns: sets; none: all."""
+    """Compare human ratings' aspects with each other, which needs no model, in the published table's form.
+
+    Args:
+        name: The table's name.
+        table: The published table.
+        columns: Sets; none: all.
+    """
     wanted = list(columns or table.columns)
     (column,) = wanted if len(wanted) == 1 else (None,)
     if column is None:
@@ -345,7 +373,7 @@ def rows_of(name: str, table: PaperTable, columns: Sequence[str] = ()) -> Joined
 
 
 def shown(joined: Joined) -> Table:
-    """The joined table."""
+    """Return the joined table for the screen."""
     table = joined.table
     values = (
         tables.Column(f"{column} {SIGNS[c]}", ".3f")
@@ -370,13 +398,17 @@ def shown(joined: Joined) -> Table:
 
 
 def markdown(joined: Joined) -> str:
-    """The joined table with its source and notes."""
+    """Return the joined table with its source and notes."""
     table = shown(joined)
     return f"# {md(table.title)}\n\n{table.markdown()}\n{''.join(f'- {md(note)}{chr(10)}' for note in joined.notes)}"
 
 
 def write(joined: Joined, folder: Path) -> list[Path]:
-    """table.md and table.json. Raises OptionError for a folder that cannot be written."""
+    """Write table.md and table.json; return their paths.
+
+    Raises:
+        OptionError: For a folder that cannot be written.
+    """
     data = {
         "table": joined.name,
         "paper": joined.table.paper,

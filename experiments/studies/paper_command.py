@@ -58,13 +58,14 @@ class Paper(Command, Model, Json):
 
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+        """Return the settings that the table's arms may have."""
         from .config import catalogue
 
         return catalogue()
 
     @classmethod
     def start(cls, given: Mapping[str, Any]) -> int:
-        """Settings mean something to some of the arms only, which the studies look up."""
+        """Start the studies, which look settings up themselves: some mean something to a part of the arms only."""
         own = {name: value for name, value in given.items() if name in cls.model_fields}
         made = read_options(
             cls, {"lm": os.environ.get("JUDGESMITH_LM")} | own, "judgesmith study paper"
@@ -75,12 +76,17 @@ class Paper(Command, Model, Json):
 
     @property
     def folder(self) -> Path:
+        """Return the folder for the results: --output, or paper-TABLE."""
         from .paper import slug
 
         return self.output or Path(f"paper-{slug(self.table or '')}")
 
     def work(self, settings: dict[str, Any]) -> int:
-        """settings: of `judgesmith compile`, for all arms."""
+        """Run the table's studies and write the joined table.
+
+        Args:
+            settings: Settings of `judgesmith compile`, for all arms.
+        """
         from ...running.opening import quiet
         from . import paper as papers
 

@@ -1,4 +1,4 @@
-"""What choosing among prompts by labels gains, and what averaging them gains, replayed from recorded answers.
+"""Replay recorded answers to measure the gain of choosing among prompts by labels, and of averaging them.
 
 Every candidate is a recorded prompt of one model (or one of several models). As in `compile`, candidates are compared
 on labelled rows, one is chosen or all are averaged, and the outcome is measured on rows of other documents. No model is
@@ -52,9 +52,10 @@ Kind = Literal["panel", "jury"]
 
 
 class ReplaySet(Options):
-    """A set of labels with recorded answers. panels: prompts by model. juries: members of several models. column,
-    juror: how their columns are called. by: what is kept whole. contrast: it is of another kind than the others, which
-    are summed up without it, too.
+    """A set of labels with recorded answers.
+
+    panels: prompts by model. juries: members of several models. column, juror: the names of their columns. by: the unit
+    that is kept whole. contrast: it is of another kind than the others, which are summed up without it, too.
     """
 
     labels: str
@@ -116,13 +117,22 @@ class Outcome:
 
 
 def read_sets(path: Path | None) -> tuple[ReplaySet, ...]:
-    """The sets of a file, by default the recorded public ones. Raises OptionError."""
+    """Return the sets of a file, by default the recorded public ones.
+
+    Raises:
+        OptionError: For a file of another form.
+    """
     path = path or Path(__file__).with_name("replay.yaml")
     return read_options(ReplaySets, read_yaml(path, "the file of sets"), path.name).sets
 
 
 def tasks_of(spec: ReplaySet, config: Path | None) -> Iterator[Task]:
-    """Every panel and jury of a set, for each of its aspects. Raises LabelsError, OptionError."""
+    """Yield every panel and jury of a set, for each of its aspects.
+
+    Raises:
+        LabelsError: For labels that cannot be read.
+        OptionError: For missing columns.
+    """
     file = located(spec.labels, config)
     metrics = _metrics(located(spec.metrics, config)) if spec.metrics else {}
     for aspect in spec.aspects:
@@ -234,8 +244,9 @@ def draw_of(task: Task, number: int) -> Draw:
 
 
 def agreements(percents: Matrix, human: Vector) -> Matrix:
-    """Pearson, Spearman and Kendall of each column with people, shape (3, columns), as `CorrelationSum` has them: a
-    failed row is imputed, and an undefined part is 0.
+    """Return Pearson, Spearman and Kendall of each column with people, shape (3, columns).
+
+    As in `CorrelationSum`, a failed row is imputed, and an undefined part is 0.
     """
     columns = np.stack([impute(column) for column in percents.T])
     people = np.broadcast_to(human, columns.shape)
@@ -266,7 +277,14 @@ def play(
     sizes: Sequence[int] = SIZES,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
-    """Every rule on a task, by numbers of labels. progress: called after every draw."""
+    """Play every rule on a task, by numbers of labels.
+
+    Args:
+        task: The task.
+        draws: Number of draws of labels.
+        sizes: Numbers of labels.
+        progress: Called after every draw.
+    """
     reached: dict[tuple[int, str], list[float]] = defaultdict(list)
     for number in range(draws):
         draw = draw_of(task, number)
@@ -331,7 +349,7 @@ def _chosen(
 
 
 def _unfitted(task: Task, draw: Draw) -> dict[str, float]:
-    """What does not depend on the number of labels: percents as they are, and panels of a few candidates at random."""
+    """Return the rules that do not depend on labels: percents unchanged, and panels of a few random candidates."""
     made = {
         "mean of all, percents as they are": _plain_mean(task.percents[draw.heldout])
     }
@@ -393,8 +411,9 @@ def _plain_mean(percents: Matrix) -> Vector:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """A rule's held-out Q less another's, as a mean of clusters of tasks, with its 95 % interval by Student's t over
-    clusters. NaN where fewer than two clusters have both.
+    """A rule's held-out Q less another's, as a mean over clusters of tasks.
+
+    The 95 % interval is Student's t over clusters. NaN where fewer than two clusters have both.
     """
 
     value: float
@@ -410,7 +429,15 @@ def gain(
     other: str,
     by: Callable[[Outcome], str],
 ) -> Gain:
-    """What `rule` gains over `other`. by: the cluster of a task."""
+    """Return the gain of `rule` over `other`.
+
+    Args:
+        outcomes: The outcomes of all tasks.
+        labels: The number of labels.
+        rule: The rule.
+        other: The rule it is compared with.
+        by: The cluster of a task.
+    """
     gains: dict[str, list[float]] = defaultdict(list)
     for one in outcomes:
         gained = one.mean(labels, rule) - one.mean(labels, other)
@@ -436,7 +463,7 @@ def gain(
 def level(
     outcomes: Sequence[Outcome], labels: int, rule: str, by: Callable[[Outcome], str]
 ) -> float:
-    """A rule's held-out Q, as the mean over clusters of their tasks' means."""
+    """Return a rule's held-out Q, as the mean over clusters of their tasks' means."""
     values: dict[str, list[float]] = defaultdict(list)
     for one in outcomes:
         if math.isfinite(mean := one.mean(labels, rule)):
@@ -449,14 +476,21 @@ def level(
 
 
 def rules_of(outcomes: Sequence[Outcome]) -> list[str]:
-    """The rules that were played, in their order."""
+    """Return the rules that were played, in their order."""
     return list(dict.fromkeys(rule for one in outcomes for _, rule in one.means))
 
 
 def replay(
     tasks: Sequence[Task], draws: int, progress: Progress, kept: Path | None = None
 ) -> list[Outcome]:
-    """Play every task. kept: a file of outcomes, from which those of an earlier run are taken."""
+    """Play every task.
+
+    Args:
+        tasks: The tasks.
+        draws: Number of draws of labels.
+        progress: The watcher of the run.
+        kept: A file of outcomes, from which those of an earlier run are taken.
+    """
     known = _kept(kept, draws)
     progress.stage("replaying", len(tasks) * draws)
     outcomes = []

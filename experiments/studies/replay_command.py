@@ -53,6 +53,7 @@ class Replay(Command, Json):
     )
 
     def run(self) -> None:
+        """Play all sets, then write and print the tables."""
         from ...running.console import Watch, out, print_json, wide
         from .replay import read_sets, replay, tasks_of
         from .saving import save
@@ -92,7 +93,12 @@ class Replay(Command, Json):
 def tables_of(
     outcomes: list[Outcome], contrast: Collection[str] = ()
 ) -> dict[str, tuple[dict[str, str], list[list[Any]]]]:
-    """Columns with their formats, and rows, by the table's name. contrast: families that are also left out."""
+    """Return columns with their formats, and rows, by the table's name.
+
+    Args:
+        outcomes: The outcomes of all tasks.
+        contrast: Families that are also left out.
+    """
     panels = [one for one in outcomes if one.kind == "panel"]
     juries = [one for one in outcomes if one.kind == "jury"]
     return {
@@ -236,7 +242,7 @@ def _family(one: Outcome) -> str:
 
 
 def _cells(sizes: tuple[int, ...], rules: tuple[str, ...]) -> list[tuple[int, str]]:
-    """What does not depend on labels once, the other rules for every number of labels."""
+    """Return the columns of a table: rules without labels once, the others for every number of labels."""
     return [(AT, rule) for rule in rules[:2]] + [
         (size, rule) for rule in rules[2:] for size in sizes
     ]

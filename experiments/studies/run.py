@@ -55,6 +55,8 @@ FILES = (
 
 
 class Cell(NamedTuple):
+    """One compile run of a study."""
+
     model: str
     arm: str
     train: Size
@@ -67,14 +69,14 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a seed drew: the held-out rows, and the others with the order in which they are learnt from."""
+    """A seed's draw: the held-out rows, and the others in the order they are learnt from."""
 
     heldout: Labels
     pool: Labels
     order: tuple[int, ...]
 
     def train(self, size: Size) -> Labels:
-        """The first rows of the pool, in the order of the file."""
+        """Return the first rows of the pool, in the order of the file."""
         return self.pool.subset(
             sorted(self.order[: len(self.pool) if size == "all" else size])
         )
@@ -83,10 +85,15 @@ class Part:
 def draw(
     labels: Labels, heldout: float | Labels, seed: int, level: Level = "pooled"
 ) -> Part:
-    """Held-out rows (a share of 0 to 1, a number from 1 on, or other labels), then the order of the rest.
+    """Draw held-out rows (a share of 0 to 1, a number from 1 on, or other labels), then the order of the rest.
 
     Rows to learn from come from all over the pool, as when a user labels some outputs; at level "sample", which
-    correlates within documents, those of a group stay together. Raises LabelsError, LeakError, OptionError.
+    correlates within documents, those of a group stay together.
+
+    Raises:
+        LabelsError: For too few rows.
+        LeakError: For held-out labels that share groups or texts with the others.
+        OptionError: For a share or number that cannot be held out.
     """
     if isinstance(heldout, Labels):
         assert_disjoint(labels, heldout)
@@ -118,7 +125,13 @@ class Study:
 
     @classmethod
     def prepare(cls, given: Given) -> Study:
-        """Read, draw and check all arms. Raises LabelsError, LeakError, OptionError."""
+        """Read, draw and check all arms.
+
+        Raises:
+            LabelsError: For labels that cannot be read or split.
+            LeakError: For held-out labels that share groups or texts with the others.
+            OptionError: For arms that do not fit.
+        """
         config = given.config()
         labels = read_labels(
             Path(config.labels),
@@ -149,7 +162,7 @@ class Study:
         return study
 
     def title(self, cell: Cell) -> str:
-        """A cell in as few words as tell it from the others."""
+        """Return a cell's title, in as few words as tell it from the others."""
         c = self.config
         labels = "all labels" if cell.train == "all" else f"{cell.train} labels"
         parts = [
@@ -160,7 +173,10 @@ class Study:
         return ", ".join([*parts, f"seed {cell.seed}"])
 
     def cells(self) -> list[Cell]:
-        """All cells: models outermost, since changing them is slow, then seeds, so that the first results are whole."""
+        """Return all cells: models outermost, since changing them is slow, then seeds.
+
+        So the first results are whole.
+        """
         c = self.config
         return [
             Cell(model, arm.name, size, seed)
@@ -171,7 +187,7 @@ class Study:
         ]
 
     def compile_run(self, cell: Cell) -> CompileRun:
-        """The options of `judgesmith compile` that a cell stands for."""
+        """Return the options of `judgesmith compile` for a cell."""
         c = self.config
         arm = c.arm(cell.arm)
         setup, own = c.setup(arm), dict(arm.settings)
@@ -200,7 +216,7 @@ class Study:
         )
 
     def compiler(self, cell: Cell) -> tuple[Judge, Compiler, Labels]:
-        """The judge to be fitted, how, and the labels to learn from."""
+        """Return the judge to be fitted, its compiler, and the labels to learn from."""
         run, part = self.compile_run(cell), self.parts[cell.seed]
         train = part.train(cell.train)
         compiler = run.compiler(train)
@@ -214,7 +230,7 @@ class Study:
         )
 
     def plan(self, cell: Cell) -> Plan:
-        """An upper bound of what a cell does, repeats of unreadable answers left aside. No model is called."""
+        """Return an upper bound of a cell's calls, repeats of unreadable answers left aside. No model is called."""
         judge, compiler, train = self.compiler(cell)
         teacher = bool(self.compile_run(cell).run.teacher)
         plan = compiler.plan(judge, train, cell.model or None, teacher=teacher)
@@ -231,7 +247,7 @@ class Study:
         )
 
     def facts(self) -> dict[str, Any]:
-        """What is kept in config.yaml beside the options."""
+        """Return the facts that config.yaml keeps beside the options."""
         c = self.config
         result: dict[str, Any] = {
             "rows": len(self.labels),
@@ -294,7 +310,11 @@ class Journal:
 
     @classmethod
     def open(cls, folder: Path, study: Study, *, overwrite: bool) -> Journal:
-        """Begin a folder, or resume it. Raises OptionError where another study is in it, with what differs."""
+        """Begin a folder, or resume it.
+
+        Raises:
+            OptionError: If another study is in it, with the differences.
+        """
         journal = cls(folder)
         config, results = folder / "config.yaml", folder / "results.jsonl"
         try:
@@ -360,6 +380,7 @@ class Journal:
                 self.predictions[cell] = self.predictions[cell][-record["heldout"] :]
 
     def done(self, cell: Cell) -> bool:
+        """Return True if the cell is done."""
         return self.results.get(cell, {}).get("status") == "done"
 
     def add(
@@ -368,6 +389,7 @@ class Journal:
         record: Mapping[str, Any],
         predictions: Sequence[Mapping[str, Any]] = (),
     ) -> None:
+        """Record a cell's result and its predictions, durably."""
         where = cell._asdict()
         rows = [{**where, **row} for row in predictions]
         self.results[cell] = {**where, **record}
@@ -503,12 +525,18 @@ class Follower(Progress, Protocol):
     """Watches a study."""
 
     def begin(self, cell: Cell) -> None:
-        """A cell is about to be run."""
+        """Take note that a cell is about to run."""
 
     def end(
         self, cell: Cell, record: Mapping[str, Any], seconds_left: float | None
     ) -> None:
-        """It is finished, or failed. seconds_left: for the other cells, from their calls; None for the last."""
+        """Take note that a cell is finished, or failed.
+
+        Args:
+            cell: The cell.
+            record: Its result.
+            seconds_left: Time for the other cells, from their calls; None for the last.
+        """
 
 
 def run_study(

@@ -1,4 +1,4 @@
-"""What the commands of `judgesmith study` share: settings, plans, and a study run with progress on the screen."""
+"""The common part of the commands of `judgesmith study`: settings, plans, and a run with progress on the screen."""
 
 from __future__ import annotations
 
@@ -23,8 +23,17 @@ NO_MODEL = (
 def run_one(
     made: Study, output: Path, where: Connection, *, overwrite: bool, said: str | None
 ) -> tuple[Analysis, list[Path], dict[str, int]]:
-    """Run what is left of a study in its folder: what was found, the files written, and how many cells there are, ran
-    and are done. said: what progress is headed with; None is silent before the first cell.
+    """Run the rest of a study in its folder.
+
+    Args:
+        made: The study.
+        output: Its folder.
+        where: The connection to models.
+        overwrite: True to discard an earlier run.
+        said: The heading of progress; None is silent before the first cell.
+
+    Returns:
+        The analysis, the files written, and how many cells there are, ran and are done.
     """
     from .analysis import analyse
     from .page import write
@@ -80,7 +89,7 @@ def _groups(
 
 
 def plan_of(study: Study, where: Connection) -> dict[str, Any]:
-    """What a study would take at most, as JSON values."""
+    """Return an upper bound of a study's calls and cost, as JSON values."""
     groups, seconds = _groups(study, where)
     return {
         "cells": len(study.cells()),
@@ -105,7 +114,7 @@ def plan_of(study: Study, where: Connection) -> dict[str, Any]:
 
 
 def show_plan(study: Study, where: Connection, of: str = "the study") -> None:
-    """What a study would take at most, on the screen."""
+    """Print an upper bound of a study's calls and cost."""
     from ...tables import Column, Table
 
     groups, seconds = _groups(study, where)
@@ -149,10 +158,12 @@ class Show(Watch):
         super().__init__("study", sum(self.planned))
 
     def begin(self, cell: Cell) -> None:
+        """Show the cell's title."""
         self.name, self.steps = self.study.title(cell), 0
         self.stage("", 0)
 
     def stage(self, title: str, steps: int) -> None:
+        """Show a stage of the cell on a terminal; a log has a line for each cell only."""
         if err.is_terminal:  # a log has a line for a cell, not for each of its stages
             super().stage(
                 f"{self.number + 1}/{len(self.planned)} {self.name}"
@@ -161,17 +172,20 @@ class Show(Watch):
             )
 
     def step(self, title: str | None = None, **_: Any) -> None:
+        """Advance the bar, at most to the cell's plan."""
         if self.steps < self.planned[self.number]:
             self.steps += 1
             super().step()
 
     def best(self, text: str) -> None:
+        """Show the best candidate so far on a terminal."""
         if err.is_terminal:
             super().best(text)
 
     def end(
         self, cell: Cell, record: Mapping[str, Any], seconds_left: float | None
     ) -> None:
+        """Complete the cell's share of the bar, and print its result."""
         while self.steps < self.planned[self.number]:  # plans are upper bounds
             self.step()
         self.number += 1

@@ -22,9 +22,13 @@ def save(
 ) -> None:
     """Write `folder/name.json`; nothing without a folder.
 
-    columns: titles with the format of their numbers, such as "{:.2f} [{:.2f}, {:.2f}]". rows: a cell a column, which is
-    a text, a number, the numbers of one format, or None where there is none; NaN is None. commands: what was run.
-    about: model, seed, notes.
+    Args:
+        folder: The folder.
+        name: The table's name.
+        columns: Titles with the format of their numbers, such as "{:.2f} [{:.2f}, {:.2f}]".
+        rows: A cell a column, which is a text, a number, the numbers of one format, or None for none; NaN is None.
+        commands: The commands that were run.
+        **about: Further facts: model, seed, notes.
     """
     if folder is None:
         return

@@ -30,7 +30,7 @@ COEFFICIENTS = {"q": "Q", "pearson": "r", "spearman": "ρ", "kendall": "τ"}
 
 
 def size_text(size: Size, lines: Sequence[Line]) -> str:
-    """`40`, or `all (36)`: the number that all came to."""
+    """Return `40`, or `all (36)`: the number that all came to."""
     if size != "all":
         return str(size)
     counts = [line.mean("labels") for line in lines if line.records]
@@ -38,7 +38,7 @@ def size_text(size: Size, lines: Sequence[Line]) -> str:
 
 
 def heading(analysis: Analysis) -> str:
-    """What was compared, in one line."""
+    """Describe the comparison in one line."""
     c = analysis.config
     heldout = [line.mean("heldout") for line in analysis.lines if line.records]
     rows = f"{min(heldout):.0f} held-out rows" if heldout else "no results yet"
@@ -48,7 +48,7 @@ def heading(analysis: Analysis) -> str:
 
 
 def colours(analysis: Analysis) -> dict[str, int]:
-    """The number of a series for each name; names beyond share them."""
+    """Return the number of a series for each name; names beyond share them."""
     return {name: k % len(SERIES) + 1 for k, name in enumerate(analysis.names())}
 
 
@@ -56,7 +56,7 @@ def colours(analysis: Analysis) -> dict[str, int]:
 
 
 def results(analysis: Analysis) -> Table:
-    """Every line: agreement, what it is ahead of the baseline and behind the best, cost. Sections by labels."""
+    """Return every line: agreement, lead over the baseline, distance from the best, cost. Sections by labels."""
     several, keys = len(analysis.sizes()) > 1, colours(analysis)
     gaps = [
         Column(f"− {analysis.config.baseline}", "+.2f"),
