@@ -29,6 +29,7 @@ from judgesmith.experiments.studies.experience import (
     load,
     located,
     read_specs,
+    systems_of,
     whole_groups,
 )
 from judgesmith.experiments.studies.saving import save
@@ -148,13 +149,18 @@ def read_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
         )
         if kept is None:
             continue
-        table, scores = load(kept)
-        if len(scores) != len(labels):
+        rows = load(kept)
+        if len(rows.scores) != len(labels):
             raise OptionError(
-                f"{kept.name} has {len(scores)} rows, the set {len(labels)}; read it again"
+                f"{kept.name} has {len(rows.scores)} rows, the set {len(labels)}; read it again"
             )
         task = Task(
-            name, spec.family, spec.licence, without_facts(table, texts(labels)), scores
+            name,
+            spec.family,
+            spec.licence,
+            without_facts(rows.table, texts(labels)),
+            rows.scores,
+            systems_of(labels),
         )
         yield Pair(
             task,

@@ -1,7 +1,8 @@
 """Experience from rated sets, and what it is worth on tasks of other families.
 
-For every task readings and human scores are standardised; a family counts by the root of its number of tasks. One
-ridge regression is fitted to the numbers and one to each block of states: their weights, with the readings' means and
+For every task readings and human scores are standardised, and each system's mean is taken off both: what is learnt
+tells the texts of one system apart, not systems. A family counts by the root of its number of tasks. One ridge
+regression is fitted to the numbers and one to each block of states: their weights, with the readings' means and
 spreads, are the experience. It is measured by leaving one family out: the experience of the others, and labels drawn
 from the task.
 """
@@ -77,13 +78,34 @@ class Specs(Options):
 
 @dataclass(frozen=True)
 class Task:
-    """A task's readings and human scores."""
+    """Labelled rows of one aspect, as they were read.
+
+    systems: which system wrote each row's text; empty where the set does not name them.
+    """
 
     name: str
     family: str
     licence: str
     table: Readings
     scores: Vector
+    systems: tuple[str, ...] = ()
+
+    def within_systems(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values (one row each) less the mean of their system, where the set names several."""
+        if len(set(self.systems)) < 2:
+            return values
+        _, of_row = np.unique(self.systems, return_inverse=True)
+        members = np.eye(of_row.max() + 1)[:, of_row]
+        means = (
+            members @ values / members.sum(axis=1).reshape(-1, *[1] * (values.ndim - 1))
+        )
+        return np.asarray(values - means[of_row])
+
+
+def systems_of(labels: Labels) -> tuple[str, ...]:
+    """Name the system of each row; empty where no row has one."""
+    named = [row.system for row in labels.rows]
+    return tuple(map(str, named)) if any(named) else ()
 
 
 def read_specs(path: Path | None) -> Specs:
@@ -127,23 +149,29 @@ def read_task(
         )
     name = f"{file.stem}.{labels.aspect}"
     path = kept / f"{name}.npz"
+    chosen = labels.subset(sorted(whole_groups(labels.groups, spec.rows, 11)))
     if not path.exists():
-        given = {"instruction": spec.instruction, "reader": reader}
-        options = {name: value for name, value in given.items() if value}
+        fixed = {"instruction": spec.instruction, "reader": reader}
+        options = {name: value for name, value in fixed.items() if value}
         method = ModelReadings.from_options(
             options, labels_aspect=labels.aspect, library_aspect=None
         )
-        chosen = labels.subset(sorted(whole_groups(labels.groups, spec.rows, 11)))
         save(path, read_table(method, chosen, lm, progress))
-    return Task(name, spec.family, spec.licence, *load(path))
+    rows = load(path)
+    if not rows.systems and len(rows.scores) == len(chosen):
+        rows = replace(
+            rows, systems=systems_of(chosen)
+        )  # a table of an earlier version
+    return Task(name, spec.family, spec.licence, rows.table, rows.scores, rows.systems)
 
 
 @dataclass(frozen=True)
 class Known:
-    """Labelled rows as they were read: the table, and human scores in percent."""
+    """Labelled rows as they were read: the table, human scores in percent, and the rows' systems (none: unnamed)."""
 
     table: Readings
     scores: Vector
+    systems: tuple[str, ...] = ()
 
 
 def read_table(
@@ -171,7 +199,9 @@ def read_table(
         direct[present].tolist(),
         [members[i] for i in present],
     )
-    return Known(table, humans(examples)[present])
+    named = systems_of(labels)
+    systems = tuple(named[i] for i in present) if named else ()
+    return Known(table, humans(examples)[present], systems)
 
 
 def whole_groups(
@@ -212,12 +242,13 @@ def save(path: Path, known: Known) -> None:
         values=table.values,
         groups=np.array([str(g) for g in table.groups]),
         scores=known.scores,
+        systems=np.array(known.systems, dtype=str),
         **states,
     )
 
 
-def load(path: Path) -> tuple[Readings, Vector]:
-    """Read readings and scores from an .npz file."""
+def load(path: Path) -> Known:
+    """Read a table that `save` wrote; one of an earlier version names no systems."""
     with np.load(path, allow_pickle=False) as file:
         states = {
             key[7:]: file[key].astype(np.float32)
@@ -225,9 +256,9 @@ def load(path: Path) -> tuple[Readings, Vector]:
             if key.startswith("states/")
         }
         names = tuple(map(str, file["names"]))
-        return Readings(
-            names, file["values"], tuple(file["groups"].tolist()), states
-        ), file["scores"]
+        table = Readings(names, file["values"], tuple(file["groups"].tolist()), states)
+        systems = file["systems"].tolist() if "systems" in file.files else []
+        return Known(table, file["scores"], tuple(systems))
 
 
 # Fitting --------------------------------------------------------------------------------------------------------------
@@ -243,7 +274,9 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
         raise OptionError(
             "an experience needs tasks to learn from; name tasks of two families or more"
         )
-    wanted = np.concatenate([target(task.scores)[0] for task in tasks])
+    wanted = np.concatenate(
+        [task.within_systems(target(task.scores)[0]) for task in tasks]
+    )
     rows = Counter[str]()
     for task in tasks:
         rows[task.family] += len(task.scores)
@@ -260,13 +293,9 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
     names = tuple(
         n for n in tasks[0].table.names if all(n in task.table.names for task in tasks)
     )
+    columns_of = [task.table.columns(names) for task in tasks]
     parts = _part(
-        [t.table.columns(names) for t in tasks],
-        wanted,
-        weights,
-        shares,
-        NUMBERS_CLIP,
-        NUMBERS_PENALTY,
+        tasks, columns_of, wanted, weights, shares, NUMBERS_CLIP, NUMBERS_PENALTY
     )
     blocks = [
         b
@@ -282,7 +311,9 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
     states = {}
     for block in blocks:
         values = [t.table.states[block].astype(np.float64) for t in tasks]
-        of_block = _part(values, wanted, weights, shares, STATES_CLIP, STATES_PENALTY)
+        of_block = _part(
+            tasks, values, wanted, weights, shares, STATES_CLIP, STATES_PENALTY
+        )
         m, s, w = (tuple(float(f"{x:.5g}") for x in part) for part in of_block)
         scaled = tuple(float(f"{x * (1 - share) / len(blocks):.5g}") for x in w)
         states[block] = StateExperience(means=m, spreads=s, weights=scaled)
@@ -301,6 +332,7 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
 
 
 def _part(
+    tasks: Sequence[Task],
     tables: Sequence[Matrix],
     wanted: Vector,
     weights: Vector,
@@ -308,27 +340,39 @@ def _part(
     clip: float,
     penalty: float,
 ) -> tuple[Vector, Vector, Vector]:
-    """Means and spreads of columns within tasks, and their weights, which give scores of unit spread.
+    """Fit one ridge regression to some columns of all tasks.
 
     A task without a column says nothing of it.
+
+    Args:
+        tables: the columns of each task.
+        wanted: human scores within systems, standardised, of all tasks' rows.
+        weights: how much each of these rows counts.
+        shares: how much each task counts for means and spreads.
+        clip: the largest standardised reading.
+        penalty: that of the ridge.
+
+    Returns:
+        Means and spreads of the columns within tasks, and their weights, which give scores of unit spread.
     """
     masked = [np.ma.masked_invalid(values) for values in tables]
     means, spreads = (
         np.array([getattr(m, of)(axis=0).filled(0.0) for m in masked])
         for of in ("mean", "std")
     )
-    z = np.concatenate(
-        [
-            np.clip(
-                np.nan_to_num((values - mean) / np.where(spread > 0, spread, np.inf)),
-                -clip,
-                clip,
-            )
-            for values, mean, spread in zip(tables, means, spreads, strict=True)
-        ]
-    )
+    read = [
+        np.clip(
+            np.nan_to_num((values - mean) / np.where(spread > 0, spread, np.inf)),
+            -clip,
+            clip,
+        )
+        for values, mean, spread in zip(tables, means, spreads, strict=True)
+    ]
+    inside = [
+        task.within_systems(values) for task, values in zip(tasks, read, strict=True)
+    ]
     root = np.sqrt(weights)[:, None]
-    x, y = z * root, wanted * root[:, 0]
+    x, y = np.concatenate(inside) * root, wanted * root[:, 0]
     if x.shape[1] > len(x):
         fitted = x.T @ np.linalg.solve(x @ x.T + penalty * np.eye(len(x)), y)
     else:
@@ -336,10 +380,11 @@ def _part(
     varies = shares @ (spreads > 0)
     counted = np.where(varies > 0, varies, 1.0)
     pooled = np.sqrt(shares @ spreads**2 / counted)
+    unit = max(float((np.concatenate(read) @ fitted).std()), 1e-9)
     return (
         (shares @ np.where(spreads > 0, means, 0.0)) / counted,
         pooled,
-        fitted / max(float((z @ fitted).std()), 1e-9),
+        fitted / unit,
     )
 
 

@@ -14,11 +14,19 @@ from typer.testing import CliRunner
 import judgesmith as js
 from judgesmith.cli.main import app
 from judgesmith.errors import OptionError
-from judgesmith.experiments.studies.experience import draw
+from judgesmith.experiments.studies.experience import (
+    Known,
+    Task,
+    draw,
+    fit_experience,
+    load,
+    save,
+)
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.readings.bindings import opening
 from judgesmith.programs.readings.bindings.opening import Opened
-from judgesmith.programs.readings.experience import experience_of
+from judgesmith.programs.readings.experience import Card, experience_of
+from judgesmith.programs.readings.head import Readings
 from judgesmith.programs.readings.judge import ModelReadings
 from judgesmith.testing.scripted import scripted_models
 
@@ -156,3 +164,41 @@ def test_a_judge_without_labels_weighs_only_what_it_reads(
     judge = Judge(ModelReadings("overall", experience=str(learnt), **options), lm=lm[0])
     judge.method.begin(lambda: judge.lm)
     assert judge.score("A source.", "w1 w2 x3").failure is None
+
+
+def task_of_two_systems(seed: int, *, named: bool) -> Task:
+    """Rows where `system` tells a good system from a bad one, and `text` good texts from bad ones of either."""
+    rng = np.random.default_rng(seed)
+    better = np.repeat([0.0, 1.0], 60)
+    text = rng.normal(size=120)
+    values = np.column_stack([better + 0.1 * rng.normal(size=120), text])
+    scores = 50 + 30 * better + 5 * text
+    table = Readings(("system", "text"), values, tuple(range(120)))
+    systems = tuple("ab"[int(one)] for one in better) if named else ()
+    return Task(f"task {seed}", f"family {seed}", "own", table, scores, systems)
+
+
+def test_experience_tells_the_texts_of_one_system_apart() -> None:
+    learnt = {
+        named: fit_experience(
+            [task_of_two_systems(seed, named=named) for seed in (1, 2)], Card()
+        )
+        for named in (True, False)
+    }
+    weights = {
+        named: {name: of[2] for name, of in known.numbers.items()}
+        for named, known in learnt.items()
+    }
+    assert weights[True]["text"] > 5 * abs(weights[True]["system"])
+    assert weights[False]["system"] > 2 * weights[False]["text"]
+    assert learnt[True].level == learnt[False].level
+    assert learnt[True].points == learnt[False].points
+
+
+def test_kept_tables_name_the_systems(tmp_path: Path) -> None:
+    task = task_of_two_systems(1, named=True)
+    save(tmp_path / "task.npz", Known(task.table, task.scores, task.systems))
+    kept = load(tmp_path / "task.npz")
+    assert kept.systems == task.systems
+    assert kept.table.names == task.table.names
+    assert np.array_equal(kept.scores, task.scores)
