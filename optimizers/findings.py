@@ -37,7 +37,7 @@ from .crossing import crossed, crossed_agreement, crossed_difference, on_one_sca
 from .examples import Scored, Vector, agreement, difference, examples_of, humans
 from .fitting.outcome import calibrated_without, fit_sureness, places_of
 from .fitting.readings import surface_percents
-from .levels import Levels, levels_of, system_means
+from .levels import LEVELS, Levels, levels_of, system_means
 from .report import CompileReport, Fitted, FormTrial
 from .seen import marks
 
@@ -267,6 +267,7 @@ class Findings:
             "way",
             "notes",
         ]
+        levels = [name for name in LEVELS if name in data]
         return {
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "versions": {name: version(name) for name in ("judgesmith", "dspy")},
@@ -291,7 +292,7 @@ class Findings:
             },
             **({"criteria_from": report.drawn_from} if report.drawn_from else {}),
             **{refinement.name: refinement.details for refinement in final.refined},
-            **{name: data[name] for name in (*shared, "mean_absolute_error")},
+            **{name: data[name] for name in (*shared, *levels, "mean_absolute_error")},
             "heldout": data["heldout"]
             | {
                 "cross_validated": self.folds > 0,

@@ -23,6 +23,8 @@ COMPARED: Mapping[Level, str] = {
     "within": "within systems",
     "sample": "within documents",
 }
+#: The same as a report's fields, and that of the systems' mean labels.
+LEVELS = (*(words.replace(" ", "_") for words in COMPARED.values()), "system_means")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,17 @@
 """Agreement within systems and documents stands beside the pooled one, and the systems' means as a baseline."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from planted import guessing, planted_labels
+from typer.testing import CliRunner
 
 import judgesmith as js
+from judgesmith.cli.main import app
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.levels import levels_of, system_means
 from judgesmith.programs.pointwise.direct import DirectScorer
@@ -87,3 +91,21 @@ def test_levels_are_those_that_rows_have() -> None:
     assert (
         levels_of(Q("sample"), rows) == [] == levels_of(objectives.get("auc")(), rows)
     )
+
+
+def test_a_saved_judge_shows_its_levels(
+    lm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    judge = js.compile(
+        DirectScorer("fluency"), of_systems(3), lm=lm, optimizer="none", heldout=0.5
+    )
+    judge.save(tmp_path / "judge.json")
+    saved = json.loads((tmp_path / "judge.json").read_text(encoding="utf-8"))
+    within = saved["provenance"]["within_systems"]
+    assert within["value"] == judge.report.to_dict()["within_systems"]["value"]
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "judge.json")])
+    assert shown.exit_code == 0, shown.output
+    lines = {line.strip()[:20].strip(): line for line in shown.stdout.splitlines()}
+    assert within["signature"].split(",")[0] in lines["within systems"]
+    assert {"within documents", "systems' mean labels"} <= set(lines)

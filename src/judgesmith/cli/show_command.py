@@ -132,7 +132,13 @@ def _print_judge(
 def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How it was compiled: agreement, what was chosen, labels, cost and date."""
     lines = []
-    for title, key in (("agreement", "heldout"), ("zero-shot", "zero_shot")):
+    for title, key in (
+        ("agreement", "heldout"),
+        ("within systems", "within_systems"),
+        ("within documents", "within_documents"),
+        ("systems' mean labels", "system_means"),
+        ("zero-shot", "zero_shot"),
+    ):
         if entry := provenance.get(key):
             lines.append((title, str(entry.get("signature", "–"))))
     if selected := provenance.get("selected"):
