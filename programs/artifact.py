@@ -63,7 +63,7 @@ MOST_VALUES = 250_000
 
 
 class Held(Protocol):
-    """What is saved of a judge."""
+    """The parts of a judge that are saved."""
 
     method: Method
     outcome: Outcome
@@ -75,7 +75,8 @@ class Held(Protocol):
 class Saved(Held, Protocol):
     """A judge that saves itself."""
 
-    def save(self, path: str | Path) -> None: ...
+    def save(self, path: str | Path) -> None:
+        """Write the judge to a file."""
 
 
 @dataclass
@@ -93,7 +94,11 @@ class Parts:
 
 
 def checked(model: type[BaseModel], data: Any) -> Any:
-    """JSON values as a model, taken as they stand: no text is read as a number. Raises ArtifactError."""
+    """Return JSON values as a model, with no text read as a number.
+
+    Raises:
+        ArtifactError: For values that do not fit.
+    """
     try:
         return model.model_validate_json(json.dumps(data, allow_nan=False), strict=True)
     except (
@@ -175,7 +180,11 @@ class Program(Part):
     options: dict[Short, Any]
 
     def method(self) -> type[Method]:
-        """Raises ArtifactError."""
+        """Return the method's class.
+
+        Raises:
+            ArtifactError: For an unknown kind.
+        """
         if self.kind not in methods:
             raise ArtifactError(
                 f"unknown kind of judge {self.kind[:80]!r}; known: {', '.join(methods.names())}"
@@ -208,11 +217,15 @@ class SavedMethod(Part):
 
     @property
     def fitted(self) -> dict[str, Any]:
-        """What was fitted, as `Learns.fitted` gave it."""
+        """Return the fitted data, as `Learns.fitted` gave it."""
         return dict(self.model_extra or {})
 
     def plain(self) -> Method:
-        """A method of these options, with what was fitted and without demonstrations. Raises ArtifactError."""
+        """Return a method of these options, with fitted data and without demonstrations.
+
+        Raises:
+            ArtifactError: For options or data that do not fit.
+        """
         kind, options = self.program.method(), self.program.options
         if unknown := set(options) - set(kind().saved_options()):
             raise ArtifactError(
@@ -235,7 +248,7 @@ class SavedMethod(Part):
         return method
 
     def built(self) -> Method:
-        """`plain`, with its demonstrations and instructions."""
+        """Return `plain` with its demonstrations and instructions."""
         method = self.plain()
         steps = predictors(method)
         for name, predictor in steps.items():
@@ -260,7 +273,7 @@ def _fitted_model(kind: type[Method]) -> type[parts.Options]:
 
 
 class Scoring(Part):
-    """What is made of a judge's raw percent: an `Outcome`."""
+    """The `Outcome` that a judge's raw percent is mapped by, as saved."""
 
     scale: Scale
     calibration: Calibration | None
@@ -275,12 +288,16 @@ class Scoring(Part):
 
     @property
     def outcome(self) -> Outcome:
-        """Raises ArtifactError for a calibration that leaves the scale."""
+        """Return the outcome.
+
+        Raises:
+            ArtifactError: For a calibration that leaves the scale.
+        """
         return Outcome(**{name: getattr(self, name) for name in Scoring.model_fields})
 
 
 class Metadata(Part):
-    """What DSPy's own `load` asks a file for."""
+    """The metadata that DSPy's own `load` expects in a file."""
 
     dependency_versions: dict[Short, Short]
 
@@ -295,16 +312,24 @@ class Artifact(Scoring, SavedMethod):
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Artifact:
-        """A file's content, checked. Raises ArtifactError."""
+        """Return a file's content, checked.
+
+        Raises:
+            ArtifactError: For content that does not fit.
+        """
         artifact: Artifact = checked(cls, data)
         return artifact
 
     def to_dict(self) -> dict[str, Any]:
-        """The file's content as JSON values."""
+        """Return the file's content as JSON values."""
         return self.model_dump(mode="json")
 
     def parts(self) -> Parts:
-        """The parts of the judge in a file. Raises ArtifactError for an unknown kind, option or prompt form."""
+        """Return the parts of the judge in a file.
+
+        Raises:
+            ArtifactError: For an unknown kind, option or prompt form.
+        """
         return Parts(self.built(), self.outcome, None, self.provenance)
 
 
@@ -312,13 +337,18 @@ class Artifact(Scoring, SavedMethod):
 
 
 def predictors(method: Method) -> dict[str, JudgePredict]:
+    """Return the method's own predictors by name."""
     return {
         name: p for name, p in method.named_predictors() if isinstance(p, JudgePredict)
     }
 
 
 def to_dict(judge: Held) -> dict[str, Any]:
-    """A judge as plain JSON values, in the file's order. Raises ArtifactError for what the file may not hold."""
+    """Return a judge as plain JSON values, in the file's order.
+
+    Raises:
+        ArtifactError: For content that the file may not hold.
+    """
     check_listed(models_of(judge.method))
     try:
         data = _dump(judge) | {
@@ -353,6 +383,7 @@ def _dump(judge: Held) -> dict[str, Any]:
 
 
 def scoring(judge: Held) -> dict[str, Any]:
+    """Return a judge's outcome as JSON values, without absent parts."""
     values = {
         name: to_jsonable_python(getattr(judge.outcome, name))
         for name in Scoring.model_fields
@@ -365,7 +396,7 @@ def scoring(judge: Held) -> dict[str, Any]:
 
 
 def method_of(judge: Held) -> dict[str, Any]:
-    """A judge's method as `SavedMethod` reads it."""
+    """Return a judge's method as `SavedMethod` reads it."""
     if "forward" in vars(judge):
         raise ArtifactError(
             "its `forward` was replaced (KNNFewShot does so), which a file cannot hold"
@@ -396,6 +427,7 @@ def method_of(judge: Held) -> dict[str, Any]:
 
 
 def dumps(judge: Held) -> str:
+    """Return the text of a judge's file."""
     return (
         json.dumps(to_dict(judge), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     )
@@ -410,14 +442,14 @@ def fingerprint(judge: Held) -> str:
 
 
 def labels_aspect(judge: Held) -> str:
-    """What the labels that a judge was compiled from call its scores, "" where it was not compiled."""
+    """Return the name that the labels of a compiled judge give its scores, "" for one that was not compiled."""
     labels = judge.provenance.get("labels")
     aspect = labels.get("aspect") if isinstance(labels, Mapping) else None
     return aspect if isinstance(aspect, str) else ""
 
 
 def identity_of(artifact: Artifact) -> Any:
-    """What the fingerprint of the judge in a file is made from: everything but its provenance, with every option."""
+    """Return the values that a fingerprint is made from: everything but the provenance, with every option."""
     return _identity(_dump(artifact.parts()) | {"lm": to_jsonable_python(artifact.lm)})
 
 
@@ -437,7 +469,8 @@ def _identity(data: dict[str, Any]) -> dict[str, Any]:
 def save(judge: Held, path: str | Path) -> None:
     """Write to a temporary file beside `path`, then rename: a reader never sees half a judge.
 
-    Raises ArtifactError for one that could not be read again.
+    Raises:
+        ArtifactError: For a judge that could not be read again.
     """
     text = dumps(judge)
     if (size := len(text.encode())) > LARGEST:
@@ -454,9 +487,10 @@ def save(judge: Held, path: str | Path) -> None:
 
 
 def refuse_unsavable(judge: Held) -> None:
-    """Say what a file cannot hold of a judge before anything is spent on it, whatever its model.
+    """Check, before anything is spent on it, that a file can hold the judge, whatever its model.
 
-    Raises ArtifactError.
+    Raises:
+        ArtifactError: For content that a file cannot hold.
     """
     try:
         data = _dump(judge)
@@ -474,8 +508,12 @@ def refuse_unsavable(judge: Held) -> None:
 
 
 def save_or_keep(judge: Saved, path: Path) -> None:
-    """`save` for a judge that took long to make: where it fails, what was fitted is kept in a file beside `path`, or in
-    the folder of temporary files, which the message names. Raises ArtifactError.
+    """Save a judge that took long to make; if that fails, keep the fitted data elsewhere.
+
+    That is a file beside `path`, or in the folder of temporary files, which the message names.
+
+    Raises:
+        ArtifactError: If it could not be saved, with the place of the kept data.
     """
     try:
         judge.save(path)
@@ -555,7 +593,7 @@ def _whole(digits: str) -> int:
 
 
 def _too_much(data: Any) -> str | None:
-    """How a file's values are nested too deep or are too many, each of which may be wrong; None where they are not."""
+    """Return a message for values nested too deep or too many, each of which may be wrong; otherwise None."""
     level: list[Any] = [[data]]
     count = 0
     for _ in range(DEEPEST + 1):
@@ -575,7 +613,10 @@ def _too_much(data: Any) -> str | None:
 
 
 def _content(path: Path) -> str:
-    """What stands in a regular file of at most LARGEST bytes. Devices and pipes are not read: they may have no end."""
+    """Return the text of a regular file of at most LARGEST bytes.
+
+    Devices and pipes are not read: they may have no end.
+    """
     # A pipe would keep us waiting in open() for somebody who writes.
     number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
@@ -596,8 +637,10 @@ def _content(path: Path) -> str:
 
 
 def read(path: str | Path) -> Artifact:
-    """Read and check a file, or one that a store holds (MLflow: `models:/NAME@ALIAS`, `models:/NAME/VERSION`,
-    `runs:/RUN_ID`). Raises ArtifactError, saying what is wrong with it.
+    """Read and check a file, or one in a store (MLflow: `models:/NAME@ALIAS`, `models:/NAME/VERSION`, `runs:/RUN_ID`).
+
+    Raises:
+        ArtifactError: For a missing or wrong file, with the problem.
     """
     if re.match(r"[a-z]{2,}:/", str(path)):
         for point in entry_points(group="judgesmith.stores"):
@@ -647,7 +690,7 @@ def _read(path: Path) -> Artifact:
 
 
 class Settings(Scoring):
-    """What a judge is beside its knowledge and its predictors, as a leaf of a DSPy program's state."""
+    """A judge beside its knowledge and its predictors, as a leaf of a DSPy program's state."""
 
     format: Literal["judgesmith.judge/1"]
     program: Program
@@ -655,7 +698,7 @@ class Settings(Scoring):
 
 
 def settings(judge: Held) -> dict[str, Any]:
-    """A judge's options, scale and what was fitted, as JSON values."""
+    """Return a judge's options, scale and fitted data, as JSON values."""
     method = judge.method
     program = {"kind": method.kind, "options": method.saved_options()}
     return {
@@ -667,8 +710,12 @@ def settings(judge: Held) -> dict[str, Any]:
 
 
 def with_settings(method: Method, state: Mapping[str, Any]) -> tuple[Method, Outcome]:
-    """The method and the outcome that `settings` said of another judge, with the predictors and the knowledge of this
-    method, which are to have the same names. Raises ArtifactError.
+    """Return the method and the outcome with another judge's `settings`.
+
+    Predictors and knowledge are those of this method, which are to have the same names.
+
+    Raises:
+        ArtifactError: For settings that do not fit.
     """
     try:
         data: Settings = checked(Settings, state)
@@ -709,7 +756,11 @@ def with_settings(method: Method, state: Mapping[str, Any]) -> tuple[Method, Out
 
 
 def model_of(artifact: Artifact, connection: Connection | None = None) -> str | None:
-    """The model that a file asks for, if any. Raises ArtifactError where only the user may choose it."""
+    """Return the model that a file names, if any.
+
+    Raises:
+        ArtifactError: For a model that only the user may choose.
+    """
     if artifact.lm is None:
         return None
     check_chosen(artifact.lm.model, connection.api_base if connection else None)
@@ -717,13 +768,15 @@ def model_of(artifact: Artifact, connection: Connection | None = None) -> str | 
 
 
 def sampling_of(artifact: Artifact) -> Sampling | None:
+    """Return the sampling options that a file has for its model, if any."""
     return artifact.lm.sampling if artifact.lm else None
 
 
 def connect(method: Method, connection: Connection | None) -> None:
-    """Say how the other models of a loaded method are reached.
+    """Set the connection of a loaded method's other models.
 
-    Raises ArtifactError where only the user may choose them.
+    Raises:
+        ArtifactError: For models that only the user may choose.
     """
     if isinstance(method, UsesModels):
         for name in method.models():

@@ -17,12 +17,14 @@ Failed: TypeAlias = Literal["mean", "raise"] | float
 
 
 class JudgeMetric:
-    """`js.as_metric(judge, …)`: metric(example, prediction) is a float in [0, 1], a bool while an optimizer bootstraps
-    (trace is given), and a `dspy.Prediction` with score and feedback where GEPA asks (pred_name is given).
+    """A judge as a metric: `js.as_metric(judge, …)`.
 
-    fields: role -> field of the example or of the prediction; the output is the prediction's alone. threshold: what
-    passes while bootstrapping, in [0, 1]; None: what the judge passes, or the middle of its scale. failed: what a row
-    without a score counts, see `as_metric`. Attributes: calls, failures (the reasons).
+    metric(example, prediction) is a float in [0, 1], a bool while an optimizer bootstraps (trace is given), and a
+    `dspy.Prediction` with score and feedback for GEPA (pred_name is given).
+
+    fields: role -> field of the example or of the prediction; the output is the prediction's alone. threshold: the
+    least score that passes while bootstrapping, in [0, 1]; None: the judge's own decision, or the middle of its scale.
+    failed: the score of a row without one, see `as_metric`. Attributes: calls, failures (the reasons).
     """
 
     def __init__(
@@ -59,7 +61,12 @@ class JudgeMetric:
         pred_name: str | None = None,
         pred_trace: Any = None,
     ) -> Any:
-        """See the class. Raises NoScoreError where `failed` says so, OptionError for a field that is not there."""
+        """Judge a prediction; see the class.
+
+        Raises:
+            NoScoreError: For a failed call, if `failed` is "raise".
+            OptionError: For a missing field.
+        """
         verdict = self._verdict(example, prediction)
         score = self._counted(verdict)
         if pred_name is not None:
@@ -165,14 +172,20 @@ def as_metric(
     threshold: float | None = None,
     failed: Failed = "mean",
 ) -> JudgeMetric:
-    """Return a judge as a metric for DSPy: `dspy.Evaluate(devset=…, metric=js.as_metric(judge, output="answer"))`, and
-    for its optimizers; see `JudgeMetric`.
+    """Return a judge as a metric for DSPy's `Evaluate` and optimizers; see `JudgeMetric`.
 
-    output: the field of the program's prediction that is judged. source, context, reference: the fields of its examples
-    and predictions that hold them. source: by default the example's only input. threshold: from which score (0 to 1) on
-    an answer may become a demonstration. failed: the score of a failed call: the mean of the scores so far, which
-    neither helps nor harms ("mean"), a number, or an error that DSPy counts as one of its own ("raise"). A prediction
-    without the output counts that number, and is an error without one.
+    For example `dspy.Evaluate(devset=…, metric=js.as_metric(judge, output="answer"))`. A prediction without the output
+    counts the number of `failed`, and is an error without one.
+
+    Args:
+        judge: The judge.
+        output: The field of the program's prediction that is judged.
+        source: The field of its examples or predictions with the source; by default the example's only input.
+        context: The field with the context.
+        reference: The field with the reference.
+        threshold: The score (0 to 1) from which an answer may become a demonstration.
+        failed: The score of a failed call: the mean of the scores so far, which neither helps nor harms ("mean"), a
+            number, or an error that DSPy counts as one of its own ("raise").
     """
     more = {
         role: name

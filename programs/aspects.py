@@ -71,7 +71,7 @@ class Aspect(_Checked):
 
     @property
     def scoring(self) -> str:
-        """What a high score means, for comparisons with other numbers."""
+        """Describe the meaning of a high score, for comparisons with other numbers."""
         if self.negative:
             return (
                 f"More {self.name} is worse: the best score means that there is none. Reverse human scores that"
@@ -81,8 +81,9 @@ class Aspect(_Checked):
 
 
 class Task(_Checked):
-    """What was asked of the systems, and what their inputs and outputs are called. context: the name of a second input
-    where the task has one, such as the knowledge of a dialogue.
+    """The task of the systems, and the names of their inputs and outputs.
+
+    context: the name of a second input if the task has one, such as the knowledge of a dialogue.
     """
 
     name: Words
@@ -103,7 +104,11 @@ class AspectLibrary:
         )
 
     def task(self, name: str) -> Task:
-        """A task by its name or an alias. Raises OptionError with the names that come close."""
+        """Return a task by its name or an alias.
+
+        Raises:
+            OptionError: For an unknown name, with the names that come close.
+        """
         known = _by_name(self.tasks, name)
         # A language pair stands behind the task's name in some data.
         known = known or _by_name(
@@ -116,11 +121,14 @@ class AspectLibrary:
         return known
 
     def find(self, name: str, task: str | None = None) -> Aspect:
-        """An aspect by its name or an alias; TASK/NAME names both.
+        """Return an aspect by its name or an alias; TASK/NAME names both.
 
         With a task: that of the task, or else the general one. Without: the only one of this name; of several, the
-        general one. Raises OptionError where there is none, with the names that come close, or where several tasks
-        have one and no general one exists, with these tasks.
+        general one.
+
+        Raises:
+            OptionError: For an unknown name, with the names that come close; also if several tasks have one and no
+                general one exists, with these tasks.
         """
         if task is None and "/" in name:
             task, name = name.split("/", 1)
@@ -167,7 +175,7 @@ class AspectLibrary:
 
 @cache
 def aspects() -> AspectLibrary:
-    """The packaged library."""
+    """Return the packaged library."""
     text = files(__package__).joinpath("aspects.yaml").read_text(encoding="utf-8")
     tasks = []
     for name, fields in yaml.safe_load(text)["tasks"].items():
@@ -179,7 +187,11 @@ def aspects() -> AspectLibrary:
 
 
 def known_aspect(aspect: str | Aspect) -> tuple[Aspect, Task | None]:
-    """An aspect, given as it is or by its name, and its task. Raises OptionError as `AspectLibrary.find` does."""
+    """Return an aspect, given itself or by its name, and its task.
+
+    Raises:
+        OptionError: As `AspectLibrary.find`.
+    """
     known = aspect if isinstance(aspect, Aspect) else aspects().find(aspect)
     return known, aspects().tasks.get(known.task)
 

@@ -10,10 +10,13 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write to a temporary file beside `path`, then rename. The folder is made where it is missing.
+    r"""Write to a temporary file beside `path`, then rename. A missing folder is made.
 
-    A text is written as UTF-8, lone surrogates as their escapes (`\\ud800`). An old file keeps its permissions, a link
-    its target; what is not a regular file (a pipe, a device) is written to. Raises OSError; `path` is then as it was.
+    A text is written as UTF-8, lone surrogates as their escapes (`\ud800`). An old file keeps its permissions, a link
+    its target; a pipe or a device is written to directly.
+
+    Raises:
+        OSError: If writing failed; `path` is then unchanged.
     """
     data = (
         content.encode("utf-8", "backslashreplace")

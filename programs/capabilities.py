@@ -32,7 +32,11 @@ class Learns(Protocol):
         """Return what was fitted, by the keys of `Fitted`, as JSON numbers; nothing where nothing was."""
 
     def load_fitted(self, name: str, data: Any) -> None:
-        """Take what was fitted: JSON values as `fitted` gives them. Raises OptionError for what does not fit."""
+        """Take fitted data: JSON values as `fitted` gives them.
+
+        Raises:
+            OptionError: For data that does not fit.
+        """
 
 
 def fitted_of(method: Any) -> dict[str, Any]:
@@ -73,7 +77,14 @@ class ReadsRows(Protocol):
         """Weigh its columns on these scales."""
 
     def begin(self, lm: Callable[[], LanguageModel]) -> None:
-        """Prepare to score without labels, by experience. lm: looks the judge's model up. Raises ModelError."""
+        """Prepare to score without labels, by experience.
+
+        Args:
+            lm: Looks the judge's model up.
+
+        Raises:
+            ModelError: For an unusable model.
+        """
 
 
 def without_model(method: Any) -> bool:
@@ -101,7 +112,13 @@ class RanksDocuments(Protocol):
     async def rank(
         self, items: Sequence[Item], lm: LanguageModel, slots: asyncio.Semaphore
     ) -> list[Verdict]:
-        """Return verdicts on the outputs of one document. slots: comparisons under way at once."""
+        """Return verdicts on the outputs of one document.
+
+        Args:
+            items: The outputs.
+            lm: The model.
+            slots: Limits the comparisons under way at once.
+        """
 
 
 def ranks_documents(method: Any) -> bool:
@@ -144,7 +161,7 @@ class InfersTask(Protocol):
     """A method that learns from labelled rows what is judged and by which criteria."""
 
     def infers(self) -> bool:
-        """Whether something is left to be inferred, since neither the user nor its options say it."""
+        """Return True if something is left to be inferred, since neither the user nor the options state it."""
 
     async def infer(
         self,
@@ -153,13 +170,14 @@ class InfersTask(Protocol):
         inference: TaskInference,
         progress: Callable[[str], None] | None = None,
     ) -> Inference:
-        """Read labelled rows, in their order, and fill `knowledge`; what the user gave stays.
+        """Read labelled rows, in their order, and fill `knowledge`; the user's own words stay.
 
-        Raises OptionError where the model gave nothing that can be read and the method needs it.
+        Raises:
+            OptionError: If the model gave nothing readable and the method needs it.
         """
 
     def without_inferred(self) -> Self | None:
-        """A copy whose prompts leave out what was inferred; None where that is not to be tried."""
+        """Return a copy whose prompts leave out the inferred words; None if that is not to be tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +192,20 @@ class HasForms(Protocol):
     """A method with several forms of answers, of which compiling takes the one that agrees best."""
 
     def forms(self, *, logprobs: bool, model: str = "the model") -> list[Form]:
-        """The forms to be tried, the preferred one first (equal Q keeps it). logprobs: whether the model gives
-        log-probabilities. Raises OptionError for a form that needs them and cannot have them.
+        """Return the forms to be tried, the preferred one first (equal Q keeps it).
+
+        Args:
+            logprobs: True if the model gives log-probabilities.
+            model: The model's name, for messages.
+
+        Raises:
+            OptionError: For a form that needs them and cannot have them.
         """
 
     def dearer(self) -> Mapping[str, Any]:
-        """What is tried on top of the best form at more calls a row, and taken where it agrees clearly better; nothing
-        where there is no such thing.
+        """Return options to try on top of the best form at more calls a row; empty by default.
+
+        They are kept only if they agree clearly better.
         """
 
     def settle(self, **form: Any) -> None:
@@ -189,7 +214,7 @@ class HasForms(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a search may choose of a judge beside its demonstrations: a name and its values, the judge's own first.
+    """A choice that a search may make beside demonstrations: a name and its values, the judge's own first.
 
     when: other choices' names, each with the values under which this one has an effect. It is to be made only where
     every one of these choices that was made has such a value.
@@ -200,7 +225,7 @@ class Choice:
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def open(self, made: Mapping[str, Any]) -> bool:
-        """Whether there is something to choose after these choices."""
+        """Return True if there is something to choose after these choices."""
         return all(
             name not in made or made[name] in values
             for name, values in self.when.items()
@@ -212,12 +237,14 @@ class HasChoices(Protocol):
     """A method of which a search may choose more than demonstrations."""
 
     def search_space(self, *, variants: Sequence[str] = ()) -> list[Choice]:
-        """The choices in the order in which they are to be made. variants: those that are to be tried beside the
-        judge's own, where the method has such.
+        """Return the choices in the order in which they are to be made.
+
+        Args:
+            variants: Variants to try beside the judge's own, if the method has such.
         """
 
     def with_choices(self, made: Mapping[str, Any]) -> Self:
-        """A copy without demonstrations, with the values that a search took of its `search_space`, by name."""
+        """Return a copy without demonstrations, with the values that a search took of its `search_space`, by name."""
 
     def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
         """Return `Cost.calls_per_row` at most, whatever is chosen."""

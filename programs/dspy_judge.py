@@ -25,8 +25,9 @@ from .prompting.result import Result
 
 
 class JudgeSettings(Parameter):  # type: ignore[misc]
-    """Options, outcome and what was fitted, as a leaf of DSPy's state beside the knowledge and the predictors: so a
-    judge inside another program is saved and loaded with it.
+    """Options, outcome and fitted data, as a leaf of DSPy's state beside the knowledge and the predictors.
+
+    So a judge inside another program is saved and loaded with it.
     """
 
     def __init__(self, judge: DSPyJudge) -> None:
@@ -36,10 +37,12 @@ class JudgeSettings(Parameter):  # type: ignore[misc]
         """Keep everything: only demonstrations are reset."""
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
+        """Return the settings as JSON values, with demonstrations in the method's form."""
         pipeline.settle_demos(self.judge.method, self.judge.outcome.scale)
         return artifact.settings(self.judge)
 
     def load_state(self, state: Mapping[str, Any]) -> JudgeSettings:
+        """Take the settings of another judge."""
         self.judge.method, self.judge.outcome = artifact.with_settings(
             self.judge.method, state
         )
@@ -81,11 +84,22 @@ class DSPyJudge(Quiet):
         group: str | None = None,
         **row: Any,
     ) -> dspy.Prediction:
-        """DSPy's form of `score`, for programs, evaluation and optimizers: `judge(source=…, output=…)`.
+        """Judge one output in DSPy's form, for programs, evaluation and optimizers: `judge(source=…, output=…)`.
 
-        Returns: a `dspy.Prediction` with score (float on the judge's scale, NaN where there is none), percent (float in
-        [0, 100]), explanation, criteria (name -> float in [0, 100]), errors, failure. group: demonstrations of it are
-        kept out of the prompt. Raises ModelError when the model cannot be used at all.
+        Args:
+            source: The source.
+            output: The judged text.
+            context: Further material, such as retrieved passages.
+            reference: A good output.
+            group: Demonstrations of this group are kept out of the prompt.
+            **row: The texts under other names that `judgesmith.rows` knows, and other columns of the row.
+
+        Returns:
+            A `dspy.Prediction` with score (float on the judge's scale, NaN for none), percent (float in [0, 100]),
+                explanation, criteria (name -> float in [0, 100]), errors, failure.
+
+        Raises:
+            ModelError: When the model cannot be used at all.
         """
         return engine.run(
             self.aforward(source, output, context, reference, group=group, **row)
@@ -104,8 +118,18 @@ class DSPyJudge(Quiet):
         explain: bool = False,
         **row: Any,
     ) -> dspy.Prediction:
-        """`forward` for asynchronous callers. group: rows of it are kept out of the prompt. columns: numbers that the
-        method weighs. row: the texts under other names that `judgesmith.rows` knows, and what else the row has.
+        """Judge one output as `forward` does, for asynchronous callers.
+
+        Args:
+            source: The source.
+            output: The judged text.
+            context: Further material.
+            reference: A good output.
+            group: Demonstrations of this group are kept out of the prompt.
+            lm: A model that the method was prepared for.
+            columns: Numbers that the method weighs.
+            explain: True to have the model write the reasons for the score.
+            **row: The texts under other names that `judgesmith.rows` knows, and other columns of the row.
         """
         item = Item(
             output or "", source or "", context, reference, group, columns or {}
@@ -123,8 +147,9 @@ class DSPyJudge(Quiet):
         return as_prediction(verdict)
 
     def named_parameters(self) -> list[tuple[str, Any]]:
-        """DSPy's, in the order in which a state is written and read: criteria before the weights that speak of them,
-        and demonstrations after the scale that human ratings in them are on.
+        """Return DSPy's parameters, in the order in which a state is written and read.
+
+        Criteria come before their weights, and demonstrations after the scale of the human ratings in them.
         """
         places = {"method.knowledge": 0, "settled": 1}
         return sorted(
@@ -132,14 +157,19 @@ class DSPyJudge(Quiet):
         )
 
     def set_lm(self, lm: str | LanguageModel | Any) -> None:
-        """Use another model, a name or what `language_model` takes, for every step. Raises ModelError."""
+        """Use another model, a name or any that `language_model` accepts, for every step.
+
+        Raises:
+            ModelError: For an unusable model.
+        """
         self.own_lm = language_model(lm)
         for predictor in self.predictors():
             predictor.lm = self.own_lm
 
     def get_lm(self) -> Any:
-        """Return the judge's own model as DSPy takes it, the very object that was set where that is one of DSPy's; None
-        where it uses DSPy's.
+        """Return the judge's own model as DSPy takes it; None if it uses DSPy's.
+
+        A model of DSPy's is the very object that was set.
         """
         own = self._chosen_lm
         return own.dspy if isinstance(own, LanguageModel) else own
@@ -152,7 +182,8 @@ class DSPyJudge(Quiet):
     ) -> None:
         """Write the judge as one JSON file (see `programs.artifact`), atomically.
 
-        Raises ArtifactError for the forms of DSPy's that hold pickled code.
+        Raises:
+            ArtifactError: For the forms of DSPy's that hold pickled code.
         """
         _refuse_pickle(path, save_program)
         artifact.save(self, path)
@@ -166,8 +197,10 @@ class DSPyJudge(Quiet):
     ) -> None:
         """Become the judge that a file holds; `js.load` makes a new one.
 
-        The judge's own model stays; one that has none where DSPy has none either gets the file's. Raises ArtifactError
-        for another kind of judge, and for pickles.
+        The judge's own model stays; one that has none where DSPy has none either gets the file's.
+
+        Raises:
+            ArtifactError: For another kind of judge, and for pickles.
         """
         _refuse_pickle(path, allow_pickle)
         self._become(artifact.read(path), Path(path).name)
@@ -176,7 +209,11 @@ class DSPyJudge(Quiet):
     def load_state(
         self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False
     ) -> None:
-        """DSPy's form of `load`: the state of a judge, or the content of its file. Raises ArtifactError."""
+        """Become the judge of a state, or of a file's content, in DSPy's form of `load`.
+
+        Raises:
+            ArtifactError: For another kind of judge.
+        """
         if "format" in state:
             self._become(artifact.Artifact.of(state), "the state")
         else:
@@ -230,9 +267,10 @@ class DSPyJudge(Quiet):
 
     @property
     def lm(self) -> LanguageModel:
-        """The model in use: one that a parent program set on its predictors, the judge's own, else DSPy's.
+        """Return the model in use: one that a parent program set on its predictors, the judge's own, else DSPy's.
 
-        Raises ModelError where there is none.
+        Raises:
+            ModelError: Without any.
         """
         return called(self._chosen_lm)
 
@@ -245,8 +283,9 @@ class DSPyJudge(Quiet):
 
     @property
     def judges_aspect(self) -> str:
-        """The aspect of its scores, as the labels that it was compiled from call it, or by its option; "" where that is
-        the output as a whole, or nothing says.
+        """Return the aspect of its scores, by the labels that it was compiled from, or by its option.
+
+        "" for the output as a whole, or if nothing states it.
         """
         labels = self.provenance.get("labels")
         aspect = labels.get("aspect") if isinstance(labels, Mapping) else None

@@ -67,13 +67,22 @@ class Judge(DSPyJudge):
         reference: Any = None,
         **columns: Any,
     ) -> Verdict:
-        """Judge one output: `judge.score(source, output)`, or `judge.score(output=…)` where there is no source.
+        """Judge one output: `judge.score(source, output)`, or `judge.score(output=…)` without a source.
 
-        Lists of turns (`{"role": …, "content": …}`) are texts, too: see `judgesmith.conversation`. columns: numbers
-        that the judge weighs, by their names.
+        Lists of turns (`{"role": …, "content": …}`) are texts, too: see `judgesmith.conversation`.
 
-        Returns: a verdict. A failed call is no error: the verdict's score is NaN and `failure` says why. Raises
-        ModelError when the model cannot be used at all.
+        Args:
+            source: The text that the output was made from.
+            output: The judged text.
+            context: Further material, such as retrieved passages.
+            reference: A good output.
+            **columns: Numbers that the judge weighs, by their names.
+
+        Returns:
+            A verdict. A failed call is no error: the verdict's score is NaN and `failure` has the reason.
+
+        Raises:
+            ModelError: When the model cannot be used at all.
         """
         return engine.run(
             self.verdict(
@@ -90,17 +99,25 @@ class Judge(DSPyJudge):
         reference: Any = None,
         **columns: Any,
     ) -> Verdict:
-        """`score` for asynchronous callers: `verdict = await judge.ascore(source, output)`, from any event loop of any
-        thread, beside synchronous calls.
+        """Judge one output as `score` does, for asynchronous callers: `await judge.ascore(source, output)`.
+
+        It can be called from any event loop of any thread, beside synchronous calls.
         """
         return await self.verdict(
             self._item("ascore", source, output, context, reference, columns)
         )
 
     def passed(self, source: Any = "", output: Any = None, **more: Any) -> bool:
-        """Return whether an output passes, by a judge that was compiled from pass and fail. more: as in `score`.
+        """Return whether an output passes, by a judge that was compiled from pass and fail.
 
-        Raises NoScoreError for a call that failed, which is no fail, and OptionError for another judge.
+        Args:
+            source: As for `score`.
+            output: As for `score`.
+            **more: As for `score`.
+
+        Raises:
+            NoScoreError: For a call that failed, which is no fail.
+            OptionError: For another judge.
         """
         decision = self.outcome.decision
         if decision is None or not decision.binary:
@@ -121,11 +138,23 @@ class Judge(DSPyJudge):
         context: Any = None,
         reference: Any = None,
     ) -> Preference:
-        """Return how likely people would prefer output a or b, by a judge that was compiled from preferences, from the
-        lead of one score over the other: `judge.prefer(source, a="…", b="…").winner` is "a", "b" or "tie".
+        """Return how likely people would prefer output a or b, by a judge that was compiled from preferences.
 
-        Returns: `Preference`; the probabilities of a, of a tie and of b sum to 1, and are NaN where an output has no
-        score. Raises OptionError for judges that were not compiled from preferences.
+        It follows from the lead of one score over the other: `judge.prefer(source, a="…", b="…").winner` is "a", "b" or
+        "tie".
+
+        Args:
+            source: As for `score`.
+            a: One output.
+            b: The other.
+            context: As for `score`.
+            reference: As for `score`.
+
+        Returns:
+            The probabilities of a, of a tie and of b, which sum to 1, and are NaN if an output has no score.
+
+        Raises:
+            OptionError: For judges that were not compiled from preferences.
         """
         return engine.run(
             self.aprefer(source, a=a, b=b, context=context, reference=reference)
@@ -140,7 +169,7 @@ class Judge(DSPyJudge):
         context: Any = None,
         reference: Any = None,
     ) -> Preference:
-        """`prefer` for asynchronous callers."""
+        """Compare two outputs as `prefer` does, for asynchronous callers."""
         preference = self.outcome.preference
         if preference is None:
             raise OptionError(
@@ -166,11 +195,15 @@ class Judge(DSPyJudge):
     ) -> Iterator[Verdict]:
         """Judge rows as an iterator of verdicts, in their order.
 
-        rows: mappings or objects with source, output, context, reference, or with messages; a table of pandas, polars,
-        pyarrow or DuckDB with such columns; `judgesmith.rows` knows the names. concurrency: rows under way at once;
-        default what the model takes. Memory does not grow with the rows, but where outputs of a document are ranked.
-        progress: a bar (True), nothing (False), or a function that is called with the number of finished rows. None: a
-        bar in a notebook and where stderr is a terminal, elsewhere a line in the log of `judgesmith` now and then.
+        Memory does not grow with the rows, but where outputs of a document are ranked.
+
+        Args:
+            rows: Mappings or objects with source, output, context, reference, or with messages; a table of pandas,
+                polars, pyarrow or DuckDB with such columns; `judgesmith.rows` knows the names.
+            concurrency: Rows under way at once; by default the model's limit.
+            progress: A bar (True), nothing (False), or a function that is called with the number of finished rows.
+                None: a bar in a notebook and where stderr is a terminal, elsewhere a line in the log of `judgesmith`
+                now and then.
         """
         rows = rows_of(rows)
         lm = self.lm
@@ -204,9 +237,9 @@ class Judge(DSPyJudge):
         concurrency: int | None = None,
         progress: bool | Callable[[int], None] | None = None,
     ) -> AsyncIterator[Verdict]:
-        """`score_many` for asynchronous callers: `async for verdict in judge.ascore_many(rows)`, from any event loop.
+        """Judge rows as `score_many` does, for asynchronous callers: `async for verdict in judge.ascore_many(rows)`.
 
-        The rows may come asynchronously.
+        It runs in any event loop, and the rows may come asynchronously.
         """
         rows = rows if isinstance(rows, AsyncIterable) else rows_of(rows)
         if isinstance(self.method, RanksDocuments):
@@ -238,8 +271,12 @@ class Judge(DSPyJudge):
     async def verdict(
         self, item: Item, lm: LanguageModel | None = None, *, explain: bool = False
     ) -> Verdict:
-        """Judge a row that is an `Item` already. lm: a model that the method was prepared for; by default the judge's
-        own. explain: with what the model writes of why, as `explains`.
+        """Judge a row that is an `Item` already.
+
+        Args:
+            item: The row.
+            lm: A model that the method was prepared for; by default the judge's own.
+            explain: True to have the model write the reasons for the score, as `explains`.
         """
         if not heard(self):
             return await engine.on_loop(self.judged(item, lm, explain=explain))
@@ -284,12 +321,15 @@ class Judge(DSPyJudge):
 
     @property
     def scale(self) -> Scale:
-        """The user's scale of scores."""
+        """Return the user's scale of scores."""
         return self.outcome.scale
 
     @property
     def stated_agreement(self) -> str:
-        """The signature of its agreement on held-out rows, "" where it was not compiled. From a file, perhaps."""
+        """Return the signature of its agreement on held-out rows, "" if it was not compiled.
+
+        It may come from a file.
+        """
         heldout = self.provenance.get("heldout")
         return (
             str(heldout.get("signature") or "") if isinstance(heldout, Mapping) else ""
@@ -297,8 +337,9 @@ class Judge(DSPyJudge):
 
     @property
     def whole_documents(self) -> bool:
-        """Whether an output's score depends on the other outputs of its document: then all of them go into one
-        `score_many`.
+        """Return True if an output's score depends on the other outputs of its document.
+
+        Then all of them go into one `score_many`.
         """
         return ranks_documents(self.method)
 
@@ -311,8 +352,12 @@ class Judge(DSPyJudge):
         outcome: Outcome | None = None,
         **options: Any,
     ) -> Judge:
-        """Return a deep copy with another method, model, scale or outcome, or with other options of its method; the
-        model's connection is shared. Raises OptionError.
+        """Return a deep copy with another method, model, scale or outcome, or with other options of its method.
+
+        The model's connection is shared.
+
+        Raises:
+            OptionError: For options that the method does not take.
         """
         copied: Judge = self.deepcopy()
         if method is not None:

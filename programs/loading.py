@@ -13,7 +13,11 @@ from .models.lm import Connection, LanguageModel, language_model
 
 
 def build(read: artifact.Artifact, *, lm: LanguageModel | None = None) -> Judge:
-    """Make the judge of a checked file. Raises ArtifactError for an unknown kind, option or prompt form."""
+    """Make the judge of a checked file.
+
+    Raises:
+        ArtifactError: For an unknown kind, option or prompt form.
+    """
     judge = Judge(read.built(), outcome=read.outcome)
     judge.provenance, judge.own_lm = read.provenance, lm
     return judge
@@ -31,9 +35,15 @@ def load(
     Without `lm` it uses the model it was compiled with, reached by this machine's own settings (environment,
     `connection`), never by anything in the file.
 
-    api_base: where the model is, the same as `connection=Connection(api_base=…)`.
+    Args:
+        path: The file, or the registry's address.
+        lm: Another model, by name or as an LM.
+        api_base: The model's address, the same as `connection=Connection(api_base=…)`.
+        connection: Address and limits of the model.
 
-    Raises ArtifactError for a file that is not a judge, ModelError where the model cannot be used.
+    Raises:
+        ArtifactError: For a file that is not a judge.
+        ModelError: If the model cannot be used.
     """
     if api_base is not None:
         connection = replace(connection or Connection(), api_base=api_base)
@@ -54,8 +64,9 @@ def load(
 
 
 def about_judge(judge: Judge) -> dict[str, str]:
-    """Return what a tool that keeps a verdict is given with it: the judge's fingerprint, its model and scale, and the
-    agreement with people that its file states.
+    """Return the facts about a judge for tools that keep verdicts.
+
+    They are the judge's fingerprint, its model and scale, and the agreement with people that its file states.
     """
     known = {
         "judge": artifact.fingerprint(judge),

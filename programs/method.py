@@ -1,4 +1,4 @@
-"""What an author of a judge writes: its options, its steps, and how it judges one output.
+"""The part of a judge that an author writes: options, steps, and the judging of one output.
 
 A `Method` is one file. `Judge` (programs/judge.py) is what a user holds: a method with its model, its scale and what
 was learnt from labels. What only some methods can do is a protocol in `capabilities`.
@@ -106,8 +106,11 @@ class Method(Quiet):
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Judge one output.
 
-        Returns: a Verdict with `percent` in [0, 100], NaN beside a `failure`; the judge makes `score` of it. Raises
-        CallError for a call that failed.
+        Returns:
+            A Verdict with `percent` in [0, 100], NaN beside a `failure`; the judge makes `score` of it.
+
+        Raises:
+            CallError: For a call that failed.
         """
         raise NotImplementedError
 
@@ -119,8 +122,12 @@ class Method(Quiet):
         return Cost()
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
-        """Take what training rows show before anything is searched; what the user gave stays. aspect: what their scores
-        are of, "" where the name says nothing.
+        """Look at training rows before anything is searched; must not override the user's settings.
+
+        Args:
+            aspect: The name of their scores, "" for one without meaning.
+            items: The rows.
+            lm: The judge's model.
         """
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
@@ -177,7 +184,7 @@ class Method(Quiet):
 
     @property
     def brief(self) -> bool:
-        """Whether its answers are a word or a number, as they are now."""
+        """Return True if its answers are a word or a number with the present options."""
         return False
 
     def columns(self) -> tuple[Column, ...]:
@@ -191,7 +198,11 @@ class Method(Quiet):
     # -- options
 
     def choose(self, **options: Any) -> None:
-        """Change options, all at once, with the checks of the constructor; its steps follow. Raises OptionError."""
+        """Change options, all at once, with the checks of the constructor; its steps follow.
+
+        Raises:
+            OptionError: For options that the method does not take.
+        """
         now = {
             name: getattr(self.options, name)
             for name in type(self).Options.model_fields
@@ -207,7 +218,11 @@ class Method(Quiet):
         self.adopt(dict(before))
 
     def with_(self, **options: Any) -> Self:
-        """Return a deep copy with these options changed; models' connections are shared. Raises OptionError."""
+        """Return a deep copy with these options changed; models' connections are shared.
+
+        Raises:
+            OptionError: For options that the method does not take.
+        """
         copied: Self = self.deepcopy()
         if options:
             copied.choose(**options)
@@ -218,8 +233,9 @@ class Method(Quiet):
         return {"kind": self.kind, **self.options.settings()}
 
     def saved_options(self) -> dict[str, Any]:
-        """Return the options that an artifact holds, as JSON values: with task, criteria and what was fitted enough to
-        build the same method again.
+        """Return the options that an artifact holds, as JSON values.
+
+        With task, criteria and fitted data they are enough to build the same method again.
         """
         settings: dict[str, Any] = self.options.settings()
         return settings
@@ -234,11 +250,17 @@ class Method(Quiet):
         criteria: Sequence[Criterion] = (),
         task: str = "",
     ) -> Self:
-        """Return the method that a command line or a settings file asks for, before anything is learnt.
+        """Return the method that a command line or a settings file describes, before anything is learnt.
 
-        options: by name, as values or as text. labels_aspect: the name of the labels' score, None without labels.
-        library_aspect: which aspect of the library is judged. criteria, task: the user's own words. Raises OptionError
-        for what this method does not take.
+        Args:
+            options: Options by name, as values or as text.
+            labels_aspect: The name of the labels' score, None without labels.
+            library_aspect: The aspect of the library that is judged.
+            criteria: The user's own criteria.
+            task: The user's own description of the task.
+
+        Raises:
+            OptionError: For options and words that this method does not take.
         """
         return cls.in_words(
             options, Words(labels_aspect, library_aspect, tuple(criteria), task)
@@ -246,7 +268,11 @@ class Method(Quiet):
 
     @classmethod
     def in_words(cls, options: Mapping[str, Any], words: Words) -> Self:
-        """`from_options`, for a method that takes other words. Raises OptionError."""
+        """Build as `from_options` does, for a method that takes other words.
+
+        Raises:
+            OptionError: For words that it does not take.
+        """
         if words.library_aspect:
             raise OptionError(
                 f"--as is for methods that judge one aspect of the library; {cls.kind} takes --criteria"
@@ -257,8 +283,9 @@ class Method(Quiet):
     # -- for the judge that holds it
 
     def adopt(self, predictors: Mapping[str, Any]) -> None:
-        """Put these predictors, with their demonstrations and instructions, in the places of those of the same name;
-        the form of their answers is this method's. DSPy's optimizers know predictors by their identity.
+        """Put these predictors, with demonstrations and instructions, in the places of those of the same name.
+
+        The form of their answers is this method's. DSPy's optimizers know predictors by their identity.
         """
         for name, own in self.named_predictors():
             if (other := predictors.get(name)) is None:
@@ -271,9 +298,13 @@ class Method(Quiet):
     def without_own_document(
         self, item: Item, predictors: Sequence[Any] | None = None
     ) -> Self:
-        """Return the method for a row: itself, or, where a plain `dspy.Predict` in it demonstrates the row's own
-        document, a copy whose predictors leave that out. A `JudgePredict` leaves it out by itself. predictors: all of
-        its own, where they are at hand.
+        """Return the method for a row: itself, or a copy whose plain predictors do not demonstrate the row's document.
+
+        A `JudgePredict` leaves it out by itself.
+
+        Args:
+            item: The row.
+            predictors: All of the method's own, if they are at hand.
         """
         own = self.predictors() if predictors is None else predictors
         plain = [p for p in own if not isinstance(p, JudgePredict)]
@@ -311,7 +342,7 @@ class _Recorder:
 
 
 def _signature(cls: type[Method]) -> inspect.Signature:
-    """What the constructors of a method take, and its options as keywords."""
+    """Return the parameters of a method's constructor, with its options as keywords."""
     result: dict[str, inspect.Parameter] = {}
     for part in cls.__mro__:
         if issubclass(part, Method) and "__init__" in vars(part):

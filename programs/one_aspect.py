@@ -14,9 +14,10 @@ from .method import Method, Words
 
 
 class OneAspect(Method):
-    """Base of the methods that judge one aspect: an `Aspect`, its name in the aspect library
-    (`summarization/coherence`), or any name together with `criteria` (one Criterion that defines it). Raises
-    OptionError for an unknown name or several criteria.
+    """Base of the methods that judge one aspect.
+
+    It is an `Aspect`, its name in the aspect library (`summarization/coherence`), or any name together with `criteria`
+    (one Criterion that defines it). Raises OptionError for an unknown name or several criteria.
     """
 
     #: Whether the name of the labels' score has to do where the library does not know it: labels say the rest.
@@ -60,15 +61,21 @@ class OneAspect(Method):
 
     @classmethod
     def described(cls, task: Task | None) -> str:
-        """A task of the library for a prompt."""
+        """Return a task of the library for a prompt."""
         return task.description if task else ""
 
     @property
     def brief(self) -> bool:
+        """Return True: answers of a word or a digit, so that embedded models take such rows one at a time."""
         return True  # answers of a word or a digit: embedded models take such rows one at a time
 
     @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+        """Build the method for one aspect, of the library or in the user's own words.
+
+        Raises:
+            OptionError: For several criteria, or an aspect named in two ways.
+        """
         read_options(cls.Options, given, f"--method {cls.kind}")
         own = {name: value for name, value in given.items() if name != "aspect"}
         if words.criteria:

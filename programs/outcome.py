@@ -1,5 +1,6 @@
-"""What is made of a judge's raw percent: the score on the user's scale, how sure it is, a category, and the chance that
-people prefer one of two outputs. What is fitted for these comes from `optimizers.fitting`.
+"""Map a judge's raw percent to the score on the user's scale, its interval, a category, and preferences.
+
+The fits for these come from `optimizers.fitting`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SLOPE = 0.05
 
 
 def significant(number: float) -> float:
-    """A number as a saved judge keeps it: seven digits, however small it is, so that none above 0 becomes 0."""
+    """Return a number as a saved judge keeps it: seven digits, however small it is, so that none above 0 becomes 0."""
     return float(f"{number:.7g}")
 
 
@@ -53,10 +54,12 @@ class Calibration:
             raise ArtifactError("a calibration's knots must strictly increase")
 
     def __call__(self, percent: float) -> float:
+        """Map a raw percent to a score; linear between the points, constant outside."""
         return float(np.interp(percent, self.percent, self.score))
 
     @classmethod
     def linear(cls, scale: Scale) -> Self:
+        """Return the straight line from 0..100 to a scale."""
         return cls((0.0, 100.0), (scale.low, scale.high))
 
     @classmethod
@@ -140,11 +143,11 @@ class Decision:
             raise ArtifactError("a decision between pass and fail has two categories")
 
     def place(self, percent: float) -> int:
-        """The category's place, from 0."""
+        """Return the category's place, from 0."""
         return bisect_right(self.cuts, percent)
 
     def category(self, percent: float) -> str:
-        """The category's name, or the names of all that are one with it: "4 stars or 5 stars"."""
+        """Return the category's name, or the names of all that are one with it: "4 stars or 5 stars"."""
         return " or ".join(
             next(names for last, names in self.merged() if self.place(percent) <= last)
         )
@@ -164,7 +167,7 @@ class Decision:
         return [*made[:-1], (len(self.names) - 1, made[-1][1] + names)]
 
     def passed(self, percent: float) -> bool | None:
-        """Whether it passes; None where there are categories and not pass and fail."""
+        """Return whether it passes; None for categories other than pass and fail."""
         return bool(self.place(percent)) if self.binary else None
 
     def __str__(self) -> str:
@@ -186,9 +189,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class BradleyTerry:
-    """Chances of a preference by the lead of one output over the other: in raw percent over `width`, the log-odds that
-    people who prefer one prefer the one that leads. tie: how likely a tie is beside either, where neither leads; 0
-    where people gave none. Source: Bradley & Terry 1952; ties as in Davidson 1970.
+    """Probabilities of a preference by the lead of one output over the other.
+
+    The lead in raw percent over `width` is the log-odds that people who prefer one prefer the one that leads. tie: how
+    likely a tie is beside either, if neither leads; 0 if people gave none. Source: Bradley & Terry 1952; ties as in
+    Davidson 1970.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
@@ -216,7 +221,7 @@ class BradleyTerry:
         return parts[0] / sum(parts), parts[1] / sum(parts), parts[2] / sum(parts)
 
     def preferred(self, a: Verdict, b: Verdict) -> Preference:
-        """Which of two judged outputs people would prefer."""
+        """Return people's likely preference between two judged outputs."""
         return Preference(*self.chances(a.percent, b.percent), (a, b))
 
     def __str__(self) -> str:
@@ -225,8 +230,9 @@ class BradleyTerry:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Which of two outputs people would prefer. a, tie, b: chances, NaN where an output has no score; verdicts: on
-    each.
+    """People's likely preference between two outputs.
+
+    a, tie, b: probabilities, NaN if an output has no score; verdicts: on each.
     """
 
     a: float
@@ -236,7 +242,7 @@ class Preference:
 
     @property
     def winner(self) -> Literal["a", "b", "tie"] | None:
-        """The likeliest; None where an output has no score."""
+        """Return the likeliest; None if an output has no score."""
         if math.isnan(self.a):
             return None
         if self.tie >= max(self.a, self.b) or self.a == self.b:
@@ -244,8 +250,10 @@ class Preference:
         return "a" if self.a > self.b else "b"
 
     def verdict(self) -> Verdict:
-        """As one verdict: its score is the chance of a, a tie counting half, its category the winner, and its details
-        have the verdicts on both. Where an output has no score, the failure says which.
+        """Return the preference as one verdict, with the verdicts on both in its details.
+
+        Its score is the probability of a, a tie counting half, its category the winner. If an output has no score, the
+        failure names it.
         """
         first, second = self.verdicts
         usage, both = (
@@ -289,13 +297,12 @@ COVERAGE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Sureness:
-    """How sure a score is: the interval that the human rating lies in, by conformal prediction from errors on rows that
-    the judge had not learnt from.
+    """Intervals of scores, by conformal prediction from errors on rows that the judge had not learnt from.
 
-    error: the expected distance from human ratings at these raw percents (strictly increasing), on the user's scale
-    and above 0; linear between, constant outside. times: for each coverage (strictly increasing, in 0..1) how many
-    times that distance the interval reaches to either side; None: there are too few documents to promise so much, and
-    the interval is the whole scale. rows, documents: what this rests on.
+    error: the expected distance from human ratings at these raw percents (strictly increasing), on the user's scale and
+    above 0; linear between, constant outside. times: for each coverage (strictly increasing, in 0..1) how many times
+    that distance the interval reaches to either side; None: there are too few documents to promise so much, and the
+    interval is the whole scale. rows, documents: the numbers it rests on.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
@@ -333,12 +340,13 @@ class Sureness:
             )
 
     def expected_error(self, percent: float) -> float:
+        """Return the expected distance from the human rating, on the user's scale."""
         return float(np.interp(percent, self.percent, self.error))
 
     def interval(
         self, percent: float, score: float, scale: Scale, coverage: float = COVERAGE
     ) -> ScoreInterval | None:
-        """The interval around a score, cut at the ends of the scale; None for a coverage that was not prepared."""
+        """Return the interval around a score, cut at the ends of the scale; None for an unprepared coverage."""
         if coverage not in self.coverage:
             return None
         error, times = (
@@ -377,9 +385,7 @@ class Outcome:
             raise ArtifactError(f"the calibration's scores leave the scale {scale}")
 
     def __call__(self, verdict: Verdict) -> Verdict:
-        """Return a verdict whose percent is there with what follows from it: the score, how sure that is, category, and
-        pass or fail.
-        """
+        """Complete a verdict that has a percent: score, interval, category, and pass or fail."""
         percent = verdict.percent
         score = (self.calibration or Calibration.linear(self.scale))(percent)
         decided: dict[str, Any] = {"score": score}

@@ -1,7 +1,6 @@
-"""From a row to a verdict, in small steps that are read from bottom to top: judge, failures as NaN, outcome, guard,
-explanation.
+"""The way from a row to a verdict, in small steps that are read from bottom to top.
 
-Every judge takes this way, whatever its method.
+They are judging, failures as NaN, outcome, guard and explanation. Every judge takes this way, whatever its method.
 """
 
 from __future__ import annotations
@@ -37,9 +36,16 @@ ROUNDING = 1e-6
 async def judge_row(
     method: Method, outcome: Outcome, item: Item, lm: LanguageModel
 ) -> tuple[Verdict, Item]:
-    """Judge one row: with and without the sentences that address a judge, where there are such.
+    """Judge one row: with and without the sentences that address a judge, if there are such.
 
-    Returns: the verdict that counts, and the row without those sentences. lm: a model that the method was prepared for.
+    Args:
+        method: The method.
+        outcome: The outcome.
+        item: The row.
+        lm: A model that the method was prepared for.
+
+    Returns:
+        The verdict that counts, and the row without those sentences.
     """
     if not item.output.strip():
         return Verdict.failed("the output is empty"), item
@@ -103,10 +109,17 @@ async def explained(
     lm: LanguageModel,
     aspect: str,
 ) -> Verdict:
-    """Add what the model writes, in one call, of why the output got its score.
+    """Add the model's reasons, written in one call, for the output's score.
 
-    A verdict without a score, or with an explanation that a model wrote, stays as it is. safe: the row without
-    sentences that address a judge. A failed call leaves a note.
+    A verdict without a score, or with an explanation that a model wrote, stays unchanged. A failed call leaves a note.
+
+    Args:
+        method: The method.
+        outcome: The outcome.
+        safe: The row without sentences that address a judge.
+        verdict: The verdict.
+        lm: The model.
+        aspect: The aspect of the score.
     """
     if verdict.failure is not None or (
         verdict.explanation and not method.tells_by_numbers
@@ -148,9 +161,10 @@ def rows_at_once(method: Method, lm: LanguageModel) -> int:
 
 
 def numbers_of(method: Method, record: Mapping[str, Any]) -> dict[str, float | str]:
-    """Return what a row's record has in the columns that the method weighs, by their names; NaN for an empty cell.
+    """Return a record's columns that the method weighs, by their names; NaN for an empty cell.
 
-    Raises OptionError for a record that lacks one, or has neither a number nor a word of its scale in it.
+    Raises:
+        OptionError: For a record that lacks one, or has neither a number nor a word of its scale in it.
     """
     return {column.name: column.kept(record) for column in method.columns()}
 
@@ -161,9 +175,17 @@ def numbers_of(method: Method, record: Mapping[str, Any]) -> dict[str, float | s
 def settle_demos(
     method: Method, scale: Scale, predictors: Sequence[dspy.Predict] | None = None
 ) -> None:
-    """Bring what DSPy's optimizers gave the predictors as demonstrations (raw rows, with people's score on the judge's
-    scale, and steps of a trace) into the form of `Method.demonstration`. predictors: all of the method's, where they
-    are at hand. Raises OptionError for a row whose human score is not known or leaves the scale.
+    """Bring demonstrations that DSPy's optimizers made into the form of `Method.demonstration`.
+
+    DSPy gives raw rows, with people's score on the judge's scale, and steps of a trace.
+
+    Args:
+        method: The method.
+        scale: The judge's scale.
+        predictors: All of the method's, if they are at hand.
+
+    Raises:
+        OptionError: For a row without a human score, or with one that leaves the scale.
     """
     own = method.predictors() if predictors is None else predictors
     foreign = [

@@ -22,13 +22,13 @@ class Progress(Protocol):
     """A watcher. Methods are called one at a time and must return quickly."""
 
     def stage(self, title: str, steps: int) -> None:
-        """A new part of the work begins; it has this number of steps, 0 if that is not known."""
+        """Begin a new part of the work, with this number of steps, 0 if that is not known."""
 
     def step(self, title: str | None = None) -> None:
-        """One step is done; `title` says what comes next."""
+        """Count one step as done; `title` names the next one."""
 
     def best(self, text: str) -> None:
-        """The best candidate so far, in words."""
+        """Show the best candidate so far, in words."""
 
     def tell(self, text: str) -> None:
         """Replace the line beside the numbers (only training calls this)."""
@@ -37,21 +37,24 @@ class Progress(Protocol):
 class Silent:
     """Nobody watches."""
 
-    def stage(self, title: str, steps: int) -> None: ...
+    def stage(self, title: str, steps: int) -> None:
+        """Ignore the stage."""
 
-    def step(self, title: str | None = None) -> None: ...
+    def step(self, title: str | None = None) -> None:
+        """Ignore the step."""
 
-    def best(self, text: str) -> None: ...
+    def best(self, text: str) -> None:
+        """Ignore the candidate."""
 
-    def tell(self, text: str) -> None: ...
+    def tell(self, text: str) -> None:
+        """Ignore the text."""
 
 
 class Watch:
-    """A bar on a console; without one a line a stage, and now and then one that says how many steps are done, how fast,
-    and how long the rest takes.
+    """A bar on a console; without one a line a stage, and now and then one with the steps done, the speed and the rest.
 
-    total: steps of the whole work; None: every stage counts its own. console: where the bar is drawn. say: where lines
-    go, by default to the log of `judgesmith` (level INFO).
+    total: steps of the whole work; None: every stage counts its own. console: the bar's console. say: takes lines, by
+    default to the log of `judgesmith` (level INFO).
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Watch:
             self._bar.stop()
 
     def stage(self, title: str, steps: int) -> None:
+        """Begin a stage: name it on the bar or in a line."""
         self._stage = title
         if not self._whole:
             self._total, self._since, self._done, self._earlier = (
@@ -107,7 +111,13 @@ class Watch:
     def step(
         self, title: str | None = None, *, there: bool = False, steps: int = 1
     ) -> None:
-        """Count further steps as done. there: before this run, which tells nothing about its speed."""
+        """Count further steps as done.
+
+        Args:
+            title: The next step.
+            there: True for steps done before this run, which tell nothing about its speed.
+            steps: The number of steps.
+        """
         self._done += steps
         self._earlier += steps if there else 0
         if self._bar is not None:
@@ -118,6 +128,7 @@ class Watch:
             self._line(now)
 
     def best(self, text: str) -> None:
+        """Show the best candidate so far."""
         if self._bar is not None:
             self.tell(f"best so far {text}")
         else:
@@ -149,6 +160,7 @@ class Watch:
 
 
 def duration(seconds: float) -> str:
+    """Return a time in s, min or h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -156,8 +168,12 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def watching(given: Progress | bool | None, title: str) -> Iterator[Progress]:
-    """The watcher of some work. given: a watcher; True, a bar on stderr or in the notebook; False, nothing; None, a bar
-    in a notebook and where stderr is a terminal, elsewhere lines in the log.
+    """Yield the watcher of some work.
+
+    Args:
+        given: A watcher; True, a bar on stderr or in the notebook; False, nothing; None, a bar in a notebook and where
+            stderr is a terminal, elsewhere lines in the log.
+        title: The work's title.
     """
     if given is False:
         yield Silent()
@@ -172,7 +188,13 @@ def watching(given: Progress | bool | None, title: str) -> Iterator[Progress]:
 def counting(
     given: Callable[[int], None] | bool | None, title: str, rows: object
 ) -> Iterator[Callable[[int], None]]:
-    """What is called with the number of finished rows. given: such a function, or as for `watching`."""
+    """Yield a function to call with the number of finished rows.
+
+    Args:
+        given: Such a function, or as for `watching`.
+        title: The work's title.
+        rows: The rows, whose length is the total if they have one.
+    """
     if callable(given):
         yield given
         return
@@ -182,7 +204,7 @@ def counting(
 
 
 def _console(*, always: bool) -> Console | None:
-    """Where a bar can be seen: a terminal, a notebook, or, `always`, standard error."""
+    """Return a console that can show a bar: a terminal, a notebook, or, `always`, standard error; otherwise None."""
     from rich.console import Console
 
     console = Console(stderr=True)

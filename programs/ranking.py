@@ -1,5 +1,6 @@
-"""Scoring by methods that rank the outputs of a document against each other: all rows are read first, document by
-document, and verdicts come in the order of the rows.
+"""Scoring by methods that rank the outputs of a document against each other.
+
+All rows are read first, document by document, and verdicts come in the order of the rows.
 """
 
 from __future__ import annotations
@@ -29,9 +30,15 @@ def ranked(
     """Rank the outputs of each document among `rows`; verdicts come in the order of the rows.
 
     Rows of one document have the same source and context; rows without either have the same `group` (`doc_id` where
-    there is none). All rows are read, and their texts held, before the first comparison. lm: a model that the method
-    was prepared for. concurrency: comparisons under way at once; default what the model takes. progress: as for every
-    judge.
+    there is none). All rows are read, and their texts held, before the first comparison.
+
+    Args:
+        method: The method.
+        outcome: The outcome.
+        rows: The rows.
+        lm: A model that the method was prepared for.
+        concurrency: Comparisons under way at once; by default the model's limit.
+        progress: As for every judge.
     """
     items: list[Item] = []
     suspicious: list[str | None] = []

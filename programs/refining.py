@@ -1,4 +1,4 @@
-"""What a judge fits to its own verdicts on the training rows, when a search is over and without a further call.
+"""Fits of a judge to its own verdicts on the training rows, when a search is over and without a further call.
 
 A judge with something to fit is `Refinable`: it names its refiners, and compiling runs all of them. A refiner is given
 `TrainingRows`, whose tools fit weights and measure them; it changes the judge (never its prompts) or leaves it as it
@@ -28,7 +28,7 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """What a refiner did. Its outcome is `changed` or `reason`, one of which is set."""
+    """The result of a refiner: `changed` or `reason`, one of which is set."""
 
     name: str
     """Its key in the provenance of a saved judge, and the beginning of its note in the report."""
@@ -64,6 +64,7 @@ class Fit:
     """The ridge penalty of the weights."""
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the fit as JSON values, weights to six digits."""
         return {
             "weights": [round(w, 6) for w in self.weights],
             "own": self.own,
@@ -102,14 +103,16 @@ class TrainingRows(Protocol):
     """
 
     @property
-    def items(self) -> Sequence[Item]: ...
+    def items(self) -> Sequence[Item]:
+        """Return the texts of each row."""
 
     @property
-    def verdicts(self) -> Sequence[Verdict]: ...
+    def verdicts(self) -> Sequence[Verdict]:
+        """Return the judge's verdicts on the rows."""
 
     @property
     def percents(self) -> Vector:
-        """The judge's raw scores, NaN where it failed."""
+        """Return the judge's raw scores, NaN for failed rows."""
 
     @property
     def human(self) -> Vector:
@@ -121,29 +124,37 @@ class TrainingRows(Protocol):
 
     @property
     def label(self) -> str:
-        """What the run maximises, for messages (Q)."""
+        """Return the name of the run's objective, for messages (Q)."""
 
     @property
-    def seed(self) -> int: ...
+    def seed(self) -> int:
+        """Return the run's seed."""
 
     @property
     def lm(self) -> LanguageModel:
-        """The judge's model. Raises ModelError where there is none."""
+        """Return the judge's model.
+
+        Raises:
+            ModelError: Without one.
+        """
 
     @property
-    def progress(self) -> Progress: ...
+    def progress(self) -> Progress:
+        """Return the run's watcher."""
 
     def value(self, percents: Vector) -> float:
-        """The objective reached by these scores of all rows."""
+        """Return the objective reached by these scores of all rows."""
 
     def clearly_better(self, one: Vector, other: Vector) -> bool:
-        """Whether the first scores agree better with people in most paired resamples of whole groups."""
+        """Return True if the first scores agree better with people in most paired resamples of whole groups."""
 
     def ridge_weights(
         self, scores: Matrix, *, own: bool, parts: str, plain: str
     ) -> Fit:
-        """Non-negative ridge weights of the columns, alone or (own) beside the judge's score, if they clearly beat the
-        judge's score out of fold. parts, plain: what columns and score are called in messages.
+        """Fit non-negative ridge weights of the columns, alone or (own) beside the judge's score.
+
+        They are kept if they clearly beat the judge's score out of fold. parts, plain: the names of columns and score,
+        for messages.
         """
 
     def fit_head(
@@ -155,8 +166,14 @@ class TrainingRows(Protocol):
         *,
         strong: bool,
     ) -> HeadFit:
-        """The head over the readings of some rows (known). own: the reading that is the judge's score as it is. strong:
-        whether that has the first word, so that a mixture has to be clearly ahead of it.
+        """Fit the head over the readings of some rows (known).
+
+        Args:
+            table: The readings.
+            known: A mask of the rows.
+            experience: The prior from other data sets.
+            own: The reading that is the judge's own score.
+            strong: True if that has the first word, so that a mixture has to be clearly ahead of it.
         """
 
 
@@ -171,7 +188,7 @@ class Refinable(Protocol):
     fitted_always: ClassVar[bool]
 
     def refiners(self) -> Sequence[Refiner]:
-        """What is to be fitted now, in this order; none where its options leave nothing to fit."""
+        """Return the fits to make now, in this order; none if its options leave nothing to fit."""
 
 
 def fitted_always(method: Any) -> bool:
@@ -180,7 +197,7 @@ def fitted_always(method: Any) -> bool:
 
 
 def weighted_mean(scores: Matrix, weights: Sequence[float] | Vector) -> Vector:
-    """The mean over the columns that have a score, shape (rows,); NaN where none with a weight has."""
+    """Return the mean over the columns that have a score, shape (rows,); NaN if none with a weight has."""
     known = np.isfinite(scores)
     share = np.where(known, np.asarray(weights, dtype=float), 0.0)
     total = share.sum(axis=1)

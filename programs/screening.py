@@ -1,5 +1,7 @@
-"""The look for sentences that address a judge, at many rows at once: rows that come in the same turn of the event loop
-are looked at together, since the look costs the same for one short text and for ten.
+"""The look for sentences that address a judge, at many rows at once.
+
+Rows that come in the same turn of the event loop are looked at together, since the look costs the same for one short
+text and for ten.
 """
 
 from __future__ import annotations

@@ -31,9 +31,11 @@ class SignatureMethod(Method):
     rated: str
 
     def build(self) -> None:
+        """Make the predictor of the signature."""
         self.predict = dspy.Predict(self.signature)
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Call the predictor and read its rating as a percent."""
         inputs = {
             name: disarm(getattr(item, name) or "")
             for name in self.signature.input_fields
@@ -77,15 +79,15 @@ def judge(
     pass_fail: bool = False,
     scale: tuple[float, float] = (1, 5),
 ) -> Any:
-    """A judge from one sentence, `js.judge("The reply is polite.", lm="openai/gpt-4o-mini")`, or, with `about`, a
-    decorator that makes and registers a method from a signature.
+    """Make a judge from one sentence, or, with `about`, a decorator that registers a method made from a signature.
 
-    From a sentence (or an aspect's name: "politeness"): an Active-Critic judge with this criterion, on `scale`, or with
-    pass_fail=True one that decides, too. lm: DSPy's where not given. Labels correct it: `js.compile(judge, labels)`.
+    From a sentence (or an aspect's name: "politeness"), as in `js.judge("The reply is polite.",
+    lm="openai/gpt-4o-mini")`: an Active-Critic judge with this criterion. Labels correct it: `js.compile(judge,
+    labels)`.
 
     The signature's inputs are parts of a row: source, output, context, reference. One output is the rating: a `bool`, a
-    `Literal` whose values go from worst to best, or a number with `ge` and `le`. Texts beside it are the explanation.
-    A failed or unreadable answer is NaN with a reason, and no row sees its own document.
+    `Literal` whose values go from worst to best, or a number with `ge` and `le`. Texts beside it are the explanation. A
+    failed or unreadable answer is NaN with a reason, and no row sees its own document.
 
         @js.judge("printable", about="would an editor print it?")
         class Printable(dspy.Signature):
@@ -97,7 +99,16 @@ def judge(
 
         verdict = js.Judge(Printable(), lm="openai/gpt-4o-mini").score(output="…")
 
-    Raises OptionError for another input, and where not exactly one output is a rating.
+    Args:
+        kind: The sentence or aspect; the method's name for a decorator.
+        about: The method's description, one line.
+        paper: The method's source.
+        lm: The judge's model; by default DSPy's.
+        pass_fail: True for a judge that decides, too.
+        scale: The scale of scores.
+
+    Raises:
+        OptionError: For another input, and unless exactly one output is a rating.
     """
     if not about:
         method: Method = methods.get(OF_A_SENTENCE)(criteria=[worded(kind)])
@@ -135,7 +146,11 @@ def judge(
 
 
 def worded(sentence: str) -> Criterion:
-    """The criterion that a sentence states, or an aspect's of the library. Raises OptionError for an unknown word."""
+    """Return the criterion that a sentence states, or an aspect's of the library.
+
+    Raises:
+        OptionError: For an unknown word.
+    """
     words = " ".join(sentence.split())
     try:
         known = aspects().find(words)
@@ -147,8 +162,9 @@ def worded(sentence: str) -> Criterion:
 
 
 def simple_outcome(scale: tuple[float, float] | None, *, pass_fail: bool) -> Outcome:
-    """The outcome of a judge that nothing was learnt for: a scale, 0 to 100 without one, and with `pass_fail` a
-    decision between pass and fail in the middle of it.
+    """Return the outcome of a judge without labels: a scale, by default 0 to 100.
+
+    With `pass_fail` it decides between pass and fail in the middle of the scale.
     """
     if pass_fail:
         return Outcome(

@@ -1,4 +1,4 @@
-"""What a fingerprint stands for, part by part. Scores of two judges may be compared where all parts are equal."""
+"""The parts of a fingerprint. Scores of two judges may be compared if all parts are equal."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class Version:
 
     @classmethod
     def of(cls, artifact: Artifact) -> Version:
+        """Return the version of a saved judge: a digest of the whole and of each part."""
         whole = identity_of(artifact)
         known = {*_BESIDE, *_PROMPT, *_SCALE, "lm"}
         fitted = {name: value for name, value in whole.items() if name not in known}
@@ -44,7 +45,7 @@ class Version:
         )
 
     def parts(self) -> dict[str, str]:
-        """The parts by their names in words."""
+        """Return the parts by their names in words."""
         return {
             "prompt": self.prompt,
             "model": self.model,

@@ -119,8 +119,10 @@ TOGETHER: Mapping[str, Callable[..., NDArray[np.float64]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What is judged in each layout, in this order: the wrong text, a true one, the wrong one with attacks and with
-    harmless sentences behind it, and rows of a benchmark set.
+    """The texts that each layout judges.
+
+    In this order: the wrong text, a true one, the wrong one with attacks and with harmless sentences behind it, and
+    rows of a benchmark set.
     """
 
     attacks: Sequence[str]
@@ -129,6 +131,7 @@ class Texts:
     people: Sequence[float]
 
     def items(self) -> list[Item]:
+        """Return the items to judge, in the order of the class."""
         added = [*self.attacks, *self.harmless]
         behind = [Item(f"{WRONG}\n{text}", SOURCE) for text in added]
         return [Item(WRONG, SOURCE), Item(TRUE, SOURCE), *behind, *self.rows]
@@ -146,6 +149,7 @@ class Answers:
             self.kept[json.dumps(answer["of"])] = answer["percent"]
 
     def get(self, layout: str, item: Item, ask: Callable[[Item], float]) -> float:
+        """Return a kept answer; otherwise ask, and append the answer to the file."""
         of = [self.model, layout, item.output, item.source]
         key = json.dumps(of)
         if key not in self.kept:
@@ -186,7 +190,7 @@ def benchmark(name: str, aspect: str, count: int) -> tuple[list[Item], list[floa
 def scores(
     name: str, lm: LanguageModel, items: Sequence[Item], answers: Answers
 ) -> NDArray[np.float64]:
-    """The percent of each item in a layout, with a line on the way after every tenth."""
+    """Return the percent of each item in a layout; print a line after every tenth."""
     judge = DirectScorer("overall", criteria=[CRITERION])
     engine.run(judge.prepare(lm))
     judge.scorer.predict.layout = LAYOUTS[name](
@@ -201,7 +205,7 @@ def scores(
 
 
 def row_of(name: str, found: NDArray[np.float64], given: Texts) -> list[Any]:
-    """What attacks gain in a layout, and how far its scores agree with people."""
+    """Return a layout's row: the gains of attacks, and its scores' agreement with people."""
     ends = np.cumsum([2, len(given.attacks), len(given.harmless)])
     (wrong, true), attacks, harmless, rows = np.split(found / 100, ends)
     passed = [suspicion(text, LOOKED_INTO) is None for text in given.attacks]

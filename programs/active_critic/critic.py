@@ -118,6 +118,11 @@ class ActiveCritic(Method):
 
     @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+        """Build the method from options and the user's own words.
+
+        Raises:
+            OptionError: If neither labels nor words say what is judged.
+        """
         if words.library_aspect:
             raise OptionError(
                 "--as is for the other methods; active-critic infers criteria (--criteria)"
@@ -137,6 +142,7 @@ class ActiveCritic(Method):
         return super().in_words(given, words)
 
     def build(self) -> None:
+        """Make the scoring steps of the variant."""
         for name in STEPS:  # those of another variant
             vars(self).pop(name, None)
         explain = self._explains()[0]
@@ -149,7 +155,10 @@ class ActiveCritic(Method):
             self.overall_scorer = OverallScorer(explain, reading)
 
     def _explains(self) -> list[Explain]:
-        """Where the explanation may stand, the preferred place first. The paper's plain vanilla has none."""
+        """Return the possible places of the explanation, the preferred one first.
+
+        The paper's plain vanilla has none.
+        """
         if self.options.explain != "auto":
             return [self.options.explain]
         return ["none"] if self.options.variant == "vanilla" else ["before", "after"]
@@ -169,7 +178,10 @@ class ActiveCritic(Method):
         return "coarse" if self.options.variant == "auto" else self.options.variant
 
     def as_variant(self, variant: Variant) -> Self:
-        """The same judge, as another variant without demonstrations; what only the fine one has goes."""
+        """Return the same judge as another variant, without demonstrations.
+
+        Parts that only the fine variant has are dropped.
+        """
         made = self.with_(
             variant=variant,
             combine=self.options.combine if variant == "fine" else "os-e",
@@ -182,7 +194,7 @@ class ActiveCritic(Method):
     # -- compiling
 
     def infers(self) -> bool:
-        """Whether the task or the criteria are still to be inferred from labels."""
+        """Return True if the task or the criteria are still to be inferred from labels."""
         if self.options.variant == "vanilla":
             return False
         needs_task = self.options.use_task and not self.knowledge.description
@@ -215,7 +227,7 @@ class ActiveCritic(Method):
         return inferred
 
     def forms(self, *, logprobs: bool, model: str = "the model") -> list[Form]:
-        """Readings of the score and places of the explanation; see `capabilities.HasForms`."""
+        """Return readings of the score and places of the explanation; see `capabilities.HasForms`."""
         if self.options.reading == "expected" and not logprobs:
             raise OptionError(
                 f"{model} gives no log-probabilities; use reading 'said' or 'auto'"
@@ -234,7 +246,7 @@ class ActiveCritic(Method):
         return forms[:3] if len(forms) == 4 else forms
 
     def dearer(self) -> dict[str, Any]:
-        """The fine variant, where none was asked for; see `capabilities.HasForms`."""
+        """Return the fine variant if none was chosen; see `capabilities.HasForms`."""
         return (
             {"variant": "fine"}
             if self.options.variant == "auto" and self.options.use_criteria
@@ -242,7 +254,7 @@ class ActiveCritic(Method):
         )
 
     def without_inferred(self) -> Self | None:
-        """A copy whose prompts leave out task and criteria, of a coarse judge that shows both."""
+        """Return a copy of a coarse judge whose prompts leave out task and criteria; None if they do not show both."""
         both = (
             self._own == "coarse"
             and self.options.use_task
@@ -259,14 +271,14 @@ class ActiveCritic(Method):
         ]
 
     def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
-        """Calls a row at most, whatever variant a search takes."""
+        """Return the calls a row at most, whatever variant a search takes."""
         others = (
             self.as_variant(cast(Variant, v)).cost() for v in self._variants(variants)
         )
         return max(cost.calls_per_row for cost in (self.cost(), *others))
 
     def search_space(self, *, variants: Sequence[str] = ()) -> list[Choice]:
-        """Its variant, whether task and criteria stand in the prompt, and which of the criteria."""
+        """Return the choices: variant, task and criteria in the prompt or not, and which of the criteria."""
         known, space = self.knowledge, list[Choice]()
         # Without a task and criteria the variants have one prompt.
         tried = [self._own, *(self._variants(variants) if known.criteria else [])]
@@ -291,7 +303,7 @@ class ActiveCritic(Method):
         return space
 
     def with_choices(self, made: Mapping[str, Any]) -> Self:
-        """A copy with these choices. Where all criteria are left out one by one, the first of them stays."""
+        """Return a copy with these choices. If all criteria are left out one by one, the first of them stays."""
         variant = made.get("variant", self.options.variant)
         chosen = (
             self.with_()
@@ -318,7 +330,7 @@ class ActiveCritic(Method):
         return chosen
 
     def refiners(self) -> list[Refiner]:
-        """The fit of the criteria's weights, for a fine judge without any."""
+        """Return the fit of the criteria's weights, for a fine judge without any."""
         return (
             [self._weigh_criteria]
             if self.options.variant == "fine" and self.combination is None
@@ -370,10 +382,15 @@ class ActiveCritic(Method):
         }
 
     def load_fitted(self, name: str, data: Any) -> None:
-        """Take what `fitted` gave. Raises OptionError."""
+        """Take the data that `fitted` gave.
+
+        Raises:
+            OptionError: For data that does not fit.
+        """
         self.combine_by(Combination(**data))
 
     def facts(self) -> dict[str, str]:
+        """Return the fitted weights, for `judgesmith show`."""
         if self.combination is None:
             return {}
         weights = ", ".join(
@@ -387,7 +404,7 @@ class ActiveCritic(Method):
 
     @property
     def brief(self) -> bool:
-        """Whether scoring stops after the overall score (same score, no explanation): for searches."""
+        """Return True if scoring stops after the overall score (same score, no explanation): for searches."""
         return any(predictor.layout.brief for predictor in self._steps())
 
     def set_brief(self, on: bool) -> None:
@@ -408,9 +425,10 @@ class ActiveCritic(Method):
         return [p for p in self.predictors() if isinstance(p, JudgePredict)]
 
     def combine_by(self, combination: Combination | None) -> None:
-        """Combine the scores by fitted weights from now on; None: as `combine` says.
+        """Combine the scores by fitted weights from now on; None: by the option `combine`.
 
-        Raises OptionError for weights of criteria that this judge has not, or of scores that its variant does not give.
+        Raises:
+            OptionError: For weights of unknown criteria, or of scores that the variant does not give.
         """
         if combination is not None:
             unknown = set(combination.criteria) - {
@@ -429,19 +447,26 @@ class ActiveCritic(Method):
         self.combination = combination
 
     def _asks_overall(self) -> bool:
-        """Whether the fine variant takes its second step: for the score, or at least for the explanation."""
+        """Return True if the fine variant takes its second step: for the score, or at least for the explanation."""
         unused = self.combination is not None and not self.combination.overall
         return self.options.combine == "os-e" and not (
             unused and self.options.explain == "none"
         )
 
     def cost(self) -> Cost:
+        """Return two calls a row for the fine variant with an overall score, otherwise one."""
         return Cost(2 if self.options.variant == "fine" and self._asks_overall() else 1)
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
+        """Take the labels' aspect, unless the user gave one."""
         self.choose(aspect=self.options.aspect or aspect)
 
     async def prepare(self, lm: LanguageModel) -> None:
+        """Settle variant, reading and explanation for the model.
+
+        Raises:
+            OptionError: For the fine variant without criteria.
+        """
         if self.options.variant == "fine" and not self.knowledge.criteria:
             raise OptionError(
                 "the fine variant needs criteria: compile it from labels, or give them with criteria=…"
@@ -456,7 +481,7 @@ class ActiveCritic(Method):
             )
 
     def known(self) -> Known:
-        """What the prompts say of the task, by variant and ablation."""
+        """Return the task, criteria and aspect that the prompts show, by variant and ablation."""
         plain = self.options.variant == "vanilla"
         return Known(
             self.knowledge.description if self.options.use_task and not plain else "",
@@ -465,6 +490,7 @@ class ActiveCritic(Method):
         )
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Score by criteria, overall, or both, and combine the scores."""
         known = self.known()
         scores: Mapping[str, CriterionScore] = {}
         failed: CallError | None = None
@@ -525,6 +551,7 @@ class ActiveCritic(Method):
         )
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """Return the messages of each step for a row."""
         known = self.known()
         if self.options.variant != "fine":
             inputs = self.overall_scorer.inputs(item, known)

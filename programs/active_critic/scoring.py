@@ -1,5 +1,6 @@
-"""The two scoring steps of Active-Critic (§4.2), McS-E over several criteria and OS-E for the overall score, and how a
-fitted overall score combines them.
+"""The two scoring steps of Active-Critic (§4.2): McS-E over several criteria, and OS-E for the overall score.
+
+A fitted overall score combines them.
 """
 
 from __future__ import annotations
@@ -24,9 +25,7 @@ from ..prompting.result import value_of
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a prompt says of the task: its description, its criteria, and the aspect that is scored ("" for overall
-    quality).
-    """
+    """The part of a prompt about the task: description, criteria, and the scored aspect ("" for overall quality)."""
 
     task: str = ""
     criteria: tuple[Criterion, ...] = ()
@@ -41,10 +40,16 @@ class MultiCriteriaScorer(Evaluator):
         self.predict = JudgePredict(ScoreCriteria, CriteriaLayout(explain, reading))
 
     def inputs(self, item: Item, known: Known) -> dict[str, Any]:
+        """Return the inputs of the call for a row."""
         return {"task": known.task, "criteria": known.criteria, **material(item)}
 
     async def ascore(self, item: Item, known: Known, lm: LanguageModel) -> Answer:
-        """Raises Unreadable or CallError."""
+        """Score a row by every criterion.
+
+        Raises:
+            Unreadable: For an answer without scores.
+            CallError: For a failed call.
+        """
         return value_of(await self.acall(**self.inputs(item, known), lm=lm), Answer)
 
     async def aforward(
@@ -55,8 +60,17 @@ class MultiCriteriaScorer(Evaluator):
         criteria: Sequence[Criterion] = (),
         **call: Any,
     ) -> dspy.Prediction:
-        """`criteria_scores`: by name a score in [0, 100] with its explanation. call: context, reference, task, group,
-        lm. Raises Unreadable or CallError.
+        """Return `criteria_scores`: by name a score in [0, 100] with its explanation.
+
+        Args:
+            source: The source.
+            output: The judged text.
+            criteria: The criteria.
+            **call: Context, reference, task, group, lm.
+
+        Raises:
+            Unreadable: For an answer without scores.
+            CallError: For a failed call.
         """
         if not criteria:
             raise OptionError(
@@ -80,6 +94,7 @@ class OverallScorer(Evaluator):
         known: Known,
         scores: Mapping[str, CriterionScore] | None = None,
     ) -> dict[str, Any]:
+        """Return the inputs of the call for a row, with the criterion scores if they are shown."""
         # Where McS-E came before, the scores speak for the criteria and their definitions are left out (eq. 2).
         criteria = known.criteria if scores is None else ()
         asked = {"task": known.task, "criteria": criteria, "aspect": known.aspect}
@@ -92,7 +107,12 @@ class OverallScorer(Evaluator):
         lm: LanguageModel,
         scores: Mapping[str, CriterionScore] | None = None,
     ) -> Answer:
-        """Raises Unreadable or CallError."""
+        """Score a row overall.
+
+        Raises:
+            Unreadable: For an answer without a score.
+            CallError: For a failed call.
+        """
         return value_of(
             await self.acall(**self.inputs(item, known, scores), lm=lm), Answer
         )
@@ -100,14 +120,22 @@ class OverallScorer(Evaluator):
     async def aforward(
         self, source: str = "", output: str = "", **call: Any
     ) -> dspy.Prediction:
-        """`score` in [0, 100] and `explanation`. call: context, reference, task, criteria, aspect, criteria_scores (as
-        McS-E gave them), group, lm. Raises Unreadable or CallError.
+        """Return `score` in [0, 100] and `explanation`.
+
+        Args:
+            source: The source.
+            output: The judged text.
+            **call: Context, reference, task, criteria, aspect, criteria_scores (of McS-E), group, lm.
+
+        Raises:
+            Unreadable: For an answer without a score.
+            CallError: For a failed call.
         """
         return await self.predict.acall(source=source, output=output, **call)
 
 
 def mean_score(scores: Mapping[str, CriterionScore]) -> float:
-    """The mean of the readable criterion scores in [0, 100]; NaN where there is none."""
+    """Return the mean of the readable criterion scores in [0, 100]; NaN without any."""
     usable = [c.score for c in scores.values() if not math.isnan(c.score)]
     return sum(usable) / len(usable) if usable else math.nan
 
@@ -139,10 +167,10 @@ class Combination(Options):
     def __call__(
         self, scores: Mapping[str, CriterionScore], overall: float = math.nan
     ) -> float:
-        """The combined percent in [0, 100].
+        """Return the combined percent in [0, 100].
 
-        A criterion without a score leaves its weight to the others, as in a plain mean. NaN where none with a weight
-        has a score, or where OS-E's is asked for and is NaN: half of a fitted rule is another rule.
+        A criterion without a score leaves its weight to the others, as in a plain mean. NaN if none with a weight has a
+        score, or if OS-E's has a weight and is NaN: half of a fitted rule is another rule.
         """
         present = [
             (weight, scores[name].score)

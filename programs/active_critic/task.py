@@ -31,7 +31,7 @@ FEWEST, MOST = 4, 10
 
 
 class TaskKnowledge(Parameter):  # type: ignore[misc]
-    """What a judge knows of its task: a description and criteria.
+    """A judge's knowledge of its task: a description and criteria.
 
     A leaf of the DSPy state: it survives save, load, deepcopy and `reset_copy`.
     """
@@ -46,6 +46,7 @@ class TaskKnowledge(Parameter):  # type: ignore[misc]
         """Nothing: it is learnt once, before demonstrations are searched."""
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
+        """Return description and criteria as JSON values."""
         return {
             "description": self.description,
             "criteria": [
@@ -54,6 +55,7 @@ class TaskKnowledge(Parameter):  # type: ignore[misc]
         }
 
     def load_state(self, state: Mapping[str, Any]) -> TaskKnowledge:
+        """Take description and criteria from JSON values."""
         self.description = str(state["description"])
         self.criteria = tuple(
             Criterion(str(c["name"]), str(c["definition"])) for c in state["criteria"]
@@ -82,9 +84,11 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """The outcome: a description, criteria, how many batches were read, whether the model said COMPLETE, and what a
-    reader should know (a step that failed). drawn_from: by criterion, the comments that the model says it comes from,
-    without those that it made up; empty where there were no comments.
+    """The outcome of task inference.
+
+    It has a description, criteria, the number of batches read, a flag for the model's COMPLETE, and notes for the
+    reader (a step that failed). drawn_from: by criterion, the comments that the model names as its origin, without
+    those that it made up; empty without comments.
     """
 
     description: str
@@ -136,7 +140,7 @@ class TaskInference(Evaluator):
         self.merge_criteria = JudgePredict(MergeCriteria, CriteriaListLayout())
 
     def calls(self, rows: int) -> int:
-        """Calls at most for this number of rows, retries not counted."""
+        """Return the calls at most for this number of rows, retries not counted."""
         batches = min(self.batches, -(-rows // self.batch_size))
         written = -(-batches // self._distance(batches))
         return batches + 2 * written + (2 if written > 1 else 0)
@@ -154,9 +158,14 @@ class TaskInference(Evaluator):
         lm: str | LanguageModel | Any | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> dspy.Prediction:
-        """`description`, `criteria` and `notes`. examples: in the order in which they are to be read (shuffled by the
-        caller). aspect: what people scored, where the labels name it. described: no is the ablation without T, in which
-        criteria come from observations alone.
+        """Return `description`, `criteria` and `notes`.
+
+        Args:
+            examples: Rows in reading order (shuffled by the caller).
+            aspect: The aspect that people scored, if the labels name it.
+            described: False is the ablation without T, in which criteria come from observations alone.
+            lm: The model.
+            progress: Called with a title for each step.
         """
         run = _Reading(
             self, called(lm if lm is not None else self.observe.lm), progress, described
@@ -231,7 +240,7 @@ class TaskInference(Evaluator):
 
 
 class _Reading:
-    """What was learnt so far of the examples, and what it cost."""
+    """The knowledge read from the examples so far, and its cost."""
 
     def __init__(
         self,
@@ -274,7 +283,7 @@ class _Reading:
         return value
 
     async def observe(self, batch: str, comments: Sequence[Comment]) -> None:
-        """What one mini-batch adds to the observations."""
+        """Add the observations of one mini-batch."""
         self.batches += 1
         self.comments += comments
         seen, what = (

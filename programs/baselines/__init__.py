@@ -1,3 +1,4 @@
-"""What the papers compare with: automatic metrics as judges that write nothing (counts of words, likelihoods, vectors),
-and judges whose answers have the form of another paper's.
+"""The papers' baselines: automatic metrics as judges that write nothing, and judges in the form of other papers.
+
+Metrics are counts of words, likelihoods and vectors.
 """

@@ -48,6 +48,7 @@ class BertScore(ComparedMetric):
         )
 
     def ready(self) -> None:
+        """Load the model."""
         self._scorer  # noqa: B018
 
     @cached_property
@@ -63,6 +64,7 @@ class BertScore(ComparedMetric):
             ) from None
 
     def values(self, rows: Sequence[Compared]) -> list[float]:
+        """Return precision, recall or F1 of each row."""
         chosen: Any = self.chosen
         scored = self._scorer.score(
             [output for output, _ in rows], [others for _, (others,) in rows]
@@ -73,6 +75,7 @@ class BertScore(ComparedMetric):
         return values
 
     def partly(self, output: str, others: Sequence[str]) -> dict[str, float]:
+        """Return the share of a text within the model's limit of tokens."""
         tokenizer = getattr(
             self._scorer, "_tokenizer", None
         )  # the package has no other way to its limit

@@ -1,4 +1,4 @@
-"""What the metrics here share: which texts an output is compared with, and what a value becomes."""
+"""The common part of metrics that compare an output with other texts, and turn a value into a percent."""
 
 from __future__ import annotations
 
@@ -27,28 +27,40 @@ class ComparedMetric(Metric):
     at_once: ClassVar[int] = 1
 
     def needs(self) -> tuple[str, ...]:
-        """The kinds of texts that are compared with: source, reference."""
+        """Return the kinds of texts that are compared with: source, reference."""
         return (getattr(self.chosen, "against", "reference"),)
 
     def ready(self) -> None:
-        """Load what is needed, before the first row. Raises MissingExtraError, ModelError, OptionError."""
+        """Load models and packages, before the first row.
+
+        Raises:
+            MissingExtraError: For a missing package.
+            ModelError: For an unusable model.
+            OptionError: For unusable options.
+        """
 
     def values(self, rows: Sequence[Compared]) -> Iterable[float | str]:
-        """A value for each row, higher is better, or why it has none."""
+        """Return a value for each row, higher is better, or the reason for its absence."""
         raise NotImplementedError
 
     def partly(self, output: str, others: Sequence[str]) -> Mapping[str, float]:
-        """The share of a text that is read of a row, where that is not all; see `Verdict.partly`."""
+        """Return the share of each of a row's texts that is read, if not all of it is; see `Verdict.partly`."""
         return {}
 
     def percent(self, value: float) -> float:
-        """A value in [0, 100]."""
+        """Return a value on [0, 100]."""
         return min(100.0, max(0.0, 100.0 * value))
 
     def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
-        """One verdict per row, in order. rows: mappings or objects with output and reference (or references) or source.
+        """Yield one verdict per row, in order.
 
-        Raises what `ready` raises, and OptionError for a row without a text `output`.
+        Args:
+            rows: Mappings or objects with output and reference (or references) or source.
+
+        Raises:
+            MissingExtraError: For a missing package.
+            ModelError: For an unusable model.
+            OptionError: For a row without a text `output`.
         """
         self.ready()
         needs, coming = self.needs(), iter(rows)
@@ -91,6 +103,7 @@ class PairMetric(ComparedMetric):
         raise NotImplementedError
 
     def values(self, rows: Sequence[Compared]) -> Iterator[float | str]:
+        """Yield the best value of each row's output over its texts."""
         return (self._best(output, others) for output, (others,) in rows)
 
     def _best(self, output: str, others: Sequence[str]) -> float | str:
@@ -125,7 +138,11 @@ def _clean(text: str) -> str:
 
 
 def needed(module: str, metric: type[Metric]) -> Any:
-    """A module that a metric runs on. Raises MissingExtraError, which names the metric's extra."""
+    """Import a module that a metric runs on.
+
+    Raises:
+        MissingExtraError: If it is missing; names the metric's extra.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -35,7 +35,12 @@ MODEL = (
 
 
 def reader_of(model: str | None, metric: str) -> Reader:
-    """The reader of a model by its name. Raises OptionError without one, ModelError for one that cannot be read."""
+    """Return the reader of a model by its name.
+
+    Raises:
+        OptionError: Without a name.
+        ModelError: For a model that cannot be read.
+    """
     name = model or os.environ.get(LM_VARIABLE)
     if not name:
         raise OptionError(
@@ -75,6 +80,7 @@ class GptScore(PairMetric):
         )
 
     def ready(self) -> None:
+        """Load the model, and look up the aspect."""
         self._reader  # noqa: B018
         self.asked  # noqa: B018
 
@@ -84,7 +90,11 @@ class GptScore(PairMetric):
 
     @cached_property
     def asked(self) -> str:
-        """The instruction, with the aspect's definition. Raises OptionError for an unknown aspect."""
+        """Return the instruction, with the aspect's definition.
+
+        Raises:
+            OptionError: For an unknown aspect.
+        """
         chosen = self.chosen
         assert isinstance(chosen, GptScore.Options)
         if not chosen.aspect:
@@ -96,10 +106,12 @@ class GptScore(PairMetric):
         return f"{given} The result has to be excellent in {aspect.name}: {aspect.definition}"
 
     def value(self, output: str, other: str) -> float:
+        """Return the mean log-probability of the output's tokens after the other text, in nats."""
         read = windows(Text(other, output, instruction=self.asked), self._reader)
         return float(np.mean(read_windows(self._reader, read.each).logp))
 
     def partly(self, output: str, others: Sequence[str]) -> dict[str, float]:
+        """Return the share of the other text that fits the model's context."""
         against, context = str(self.chosen.against), self._reader.ability.context  # type: ignore[attr-defined]
         if not output or not context:
             return {}
@@ -110,4 +122,5 @@ class GptScore(PairMetric):
         return {against: round(share, 4)} if share < 1 else {}
 
     def percent(self, value: float) -> float:
+        """Return the mean probability of a token, in percent."""
         return min(100.0, 100.0 * math.exp(value))

@@ -1,4 +1,4 @@
-"""What a user had before: metrics, as judges that call no language model, and how one is named."""
+"""Metrics, as judges that call no language model, and their names."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ class Metric:
 
     @property
     def description(self) -> str:
+        """Return the metric's description."""
         return self.about
 
     def score(
@@ -49,14 +50,19 @@ class Metric:
         source: str = "",
         context: str | None = None,
     ) -> Verdict:
-        """One output. `context` is taken as a judge takes it and not looked at."""
+        """Score one output. `context` is accepted as by a judge, and ignored."""
         row = {"output": output, "reference": reference, "source": source}
         return next(iter(self.score_many([row])))
 
     def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
-        """One verdict per row, in order. rows: mappings or objects with output and reference (or references) or source.
+        """Yield one verdict per row, in order.
 
-        Raises MissingExtraError where a package is not installed, OptionError for a row without a text `output`.
+        Args:
+            rows: Mappings or objects with output and reference (or references) or source.
+
+        Raises:
+            MissingExtraError: For a missing package.
+            OptionError: For a row without a text `output`.
         """
         raise NotImplementedError
 
@@ -65,10 +71,12 @@ class Metric:
 
 
 def reference_metric(name: str) -> Metric:
-    """A metric by its name, with or without `metric/`, whatever its case.
+    """Return a metric by its name, with or without `metric/`, in any case.
 
-    After a colon stand its options: the first by its value alone, others as NAME=VALUE
-    (`bertscore:roberta-large,of=recall`). Raises OptionError.
+    Options follow a colon: the first by its value alone, others as NAME=VALUE (`bertscore:roberta-large,of=recall`).
+
+    Raises:
+        OptionError: For an unknown name or option.
     """
     plain = name.removeprefix(PREFIX)
     kind, colon, value = plain.partition(":")
@@ -101,12 +109,16 @@ _OPTION = re.compile(r",(?=\s*[a-z_]+\s*=)")
 
 
 def cell(row: Any, name: str) -> Any:
-    """A row's text by its name, whether the row is a mapping or an object; None where it has none."""
+    """Return a row's text by its name, for mappings and objects; None if it has none."""
     return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
 
 
 def output_of(row: Any) -> str:
-    """The text that is judged. Raises OptionError where there is none."""
+    """Return the judged text.
+
+    Raises:
+        OptionError: For a row without one.
+    """
     output = cell(row, "output")
     if not isinstance(output, str):
         raise OptionError(

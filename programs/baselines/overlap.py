@@ -33,18 +33,24 @@ class _Rouge(PairMetric):
 
 @metrics.register
 class Rouge1(_Rouge):
+    """ROUGE-1: F of single words."""
+
     name = "rouge1"
     about = "ROUGE-1 F, Porter stemming, best reference (rouge-score)"
 
 
 @metrics.register
 class Rouge2(_Rouge):
+    """ROUGE-2: F of pairs of words."""
+
     name = "rouge2"
     about = "ROUGE-2 F, Porter stemming, best reference (rouge-score)"
 
 
 @metrics.register
 class RougeL(_Rouge):
+    """ROUGE-L: F of the longest common subsequence."""
+
     name = "rougeL"
     about = "ROUGE-L F, Porter stemming, best reference (rouge-score)"
 
@@ -73,6 +79,8 @@ class _SacreBleu(ComparedMetric):
 
 @metrics.register
 class Bleu(_SacreBleu):
+    """BLEU of one sentence."""
+
     name = "bleu"
     about = (
         "sentence BLEU, 13a tokens, exponential smoothing, all references (sacrebleu)"
@@ -80,15 +88,19 @@ class Bleu(_SacreBleu):
     paper = "BLEU: a Method for Automatic Evaluation of Machine Translation (Papineni et al. 2002)"
 
     def of(self, package: Any) -> Any:
+        """Return sacrebleu's metric for single sentences."""
         # Of one sentence: smoothed, and up to the longest n-gram that it has, as sacrebleu's own sentence scores are.
         return package.BLEU(effective_order=True)
 
 
 @metrics.register
 class Chrf(_SacreBleu):
+    """The F-score of character n-grams."""
+
     name = "chrf"
     about = "sentence chrF2, best reference (sacrebleu)"
     paper = "chrF: character n-gram F-score for automatic MT evaluation (Popović 2015)"
 
     def of(self, package: Any) -> Any:
+        """Return sacrebleu's metric."""
         return package.CHRF()

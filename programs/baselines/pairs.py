@@ -48,10 +48,16 @@ class Path(NamedTuple):
 
     @property
     def mean(self) -> float:
+        """Return the mean log-probability of a comparison; 0 without any."""
         return self.total / self.comparisons if self.comparisons else 0.0
 
     def then(self, output: int, chance: float | None) -> Path:
-        """One output further; chance: the probability of the comparison that says so, None without one."""
+        """Return the path with one output more.
+
+        Args:
+            output: The output.
+            chance: The probability of the comparison that places it, None without one.
+        """
         if chance is None:
             return self._replace(order=(*self.order, output))
         return Path(
@@ -67,13 +73,15 @@ async def merged(
     beam: int,
     margin: float,
 ) -> Path:
-    """The likeliest order that was found of two ranked runs, worst first.
+    """Return the likeliest order found of two ranked runs, worst first.
 
-    At each place the worse of the two runs' next outputs follows. A comparison whose likelier outcome has at least
-    0.5 + margin is taken as it stands; of an uncertain one both outcomes are followed, and the `beam` likeliest orders
-    are kept. Orders that have placed the same outputs go on alike, so that only the likeliest of them is kept: with
-    beam > min(len(one), len(two)) and margin 0.5 the result is the likeliest of all. beam 1 is greedy. Raises
-    CallError.
+    At each place the worse of the two runs' next outputs follows. A comparison whose likelier outcome has at least 0.5
+    + margin is taken as it stands; of an uncertain one both outcomes are followed, and the `beam` likeliest orders are
+    kept. Orders that have placed the same outputs go on alike, so that only the likeliest of them is kept: with beam >
+    min(len(one), len(two)) and margin 0.5 the result is the likeliest of all. beam 1 is greedy.
+
+    Raises:
+        CallError: For a failed comparison.
     """
     paths = {0: Path()}  # by the number of outputs of `one` in it
     for placed in range(len(one) + len(two)):
@@ -113,7 +121,11 @@ async def merged(
 
 
 async def together(tasks: Iterable[Awaitable[T]]) -> list[T]:
-    """All results, after all have ended. Raises CallError."""
+    """Return all results, after all have ended.
+
+    Raises:
+        CallError: For a failed call.
+    """
     got = await settled(tasks)
     for error in got:
         if isinstance(error, CallError):
@@ -122,8 +134,10 @@ async def together(tasks: Iterable[Awaitable[T]]) -> list[T]:
 
 
 class _Ranking:
-    """The ranking of one document's different outputs: comparisons by pair; what failed, what it cost and what the
-    model said by output. A pair's costs stand with its first output.
+    """The ranking of one document's different outputs.
+
+    It has comparisons by pair, and failures, costs and the model's texts by output. A pair's costs stand with its first
+    output.
     """
 
     def __init__(
@@ -225,8 +239,10 @@ class PairS(Comparing):
     options: Options
 
     def cost(self) -> Cost:
-        """An upper bound for documents of up to 16 outputs: a greedy merge sort of m outputs makes at most m·⌈log₂ m⌉
-        comparisons, and no beam more than there are pairs, m·(m − 1)/2. Larger documents may need more a row.
+        """Return an upper bound for documents of up to 16 outputs.
+
+        A greedy merge sort of m outputs makes at most m·⌈log₂ m⌉ comparisons, and no beam more than there are pairs,
+        m·(m − 1)/2. Larger documents may need more a row.
         """
         m = USUAL_OUTPUTS
         greedy, all_pairs = math.ceil(math.log2(m)), math.ceil((m - 1) / 2)
@@ -236,6 +252,7 @@ class PairS(Comparing):
         return Cost(comparisons * self.calls_a_comparison())
 
     def no_bootstrap(self) -> str:
+        """Return the reason why answers cannot be bootstrapped as demonstrations."""
         return "a rank among the outputs of a document is not an answer to a comparison; labelled rows are shown"
 
     # -- judging
@@ -308,7 +325,7 @@ class PairS(Comparing):
         return verdicts
 
     def _notes(self, ranking: _Ranking, ranked: int) -> list[str]:
-        """What a reader of any of the document's ranks should know."""
+        """Return notes for the reader of any of the document's ranks."""
         results = ranking.compared.values()
         steps = sum(path.comparisons for path in ranking.merges)
         mean = math.exp(
@@ -327,5 +344,6 @@ class PairS(Comparing):
     # -- prompts
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """Return the messages of one comparison."""
         prompt = self.comparison_prompt(item, "(another output of the same document)")
         return {"comparer (once a comparison)": prompt}

@@ -19,8 +19,15 @@ _LONGEST = 4  # words of an n-gram
 def sari(
     source: Sequence[str], output: Sequence[str], references: Sequence[Sequence[str]]
 ) -> float:
-    """The mean of F1 of what is kept, F1 of what is added and the precision of what is deleted, each the mean over
-    n-grams of one to four words; in [0, 1]. Texts are lists of words, of one reference at least.
+    """Return SARI in [0, 1].
+
+    It is the mean of F1 of kept, F1 of added and the precision of deleted n-grams, each the mean over one to four
+    words.
+
+    Args:
+        source: The words of the source.
+        output: The words of the output.
+        references: The words of each reference, at least one.
     """
     parts = [
         _of_grams(
@@ -82,9 +89,11 @@ class Sari(ComparedMetric):
     extra = "metrics"
 
     def needs(self) -> tuple[str, ...]:
+        """Return source and reference."""
         return "source", "reference"
 
     def ready(self) -> None:
+        """Load the tokenizer."""
         self._tokens  # noqa: B018
 
     @cached_property
@@ -95,6 +104,7 @@ class Sari(ComparedMetric):
         return tokens
 
     def values(self, rows: Sequence[Compared]) -> Iterator[float]:
+        """Yield SARI of each row."""
         for output, ((source,), references) in rows:
             given, made, *others = (
                 self._tokens(text.lower()).split()

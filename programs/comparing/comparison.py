@@ -93,7 +93,7 @@ class Drawing(Options):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How an output compares with another: probabilities that add up to 1.
+    """The comparison of an output with another: probabilities that add up to 1.
 
     share: the part of the model's probability that lay on the words of the answer, the lowest of several calls; NaN
     where answers were counted instead. answers: how many answers were counted; 0 with log-probabilities. flipped:
@@ -114,14 +114,14 @@ class Comparison:
 
     @property
     def word(self) -> Literal["better", "worse", "similar"]:
-        """The most probable answer; similar where better and worse are equally so."""
+        """Return the most probable answer; similar if better and worse are equally probable."""
         if self.similar >= max(self.better, self.worse) or self.better == self.worse:
             return "similar"
         return "better" if self.better > self.worse else "worse"
 
     @property
     def error(self) -> float:
-        """The standard error of better − worse where answers were counted; NaN for one answer, 0 without counting."""
+        """Return the standard error of better − worse for counted answers; NaN for one answer, 0 without counting."""
         if not self.answers:
             return 0.0
         if self.answers == 1:
@@ -135,11 +135,11 @@ class Comparison:
 def word_probabilities(
     reply: Reply, start: int, words: Sequence[str], *, whole: bool = False
 ) -> tuple[tuple[float, ...], float]:
-    """The probabilities of `words` at character `start` of an answer, made to add up to 1, and their share before.
+    """Return the probabilities of `words` at character `start` of an answer, summing to 1, and their share before.
 
     A word's surface forms are added up: any case, with a leading space or its marks in tokenizers (Ġ, ▁), with
     punctuation, or (unless `whole`) its first sub-word. That is the softmax over the logarithms of the three sums.
-    Zeros with a share of 0 where the reply has no log-probabilities there.
+    Zeros with a share of 0 if the reply has no log-probabilities there.
     """
     token = token_at(reply, start)
     sums = [0.0] * len(words)
@@ -169,9 +169,9 @@ def _letters(text: str) -> str:
 
 
 def said_word(text: str, words: Sequence[str]) -> tuple[int, int] | None:
-    """Which word an answer says, and at which character: the one it begins with, else the only one in it.
+    """Return the number of the word that an answer gives, and its character: its first word, else the only one.
 
-    None where that is not clear ("not better", two words).
+    None if that is not clear ("not better", two words).
     """
     matches = list(re.finditer(rf"\b({'|'.join(words)})\b", text, re.IGNORECASE))
     if not matches or re.search(
@@ -195,7 +195,7 @@ def said_word(text: str, words: Sequence[str]) -> tuple[int, int] | None:
 
 
 def is_listed(text: str, words: Sequence[str]) -> bool:
-    """Whether an answer begins with two of the words as if they were one answer: "yes and no"."""
+    """Return True if an answer begins with two of the words as if they were one answer: "yes and no"."""
     either = "|".join(words)
     listed = re.match(
         rf"\W*({either})\b\W{{1,3}}(?:(?:or|and|but)\b\W{{1,3}})({either})\b",
@@ -228,6 +228,7 @@ class ComparisonLayout(Layout):
         return f"Is output {asked} better than output {other}"
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
+        """Return the question, with the words of its answer."""
         name = inputs.get("name") or "quality"
         if self.question != "better-worse":
             return f"{self._asked} in {name}? Answer with one word: Yes or No."
@@ -258,10 +259,16 @@ class ComparisonLayout(Layout):
         return "\n".join(parts)
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the comparison's word, for a demonstration."""
         made = step.get("comparison")
         return {"comparison": made.word if isinstance(made, Comparison) else None}
 
     def labelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the comparison of a labelled pair, for a demonstration.
+
+        Raises:
+            OptionError: For an unknown word.
+        """
         name = next((name for name in LABELS if row.get(name) is not None), None)
         if name is None or not row.get("other"):
             return {}
@@ -273,10 +280,11 @@ class ComparisonLayout(Layout):
         return {"comparison": word}
 
     def shows(self, demo: Mapping[str, Any]) -> bool:
+        """Return True for a demonstration with both outputs and a comparison."""
         return bool(demo.get("output") and demo.get("other") and demo.get("comparison"))
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
-        """The word of a comparison in the asked order; None for a demonstration that is an example with a score."""
+        """Return the word of a comparison in the requested order; None for a demonstration with a score instead."""
         if not self.shows(demo):
             return None
         word = demo["comparison"]
@@ -289,17 +297,21 @@ class ComparisonLayout(Layout):
         ]
 
     def example(self, demo: Mapping[str, Any]) -> str | None:
+        """Return the score of an example; None without one."""
         return (
             None if demo.get("score") is None else f"Score: {demo['score']:.0f} of 100"
         )
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
+        """Return a choice of the answer's words."""
         return Form(choice("", [inputs["word"]] if inputs.get("word") else self.words))
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        """Return the limit of tokens: more for sampled answers."""
         return 24 if self.sampled else 8
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the word, or its probabilities, from a reply."""
         if inputs.get(
             "word"
         ):  # the tokens of the only answer, each after those before it
@@ -360,6 +372,7 @@ class ComparisonPredict(JudgePredict):
     """Leaves out demonstrations that repeat the other output, too."""
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the demonstrations without those that show either of the compared outputs."""
         other, judged, order = (
             inputs.get("other") or "",
             inputs.get("output") or "",
@@ -408,8 +421,12 @@ class PairwiseComparer(Evaluator):
         )
 
     async def prepare(self, lm: LanguageModel, reading: Drawn, samples: int) -> Drawn:
-        """Read log-probabilities, or count `samples` answers or draws from them, as `reading` asks for and the model
-        can; "auto" counts only where it gives none. Returns the reading, settled.
+        """Settle the reading: log-probabilities, or `samples` answers or draws from them.
+
+        "auto" counts only if the model gives no log-probabilities.
+
+        Returns:
+            The reading, settled.
         """
         able = await lm.capabilities()
         if reading == "auto":
@@ -431,7 +448,16 @@ class PairwiseComparer(Evaluator):
         name: str = "",
         order: Order | None = None,
     ) -> dict[str, Any]:
-        """aspect: the aspect with its definition, for the prompt's start; name: its name, for the question."""
+        """Return the inputs of a comparison.
+
+        Args:
+            item: The row.
+            other: The other output.
+            task: The task's description.
+            aspect: The aspect with its definition, for the prompt's start.
+            name: The aspect's name, for the question.
+            order: The output shown first; None: as set.
+        """
         first = order or (
             "output-first" if self.order == "output-first" else "other-first"
         )
@@ -449,9 +475,16 @@ class PairwiseComparer(Evaluator):
     async def acompare(
         self, item: Item, other: str, lm: LanguageModel, **known: str
     ) -> Comparison:
-        """How `item.output` compares with `other`. known: task, aspect and name.
+        """Compare `item.output` with `other`.
 
-        Raises CallError where no answer could be read.
+        Args:
+            item: The row.
+            other: The other output.
+            lm: The model.
+            **known: Task, aspect and name.
+
+        Raises:
+            CallError: If no answer could be read.
         """
         texts = {
             "source": item.source,
@@ -473,9 +506,10 @@ class PairwiseComparer(Evaluator):
         name: str = "",
         **call: Unpack[Call],
     ) -> dspy.Prediction:
-        """Probabilities that `output` is better, worse than or similar to `other`, and the most probable word.
+        """Return the probabilities that `output` is better, worse than or similar to `other`, and the likeliest word.
 
-        Raises CallError where no answer could be read.
+        Raises:
+            CallError: If no answer could be read.
         """
         item, model = (
             Item(output, source, context, None, call.get("group")),
@@ -564,7 +598,7 @@ class PairwiseComparer(Evaluator):
         )
 
     def _count(self, odds: Comparison, inputs: Mapping[str, Any]) -> Comparison:
-        """What `counted` answers would have said that come with these odds. The same trial and texts draw the same."""
+        """Draw answers from these odds and count them. The same trial and texts draw the same."""
         asked = repr((self.trial, self.form, sorted(inputs.items())))
         rng = np.random.default_rng(
             list(sha256(asked.encode("utf-8", "surrogatepass")).digest())
@@ -605,25 +639,28 @@ class Comparing(OneAspect):
     options: Options
 
     def build(self) -> None:
+        """Make the comparer."""
         o = self.options
         self.comparer = PairwiseComparer(
             o.form, order=o.order, temperature=o.temperature, trial=o.trial
         )
 
     def calls_a_comparison(self) -> int:
-        """Calls that one comparison takes: answers drawn, times orders."""
+        """Return the calls of one comparison: answers drawn, times orders."""
         return (self.options.samples if self.options.reading == "samples" else 1) * (
             2 if self.options.order == "both" else 1
         )
 
     def taught(self) -> list[JudgePredict]:
+        """Return the comparer's predictor."""
         return [self.comparer.predict]
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
-        """A labelled row as an example with its score: what a verdict says is no answer to a comparison."""
+        """Return a labelled row as an example with its score: a verdict is no answer to a comparison."""
         return super().demonstration(item, None)
 
     async def prepare(self, lm: LanguageModel) -> None:
+        """Settle the reading for the model."""
         o = self.options
         reading = await self.comparer.prepare(lm, o.reading, o.samples)
         if reading != o.reading:
@@ -647,11 +684,15 @@ class Comparing(OneAspect):
         }
 
     async def acompare(self, item: Item, other: str, lm: LanguageModel) -> Comparison:
-        """How the item's output compares with another one. Raises CallError."""
+        """Compare the item's output with another one.
+
+        Raises:
+            CallError: If no answer could be read.
+        """
         return await self.comparer.acompare(item, other, lm, **self.known())
 
     def cautions(self, made: Collection[Comparison]) -> list[str]:
-        """What a reader of a score that rests on these comparisons should know."""
+        """Return notes for the reader of a score that rests on these comparisons."""
         notes = []
         if low := [c.share for c in made if c.share < LOW_SHARE]:  # NaN is none
             notes.append(
@@ -678,7 +719,7 @@ class Comparing(OneAspect):
         return notes + list(dict.fromkeys(note for c in made for note in c.notes))
 
     def comparison_prompt(self, item: Item, other: str) -> list[Message]:
-        """The messages that compare a row's output with another one."""
+        """Return the messages that compare a row's output with another one."""
         return self.comparer.predict.messages(
             self.comparer.inputs(item, other, **self.known())
         )
@@ -731,14 +772,14 @@ class _Asked(LanguageModel):
 
 
 def sampled(lm: LanguageModel, number: int, temperature: float) -> LanguageModel:
-    """The model for its `number`-th answer at `temperature`: a numbered draw, which the disk keeps apart."""
+    """Return the model for its `number`-th answer at `temperature`: a numbered draw, cached on its own."""
     return _Asked(lm, Sampling(temperature, lm.sampling.max_tokens), sample=number)
 
 
 async def settled(tasks: Iterable[Awaitable[T]]) -> list[T | CallError]:
-    """All results and failed calls, after all have ended: what a used-up budget ends must not go on in the background.
+    """Return all results and failed calls, after all have ended.
 
-    Raises other errors.
+    Calls that a used-up budget ends must not run on in the background. Other errors are raised.
     """
     got = await asyncio.gather(*tasks, return_exceptions=True)
     for error in got:
@@ -756,9 +797,10 @@ async def drawn_answers(
     temperature: float,
     trial: int = 0,
 ) -> tuple[list[Answer], int, Usage]:
-    """The answers drawn that can be read, how many cannot, and what those cost; another trial draws others.
+    """Return the readable drawn answers, the number of unreadable ones, and the cost; another trial draws others.
 
-    Raises CallError where none can be read.
+    Raises:
+        CallError: If none can be read.
     """
     models = [
         sampled(lm, number, temperature)
@@ -777,7 +819,7 @@ async def drawn_answers(
 
 
 def listing(lm: LanguageModel) -> LanguageModel:
-    """The model with more log-probabilities than servers elsewhere give.
+    """Return the model with more log-probabilities than servers elsewhere give.
 
     Measured on small llama.cpp models: of the words that answer, the less likely ones are often missing among the first
     20.

@@ -41,15 +41,22 @@ from .synthesis import (
 
 
 def pairwise_score(p_better: Sequence[float], p_worse: Sequence[float]) -> float:
-    """The score s = Σ i·p_B(i) − i·p_W(i) over the levels i = 1..N.
+    """Return the score s = Σ i·p_B(i) − i·p_W(i) over the levels i = 1..N.
 
-    p_better, p_worse: length N, the probabilities that the output is better, or worse, than the reference of each
-    level, worst level first. Returns: float within ±N(N+1)/2, higher is better; NaN where a probability is NaN. Raises
-    OptionError for unequal lengths or what is no probability. Source: Direct-Scoring NLG Evaluators Can Use Pairwise
-    Comparisons Too, §2.2.
+    Source: Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too, §2.2.
 
     >>> round(pairwise_score([0.9, 0.8, 0.3], [0.1, 0.2, 0.7]), 6)  # 1·0.8 + 2·0.6 + 3·(−0.4)
     0.8
+
+    Args:
+        p_better: Length N, the probabilities that the output is better than the reference of each level, worst first.
+        p_worse: The same for worse.
+
+    Returns:
+        A float within ±N(N+1)/2, higher is better; NaN if a probability is NaN.
+
+    Raises:
+        OptionError: For unequal lengths, or values that are no probabilities.
     """
     if not len(p_better) == len(p_worse) > 0:
         raise OptionError(
@@ -69,11 +76,15 @@ def pairwise_score(p_better: Sequence[float], p_worse: Sequence[float]) -> float
 
 
 def level_percent(leads: Mapping[int, float], levels: int) -> float:
-    """The score in [0, 100]: 50·(1 + Σ i·(p_B − p_W) / Σ i).
+    """Return the score in [0, 100]: 50·(1 + Σ i·(p_B − p_W) / Σ i).
 
-    leads: p_B − p_W by level, for the comparisons that were made; the sums run over these, so that the levels left out
-    count as the weighted mean of the others. levels: N. Returns: NaN where the levels made hold no more than half of
-    N(N+1)/2.
+    Args:
+        leads: p_B − p_W by level, for the comparisons that were made; the sums run over these, so that the levels left
+            out count as the weighted mean of the others.
+        levels: N.
+
+    Returns:
+        The score; NaN if the levels made hold no more than half of N(N+1)/2.
     """
     if 4 * sum(leads) <= levels * (levels + 1):
         return math.nan
@@ -85,9 +96,10 @@ def level_percent(leads: Mapping[int, float], levels: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Vectors(Details):
-    """The comparisons behind a verdict, worst level first: the probabilities (to six digits) that the output is better,
-    or worse, than the reference of each level. flipped: whether the two orders disagreed, by level; empty where there
-    was one order.
+    """The comparisons behind a verdict, worst level first.
+
+    There are the probabilities (to six digits) that the output is better, or worse, than the reference of each level.
+    flipped: whether the two orders disagreed, by level; empty for one order.
     """
 
     levels: tuple[int, ...]
@@ -97,6 +109,7 @@ class Vectors(Details):
 
     @classmethod
     def of(cls, compared: Mapping[int, Comparison]) -> Vectors:
+        """Return the probabilities of comparisons by level."""
         better, worse = (
             tuple(round(getattr(c, side), 6) for c in compared.values())
             for side in ("better", "worse")
@@ -196,11 +209,13 @@ class PairwiseDirectScorer(Comparing):
         self._connection: Connection | None = None
 
     def build(self) -> None:
+        """Make the comparer and the writer."""
         super().build()
         self.writer = ReferenceWriter()
 
     @classmethod
     def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
+        """Return the library's words for the aspect's ends and the task's family."""
         return {
             "low": known.low,
             "high": known.high,
@@ -209,7 +224,7 @@ class PairwiseDirectScorer(Comparing):
 
     @property
     def writer_name(self) -> str:
-        """The model that writes references; "" where that is the judge's own."""
+        """Return the model that writes references; "" for the judge's own."""
         return self.options.writer
 
     def cost(self) -> Cost:
@@ -219,6 +234,7 @@ class PairwiseDirectScorer(Comparing):
         )
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
+        """Take the length of references from the outputs, unless the user gave one."""
         self.choose(
             words=self.options.words or length_guide([item.output for item in items])
         )
@@ -235,13 +251,13 @@ class PairwiseDirectScorer(Comparing):
 
     @property
     def store(self) -> ReferenceStore:
-        """Where written references are kept: what was given as `references`, else the store of this process."""
+        """Return the store of written references: the one given as `references`, else that of this process."""
         if self._store is None:
             self._store = reference_store()
         return self._store
 
     def target(self) -> Target:
-        """What the writer's prompt says; of a ladder only the best is written.
+        """Return the target of the writer's prompt; of a ladder only the best is written.
 
         `knowledge` may have been changed since this judge was made.
         """
@@ -268,7 +284,11 @@ class PairwiseDirectScorer(Comparing):
     async def areferences(
         self, item: Item, lm: LanguageModel
     ) -> tuple[ReferenceSet, Usage]:
-        """The references of an item: its document's, written if they are not there, or a ladder. Raises CallError."""
+        """Return the references of an item, its document's or a ladder, written if they are not there.
+
+        Raises:
+            CallError: If they could not be written.
+        """
         return await (
             self._written if self.options.grading == "written" else self._ladder
         )(item, lm)
@@ -333,6 +353,7 @@ class PairwiseDirectScorer(Comparing):
     # -- judging
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Compare the output with the reference of each level, and add the leads up."""
         references, usage = await self.areferences(item, lm)
         compared, failures = await self._compared(item, references, lm)
         usage = sum(
@@ -418,6 +439,7 @@ class PairwiseDirectScorer(Comparing):
         return notes
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """Return the messages of a comparison and of the writer."""
         writing = self.writer.inputs(item, self.target(), 1)
         return {
             "comparer (once a level)": self.comparison_prompt(
@@ -430,8 +452,9 @@ class PairwiseDirectScorer(Comparing):
 
 
 def in_words(compared: Mapping[int, Comparison], references: ReferenceSet) -> str:
-    """What the comparisons say, for people: "Better than level 1, 2 and 3, worse than level 4 and 5 (of 5)", with the
-    two references that the output stands between.
+    """Describe the comparisons, with the two references that the output stands between.
+
+    For example "Better than level 1, 2 and 3, worse than level 4 and 5 (of 5)".
     """
     levels = {
         word: [n for n, c in compared.items() if c.word == word]

@@ -26,8 +26,10 @@ from .synthesis import ReferenceSet
 def reference_key(
     item: Item, aspect: str, prompt: str, levels: int, writer: str
 ) -> bytes:
-    """What references depend on: source and context; the aspect's name; a hash of all else in the writer's prompt, its
-    version included; their number; the writer's name.
+    """Return a key of everything that references depend on.
+
+    That is source and context; the aspect's name; a hash of the rest of the writer's prompt, its version included;
+    their number; the writer's name.
     """
     document = f"{len(item.source)}:{item.source}{item.context or ''}".encode(
         "utf-8", "surrogatepass"
@@ -43,7 +45,7 @@ def reference_key(
 
 
 def default_store_path() -> Path:
-    """`JUDGESMITH_REFERENCES`, or `references.sqlite` under `~/.cache/judgesmith`."""
+    """Return `JUDGESMITH_REFERENCES`, or `references.sqlite` under `~/.cache/judgesmith`."""
     given = os.environ.get("JUDGESMITH_REFERENCES")
     return (
         Path(given)
@@ -74,6 +76,7 @@ class ReferenceStore(SharedFile):
         return _thaw(super().get(key))
 
     def put(self, key: bytes, references: ReferenceSet) -> None:
+        """Keep references under a key."""
         value = {
             "outputs": dict(references.outputs),
             "left_out": dict(references.left_out),
@@ -83,10 +86,10 @@ class ReferenceStore(SharedFile):
     async def get_or_write(
         self, key: bytes, write: Callable[[], Awaitable[tuple[ReferenceSet, Usage]]]
     ) -> tuple[ReferenceSet, Usage]:
-        """The references of `key`, and what writing them cost here (nothing where somebody else did).
+        """Return the references of `key`, and the cost of writing them here (none if somebody else did).
 
-        Rows of one document wait for the first; what `write` raises is raised. Two processes may write at once: what
-        the first of them kept counts for both.
+        Rows of one document wait for the first; errors of `write` are raised. Two processes may write at once:
+        references that the first of them kept count for both.
         """
         if (known := self.get(key)) is not None:
             return known, Usage()
@@ -106,7 +109,11 @@ def _store_at(path: Path) -> ReferenceStore:
 
 
 def reference_store() -> ReferenceStore:
-    """The store that all judges of this process share. Raises OptionError where its file cannot be used."""
+    """Return the store that all judges of this process share.
+
+    Raises:
+        OptionError: If its file cannot be used.
+    """
     return _store_at(default_store_path())
 
 

@@ -40,8 +40,10 @@ AGAIN = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A kind of task: what its output is called, its usual length in words (0: about that of the source), whether it is
-    in the language of the source, and what else makes it one.
+    """A kind of task.
+
+    It has a name for its output, a usual length in words (0: about that of the source), a flag for the language of the
+    source, and further requirements.
     """
 
     noun: str
@@ -78,8 +80,10 @@ FAMILIES: dict[str, Family] = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What references are written for. family: a name in FAMILIES. aspect: its name; definition, low, high: what it
-    means, and what the lowest and the highest quality are like. words: the length aimed at; 0 takes the family's.
+    """The target of references.
+
+    family: a name in FAMILIES. aspect: its name; definition, low, high: its meaning, and descriptions of the lowest and
+    the highest quality. words: the length aimed at; 0 takes the family's.
     """
 
     family: str = "general"
@@ -92,6 +96,7 @@ class Target:
     levels: int = 5
 
     def described(self) -> str:
+        """Return the aspect with its definition."""
         return f"{self.aspect}: {self.definition}" if self.definition else self.aspect
 
     def length(self, source: str) -> int:
@@ -117,8 +122,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSet:
-    """Graded outputs of one document. outputs: by level, 1 (worst) to `levels` (best), in this order; left_out: levels
-    that could not be written, and why.
+    """Graded outputs of one document.
+
+    outputs: by level, 1 (worst) to `levels` (best), in this order; left_out: levels that could not be written, with
+    reasons.
     """
 
     levels: int
@@ -127,7 +134,10 @@ class ReferenceSet:
 
 
 def writing_order(levels: int) -> list[int]:
-    """The worst, the best, then always the middle between two that exist: 1, 5, 3, 2, 4; the best alone for one."""
+    """Return the worst level, the best, then always the middle between two that exist: 1, 5, 3, 2, 4.
+
+    For one level it is the best alone.
+    """
     order, gaps = sorted({1, levels}), [(1, levels)]
     while gaps:
         low, high = gaps.pop(0)
@@ -144,6 +154,7 @@ class WritingLayout(Layout):
     rates = False
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
+        """Return the rules for the answer, by the family of the task."""
         family = FAMILIES[inputs["target"].family]
         language = (
             " Write in the language of the source." if family.same_language else ""
@@ -185,9 +196,11 @@ class WritingLayout(Layout):
         return "\n".join(parts)
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        """Return the limit of tokens, from the length aimed at."""
         return 80 + 4 * int(inputs["target"].length(inputs.get("source") or ""))
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the text, cut after its last whole sentence if the answer was cut off."""
         text = bare(reply.text)
         if reply.finish == "length":  # as if it had ended with its last whole sentence
             ended = re.match(r"[\s\S]*[.!?。！？।؟]", text)
@@ -212,6 +225,7 @@ class ReferenceWriter(Evaluator):
     def inputs(
         self, item: Item, target: Target, level: int, **more: Any
     ) -> dict[str, Any]:
+        """Return the inputs of the call for one level."""
         return {
             "task": target.task,
             "aspect": target.described(),
@@ -223,10 +237,10 @@ class ReferenceWriter(Evaluator):
         }
 
     async def awrite(self, item: Item, target: Target, lm: LanguageModel) -> Written:
-        """All levels of one document, with what that cost.
+        """Write all levels of one document; return them with their cost.
 
-        Raises Unreadable, with `usage`, where the worst or the best could not be written: nothing lies between one
-        text.
+        Raises:
+            Unreadable: With `usage`, if the worst or the best could not be written: nothing lies between one text.
         """
         texts = {"source": item.source, "context": item.context, "group": item.group}
         return value_of(await self.acall(**texts, target=target, lm=lm), Written)
@@ -240,7 +254,11 @@ class ReferenceWriter(Evaluator):
         group: str | None = None,
         lm: str | LanguageModel | Any | None = None,
     ) -> dspy.Prediction:
-        """`outputs`: texts by level, and `left_out`: why others are missing. Raises Unreadable as `awrite` does."""
+        """Return `outputs`: texts by level, and `left_out`: the reasons for missing ones.
+
+        Raises:
+            Unreadable: As `awrite`.
+        """
         item, model = (
             Item("", source, context, None, group),
             called(lm if lm is not None else self.predict.lm),
@@ -311,7 +329,7 @@ class ReferenceWriter(Evaluator):
 
 
 def length_guide(outputs: Iterable[str]) -> int:
-    """The median length in words of outputs as systems write them, for `Target.words`; 0 where there are none."""
+    """Return the median length in words of systems' outputs, for `Target.words`; 0 without any."""
     counts = [word_count(text) for text in outputs if text.strip()]
     return min(2000, max(3, round(statistics.median(counts)))) if counts else 0
 
@@ -338,7 +356,10 @@ _ABOUT_ITSELF = re.compile(
 
 
 def bare(text: str) -> str:
-    """A model's text without what wraps it: thoughts, tags, a code fence, an announcement, a label, quotation marks."""
+    """Return a model's text without its wrapping.
+
+    That is thoughts, tags, a code fence, an announcement, a label, and quotation marks.
+    """
     if tagged := re.search(r"<output>\s*+(?=\w)", text):
         text = re.split(r"</?output>", text[tagged.end() :], maxsplit=1)[0]
     text = re.sub(r"^```\w*|```$|</?output>", "", text.strip()).strip()
@@ -364,8 +385,9 @@ def fault_of(text: str, others: Iterable[str]) -> str | None:
 
 
 def _repeats(text: str) -> bool:
-    """Whether the same five words in a row stand there four times (letters, in scripts without spaces): the loops of
-    small models.
+    """Return True if the same five words in a row stand there four times (letters, in scripts without spaces).
+
+    Small models write such loops.
     """
     parts: Sequence[str] = text.casefold().split()
     size = 5

@@ -42,9 +42,7 @@ Severity = Literal["integers", "categories"]
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What is annotated: the task, the aspect with its definition, what its lowest and highest label say, and what is
-    to be left aside.
-    """
+    """The focus of annotation: task, aspect with its definition, meaning of the end labels, and exclusions."""
 
     aspect: str
     definition: str = ""
@@ -54,6 +52,7 @@ class Focus:
     leave_aside: str = ""
 
     def described(self) -> str:
+        """Return the aspect with its definition and exclusions."""
         aside = f"\nLeave aside: {self.leave_aside}." if self.leave_aside else ""
         return f"{self.aspect}{': ' if self.definition else ''}{self.definition}{aside}"
 
@@ -69,7 +68,7 @@ class _ErrorsLayout(Layout):
 
     @staticmethod
     def flawless(demo: Mapping[str, Any]) -> bool:
-        """Whether the best of five labels is nearest to its score: no error goes with that, and only with that."""
+        """Return True if the best of five labels is nearest to its score: only then it has no error."""
         return bool(demo.get("score", 0) >= 87.5)
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
@@ -106,10 +105,11 @@ class AnnotationLayout(_ErrorsLayout):
         return LABELS if self.overall == "labels" else ("1", "2", "3", "4", "5")
 
     def percent(self, place: float) -> float:
-        """Where a label stands between the worst (0) and the best (100)."""
+        """Return a label's place between the worst (0) and the best (100)."""
         return 100.0 * place / (len(self.labels) - 1)
 
     def label_for(self, percent: float) -> str:
+        """Return the label nearest to a percent."""
         return self.labels[
             min(
                 len(self.labels) - 1,
@@ -118,6 +118,7 @@ class AnnotationLayout(_ErrorsLayout):
         ]
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
+        """Return the form of the answer: errors with place, explanation and severity, then the overall label."""
         if self.severity == "integers":
             whole = (
                 "a whole number from 1 (hardly matters) to 5 (makes the output useless)"
@@ -139,6 +140,7 @@ class AnnotationLayout(_ErrorsLayout):
         )
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
+        """Return the rules and the form."""
         focus: Focus = inputs["focus"]
         worst, best = self.labels[0], self.labels[-1]
         low = f": {focus.low}" if focus.low else " (as bad as it can be)"
@@ -168,6 +170,7 @@ class AnnotationLayout(_ErrorsLayout):
         return "\n\n".join(parts)
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        """Return a demonstration's answer in the form; None for an incomplete one."""
         why = demo.get("explanation")
         errors = "No Error" if self.flawless(demo) else demo.get("annotation")
         if not why or not errors:
@@ -177,6 +180,7 @@ class AnnotationLayout(_ErrorsLayout):
         )
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an annotation's parts, for a demonstration."""
         found: Annotation | None = step.get("annotation")
         if found is None:
             return {}
@@ -188,9 +192,11 @@ class AnnotationLayout(_ErrorsLayout):
         }
 
     def example(self, demo: Mapping[str, Any]) -> str | None:
+        """Return the overall label of an example."""
         return f"Overall: {self.label_for(demo['score'])}"
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the errors and the overall label from a reply."""
         parsed = read_annotation(
             reply.text, labels=self.labels, output=inputs.get("output") or ""
         )
@@ -227,6 +233,7 @@ class MergeLayout(_ErrorsLayout):
     rates = False
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
+        """Return the form of the answer: merged errors."""
         place, why = (
             Line("Location", "words of the output, or omission", "place"),
             Line("Explanation", "what is wrong"),
@@ -240,6 +247,7 @@ class MergeLayout(_ErrorsLayout):
         )
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
+        """Return the rules and the form."""
         return (
             "Rules:\n"
             "- Errors that describe the same problem at about the same words become one; take the best of their "
@@ -254,6 +262,7 @@ class MergeLayout(_ErrorsLayout):
         )
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        """Return a demonstration's merged errors; None for an incomplete one."""
         merged = demo.get("annotation")
         return (
             disarm(merged)
@@ -262,12 +271,14 @@ class MergeLayout(_ErrorsLayout):
         )
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the merged errors, for a demonstration."""
         merged = step.get("merged")
         return (
             {"annotation": annotation_form(Annotation(tuple(merged)))} if merged else {}
         )
 
     def labelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the merged errors of a labelled row with the reports, for a demonstration."""
         merged, reported = row.get("merged"), row.get("reported")
         told = {"annotation": merged} if isinstance(merged, str) else self.held(row)
         return told | (
@@ -277,6 +288,7 @@ class MergeLayout(_ErrorsLayout):
         )
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the merged errors from a reply."""
         parsed = read_annotation(
             reply.text, output=inputs.get("output") or ""
         )  # a merged list has no overall label
@@ -295,6 +307,7 @@ class Annotator(Evaluator):
         self.predict = JudgePredict(AnnotateErrors, layout)
 
     def inputs(self, item: Item, focus: Focus) -> dict[str, Any]:
+        """Return the inputs of the call for a row."""
         return {
             "task": focus.task,
             "aspect": focus.described(),
@@ -303,7 +316,12 @@ class Annotator(Evaluator):
         }
 
     async def annotate(self, item: Item, focus: Focus, lm: LanguageModel) -> Answer:
-        """Raises Unreadable or CallError."""
+        """Annotate the errors of a row.
+
+        Raises:
+            Unreadable: For an answer without an overall label.
+            CallError: For a failed call.
+        """
         return value_of(await self.acall(**material(item), focus=focus, lm=lm), Answer)
 
     async def aforward(
@@ -316,9 +334,11 @@ class Annotator(Evaluator):
         focus: Focus,
         **call: Unpack[Call],
     ) -> dspy.Prediction:
-        """`annotation` (the errors, not grounded yet), `percent` in [0, 100] and `label`.
+        """Return `annotation` (the errors, not grounded yet), `percent` in [0, 100] and `label`.
 
-        Raises Unreadable or CallError.
+        Raises:
+            Unreadable: For an answer without an overall label.
+            CallError: For a failed call.
         """
         return await self.predict.acall(
             **self.inputs(Item(output, source, context, reference), focus), **call
@@ -326,11 +346,13 @@ class Annotator(Evaluator):
 
 
 class MergePredict(JudgePredict):
-    """Its demonstrations hold what each annotator reported beside that one's score, as `criteria_scores`, or as the
-    text that it was asked with.
+    """A predictor whose demonstrations hold each annotator's report beside that one's score.
+
+    They do so as `criteria_scores`, or as the text of the prompt.
     """
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the demonstrations, each with its reports as text."""
         return [
             {"annotations": _reported(demo), **demo}
             for demo in super().demos_for(inputs)
@@ -347,6 +369,7 @@ class Supervisor(Evaluator):
     def inputs(
         self, output: str, reported: Mapping[str, Sequence[ErrorSpan]]
     ) -> dict[str, Any]:
+        """Return the inputs of the call: the output and the reports."""
         return {
             "output": output,
             "annotations": _reports(map(error_list, reported.values())),
@@ -358,7 +381,12 @@ class Supervisor(Evaluator):
         reported: Mapping[str, Sequence[ErrorSpan]],
         lm: LanguageModel,
     ) -> Answer:
-        """`merged` of the answer are FoundErrors, not grounded yet. Raises Unreadable or CallError."""
+        """Merge reports; `merged` of the answer are FoundErrors, not grounded yet.
+
+        Raises:
+            Unreadable: For an answer without errors.
+            CallError: For a failed call.
+        """
         return value_of(await self.acall(output, reported, lm=lm), Answer)
 
     async def aforward(
@@ -367,7 +395,17 @@ class Supervisor(Evaluator):
         reported: Mapping[str, Sequence[ErrorSpan]],
         **call: Unpack[Call],
     ) -> dspy.Prediction:
-        """`merged`: the errors, not grounded yet. reported: by annotator. Raises Unreadable or CallError."""
+        """Return `merged`: the errors, not grounded yet.
+
+        Args:
+            output: The judged text.
+            reported: Errors by annotator.
+            **call: Group and lm.
+
+        Raises:
+            Unreadable: For an answer without errors.
+            CallError: For a failed call.
+        """
         return await self.predict.acall(**self.inputs(output, reported), **call)
 
 

@@ -1,4 +1,4 @@
-"""Where in a text the words stand that a model claims to have copied from it.
+"""Find the words in a text that a model claims to have copied from it.
 
 Models copy with small changes: other quotes and dashes, another case, a typo, a dropped word, an ellipsis. The words
 are looked for as they are, then without what is only typography, then approximately; what is not found is said to be
@@ -40,8 +40,10 @@ _LETTER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Grounded:
-    """A place in a text: text[start:end]. how: it stands there as given ("exact"), up to typography ("normalised") or
-    nearly ("fuzzy"). similarity: in [0, 100], 100 unless fuzzy.
+    """A place in a text: text[start:end].
+
+    how: it stands there exactly ("exact"), up to typography ("normalised") or nearly ("fuzzy"). similarity: in [0,
+    100], 100 unless fuzzy.
     """
 
     start: int
@@ -51,14 +53,17 @@ class Grounded:
 
 
 def ground(location: str, text: str) -> list[Grounded]:
-    """The places in `text` that `location` names, in the order of the text; empty where nothing is found.
+    """Return the places in `text` that `location` names, in the order of the text; none if nothing is found.
 
-    location: words, or a whole location line with quotes, an ellipsis or a comment. Never raises, whatever the texts
-    are. Takes some 10 ms for 20,000 characters.
+    It never raises, whatever the texts are, and takes some 10 ms for 20,000 characters.
 
     Examples:
         >>> [(place.start, place.end, place.how) for place in ground("the quick foxes", "Here is the quick fox.")]
         [(8, 21, 'fuzzy')]
+
+    Args:
+        location: Words, or a whole location line with quotes, an ellipsis or a comment.
+        text: The text.
     """
     if not location or not text:
         return []
@@ -115,8 +120,9 @@ def ground_errors(
 
 @lru_cache(maxsize=16)
 def fold(text: str) -> tuple[str, list[int]]:
-    """A text without typography, and where in it each letter comes from: case, compatibility forms (NFKD), accents,
-    white space, punctuation and invisible characters are left out.
+    """Return a text without typography, and the place of each of its letters in the original.
+
+    Case, compatibility forms (NFKD), accents, white space, punctuation and invisible characters are left out.
     """
     letters: list[str] = []
     places: list[int] = []
@@ -176,7 +182,7 @@ def _end(text: str, last: int) -> int:
 
 
 def _whole(text: str, start: int, end: int) -> bool:
-    """Whether a span begins and ends with a word: "Art" is not in "party"."""
+    """Return True if a span begins and ends with a word: "Art" is not in "party"."""
     return _is_edge(text, start) and _is_edge(text, end)
 
 

@@ -66,7 +66,11 @@ class Member:
 
     @classmethod
     def parse(cls, text: str) -> Member:
-        """`local/qwen2.5-1.5b`, or `local/qwen2.5-1.5b@0.7` for a temperature. Raises OptionError."""
+        """Read `local/qwen2.5-1.5b`, or `local/qwen2.5-1.5b@0.7` for a temperature.
+
+        Raises:
+            OptionError: For a temperature that is none.
+        """
         match = re.fullmatch(r"(.+?)(?:@(\d+(?:\.\d+)?))?", text.strip())
         if not match:
             raise OptionError(
@@ -79,7 +83,7 @@ class Member:
 
     @property
     def name(self) -> str:
-        """The model, with its temperature unless that is 0; the key of its opinion in `Verdict.opinions`."""
+        """Return the model, with its temperature unless that is 0; the key of its opinion in `Verdict.opinions`."""
         return (
             self.model if not self.temperature else f"{self.model}@{self.temperature:g}"
         )
@@ -186,6 +190,7 @@ class OpeNLGauge(OneAspect):
         self._brief = False
 
     def build(self) -> None:
+        """Make the annotator and the supervisor."""
         self.annotator = Annotator(
             self._layout("expected" if self.options.reading == "expected" else "said")
         )
@@ -193,6 +198,7 @@ class OpeNLGauge(OneAspect):
 
     @classmethod
     def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
+        """Return the library's words for the aspect's ends and exclusions."""
         return {
             "low": known.low,
             "high": known.high,
@@ -201,6 +207,7 @@ class OpeNLGauge(OneAspect):
 
     @classmethod
     def described(cls, task: Task | None) -> str:
+        """Return a task's description with the names of its parts."""
         if task is None:
             return ""
         named = {"source": task.source, "context": task.context, "output": task.output}
@@ -227,7 +234,7 @@ class OpeNLGauge(OneAspect):
         }
 
     def refiners(self) -> list[Refiner]:
-        """The fit of the annotators' weights, where there are several."""
+        """Return the fit of the annotators' weights, if there are several."""
         return [self._weigh_annotators] if len(self.options.annotators) > 1 else []
 
     def _weigh_annotators(self, rows: TrainingRows) -> Refinement:
@@ -272,7 +279,11 @@ class OpeNLGauge(OneAspect):
         return {"ensemble": members} if members else {}
 
     def load_fitted(self, name: str, data: Any) -> None:
-        """Take what `fitted` gave. Raises OptionError."""
+        """Take the data that `fitted` gave.
+
+        Raises:
+            OptionError: For data that does not fit.
+        """
         self.choose(
             annotators=[Member(m["model"], m["temperature"], m["weight"]) for m in data]
         )
@@ -306,6 +317,7 @@ class OpeNLGauge(OneAspect):
         return opened
 
     async def prepare(self, lm: LanguageModel) -> None:
+        """Settle one reading for all annotators."""
         models = [self._model(m, lm) for m in self.options.annotators] or [lm]
         able = [await model.capabilities() for model in models]
         reading: Reading = "said" if self.options.reading == "said" else "expected"
@@ -314,16 +326,18 @@ class OpeNLGauge(OneAspect):
         self.choose(reading=reading)
 
     def cost(self) -> Cost:
+        """Return a call for each annotator, and one for the supervisor."""
         annotations = max(1, len(self.options.annotators))
         return Cost(annotations + 1 if self._supervises else annotations)
 
     @property
     def _supervises(self) -> bool:
-        """Whether a model merges what several annotators report."""
+        """Return True if a model merges the reports of several annotators."""
         return self.options.supervisor == "lm" and len(self.options.annotators) > 1
 
     @property
     def brief(self) -> bool:
+        """Return True if scoring leaves out the supervisor, whose merge changes no score."""
         return self._brief
 
     def set_brief(self, on: bool) -> None:
@@ -337,7 +351,7 @@ class OpeNLGauge(OneAspect):
     # -- judging
 
     def focus(self) -> Focus:
-        """What annotators are asked about: aspect, definition, task, scale, and what is to be left aside."""
+        """Return the focus of annotators: aspect, definition, task, scale, and exclusions."""
         definition = (
             self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
         )
@@ -351,6 +365,7 @@ class OpeNLGauge(OneAspect):
         )
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Collect all annotators' opinions, average their scores and merge their errors."""
         members = self.options.annotators or (Member(lm.name, lm.sampling.temperature),)
         models = [self._model(m, lm) for m in self.options.annotators] or [lm]
         heard = await asyncio.gather(
@@ -471,6 +486,7 @@ class OpeNLGauge(OneAspect):
     # -- demonstrations and prompts
 
     def taught(self) -> list[JudgePredict]:
+        """Return the predictors of the annotator and, if it is in use, of the supervisor."""
         # While it is brief, nothing tells whether what is changed of the supervisor is for the better.
         merging = (
             [self.supervisor.predict] if self._supervises and not self._brief else []
@@ -478,6 +494,7 @@ class OpeNLGauge(OneAspect):
         return [self.annotator.predict, *merging]
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        """Return a labelled row with the errors of a verdict."""
         demo = super().demonstration(item, verdict)
         if verdict is None or not verdict.errors:
             return demo
@@ -491,6 +508,7 @@ class OpeNLGauge(OneAspect):
         return demo
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """Return the messages of annotator and supervisor."""
         inputs = self.annotator.inputs(item, self.focus())
         made = {"annotator": self.annotator.predict.messages(inputs)}
         if self._supervises:

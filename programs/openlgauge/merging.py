@@ -32,8 +32,10 @@ Named = tuple[str, ErrorSpan]
 
 
 def outliers(scores: Sequence[float]) -> tuple[bool, ...]:
-    """Which annotators' scores (labels as numbers 1 to 5) stand apart: at least 2 standard deviations *and* at least 1
-    from the mean of all. NaN and infinite scores are no outliers and count for nothing.
+    """Return a flag for each annotator whose score (labels as numbers 1 to 5) stands apart.
+
+    It is at least 2 standard deviations *and* at least 1 from the mean of all. NaN and infinite scores are no outliers
+    and count for nothing.
 
     The standard deviation, which the paper leaves open, is that of the population: no score of n can then be farther
     than sqrt(n - 1) deviations from the mean, so the rule needs n >= 5, and with the paper's 5 annotators it holds
@@ -51,12 +53,15 @@ def outliers(scores: Sequence[float]) -> tuple[bool, ...]:
 def merge_errors(
     reported: Mapping[str, Sequence[ErrorSpan]], *, most: int = MOST
 ) -> tuple[ErrorSpan, ...]:
-    """Errors of several annotators with what is the same issue at about the same place merged into one.
+    """Merge the same issues at about the same place in the reports of several annotators.
 
-    reported: by annotator. Two errors of one annotator are two issues to it, and stay apart unless it says the same
-    twice. A merged error is the most severe of the reports (at a tie the first in the text), with all their annotators.
-    At most `most`, the most severe first, then by place. The order of annotators does not matter, except for the order
-    of their names.
+    Two errors of one annotator are two issues to it, and stay apart unless they are equal. A merged error is the most
+    severe of the reports (at a tie the first in the text), with all their annotators. The order of annotators does not
+    matter, except for the order of their names.
+
+    Args:
+        reported: Errors by annotator.
+        most: The number of errors kept, the most severe first, then by place.
     """
     groups: list[list[Named]] = []
     for entry in sorted(
@@ -90,7 +95,7 @@ def check_merged(
     *,
     most: int = MOST,
 ) -> tuple[ErrorSpan, ...]:
-    """A model's merged errors, held against the reports it was given.
+    """Return a model's merged errors, checked against the reports it was given.
 
     An error gets the annotators and the highest severity of the reports that it restates (rules of the task, of which
     models lose count): those of the same issue at about the same place, else those at that place, else those with
@@ -125,7 +130,7 @@ def check_merged(
 def lost_reports(
     merged: Sequence[ErrorSpan], reported: Mapping[str, Sequence[ErrorSpan]]
 ) -> tuple[ErrorSpan, ...]:
-    """Reported errors that no merged one is about: what a model's merge has dropped.
+    """Return the reported errors that a model's merge has dropped.
 
     Where both have a place, the place decides; explanations of different issues ("the source says …") are too much
     alike.
@@ -149,8 +154,9 @@ def _entries(reported: Mapping[str, Sequence[ErrorSpan]]) -> list[Named]:
 
 
 def _same(a: Named, b: Named) -> bool:
-    """Whether two reports are of the same issue at about the same place; of one annotator, whether they say the
-    same.
+    """Return True if two reports are of the same issue at about the same place.
+
+    Those of one annotator have to be equal.
     """
     same = (
         a[1].explanation == b[1].explanation
@@ -181,7 +187,7 @@ def _same_issue(a: ErrorSpan, b: ErrorSpan) -> bool:
 
 
 def _alike(a: ErrorSpan, b: ErrorSpan) -> float:
-    """How far two explanations use the same words, 0–100; 0 where one has none."""
+    """Return how far two explanations use the same words, 0–100; 0 if one has none."""
     return float(fuzz.token_set_ratio(_words(a), _words(b)))
 
 

@@ -46,7 +46,7 @@ class FoundError:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What an answer says."""
+    """The content of an answer."""
 
     errors: tuple[FoundError, ...] = ()
     """In the answer's order, at most the 8 most severe."""
@@ -64,7 +64,7 @@ class Annotation:
 
 
 def annotation_form(annotation: Annotation) -> str:
-    """The annotation in the asked form."""
+    """Return the annotation in the prompt's form."""
     blocks = []
     for number, error in enumerate(annotation.errors, 1):
         place = "omission" if error.location is None else error.location
@@ -85,8 +85,10 @@ def annotation_form(annotation: Annotation) -> str:
 
 @dataclass(slots=True)
 class _Seen:
-    """The fields of an answer. drafts: of each error what stands behind `location`, `why` and `severity`, and behind
-    `error` in its header; overalls: code-point ranges of what follows "Overall:"; exact: JSON with nothing around it.
+    """The fields of an answer.
+
+    drafts: of each error the values behind `location`, `why` and `severity`, and behind `error` in its header;
+    overalls: code-point ranges of the text after "Overall:"; exact: JSON with nothing around it.
     """
 
     drafts: list[dict[str, str]]
@@ -99,8 +101,13 @@ class _Seen:
 def read_annotation(
     text: str, *, labels: Sequence[str] = LABELS, output: str = "", most: int = MOST
 ) -> Annotation:
-    """Read one answer. labels: the overall scale from the lowest to the highest. output: the judged text, which decides
-    whether quotes in a location belong to the words. most: how many errors are kept, the most severe. Never raises.
+    """Read one answer. Never raises.
+
+    Args:
+        text: The answer.
+        labels: The overall scale from the lowest to the highest.
+        output: The judged text, which decides whether quotes in a location belong to the words.
+        most: The number of errors kept, the most severe.
     """
     body = at_its_places(
         text, [output]
@@ -233,8 +240,10 @@ def _errors(draft: Mapping[str, str], output: str) -> list[FoundError]:
 
 
 def _places(value: str, output: str) -> list[str | None]:
-    """The words of a location: its first line, or all of it where that stands in the output; several places where it is
-    a list of quotations (not of the ends of a longer one). None for an omission, "" for no place.
+    """Return the words of a location, None for an omission, "" for no place.
+
+    They are its first line, or all of it if that stands in the output; several places for a list of quotations (not of
+    the ends of a longer one).
     """
     whole = value.strip(' \t\r\n*_`"')
     line = (
@@ -314,7 +323,7 @@ def _find_label(
 
 
 def _gaps(errors: Sequence[FoundError]) -> Iterator[str]:
-    """What errors lack."""
+    """Yield the gaps of errors."""
     for what, count in (
         ("severity that can be read", sum(math.isnan(e.severity) for e in errors)),
         ("location", sum(e.location == "" for e in errors)),
@@ -327,7 +336,7 @@ def _gaps(errors: Sequence[FoundError]) -> Iterator[str]:
 def _contradictions(
     errors: Sequence[FoundError], label: str | None, labels: Sequence[str]
 ) -> Iterator[str]:
-    """Where the label contradicts the errors. They are left as they are."""
+    """Yield the contradictions between the label and the errors, which are left unchanged."""
     if label is not None and len(labels) > 1 and bool(errors) == (label == labels[-1]):
         number = f"{len(errors)} {'error' if len(errors) == 1 else 'errors'}"
         yield f"{label} with {number}" if errors else f"{label} without any error"

@@ -46,11 +46,13 @@ class DirectScorer(OneAspect):
     options: Options
 
     def build(self) -> None:
+        """Make the scoring step."""
         self.scorer = OverallScorer(
             "none", "said" if self.options.reading == "auto" else self.options.reading
         )
 
     async def prepare(self, lm: LanguageModel) -> None:
+        """Settle the reading: expected if the model gives log-probabilities, otherwise as written."""
         if self.options.reading == "auto":
             self.choose(
                 reading="expected" if (await lm.capabilities()).logprobs else "said"
@@ -62,10 +64,12 @@ class DirectScorer(OneAspect):
         )
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Score the output with one call."""
         answer = await self.scorer.ascore(item, self._known(), lm)
         return answer.verdict(answer.read.values["score"])
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """Return the messages for a row."""
         return {
             "scorer": self.scorer.predict.messages(
                 self.scorer.inputs(item, self._known())

@@ -36,6 +36,7 @@ class StepsLayout(TextLayout):
     """Numbered steps, read out of whatever stands around them."""
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the steps from a reply, numbered again."""
         parsed = super().extract(reply, inputs)
         if parsed.problem is None:
             parsed.values["steps"] = numbered(parsed.values["steps"])
@@ -50,7 +51,7 @@ _STEP = re.compile(
 
 
 def numbered(text: str) -> str:
-    """The steps of a text, numbered again, at most ten; all of a text that has no numbers, on one line."""
+    """Return the steps of a text, numbered again, at most ten; a text without numbers on one line."""
     steps = _STEP.findall(text)
     lines = (
         [" ".join(step.replace("**", "").split()) for step in steps[:10]]
@@ -73,6 +74,7 @@ class StepsScoreLayout(OverallLayout):
         self.wants_logprobs = not sampled
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
+        """Return the form, after the steps if there are some."""
         form = super().rules(inputs)
         return (
             f"Go through these steps in your mind:\n{disarm(self.steps)}\n\n{form}"
@@ -81,6 +83,7 @@ class StepsScoreLayout(OverallLayout):
         )
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the score; the written one for sampled answers."""
         parsed = super().extract(
             replace(reply, tokens=None) if self.sampled else reply, inputs
         )
@@ -127,6 +130,7 @@ class GEval(OneAspect):
     options: Options
 
     def build(self) -> None:
+        """Make the planner and the scorer."""
         if self.options.steps or not hasattr(self, "_steps"):
             self._steps = _Steps(self.options.steps)
         form = "Answer with three to six numbered steps, one sentence each, and nothing else."
@@ -135,19 +139,23 @@ class GEval(OneAspect):
 
     @property
     def steps(self) -> str:
-        """The evaluation steps in the prompt; "" until the model has written them."""
+        """Return the evaluation steps in the prompt; "" until the model has written them."""
         return self._steps.text
 
     def saved_options(self) -> dict[str, Any]:
+        """Return the options with the written steps."""
         return super().saved_options() | {"steps": self.steps}
 
     def cost(self) -> Cost:
+        """Return one call a row, or one for each sample."""
         return Cost(self.options.samples if self.options.reading == "samples" else 1)
 
     def taught(self) -> list[JudgePredict]:
+        """Return the scorer's predictor."""
         return [self.scorer]
 
     async def prepare(self, lm: LanguageModel) -> None:
+        """Settle the reading, and have the model write the steps once."""
         able = await lm.capabilities()
         if self.options.reading == "auto":
             self.choose(reading="probabilities" if able.logprobs else "samples")
@@ -170,6 +178,7 @@ class GEval(OneAspect):
         return {**self._known(), "aspect": self.options.aspect, **material(item)}
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Score the output by the expectation of its score, or by the mean of samples."""
         inputs = self._inputs(item)
         notes: tuple[str, ...] = (self._steps.note,) if self._steps.note else ()
         layout: StepsScoreLayout = self.scorer.layout
@@ -195,7 +204,10 @@ class GEval(OneAspect):
         )
 
     def _drawn(self, scores: Sequence[float], lost: int) -> tuple[str, ...]:
-        """What a reader of a mean of drawn scores should know. lost: answers that could not be read."""
+        """Return notes for the reader of a mean of drawn scores.
+
+        lost: answers that could not be read.
+        """
         error = "unknown from one answer"
         if len(scores) > 1:
             error = f"±{statistics.stdev(scores) / math.sqrt(len(scores)):.1f} of 100"
@@ -210,6 +222,7 @@ class GEval(OneAspect):
         )
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """Return the messages of the scorer, and of the planner if it is still to run."""
         made = {"scorer": self.scorer.messages(self._inputs(item))}
         if not self.steps:
             made["planner (once, before the first row)"] = self.planner.messages(
