@@ -1,0 +1,249 @@
+"""Recompute rows of the papers' tables from recorded metric scores, without a model.
+
+    python experiments/bench/recorded_tables.py [-o experiments/results/data]
+
+Printed values come from `experiments/studies/published`, recorded scores and human ratings from JUDGESMITH_DATA
+(SET.jsonl and SET.metrics.jsonl). Each line compares one printed coefficient with that of the rows at hand. For HANNA
+the coefficient is also given without the human stories, whose reference is the story itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from scipy.stats import kendalltau, pearsonr, spearmanr
+
+from judgesmith.experiments.studies.saving import save
+
+PUBLISHED = Path(__file__).resolve().parents[1] / "studies" / "published"
+COEFFICIENTS = {"pearson": pearsonr, "spearman": spearmanr, "kendall": kendalltau}
+HUMAN = "Human"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A set's rows: human scores, recorded scores, and who wrote each row."""
+
+    rows: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, name: str) -> Recorded:
+        """Read a set and its recorded scores."""
+        folder = Path(os.environ["JUDGESMITH_DATA"])
+        rows = [json.loads(line) for line in _lines(folder / f"{name}.jsonl")]
+        metrics = {
+            row["id"]: row["metrics"]
+            for row in map(json.loads, _lines(folder / f"{name}.metrics.jsonl"))
+        }
+        return cls([row | {"metrics": metrics.get(row["id"], {})} for row in rows])
+
+    def without(self, system: str) -> Recorded:
+        """Leave out the rows of one system."""
+        return Recorded([row for row in self.rows if row.get("system") != system])
+
+    def coefficient(self, name: str, column: str, aspect: str) -> float:
+        """Correlate a recorded column with people over all rows that have both."""
+        pairs = [
+            (row["metrics"][column], row["scores"][aspect])
+            for row in self.rows
+            if column in row["metrics"] and aspect in row["scores"]
+        ]
+        recorded, human = np.array(pairs, float).T
+        return float(COEFFICIENTS[name](recorded, human).statistic)
+
+    def within_documents(self, name: str, column: str, aspect: str) -> float:
+        """Average the coefficient over documents in which neither side is constant."""
+        documents = dict[str, list[dict[str, Any]]]()
+        for row in self.rows:
+            documents.setdefault(row["doc_id"], []).append(row)
+        found = [
+            Recorded(rows).coefficient(name, column, aspect)
+            for rows in documents.values()
+            if len({row["scores"][aspect] for row in rows}) > 1
+            and len({row["metrics"][column] for row in rows}) > 1
+        ]
+        return float(np.mean(found))
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def published(paper: str, table: str) -> dict[str, Any]:
+    """Read a table's printed values."""
+    path = PUBLISHED / paper / f"table-{table}.yaml"
+    read: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return read
+
+
+def printed(table: Mapping[str, Any], row: str, column: str, name: str) -> float:
+    """Return one printed coefficient."""
+    values = table["beside"][row][column]
+    return float(values[table["coefficients"].index(name)])
+
+
+def qags() -> Iterator[list[Any]]:
+    """OpeNLGauge's Table 3."""
+    table, rows = published("openlgauge", "3"), Recorded.of("qags_cnndm")
+    for metric, column in (
+        ("BARTScore", "bart_score_cnn_src_hypo"),
+        ("UniEval", "unieval_consistency"),
+        ("ROUGE-1", "rouge1_f_src"),
+        ("ROUGE-2", "rouge2_f_src"),
+        ("ROUGE-L", "rougeL_f_src"),
+    ):
+        for name in COEFFICIENTS:
+            yield [
+                "OpeNLGauge 3",
+                metric,
+                f"QAGS-CNN/DM, {name}",
+                printed(table, metric, "QAGS-CNN/DM", name),
+                rows.coefficient(name, column, "consistency"),
+                None,
+            ]
+
+
+def data_to_text() -> Iterator[list[Any]]:
+    """OpeNLGauge's Table 14."""
+    table = published("openlgauge", "14")
+    for data in ("SFRES", "SFHOT"):
+        rows = Recorded.of(data.lower())
+        for aspect in ("informativeness", "naturalness"):
+            for metric, column in (
+                ("UniEval", f"unieval_{aspect}"),
+                ("ROUGE-1", "rouge1_f"),
+                ("ROUGE-L", "rougeL_f"),
+            ):
+                title = f"{data} {aspect}"
+                yield [
+                    "OpeNLGauge 14",
+                    metric,
+                    f"{title}, spearman",
+                    printed(table, metric, title, "spearman"),
+                    rows.coefficient("spearman", column, aspect),
+                    None,
+                ]
+
+
+def summaries() -> Iterator[list[Any]]:
+    """OpeNLGauge's Table 12, whose ROUGE columns carry the names of others."""
+    table, rows = published("openlgauge", "12"), Recorded.of("summeval")
+    columns = (
+        ("ROUGE-1", "rouge1_f"),
+        ("ROUGE-2", "rouge2_f"),
+        ("ROUGE-L", "rougeL_f"),
+    )
+    exchanged = {
+        "consistency": "coherence",
+        "coherence": "consistency",
+        "relevance": "fluency",
+        "fluency": "relevance",
+    }
+    for metric, column in columns:
+        for aspect, other in exchanged.items():
+            yield [
+                "OpeNLGauge 12",
+                metric,
+                f"SummEval {aspect}, spearman within documents",
+                # The file has each value where it belongs, not where it is printed.
+                printed(table, metric, other, "spearman"),
+                rows.within_documents("spearman", column, aspect),
+                f"{other}: {rows.within_documents('spearman', column, other):.3f}",
+            ]
+
+
+def stories() -> Iterator[list[Any]]:
+    """OpeNLGauge's Tables 15 to 17, with and without the human stories."""
+    table, rows = published("openlgauge", "15"), Recorded.of("hanna")
+    others = rows.without(HUMAN)
+    for metric, column in (
+        ("BLEU", "BLEU"),
+        ("ROUGE-1", "ROUGE-1 F-Score"),
+        ("METEOR", "METEOR"),
+        ("BERTScore", "BERTScore F1"),
+        ("MoverScore", "MoverScore"),
+    ):
+        for aspect in ("coherence", "complexity"):
+            left = others.coefficient("pearson", column, aspect)
+            yield [
+                "OpeNLGauge 15",
+                metric,
+                f"HANNA {aspect}, pearson",
+                printed(table, metric, aspect, "pearson"),
+                rows.coefficient("pearson", column, aspect),
+                f"without human stories: {left:.3f}",
+            ]
+
+
+def overall() -> Iterator[list[Any]]:
+    """Active-Critic's Tables 1 and 2, of recorded scores."""
+    sfres = Recorded.of("sfres")
+    table = published("active-critic", "1")
+    for name in COEFFICIENTS:
+        yield [
+            "Active-Critic 1",
+            "UniEval",
+            f"SFRES overall, {name}",
+            printed(table, "UniEval", "SFRES", name),
+            sfres.coefficient(name, "unieval_overall", "overall"),
+            None,
+        ]
+    aspects = ("coherence", "consistency", "fluency", "relevance")
+    rows = Recorded.of("summeval").rows
+    table = published("active-critic", "2")
+    for model in ("gpt-3.5-turbo-0301", "gpt-4-0314"):
+        columns = [f"{model}.rts.{aspect}" for aspect in aspects]
+        kept = [row for row in rows if all(c in row["metrics"] for c in columns)]
+        mean = [float(np.mean([row["metrics"][c] for c in columns])) for row in kept]
+        human = [float(np.mean([row["scores"][a] for a in aspects])) for row in kept]
+        for place, (name, of) in enumerate(COEFFICIENTS.items()):
+            fine = table["rows"]["fine"]["SummEval"][place]
+            yield [
+                "Active-Critic 2",
+                f"{model}, plain prompts ({len(kept)} rows)",
+                f"SummEval mean of four aspects, {name}",
+                None,
+                float(of(mean, human).statistic),
+                f"AC-Fine on GPT-3.5, printed: {fine:.3f}",
+            ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    if "JUDGESMITH_DATA" not in os.environ:
+        parser.error("JUDGESMITH_DATA names the folder of the sets")
+    rows = [*qags(), *summaries(), *data_to_text(), *stories(), *overall()]
+    for row in rows:
+        print(*row, sep=" | ")
+    save(
+        options.output,
+        "papers-recorded",
+        {
+            "table": "",
+            "metric": "",
+            "column": "",
+            "printed": "{:.3f}",
+            "from recorded scores": "{:.3f}",
+            "beside": "",
+        },
+        rows,
+        commands=[
+            "python experiments/bench/recorded_tables.py -o experiments/results/data"
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()
