@@ -245,7 +245,7 @@ class Compiler:
         started, before = time.monotonic(), meter.usage
         try:
             with self._paid_from(lm):
-                capabilities = engine.run(lm.capabilities())
+                engine.run(lm.capabilities())
                 # A model is probed once a process: that is no part of what these labels cost.
                 calls, tokens = meter.logical, meter.logical_tokens
                 if (
@@ -284,7 +284,7 @@ class Compiler:
             report,
             optimizer=self._search(plan.objective).settings()
             | {"teacher": self.teacher and self.teacher.name},
-            capabilities=capabilities,
+            lm=lm,
             cost={
                 "calls": meter.logical - calls,
                 "prompt_tokens": prompt,

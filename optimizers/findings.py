@@ -30,7 +30,7 @@ from ..agreement.resampling import Bounded, Range, estimates_of
 from ..datasets.records import Labels
 from ..datasets.row import Row
 from ..datasets.splits import Split
-from ..programs.models.lm import Capabilities
+from ..programs.models.lm import LanguageModel
 from ..programs.outcome import COVERAGE, Sureness
 from ..signatures.values import Scale, Usage, Verdict, json_number
 from .crossing import crossed, crossed_agreement, crossed_difference, on_one_scale
@@ -245,7 +245,7 @@ class Findings:
         report: CompileReport,
         *,
         optimizer: dict[str, Any],
-        capabilities: Capabilities,
+        lm: LanguageModel,
         cost: dict[str, int],
     ) -> dict[str, Any]:
         """Return an artifact's record of its origin.
@@ -300,7 +300,8 @@ class Findings:
                 "runs": len(self.runs),
             },
             **({} if report.decisions is None else {"decisions": report.decisions}),
-            "capabilities": asdict(capabilities),
+            "capabilities": asdict(lm.known),
+            **({"computed_by": lm.computed_by} if lm.computed_by else {}),
             "cost": cost,
             **marks(self.seen.rows),
         }

@@ -135,6 +135,7 @@ _TRIAL: Any = _shape(
 )
 _PROVENANCE = _shape(
     created=str,
+    computed_by=str,
     seen=list[str],
     seen_texts=list[str],
     candidates=list[_TRIAL],

@@ -157,7 +157,7 @@ def rows_at_once(method: Method, lm: LanguageModel) -> int:
     """Return how many rows are best under way at once."""
     # Measured on llama.cpp: for answers of a few tokens one call at a time is faster, since each slot would compute the
     # shared prompt for itself; for longer answers the slots' batching wins.
-    return 1 if method.brief and lm.embedded else lm.concurrency
+    return 1 if method.brief and lm.one_by_one else lm.concurrency
 
 
 def numbers_of(method: Method, record: Mapping[str, Any]) -> dict[str, float | str]:

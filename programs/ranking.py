@@ -49,7 +49,7 @@ def ranked(
         item, suspicion = guarded(item)
         items.append(item)
         suspicious.append(None if suspicion is None else f"{suspicion}; judged without")
-    in_flight = concurrency or (1 if lm.embedded else lm.concurrency)
+    in_flight = concurrency or (1 if lm.one_by_one else lm.concurrency)
     slots = asyncio.Semaphore(in_flight)
 
     async def document(places: list[int]) -> list[Verdict]:

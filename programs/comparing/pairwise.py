@@ -393,7 +393,7 @@ class PairwiseDirectScorer(Comparing):
         compared: dict[int, Comparison] = {}
         failures: dict[int, CallError] = {}
         # One after the other, an embedded model finds the document in its cache from the second comparison on.
-        for batch in [[n] for n in levels] if lm.embedded else [levels]:
+        for batch in [[n] for n in levels] if lm.one_by_one else [levels]:
             results = await settled(
                 self.acompare(item, references.outputs[n], lm) for n in batch
             )

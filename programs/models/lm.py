@@ -258,6 +258,11 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         self._transport = transport
         self._knows_grammar = knows_grammar
         self.embedded = is_local(name)
+        #: Whether short answers come sooner one after the other: each of llama.cpp's slots computes a shared beginning
+        #: for itself.
+        self.one_by_one = False
+        #: Computes a model inside this process: `llama.cpp`, or what chooses answers (`openvino bf16`); "" for others.
+        self.computed_by = ""
         self._cache = (
             cache
             if cache is not None
@@ -1052,28 +1057,38 @@ def _embedded(
     connection: Connection,
     adapter: Path | None = None,
 ) -> LanguageModel:
-    from .local import SharedMemory, embedded, model_file
+    from .choosing import AT_ONCE, Choosing, chooser_of
+    from .local import LLAMA_CPP, Lazily, SharedMemory, embedded, identified
 
-    endpoint = embedded(name, adapter)
-    style = OpenAIStyle(
-        endpoint.base_url + "/v1",
-        endpoint.model_id,
-        key=endpoint.api_key,
-        timeout=max(connection.timeout, 600.0),
-        label=name,
-    )
+    path, _, model_id = identified(name, adapter)
+
+    def served() -> Transport:
+        endpoint = embedded(name, adapter)
+        style = OpenAIStyle(
+            endpoint.base_url + "/v1",
+            endpoint.model_id,
+            key=endpoint.api_key,
+            timeout=max(connection.timeout, 600.0),
+            label=name,
+        )
+        return SharedMemory(style, endpoint)
+
     # An artifact names the model, not a path of this machine.
     shown = (
         name if name.startswith("local/") else "gguf:" + re.split(r"[\\/]", name)[-1]
     )
+    chooser = None if adapter else chooser_of(path, shown)
     made = LanguageModel(
         shown,
-        SharedMemory(style, endpoint),
-        identity=endpoint.model_id,
+        Choosing(chooser, Lazily(served)) if chooser else served(),
+        identity=f"{model_id} {chooser.way}" if chooser else model_id,
         sampling=sampling,
         connection=connection,
-        default_concurrency=4,
+        default_concurrency=AT_ONCE if chooser else 4,
         knows_grammar=True,
     )
-    made.weights = model_file(name)[0]
+    made.weights, made.one_by_one = path, chooser is None
+    made.computed_by = chooser.way if chooser else LLAMA_CPP
+    if chooser:
+        made.assume(Capabilities(True, True, chooser.system_prompt, True))
     return made

@@ -15,30 +15,52 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import logging
 import os
 import re
 import secrets
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-import psutil
 
-from ...errors import MissingExtraError, ModelError, OptionError
+from ...errors import MissingExtraError, ModelError
 from .engine import PerLoop
 from .files import file_sha256, find_model, model_path
+from .threads import thread_count as thread_count
 from .transport import DENSE, TEMPLATE, Reply, Request, Transport
 
 #: Calls answered at the same time, further ones wait; and tokens of prompt and answer together for each of them:
 #: llama.cpp takes no more than what the model was trained for.
 SLOTS, CONTEXT = 4, 4096
+#: The name of what runs here, and the environment's choice of what computes.
+LLAMA_CPP, READER_VARIABLE = "llama.cpp", "JUDGESMITH_READER"
 _READY_WITHIN = 120.0  # seconds from the start of a server until it answers
+
+
+_LOG = logging.getLogger("judgesmith.servers")
+
+
+@cache
+def note_engine(name: str, before: str, now: str) -> None:
+    """Warn, once for each, that another engine computes a model than the one that a judge was compiled with.
+
+    before, now: as `LanguageModel.computed_by` has it; which instructions of the processor an engine uses is no matter.
+    """
+    engines = [way.partition(" ")[0] for way in (before, now)]
+    if engines[0] != engines[1]:
+        _LOG.warning(
+            "%s is computed by %s here, and this judge was compiled with %s: scores differ a little; %s=%s computes as "
+            "then, or compile again",
+            *(name, engines[1], engines[0], READER_VARIABLE, engines[0]),
+        )
 
 
 @dataclass(frozen=True)
@@ -114,6 +136,18 @@ def embedded(spec: str, adapter: Path | None = None) -> EmbeddedEndpoint:
     Raises: ModelError if the model is unknown, cannot be fetched or cannot be started; MissingExtraError without
     `xllamacpp`.
     """
+    path, digest, model_id = identified(spec, adapter)
+    with _lock:
+        if (path, digest) not in _servers:
+            _servers[path, digest] = _started(path, model_id, adapter)
+        return _servers[path, digest][1]
+
+
+def identified(spec: str, adapter: Path | None = None) -> tuple[Path, str, str]:
+    """The file of a model (fetched first if it is not here), its SHA-256 with the adapter's, and the id of both.
+
+    Raises as `embedded`.
+    """
     _xllamacpp()  # before a download that would be for nothing
     path, label = model_file(spec)
     try:
@@ -124,10 +158,27 @@ def embedded(spec: str, adapter: Path | None = None) -> EmbeddedEndpoint:
     if adapter is not None:
         added = file_sha256(adapter)
         digest, model_id = f"{digest}+{added}", f"{model_id}+{added[:12]}"
-    with _lock:
-        if (path, digest) not in _servers:
-            _servers[path, digest] = _started(path, model_id, adapter)
-        return _servers[path, digest][1]
+    return path, digest, model_id
+
+
+class Lazily:
+    """A transport to llama.cpp that is opened by the first request, since many judges never need it.
+
+    Requests are sent a few at a time, as many as the server answers at once.
+    """
+
+    def __init__(self, opens: Callable[[], Transport]) -> None:
+        self._opens = opens
+        self._inner: Transport | None = None
+        self._traffic = PerLoop(lambda: (asyncio.Lock(), asyncio.Semaphore(SLOTS)))
+
+    async def send(self, request: Request) -> Reply:
+        opening, slots = self._traffic()
+        async with opening:
+            if self._inner is None:
+                self._inner = await asyncio.to_thread(self._opens)
+        async with slots:
+            return await self._inner.send(request)
 
 
 def _started(
@@ -185,28 +236,6 @@ def _after_fork_in_child() -> None:
 atexit.register(close_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-def thread_count() -> int:
-    """Threads for an embedded model: `JUDGESMITH_THREADS`, else the processor cores this process may use.
-
-    On a machine that is busy with other work, one thread less is often faster: llama.cpp's threads wait for each other.
-
-    Raises: OptionError if `JUDGESMITH_THREADS` is not a number of at least 1.
-    """
-    if wish := os.environ.get("JUDGESMITH_THREADS", "").strip():
-        if not wish.isascii() or not wish.isdigit() or int(wish) < 1:
-            raise OptionError(
-                f"JUDGESMITH_THREADS={wish!r}: give a number of at least 1, or unset it"
-            )
-        return int(wish)
-    usable = (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1
-    )
-    # Two hardware threads of one core count once: they share the units that llama.cpp keeps busy.
-    return min(psutil.cpu_count(logical=False) or usable, usable)
 
 
 def _parameters(

@@ -29,6 +29,8 @@ from .refusals import refuse as refuse
 from .refusals import retry_after as retry_after
 
 Message = dict[str, str]
+#: A part of an answer: a text that is fixed, and the texts of which one comes next.
+Choice = tuple[str, tuple[str, ...]]
 
 #: Bytes of an answer at most. The longest that a judge asks for, 20 log-probabilities to each token, take a tenth.
 LARGEST_ANSWER = 16 * 1024 * 1024
@@ -68,7 +70,11 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a judge asks of a model. `grammar` is GBNF, only for models that were seen to take one."""
+    """What a judge asks of a model.
+
+    `grammar` is GBNF, only for models that were seen to take one. `choices` says the same of an answer whose parts are
+    each one of few texts; none where it is free text.
+    """
 
     messages: Sequence[Message]
     max_tokens: int
@@ -77,6 +83,7 @@ class Request:
     grammar: str | None = None
     schema: Mapping[str, Any] | None = field(default=None, hash=False)
     sample: int = 0
+    choices: tuple[Choice, ...] = ()
 
     def options(self) -> dict[str, Any]:
         """All but its messages and what only some servers know, in OpenAI's form."""

@@ -225,7 +225,7 @@ class Panel(OneAspect):
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         names = self.asked_members()
         # One after the other, an embedded model finds the row in its cache.
-        batches = [[name] for name in names] if lm.embedded else [list(names)]
+        batches = [[name] for name in names] if lm.one_by_one else [list(names)]
         answers: dict[str, Answer | CallError] = {}
         for batch in batches:
             answers |= zip(

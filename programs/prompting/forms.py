@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...signatures.values import Scale
+from ..models.transport import Choice
 
 #: GBNF for one sentence: small models run on and on where a line is all that ends an explanation.
 SENTENCE = r'[A-Z"“‘(] ([^.!?\n] | "." [0-9]){10,200} [.!?]'
@@ -48,6 +49,12 @@ class Line:
         if "enum" in self.schema:
             return f"(?:{'|'.join(re.escape(str(value)) for value in self.schema['enum'])})"
         return r"\d{1,3}" if self.schema["type"] == "integer" else r"[^\n]+"
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The only values that there are; none where it is free text."""
+        whole = range(101) if self.schema["type"] == "integer" else ()
+        return tuple(map(str, self.schema.get("enum", whole)))
 
 
 def number(scale: Scale, label: str = "Score", wanted: str = "number") -> Line:
@@ -154,6 +161,22 @@ class Form:
             ):
                 rules[name] = rule
         return "\n".join(f"{name} ::= {rule}" for name, rule in rules.items())
+
+    def choices(self) -> tuple[Choice, ...]:
+        """The answer's parts where each is one of few texts; none where a part is free text.
+
+        >>> Form(number(Scale(1, 5))).choices()
+        (('Score: ', ('1', '2', '3', '4', '5')),)
+        """
+        lines = [part for part in self.parts if isinstance(part, Line) and part.values]
+        if len(lines) < len(self.parts):
+            return ()
+        leads = [line.lead.replace("\n", " ") for line in lines]
+        ends = ["", *["\n"] * (len(lines) - 1)]
+        return tuple(
+            (end + lead, line.values)
+            for end, lead, line in zip(ends, leads, lines, strict=True)
+        )
 
     def schema(self) -> dict[str, Any]:
         """The same answer as a JSON object, by the labels in lower case."""

@@ -22,7 +22,7 @@ import dspy
 from ...disarming import disarm
 from ...signatures.values import CriterionScore, Scale
 from ..models.thoughts import spoken
-from ..models.transport import FILTERED, Message, Reply
+from ..models.transport import FILTERED, Choice, Message, Reply
 from . import answers
 from .answers import Read as Read
 from .forms import Blocks, Form, Line, number
@@ -174,9 +174,18 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         """The fields of an answer without thoughts in it, or the problem with it."""
         raise NotImplementedError
 
+    def held_to(self, inputs: Mapping[str, Any]) -> Form | None:
+        """The form that a model is held to, where that can be done: an answer may end before its explanations."""
+        return self.form(inputs)
+
     def grammar(self, inputs: Mapping[str, Any]) -> str | None:
-        form = self.form(inputs)
+        form = self.held_to(inputs)
         return None if form is None else form.grammar()
+
+    def choices(self, inputs: Mapping[str, Any]) -> tuple[Choice, ...]:
+        """The parts of an answer that is one of few texts; see `Request`."""
+        form = self.held_to(inputs)
+        return () if form is None else form.choices()
 
     def schema(self, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
         form = self.form(inputs) if self.as_json else None
@@ -348,8 +357,8 @@ class OverallLayout(ScoreLayout):
     def example(self, demo: Mapping[str, Any]) -> str:
         return f"Score: {self.digits(demo['score'])}"
 
-    def grammar(self, inputs: Mapping[str, Any]) -> str:
-        return (Form(number(self.scale)) if self.bare else self.form(inputs)).grammar()
+    def held_to(self, inputs: Mapping[str, Any]) -> Form:
+        return Form(number(self.scale)) if self.bare else self.form(inputs)
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return 12 if self.bare else 160
@@ -461,8 +470,8 @@ class CriteriaLayout(ScoreLayout):
             f"\nWhy: {why}" if why else ""
         )
 
-    def grammar(self, inputs: Mapping[str, Any]) -> str:
-        return self.form(inputs, bare=self.brief).grammar()
+    def held_to(self, inputs: Mapping[str, Any]) -> Form:
+        return self.form(inputs, bare=self.brief)
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return len(inputs["criteria"]) * (20 if self.bare else 100) + 20

@@ -87,7 +87,8 @@ class StateWeights(parts.Options):
 class HeadData(parts.Options):
     """A head as a saved judge holds it. model: SHA-256 of the file (or the name of the served model) whose readings it
     was fitted to. weights: reading -> (its mean among the training rows, points of percent for each unit above it).
-    limits: the least and the most that a reading, or a block of states, adds to a score.
+    limits: the least and the most that a reading, or a block of states, adds to a score. way: what computed the
+    readings (`Opened.way`).
     """
 
     model: Annotated[str, Field(max_length=400)]
@@ -97,6 +98,7 @@ class HeadData(parts.Options):
     limits: Annotated[
         dict[str, tuple[Number, Number]], Field(max_length=2_100, default_factory=dict)
     ]
+    way: Annotated[str, Field(max_length=80)] = ""
 
 
 @dataclass(frozen=True)
@@ -224,10 +226,11 @@ class LinearHead:
             states[block] = (before + offset, sloped + slope)
         return LinearHead(base, weights, states)
 
-    def data(self, model: str) -> HeadData:
+    def data(self, model: str, way: str = "") -> HeadData:
         """The head as a saved judge holds it, with seven significant digits."""
         return HeadData(
             model=model,
+            way=way,
             base=_short(self.base),
             weights={
                 name: (_short(mean), _short(weight))

@@ -30,6 +30,7 @@ from ...tables import shortened
 from ..aspects import Aspect, Task
 from ..method import Cost
 from ..models.lm import Connection, LanguageModel
+from ..models.local import LLAMA_CPP, note_engine
 from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import methods
@@ -154,7 +155,7 @@ class ModelReadings(DirectScorer):
     def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
         super().__init__(aspect, **given)
         self.head: LinearHead | None = None
-        self.head_model = ""
+        self.head_model = self.head_way = ""
         #: Whether what was read is kept on disk: while compiling, never where rows are scored by the million.
         self.keeps = False
 
@@ -257,6 +258,9 @@ class ModelReadings(DirectScorer):
                 f"this judge was fitted to the readings of another model (its SHA-256 begins {self.head_model[:12]}) "
                 f"than {opened.reader.name} ({opened.model[:12]}); use that model (--reader …), or compile again"
             )
+        if self.head is not None:
+            before, now = (way or LLAMA_CPP for way in (self.head_way, opened.way))
+            note_engine(opened.reader.name, before, now)
         return opened
 
     def read(self, item: Item, lm: LanguageModel) -> RowReadings:
@@ -346,7 +350,8 @@ class ModelReadings(DirectScorer):
                 ):  # it does without
                     trained.open_trained()
                     names.add(TRAINED)
-            self.take(known.head(names, row.states), self.opened(lm()).model)
+            opened = self.opened(lm())
+            self.take(known.head(names, row.states), opened.model, opened.way)
 
     # -- judging
 
@@ -507,7 +512,8 @@ class ModelReadings(DirectScorer):
             )
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents
-        self.take(fit.head, self.opened(lm).model if self._reads_rows else "")
+        opened = self.opened(lm) if self._reads_rows else None
+        self.take(fit.head, *((opened.model, opened.way) if opened else ("",)))
         added = _by_group(fit.head.contributions(table))
         moved = {
             name: round(float(np.std(values)), 4) for name, values in added.items()
@@ -531,15 +537,16 @@ class ModelReadings(DirectScorer):
             weights=fit.parts,
         )
 
-    def take(self, head: LinearHead, model: str) -> None:
-        """Score by this head from now on. model: whose readings it was fitted to (`Opened.model`)."""
+    def take(self, head: LinearHead, model: str, way: str = "") -> None:
+        """Score by this head from now on. model, way: whose readings it was fitted to (`Opened`)."""
         self.choose(experience="")
-        self.load_fitted("head", head.data(model).model_dump(mode="json"))
+        self.load_fitted("head", head.data(model, way).model_dump(mode="json"))
 
     def fitted(self) -> dict[str, Any]:
         """Return the head over its readings; see `capabilities.Learns`."""
         # Judges that were saved before there were limits keep their fingerprints.
-        data = None if self.head is None else self.head.data(self.head_model)
+        head, whose = self.head, (self.head_model, self.head_way)
+        data = None if head is None else head.data(*whose)
         return (
             {}
             if data is None
@@ -550,6 +557,7 @@ class ModelReadings(DirectScorer):
         """Take what `fitted` gave. Raises OptionError."""
         held = parts.read_options(HeadData, data, "the head")
         self.head, self.head_model = LinearHead.of(held), held.model
+        self.head_way = held.way
 
     def facts(self) -> dict[str, str]:
         """Its readings: what each group's weights move a score by is in the verdicts (`details`)."""

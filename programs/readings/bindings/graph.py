@@ -271,7 +271,7 @@ class Body:
 
 def head(weights: Weights, threads: int) -> Any:
     """The graph of what follows the last state: of `states` (tokens x width) and the tokens that come `next` (tokens x
-    1), `logp`, `entropy` and `top`, as `token_numbers` gives them.
+    1), `logp`, `entropy` and `top`, as `token_numbers` gives them, and `all` words' log-probabilities.
     """
     op, types = openvino().opset13, openvino().Type
     name = (
@@ -297,6 +297,7 @@ def head(weights: Weights, threads: int) -> Any:
             ),
         ),
         _named(op, "top", op.reduce_max(logp, _whole(op, 1), False)),
+        _named(op, "all", logp),
     ]
     return openvino().Model(outputs, [states, following], "head")
 

@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import psutil
 
 from ....errors import CallError, MissingExtraError, ModelError, OptionError
 from ...models.files import file_sha256
 from ...models.lm import LanguageModel, is_local
-from ...models.local import model_file, thread_count
+from ...models.local import LLAMA_CPP, READER_VARIABLE, model_file, thread_count
 from ...models.ollama import is_ollama, ollama_weights
 from ..passages import Passage, Piece
 from ..reader import Floats, Reader
 from .embedded_reader import EmbeddedReader
+from .graph import Shape, precision
 from .kept import KeptReader, default_store_path
 from .openvino_reader import OpenVinoReader
 from .served_reader import ServedReader
 from .torch_reader import TorchReader
+from .vocabulary import chat_of, division_of
+from .weights import Weights
 
-#: The environment's choice of what computes, `openvino` or `llama.cpp`; without one, the first that can.
-READER_VARIABLE, OPENVINO, LLAMA_CPP = "JUDGESMITH_READER", "openvino", "llama.cpp"
+T = TypeVar("T")
+
+#: What its user should hear of also where this package's log is kept quiet.
+_LOG = logging.getLogger("judgesmith.servers")
+
+#: Computes where it can, unless the environment chooses llama.cpp.
+OPENVINO = "openvino"
 
 
 @dataclass(frozen=True)
@@ -97,9 +106,25 @@ def open_reader(name: str, lm: LanguageModel) -> Opened:
         if key not in _opened:
             weights = _weights(name, lm)
             _opened[key] = (
-                _served(lm) if weights is None else _embedded(weights, name or lm.name)
+                _served(lm) if weights is None else _of_file(weights, name or lm.name)
             )
         return _opened[key]
+
+
+def open_weights(path: Path, name: str) -> Opened:
+    """The reader of a model's file, the same one under whatever name it is opened.
+
+    Raises: ModelError; MissingExtraError without llama.cpp.
+    """
+    with _lock:
+        return _of_file(path, name)
+
+
+def _of_file(path: Path, name: str) -> Opened:
+    """See `open_weights`. Needs the lock."""
+    if str(path) not in _opened:
+        _opened[str(path)] = _embedded(path, name)
+    return _opened[str(path)]
 
 
 def open_adapted(base: str, adapter: Path, layer: int) -> StatesReader:
@@ -116,7 +141,7 @@ def open_adapted(base: str, adapter: Path, layer: int) -> StatesReader:
                 "name": adapter.stem,
                 "adapter": adapter,
             }
-            fast = _by_openvino(weights, until=layer, **how)
+            fast = _by_openvino(OpenVinoReader, weights, until=layer, **how)
             reader = EmbeddedReader(weights, **how) if fast is None else fast
             _opened[key] = Opened(cast(Reader, reader), file_sha256(weights))
         return cast(StatesReader, _opened[key].reader)
@@ -158,8 +183,8 @@ def _wished() -> str:
     return wish
 
 
-def _by_openvino(path: Path, **how: Any) -> OpenVinoReader | None:
-    """OpenVINO's reader of a file; None where it cannot open it, or llama.cpp is chosen.
+def _by_openvino(opens: Callable[..., T], path: Path, **how: Any) -> T | None:
+    """What opens a file for OpenVINO; None where that cannot be done, or llama.cpp is chosen.
 
     Raises where the environment chooses OpenVINO, and it cannot.
     """
@@ -167,11 +192,48 @@ def _by_openvino(path: Path, **how: Any) -> OpenVinoReader | None:
     if wish == LLAMA_CPP:
         return None
     try:
-        return OpenVinoReader(path, **how)
-    except (ModelError, MissingExtraError):
+        return opens(path, **how)
+    except (ModelError, MissingExtraError) as error:
         if wish:
             raise
+        if isinstance(error, MissingExtraError):
+            _say_slow(str(error))
         return None
+
+
+@cache
+def _say_slow(why: str) -> None:
+    """Warn once for each cause."""
+    _LOG.warning("embedded models run by llama.cpp alone, three times slower: %s", why)
+
+
+def openvino_way(path: Path) -> tuple[str, bool] | None:
+    """How OpenVINO reads a file, and whether its chat template takes a system message; None where it cannot, or
+    llama.cpp is chosen.
+    """
+    if _wished() == LLAMA_CPP:
+        return None
+    try:
+        return _looked_at(path, path.stat().st_mtime_ns)
+    except MissingExtraError as error:
+        _say_slow(str(error))
+    except ModelError:
+        pass
+    return None
+
+
+@lru_cache(8)
+def _looked_at(path: Path, changed: int) -> tuple[str, bool]:
+    weights = Weights(path)
+    Shape.of(weights)
+    weights.check()
+    division_of(weights.settings)
+    chat = chat_of(weights.settings)
+    try:
+        chat([("system", "s"), ("user", "u")], answer=True)
+    except ValueError:
+        return f"{OPENVINO} {precision()}", False
+    return f"{OPENVINO} {precision()}", True
 
 
 def _embedded(path: Path, name: str) -> Opened:
@@ -179,7 +241,7 @@ def _embedded(path: Path, name: str) -> Opened:
     reads where a build of llama.cpp hides what readings need.
     """
     digest, threads = file_sha256(path), thread_count()
-    fast = _by_openvino(path, threads=threads, name=name)
+    fast = _by_openvino(OpenVinoReader, path, threads=threads, name=name)
     if fast is not None:
         return Opened(fast, digest, fast.way)
     try:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import ModelError, OptionError
-from ..passages import Chat, Passage, Piece
+from ..passages import Chat, Message, Passage, Piece, rendered
 from ..reader import Ability, Floats, TokenReading, common_length
 from .batches import WORTH, Row, batches
 from .graph import Adapter, Body, Shape, Turns, compiled, head, hidden, precision
@@ -96,8 +96,8 @@ class OpenVinoReader:
         self._lock = threading.Lock()
         self._weights = weights = Weights(path)
         self._shape = shape = Shape.of(weights)
-        self._words = Vocabulary(weights.settings)
-        self.chat: Chat = self._words.chat
+        self.words = Vocabulary(weights.settings)
+        self.chat: Chat = self.words.chat
         self._turns = Turns(weights, shape)
         self.context = min(context, shape.context)
         self.ability = Ability(layers=shape.layers, context=self.context)
@@ -127,9 +127,14 @@ class OpenVinoReader:
             self._layers = self._head = None
             self._kept.clear()
 
+    @property
+    def ours(self) -> bool:
+        """Whether it is open and belongs to this process, not to the one that this one was forked from."""
+        return self._layers is not None and self._process == os.getpid()
+
     def tokens(self, piece: Piece) -> list[int]:
         """A piece's tokens; a control token can come from a mark only."""
-        return self._words.tokens(piece)
+        return self.words.tokens(piece)
 
     def size(self, pieces: Sequence[Piece]) -> int:
         """See `Reader`."""
@@ -164,9 +169,42 @@ class OpenVinoReader:
     ) -> TokenReading:
         target = row.tokens[row.start + 1 :]
         logp, entropy, top = self._numbers(found.last[-len(target) - 1 : -1], target)
-        ends = self._words.ends(passage.pieces[passage.target].text, target)
+        ends = self.words.ends(passage.pieces[passage.target].text, target)
         means = {layer: found.sums[layer] / np.float32(len(target)) for layer in layers}
         return TokenReading(logp, entropy, top, ends, means)
+
+    # What comes next -----------------------------------------------------------------------------------------------
+
+    def prompt(self, messages: Sequence[tuple[str, str]]) -> list[int]:
+        """The tokens of a chat, up to where its answer begins.
+
+        messages: (role, content) pairs; a content cannot hold a control token.
+        """
+        turns = [Message(role, (content,)) for role, content in messages]
+        return self._begun(rendered(self.chat, turns))
+
+    def following(self, rows: Sequence[Row]) -> list[Floats]:
+        """Log-probabilities of all words after each token from the row's `start` on: places x words.
+
+        Raises: OptionError for more tokens than the context.
+        """
+        result = [np.zeros((0, 0), np.float32)] * len(rows)
+        for row in rows:
+            self._checked(row.tokens)
+        with self._lock:
+            for batch in batches(rows, STEP):
+                some = [rows[place] for place in batch.places]
+                found = self._read(some, batch.shared)
+                for place, row, one in zip(batch.places, some, found, strict=True):
+                    count = len(row.tokens) - row.start
+                    result[place] = self._all(one.last[-count:])
+        return result
+
+    def _all(self, states: Floats) -> Floats:
+        some = np.zeros((len(states), 1), np.int64)
+        self._head.infer({"states": states, "next": some})
+        found: Floats = self._head.get_tensor("all").data.copy()
+        return found
 
     def states(self, tokens: Sequence[int], layer: int, *, start: int = 0) -> Floats:
         """The last computed layer's states at the tokens from `start` on, after the mark that begins a text, which some
@@ -176,7 +214,7 @@ class OpenVinoReader:
             raise OptionError(
                 f"layer {layer}: {self.name} gives the states of {self._until}"
             )
-        begun = [self._words.bos or 0, *tokens]
+        begun = [self.words.bos or 0, *tokens]
         with self._lock:
             found = self._through(self._checked(begun), start and start + 1, len(begun))
             result: Floats = found.last[len(found.last) - len(tokens) + start :]
@@ -188,7 +226,7 @@ class OpenVinoReader:
         """The tokens of pieces that a text begins with."""
         tokens, begin = (
             list(itertools.chain.from_iterable(map(self.tokens, pieces))),
-            self._words.begin,
+            self.words.begin,
         )
         return tokens if tokens[: len(begin)] == begin else [*begin, *tokens]
 
@@ -252,7 +290,7 @@ class OpenVinoReader:
 
         The result is valid until the next pass.
         """
-        if self._layers is None or self._process != os.getpid():
+        if not self.ours:
             raise ModelError(
                 f"{self.name}: this model is closed, or belongs to the process that this one comes from"
             )

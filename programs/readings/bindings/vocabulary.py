@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ _CONTROL, _ADDED = (
 )  # kinds of tokens that no merge makes: the model's own marks, and others
 
 
+#: Bytes without a visible letter, in their order.
+_INVISIBLE = (*range(0x21), *range(0x7F, 0xA1), 0xAD)
+
+
 class Vocabulary:
     """Tokens of a model, by the settings of its GGUF file.
 
@@ -42,11 +47,7 @@ class Vocabulary:
         def about(name: str, default: Any = None) -> Any:
             return settings.get(f"tokenizer.{name}", default)
 
-        kind, division = about("ggml.model"), about("ggml.pre")
-        if kind != "gpt2" or division not in _DIVISIONS:
-            raise ModelError(
-                f"tokens of the kind {kind}, {division} are not known here"
-            )
+        division = division_of(settings)
         words: list[str] = about("ggml.tokens", [])
         kinds = about("ggml.token_type", [1] * len(words))
         self._merged = _merging(words, about("ggml.merges", []), division)
@@ -66,24 +67,32 @@ class Vocabulary:
             [bos] if bos is not None and about("ggml.add_bos_token", False) else []
         )
         self.bos: int | None = bos
-        bos_word, eos_word = (
-            "" if place is None else words[place] for place in (bos, eos)
-        )
-        self.chat = JinjaChat(
-            about("chat_template") or PLAIN_TURNS, bos=bos_word, eos=eos_word
-        )
+        #: Tokens that end an answer.
+        ends = (eos, about("ggml.eot_token_id"))
+        self.stops = sorted({stop for stop in ends if stop is not None})
+        self._words, self._kinds = words, kinds
+        self.chat = chat_of(settings)
 
     def tokens(self, piece: Piece) -> list[int]:
         """A piece's tokens; a control token can come from a mark only."""
         result = list[int]()
-        for part in (self._in_marks if piece.mark else self._in_texts).split(
-            _sound(piece.text)
-        ):
-            if part in self._places:
-                result.append(self._places[part])
+        places = self._places if piece.mark else self._added
+        cuts = self._in_marks if piece.mark else self._in_texts
+        for part in cuts.split(_sound(piece.text)):
+            if part in places:
+                result.append(places[part])
             elif part:
                 result += self._merged.encode(part, add_special_tokens=False).ids
         return result
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """The text that tokens stand for; a part of a character is shown as a replacement mark."""
+        return b"".join(map(self._spelt, tokens)).decode("utf-8", "replace")
+
+    def _spelt(self, token: int) -> bytes:
+        word = self._words[token]
+        whole = self._kinds[token] in (_CONTROL, _ADDED)
+        return word.encode() if whole else bytes(map(_byte, word))
 
     def ends(self, text: str, tokens: list[int]) -> tuple[int, ...]:
         """The character of a text after which each of its tokens ends."""
@@ -92,6 +101,36 @@ class Vocabulary:
             np.cumsum(sizes), np.cumsum(self._bytes[tokens]), "right"
         )
         return tuple(found.tolist())
+
+
+def division_of(settings: Mapping[str, Any]) -> str:
+    """The name of the way in which texts are divided. Raises: ModelError for one that is not known here."""
+    kind, division = (
+        settings.get(f"tokenizer.ggml.{name}") for name in ("model", "pre")
+    )
+    if kind != "gpt2" or division not in _DIVISIONS:
+        raise ModelError(f"tokens of the kind {kind}, {division} are not known here")
+    return str(division)
+
+
+def chat_of(settings: Mapping[str, Any]) -> JinjaChat:
+    """The model's chat template. Raises: ModelError."""
+    words = settings.get("tokenizer.ggml.tokens", [])
+    places = (
+        settings.get(f"tokenizer.ggml.{mark}_token_id") for mark in ("bos", "eos")
+    )
+    bos, eos = ("" if place is None else words[place] for place in places)
+    template = settings.get("tokenizer.chat_template") or PLAIN_TURNS
+    return JinjaChat(template, bos=bos, eos=eos)
+
+
+@cache
+def _byte(letter: str) -> int:
+    """The byte that a letter stands for: itself where it is visible, the others are counted from U+0100 on."""
+    place = ord(letter)
+    if place < 0x100:
+        return place
+    return _INVISIBLE[place - 0x100] if place - 0x100 < len(_INVISIBLE) else 0
 
 
 def _sound(text: str) -> str:

@@ -6,6 +6,7 @@ form, and nothing is lost; any other is rounded to it, to 1/254 of a group's lar
 
 from __future__ import annotations
 
+import math
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -73,6 +74,14 @@ class Weights:
         return self.settings.get(
             f"{self.settings.get('general.architecture')}.{name}", default
         )
+
+    def check(self) -> None:
+        """Raises: ModelError for a file that is cut off, or has tensors of a type that is not known."""
+        size = self._path.stat().st_size
+        for name, tensor in self.tensors.items():
+            rows = math.prod(tensor.shape[:-1])
+            if tensor.at + rows * self._row_size(tensor) > size:
+                raise ModelError(f"{self._path}: cut off in {name}; fetch it again")
 
     def floats(self, name: str) -> Floats:
         """A whole tensor as floats. Raises: ModelError."""

@@ -44,7 +44,6 @@ from ..programs.models.lm import (
     is_local,
     language_model,
 )
-from ..programs.models.local import embedded
 from .console import err
 from .settings import ReachOptions
 
@@ -180,7 +179,7 @@ def open_model(
         if name.startswith("local/"):
             fetch(name)
         with err.status(f"loading {escape(name)} …"):
-            embedded(name)
+            return language_model(name, connection=where, sampling=sampling)
     return language_model(name, connection=where, sampling=sampling)
 
 

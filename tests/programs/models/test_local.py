@@ -248,9 +248,10 @@ def test_a_beginning_that_prompts_share_is_computed_once_for_each_slot(
 
 @pytest.mark.model
 def test_prompts_are_answered_whole_and_too_long_ones_refused(
-    endpoint: EmbeddedEndpoint,
+    endpoint: EmbeddedEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Several long prompts do not fit into the server's memory together: they wait for each other."""
+    monkeypatch.setenv(local.READER_VARIABLE, local.LLAMA_CPP)
     lm = language_model(f"local/{NAME}", connection=Connection(cache=False))
     judge, room = Judge(DirectScorer("fluency"), lm=lm), 512 * SLOTS
     words = [room // 2, room // 2 + 1, room // 2 + 2, 4 * room]

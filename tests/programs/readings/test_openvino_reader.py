@@ -34,6 +34,7 @@ TEXTS = [
     "  Spaces\n\n and\tlines  \r\n  I'LL we've IT'S 12345 ½ x²",
     "日本語のテキスト、中文。 e\u0301 é ﬁ 👩‍👩‍👧 \u00a0nbsp …—“quoted”",
     "<|im_start|>user\nnot a mark<|im_end|>",
+    "<|im_end|>",
     "half a character \ud800 and the end",
     "a" * 300,
 ]

@@ -1,0 +1,98 @@
+"""Answers of which each part is one of few texts, such as `Score: 4` or `Better`: a model that is read gives them from
+the probabilities of these texts, several requests at once, and nothing is generated.
+
+What can do that is a `Chooser`; without one, and for free text, requests go on to the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...parts import Registry
+from .engine import PerLoop
+from .transport import Reply, Request, Transport
+
+#: Requests that are answered at once, and as many again that wait.
+AT_ONCE = 16
+
+#: Engines that answer by choosing, by name; a class method `of(path, name)` gives the `Chooser` of a model's file, or
+#: None where it cannot read that.
+choosers: Registry[type[Any]] = Registry(
+    "engine of chosen answers",
+    packages=("judgesmith.programs.readings.bindings.chooser",),
+    group="judgesmith.choosers",
+)
+
+
+class Chooser(Protocol):
+    """Answers from the probabilities of the texts that an answer may have."""
+
+    way: str
+    """How it computes; part of what tells its answers from others'."""
+
+    system_prompt: bool
+    """Whether the model's chat template takes a system message."""
+
+    def answers(self, requests: Sequence[Request]) -> list[Reply | None]:
+        """The answers of requests with `choices`; None for one that it leaves to the server.
+
+        Raises ModelError where it cannot answer any, now or later.
+        """
+        ...
+
+
+def chooser_of(path: Path, name: str) -> Chooser | None:
+    """The first engine that can read a model's file; None where none can."""
+    found = (engine.of(path, name) for engine in choosers.parts().values())
+    return next((one for one in found if one is not None), None)
+
+
+@dataclass
+class _Queue:
+    waiting: deque[tuple[Request, asyncio.Future[Reply | None]]] = field(
+        default_factory=deque
+    )
+    working: asyncio.Task[None] | None = None
+
+
+class Choosing:
+    """A transport to a model in this process: answers are chosen where they can be, else asked of the server."""
+
+    def __init__(self, chooser: Chooser, server: Transport) -> None:
+        self._chooser, self._server = chooser, server
+        self._queue = PerLoop(_Queue)
+
+    async def send(self, request: Request) -> Reply:
+        if request.choices and not request.temperature:
+            queue = self._queue()
+            answer = asyncio.get_running_loop().create_future()
+            queue.waiting.append((request, answer))
+            if queue.working is None or queue.working.done():
+                queue.working = asyncio.create_task(self._work(queue))
+            if (chosen := await answer) is not None:
+                return chosen
+        return await self._server.send(request)
+
+    async def _work(self, queue: _Queue) -> None:
+        """Answer what waits, as much at once as can be."""
+        while queue.waiting:
+            count = min(AT_ONCE, len(queue.waiting))
+            some = [queue.waiting.popleft() for _ in range(count)]
+            some = [(request, answer) for request, answer in some if not answer.done()]
+            try:
+                found = await asyncio.to_thread(
+                    self._chooser.answers, [request for request, _ in some]
+                )
+            except Exception as error:
+                for _, answer in some:
+                    if not answer.done():
+                        answer.set_exception(error)
+                continue
+            for (_, answer), one in zip(some, found, strict=True):
+                if not answer.done():
+                    answer.set_result(one)

@@ -1,0 +1,174 @@
+"""Answers by OpenVINO that are one of few texts: one pass over the prompt, and the probabilities of what comes next.
+
+The texts that an answer may have are a tree of tokens. What all have in common goes through the model with the prompt;
+where they part, the likeliest branch is taken. An answer such as `Score: 4` takes no pass of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from ...models.choosing import choosers
+from ...models.transport import Choice, Reply, Request, TokenChoice
+from ..passages import Piece
+from ..reader import Floats
+from .batches import Row
+from .opening import open_weights, openvino_way
+from .openvino_reader import OpenVinoReader
+from .vocabulary import Vocabulary
+
+#: In place of a token: here a text ends.
+_END = -1
+
+
+@choosers.register
+class OpenVinoChooser:
+    """Answers with the reader of the same file, which is opened with the first request."""
+
+    name = "openvino"
+    about = "answers that are one of few texts, by OpenVINO"
+
+    def __init__(self, path: Path, name: str, way: str, system_prompt: bool) -> None:
+        self._path, self._name = path, name
+        self.way, self.system_prompt = way, system_prompt
+
+    @classmethod
+    def of(cls, path: Path, name: str) -> Self | None:
+        """See `choosers`."""
+        found = openvino_way(path)
+        return None if found is None else cls(path, name, *found)
+
+    def answers(self, requests: Sequence[Request]) -> list[Reply | None]:
+        """See `Chooser`. Left to the server are a prompt that is too long for the reader, and all in a forked child."""
+        reader = open_weights(self._path, self._name).reader
+        if not isinstance(reader, OpenVinoReader) or not reader.ours:
+            return [None] * len(requests)
+        under_way = [_Answer(reader, request) for request in requests]
+        some = [answer for answer in under_way if answer.fits]
+        together = [answer for answer in some if answer.at_once]
+        for answer, logp in zip(
+            together, reader.following([one.row for one in together]), strict=True
+        ):
+            answer.take(logp)
+        # Of an answer in steps a row that is read alone keeps its beginning for the next step.
+        for answer in some:
+            while answer.reply is None:
+                answer.take(reader.following([answer.row])[0])
+        return [answer.reply for answer in under_way]
+
+
+class _Answer:
+    """An answer under way: `row` is to be read next, until there is a `reply`."""
+
+    def __init__(self, reader: OpenVinoReader, request: Request) -> None:
+        self._words, self._request = reader.words, request
+        messages = [(one["role"], one["content"]) for one in request.messages]
+        self._prompt = reader.prompt(messages)
+        self._spoken, self._told = list[int](), list[TokenChoice]()
+        self.reply: Reply | None = None
+        parts = [_branches(self._words, part) for part in request.choices]
+        longest = sum(max(map(len, branches)) for branches in parts)
+        self.fits = len(self._prompt) + longest <= reader.context
+        #: Whether one look is enough, so that it may be read together with others.
+        self.at_once = sum(map(_partings, parts)) <= 1
+        self._steps = self._walk(parts)
+        self._next(None)
+
+    @property
+    def row(self) -> Row:
+        """What was said so far, and the place of the last token before what was not looked at yet."""
+        start = len(self._prompt) + len(self._told) - 1
+        return Row(self._prompt + self._spoken, start)
+
+    def take(self, logp: Floats) -> None:
+        """Go on with the log-probabilities at the row's places."""
+        self._next(logp)
+
+    def _next(self, logp: Floats | None) -> None:
+        try:
+            self._steps.send(logp)
+        except StopIteration:
+            self.reply = self._replied()
+
+    def _walk(
+        self, parts: Sequence[Sequence[Sequence[int]]]
+    ) -> Generator[None, Floats | None, None]:
+        for place, branches in enumerate(parts):
+            after = [branch[0] for one in parts[place + 1 :][:1] for branch in one]
+            depth = 0
+            while True:
+                nexts = list(dict.fromkeys(branch[depth] for branch in branches))
+                token = nexts[0]
+                if len(nexts) > 1:
+                    logp = yield
+                    assert logp is not None
+                    token = self._likeliest(logp, nexts, after or self._words.stops)
+                if token == _END:
+                    break
+                self._spoken.append(token)
+                if len(nexts) > 1:
+                    self._tell(logp[-1:])
+                branches = [branch for branch in branches if branch[depth] == token]
+                depth += 1
+        if not self._told:
+            logp = yield
+            assert logp is not None
+            self._tell(logp)
+
+    def _likeliest(
+        self, logp: Floats, nexts: Sequence[int], ends: Sequence[int]
+    ) -> int:
+        """The likeliest of some tokens, of which one may be an end. What was not looked at yet is told."""
+        self._tell(logp[:-1])
+        last = logp[-1]
+        odds = {
+            token: last[list(ends)].max() if token == _END else last[token]
+            for token in nexts
+        }
+        return max(nexts, key=odds.__getitem__)
+
+    def _tell(self, logp: Floats) -> None:
+        """Note the probabilities at the tokens that come next in the answer."""
+        first, count = len(self._told), self._request.top_logprobs
+        for token, one in zip(self._spoken[first:], logp, strict=False):
+            listed = np.argpartition(-one, min(count, len(one) - 1))[:count]
+            found = dict.fromkeys([*listed.tolist(), token])
+            alternatives = [
+                (self._words.text([each]), float(one[each])) for each in found
+            ]
+            alternatives.sort(key=lambda pair: -pair[1])
+            text = self._words.text([token])
+            self._told.append(TokenChoice(text, tuple(alternatives)))
+
+    def _replied(self) -> Reply:
+        words = self._words
+        silent = [TokenChoice(words.text([token]), ()) for token in self._spoken]
+        told = [*self._told, *silent[len(self._told) :]]
+        return Reply(
+            words.text(self._spoken),
+            tuple(told) if self._request.top_logprobs else None,
+            prompt_tokens=len(self._prompt),
+            completion_tokens=len(self._spoken),
+            finish="stop",
+        )
+
+
+def _branches(words: Vocabulary, part: Choice) -> list[tuple[int, ...]]:
+    """The tokens of each text that a part may be, with its end."""
+    lead, values = part
+    return [(*words.tokens(Piece(lead + value)), _END) for value in values]
+
+
+def _partings(branches: Sequence[Sequence[int]]) -> int:
+    """How often a choice has to be made: never, once, or (2) more often."""
+    if len(branches) == 1:
+        return 0
+    shared = 0
+    while len({branch[shared] for branch in branches}) == 1:
+        shared += 1
+    firsts = {branch[shared] for branch in branches}
+    return 1 if len(firsts) == len(branches) else 2
