@@ -1,10 +1,10 @@
-"""Compare experience that was learnt within systems with experience that was learnt from all rows together.
+"""Compare experience that was learnt within systems, and keeps to the ranges it has seen, with what it replaces.
 
     python experiments/bench/experience_within.py TABLES... [--draws 15] [-o experiments/results/data]
 
-TABLES are folders of tables that `judgesmith study experience` kept (SET.ASPECT*.npz); the sets are those of
-JUDGESMITH_DATA. Both are fitted to the same tasks, the family of the measured one left out, and both are measured on
-the same draws: Q over all rows, and Q within systems, with 0, 8 and 40 labels.
+TABLES are folders of tables that `judgesmith study experience` kept (SET.ASPECT*.npz), the first that has a task
+counting; the sets are those of JUDGESMITH_DATA. All are fitted to the same tasks, the family of the measured one left
+out, and measured on the same draws: Q over all rows, and Q within systems, with 0, 8 and 40 labels.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from judgesmith.agreement.correlation import within_systems
 from judgesmith.experiments.bench.facts import FOURTEEN, SIZES, read_pairs
@@ -35,11 +36,32 @@ COEFFICIENTS = ("pearson", "spearman", "kendall")
 
 
 @dataclass(frozen=True)
-class Reached:
-    """Q over all rows and within systems, by the number of labels."""
+class Variant:
+    """A way to learn experience: from differences within systems or of all rows, with ranges or without."""
 
-    pooled: tuple[float, ...]
-    within: tuple[float, ...]
+    title: str
+    within: bool
+    ranges: bool
+
+    def learn(self, teachers: Sequence[Task]) -> Experience:
+        """Fit an experience to some tasks."""
+        tasks = [
+            task if self.within else replace(task, systems=()) for task in teachers
+        ]
+        learnt = fit_experience(tasks, Card())
+        return learnt if self.ranges else learnt.model_copy(update={"ranges": {}})
+
+
+BEFORE = Variant("all rows", within=False, ranges=False)
+INSIDE = Variant("within systems", within=True, ranges=False)
+SHIPPED = Variant("within systems, ranges", within=True, ranges=True)
+#: What is measured: without labels all, with labels those that differ.
+MEASURED = (
+    (0, BEFORE),
+    (0, INSIDE),
+    (0, SHIPPED),
+    *((size, variant) for size in SIZES for variant in (BEFORE, SHIPPED)),
+)
 
 
 def q_within(predicted: Vector, human: Vector, systems: Sequence[str]) -> float:
@@ -50,77 +72,66 @@ def q_within(predicted: Vector, human: Vector, systems: Sequence[str]) -> float:
     return float(sum(within_systems(predicted, human, codes, COEFFICIENTS)))
 
 
-def reached(task: Task, known: Experience, draws: int) -> Reached:
-    """Measure one task on documents without a label, as a mean over draws."""
+def reached(task: Task, known: Experience, labels: int, draws: int) -> Vector:
+    """Return Q and Q within systems on documents without a label, as means over draws."""
     table, scores, systems = task.table, task.scores, np.array(task.systems)
-    unlabelled = known.head(set(table.names) - {DIRECT}, table.states)(table)
-    pooled = [agreement(unlabelled, scores)]
-    within = [q_within(unlabelled, scores, task.systems)]
-    for size in SIZES:
-        found = list[tuple[float, float]]()
-        for _, train, left in draws_of(table.groups, size, draws):
-            head = weigh(table.rows(train), scores[train], known).head
-            predicted = head(table.rows(left))
-            of_left = systems[left].tolist() if len(systems) else []
-            found.append(
-                (
-                    agreement(predicted, scores[left]),
-                    q_within(predicted, scores[left], of_left),
-                )
-            )
-        means = np.mean(found, axis=0) if found else [np.nan, np.nan]
-        pooled.append(float(means[0]))
-        within.append(float(means[1]))
-    return Reached(tuple(pooled), tuple(within))
-
-
-def compared(
-    tasks: Sequence[Task], teachers: Sequence[Task], draws: int
-) -> list[tuple[Reached, Reached]]:
-    """Measure each task by experience of all rows, and by experience within systems."""
-    result = []
-    known = dict[str, tuple[Experience, Experience]]()
-    for task in tasks:
-        if task.family not in known:
-            others = [one for one in teachers if one.family != task.family]
-            unnamed = [replace(one, systems=()) for one in others]
-            known[task.family] = (
-                fit_experience(unnamed, Card()),
-                fit_experience(others, Card()),
-            )
-        all_rows, inside = (reached(task, one, draws) for one in known[task.family])
-        result.append((all_rows, inside))
-        print(task.name, all_rows, inside, flush=True)
-    return result
-
-
-def rows_of(
-    tasks: Sequence[Task], found: Sequence[tuple[Reached, Reached]]
-) -> list[list[Any]]:
-    """Return a row for each task, and the means of some of them."""
-    numbers = np.array(
-        [
-            [*before.pooled, *after.pooled, *before.within, *after.within]
-            for before, after in found
+    if not labels:
+        predicted = known.head(set(table.names) - {DIRECT}, table.states)(table)
+        found = [
+            (agreement(predicted, scores), q_within(predicted, scores, task.systems))
         ]
-    )
+        return np.array(found[0])
+    found = []
+    for _, train, left in draws_of(table.groups, labels, draws):
+        head = weigh(table.rows(train), scores[train], known).head
+        predicted = head(table.rows(left))
+        of_left = systems[left].tolist() if len(systems) else []
+        pooled = agreement(predicted, scores[left])
+        found.append((pooled, q_within(predicted, scores[left], of_left)))
+    return np.array(found).mean(axis=0) if found else np.full(2, np.nan)
+
+
+def measured(
+    tasks: Sequence[Task], teachers: Sequence[Task], draws: int
+) -> NDArray[np.float64]:
+    """Measure every task in every way: shape (tasks, ways, 2), pooled and within systems."""
+    result = []
+    known = dict[tuple[str, Variant], Experience]()
+    for task in tasks:
+        others = [one for one in teachers if one.family != task.family]
+        for variant in (BEFORE, INSIDE, SHIPPED):
+            if (task.family, variant) not in known:
+                known[task.family, variant] = variant.learn(others)
+        of_task = [
+            reached(task, known[task.family, variant], labels, draws)
+            for labels, variant in MEASURED
+        ]
+        result.append(of_task)
+        print(task.name, *(f"{one[0]:.2f}" for one in of_task), flush=True)
+    return np.array(result)
+
+
+def rows_of(tasks: Sequence[Task], found: NDArray[np.float64]) -> list[list[Any]]:
+    """Return a row for each task, and the means of some of them: pooled columns, then those within systems."""
+    numbers = np.concatenate([found[:, :, 0], found[:, :, 1]], axis=1)
     rows: list[list[Any]] = [
         [task.name.replace(".", " "), len(task.scores), *of.tolist()]
         for task, of in zip(tasks, numbers, strict=True)
     ]
-    named = np.array([len(set(task.systems)) > 1 for task in tasks])
-    fourteen = np.array([task.name in FOURTEEN for task in tasks])
-    every = np.ones(len(tasks), bool)
+    sizes = np.array([len(task.scores) for task in tasks])
     for title, members in (
-        ("mean of the fourteen of readings.md", fourteen),
-        ("mean of those with several systems", named),
-        ("mean", every),
+        (
+            "mean of the fourteen of readings.md",
+            np.array([task.name in FOURTEEN for task in tasks]),
+        ),
+        (
+            "mean of those with several systems",
+            np.array([len(set(task.systems)) > 1 for task in tasks]),
+        ),
+        ("mean", np.ones(len(tasks), bool)),
     ):
-        count = sum(
-            len(task.scores) for task, of in zip(tasks, members, strict=True) if of
-        )
         means = np.nanmean(numbers[members], axis=0)
-        rows.append([title, count, *means.tolist()])
+        rows.append([title, int(sizes[members].sum()), *means.tolist()])
     return rows
 
 
@@ -137,12 +148,11 @@ def main() -> None:
     pairs = list(read_pairs(options.tables))
     tasks = [pair.plain for pair in pairs]
     teachers = [pair.plain for pair in pairs if pair.teaches]
-    rows = rows_of(tasks, compared(tasks, teachers, options.draws))
+    rows = rows_of(tasks, measured(tasks, teachers, options.draws))
     titles = [
-        f"{level}{size} labels{of}"
-        for level in ("", "within systems, ")
-        for of in (", all rows", ", learnt within")
-        for size in (0, *SIZES)
+        f"{level}{labels} labels: {variant.title}"
+        for level in ("", "Q within systems, ")
+        for labels, variant in MEASURED
     ]
     families = dict.fromkeys(task.family for task in teachers)
     save(

@@ -36,7 +36,8 @@ from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress
 from ...programs.readings.experience import Card, Experience, StateExperience
 from ...programs.readings.head import Matrix, Readings, Vector
-from ...programs.readings.judge import DIRECT, ModelReadings, table_of
+from ...programs.readings.judge import DIRECT, ModelReadings, table_of, trained_scores
+from ...programs.readings.kinds import TRAINED
 from ...running.plain import finite
 from ...running.settings import read_yaml
 
@@ -46,6 +47,8 @@ FAMILY_ROWS = 300.0
 NUMBERS_PENALTY, STATES_PENALTY = 100.0, 10_000.0
 NUMBERS_CLIP, STATES_CLIP = 4.0, 6.0
 NUMBERS_SHARE = 0.6
+#: Between which percentiles of a task's rows a reading counts as seen.
+RANGE = (2.0, 98.0)
 SIZES = (5, 8, 12, 20, 40, 80)
 #: Up to this number, labels are spread over documents.
 SPREAD_LABELS = 12
@@ -135,6 +138,8 @@ def read_task(
     lm: LanguageModel,
     progress: Progress,
     kept: Path,
+    *,
+    trained: bool = False,
 ) -> Task:
     """Read a task's rows, or take them from an earlier run in the folder `kept`.
 
@@ -156,8 +161,12 @@ def read_task(
         method = ModelReadings.from_options(
             options, labels_aspect=labels.aspect, library_aspect=None
         )
-        save(path, read_table(method, chosen, lm, progress))
+        save(path, read_table(method, chosen, lm, progress, trained=trained))
     rows = load(path)
+    if trained and TRAINED not in rows.table.names:
+        raise OptionError(
+            f"{path} has no scores of the trained reader; delete it to read the rows again"
+        )
     if not rows.systems and len(rows.scores) == len(chosen):
         rows = replace(
             rows, systems=systems_of(chosen)
@@ -175,9 +184,17 @@ class Known:
 
 
 def read_table(
-    method: ModelReadings, labels: Labels, lm: LanguageModel, progress: Progress
+    method: ModelReadings,
+    labels: Labels,
+    lm: LanguageModel,
+    progress: Progress,
+    *,
+    trained: bool = False,
 ) -> Known:
     """Read labelled rows, each once.
+
+    Args:
+        trained: let the trained reader score them, too.
 
     Raises:
         OptionError: If none can be read.
@@ -194,11 +211,14 @@ def read_table(
             f"no row of {labels.origin} could be read by {method.opened(lm).reader.name}"
         )
     members = groups(examples)
-    table = table_of(
-        [row for row in read if row is not None],
-        direct[present].tolist(),
-        [members[i] for i in present],
-    )
+    rows = [row for row in read if row is not None]
+    if trained:
+        scores = trained_scores(method, [item_of(examples[i]) for i in present])
+        rows = [
+            replace(row, numbers={TRAINED: score, **row.numbers})
+            for row, score in zip(rows, scores, strict=True)
+        ]
+    table = table_of(rows, direct[present].tolist(), [members[i] for i in present])
     named = systems_of(labels)
     systems = tuple(named[i] for i in present) if named else ()
     return Known(table, humans(examples)[present], systems)
@@ -293,30 +313,29 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
     names = tuple(
         n for n in tasks[0].table.names if all(n in task.table.names for task in tasks)
     )
-    columns_of = [task.table.columns(names) for task in tasks]
-    parts = _part(
-        tasks, columns_of, wanted, weights, shares, NUMBERS_CLIP, NUMBERS_PENALTY
-    )
     blocks = [
         b
         for b in tasks[0].table.states
         if all(b in task.table.states for task in tasks)
     ]
     share = NUMBERS_SHARE if blocks else 1.0
-    means, spreads, learnt = (
-        np.round(part, 7) for part in (*parts[:2], share * parts[2])
-    )
-    columns = zip(names, means, spreads, learnt, strict=True)
-    numbers = {name: (float(m), float(s), float(w)) for name, m, s, w in columns}
-    states = {}
-    for block in blocks:
-        values = [t.table.states[block].astype(np.float64) for t in tasks]
-        of_block = _part(
-            tasks, values, wanted, weights, shares, STATES_CLIP, STATES_PENALTY
-        )
-        m, s, w = (tuple(float(f"{x:.5g}") for x in part) for part in of_block)
-        scaled = tuple(float(f"{x * (1 - share) / len(blocks):.5g}") for x in w)
-        states[block] = StateExperience(means=m, spreads=s, weights=scaled)
+    fitted = _Fit(tasks, wanted, weights, shares)
+    numbers = fitted.numbers([n for n in names if n != TRAINED], share)
+    beside_trained = [n for n in names if n != DIRECT] if TRAINED in names else []
+    trained = fitted.numbers(beside_trained, share)
+    states = {
+        block: fitted.states(block, (1 - share) / len(blocks)) for block in blocks
+    }
+    columns = {name: [t.table.columns([name])[:, 0] for t in tasks] for name in names}
+    columns |= {
+        block: [of.added(t.table.states[block]) for t in tasks]
+        for block, of in states.items()
+    }
+    ranges = {
+        name: _range(of)
+        for name, of in columns.items()
+        if np.isfinite(np.concatenate(of)).any()
+    }
     level = float(shares @ [task.scores.mean() for task in tasks])
     points = (
         float(shares @ [task.scores.std() for task in tasks]) / 2
@@ -327,65 +346,102 @@ def fit_experience(tasks: Sequence[Task], card: Card, model: str = "") -> Experi
         level=round(level, 3),
         points=round(points, 3),
         numbers=numbers,
+        trained=trained,
         states=states,
+        ranges=ranges,
     )
 
 
-def _part(
-    tasks: Sequence[Task],
-    tables: Sequence[Matrix],
-    wanted: Vector,
-    weights: Vector,
-    shares: Vector,
-    clip: float,
-    penalty: float,
-) -> tuple[Vector, Vector, Vector]:
-    """Fit one ridge regression to some columns of all tasks.
+@dataclass(frozen=True)
+class _Fit:
+    """What every regression of an experience is fitted to.
 
-    A task without a column says nothing of it.
-
-    Args:
-        tables: the columns of each task.
-        wanted: human scores within systems, standardised, of all tasks' rows.
-        weights: how much each of these rows counts.
-        shares: how much each task counts for means and spreads.
-        clip: the largest standardised reading.
-        penalty: that of the ridge.
-
-    Returns:
-        Means and spreads of the columns within tasks, and their weights, which give scores of unit spread.
+    wanted: human scores within systems, standardised, of all tasks' rows. weights: how much each of these rows counts.
+    shares: how much each task counts for means and spreads.
     """
-    masked = [np.ma.masked_invalid(values) for values in tables]
-    means, spreads = (
-        np.array([getattr(m, of)(axis=0).filled(0.0) for m in masked])
-        for of in ("mean", "std")
-    )
-    read = [
-        np.clip(
-            np.nan_to_num((values - mean) / np.where(spread > 0, spread, np.inf)),
-            -clip,
-            clip,
+
+    tasks: Sequence[Task]
+    wanted: Vector
+    weights: Vector
+    shares: Vector
+
+    def numbers(
+        self, names: Sequence[str], share: float
+    ) -> dict[str, tuple[float, float, float]]:
+        """Return mean, spread and weight of each reading; share: of a score's spread, by all of them."""
+        if not names:
+            return {}
+        tables = [task.table.columns(names) for task in self.tasks]
+        means, spreads, slopes = self._ridge(tables, NUMBERS_CLIP, NUMBERS_PENALTY)
+        rounded = (np.round(part, 7) for part in (means, spreads, share * slopes))
+        columns = zip(names, *rounded, strict=True)
+        return {name: (float(m), float(s), float(w)) for name, m, s, w in columns}
+
+    def states(self, block: str, share: float) -> StateExperience:
+        """Return means, spreads and weights of a block's dimensions."""
+        tables = [task.table.states[block].astype(np.float64) for task in self.tasks]
+        means, spreads, slopes = self._ridge(tables, STATES_CLIP, STATES_PENALTY)
+        m, s, w = (
+            tuple(float(f"{x:.5g}") for x in part)
+            for part in (means, spreads, share * slopes)
         )
-        for values, mean, spread in zip(tables, means, spreads, strict=True)
-    ]
-    inside = [
-        task.within_systems(values) for task, values in zip(tasks, read, strict=True)
-    ]
-    root = np.sqrt(weights)[:, None]
-    x, y = np.concatenate(inside) * root, wanted * root[:, 0]
-    if x.shape[1] > len(x):
-        fitted = x.T @ np.linalg.solve(x @ x.T + penalty * np.eye(len(x)), y)
-    else:
-        fitted = np.linalg.solve(x.T @ x + penalty * np.eye(x.shape[1]), x.T @ y)
-    varies = shares @ (spreads > 0)
-    counted = np.where(varies > 0, varies, 1.0)
-    pooled = np.sqrt(shares @ spreads**2 / counted)
-    unit = max(float((np.concatenate(read) @ fitted).std()), 1e-9)
-    return (
-        (shares @ np.where(spreads > 0, means, 0.0)) / counted,
-        pooled,
-        fitted / unit,
-    )
+        return StateExperience(means=m, spreads=s, weights=w)
+
+    def _ridge(
+        self, tables: Sequence[Matrix], clip: float, penalty: float
+    ) -> tuple[Vector, Vector, Vector]:
+        """Fit one ridge regression to some columns of all tasks.
+
+        A task without a column says nothing of it.
+
+        Args:
+            tables: the columns of each task.
+            clip: the largest standardised reading.
+            penalty: that of the ridge.
+
+        Returns:
+            Means and spreads of the columns within tasks, and their weights, which give scores of unit spread.
+        """
+        masked = [np.ma.masked_invalid(values) for values in tables]
+        means, spreads = (
+            np.array([getattr(m, of)(axis=0).filled(0.0) for m in masked])
+            for of in ("mean", "std")
+        )
+        read = [
+            np.clip(
+                np.nan_to_num((values - mean) / np.where(spread > 0, spread, np.inf)),
+                -clip,
+                clip,
+            )
+            for values, mean, spread in zip(tables, means, spreads, strict=True)
+        ]
+        inside = [
+            task.within_systems(values)
+            for task, values in zip(self.tasks, read, strict=True)
+        ]
+        root = np.sqrt(self.weights)[:, None]
+        x, y = np.concatenate(inside) * root, self.wanted * root[:, 0]
+        if x.shape[1] > len(x):
+            fitted = x.T @ np.linalg.solve(x @ x.T + penalty * np.eye(len(x)), y)
+        else:
+            fitted = np.linalg.solve(x.T @ x + penalty * np.eye(x.shape[1]), x.T @ y)
+        varies = self.shares @ (spreads > 0)
+        counted = np.where(varies > 0, varies, 1.0)
+        pooled = np.sqrt(self.shares @ spreads**2 / counted)
+        unit = max(float((np.concatenate(read) @ fitted).std()), 1e-9)
+        return (
+            (self.shares @ np.where(spreads > 0, means, 0.0)) / counted,
+            pooled,
+            fitted / unit,
+        )
+
+
+def _range(columns: Sequence[Vector]) -> tuple[float, float]:
+    """Return the lowest and the highest of the tasks' percentiles `RANGE`, gaps left out."""
+    present = [column[np.isfinite(column)] for column in columns]
+    ends = [np.percentile(of, RANGE) for of in present if len(of)]
+    low, high = min(of[0] for of in ends), max(of[1] for of in ends)
+    return float(f"{low:.6g}"), float(f"{high:.6g}")
 
 
 # Measuring ------------------------------------------------------------------------------------------------------------

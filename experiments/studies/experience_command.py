@@ -24,6 +24,10 @@ class Experience(Command, Model, Json):
         None, "Tasks to learn from; default: what judgesmith's own experience is from."
     )
     reader: str = flag("", "A local model that reads instead of --lm.")
+    trained: bool = flag(
+        False,
+        "Let the trained reader score the rows, too, as for judges without labels.",
+    )
     draws: int = flag(
         0,
         "Also measure it: each family left out, this number of draws for each size.",
@@ -60,7 +64,7 @@ class Experience(Command, Model, Json):
                 kept = self.output / "tables"
                 files = [located(spec.labels, self.tasks) for spec in every]
                 tasks = [
-                    read_task(*pair, self.reader, lm, watch, kept)
+                    read_task(*pair, self.reader, lm, watch, kept, trained=self.trained)
                     for pair in zip(every, files, strict=True)
                 ]
             taught = tasks[: len(specs.tasks)]

@@ -152,6 +152,7 @@ def gaussian(
     experience = (
         Experience(numbers={str(own): (0.0, 0.0, 1.0)}) if first else experience
     )
+    experience = experience.of_seen(table)
     shares_of = _shares(table.names, own, first)
     numbers, states = _blocks(table, experience)
     wanted, unit = target(scores, 2 * experience.points)

@@ -8,17 +8,19 @@ hidden states of a model holds for its file alone; what was learnt from its numb
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ... import parts
 from ...errors import OptionError
-from .head import LinearHead, Number
+from .head import LinearHead, Number, Readings, Vector, over
 from .kinds import TRAINED
 
 _Numbers = Annotated[tuple[Number, ...], Field(min_length=1, max_length=20_000)]
@@ -38,6 +40,11 @@ class StateExperience(parts.Options):
             raise ValueError("means, spreads and weights have different lengths")
         return self
 
+    def added(self, states: NDArray[Any]) -> Vector:
+        """Return what the states of each row (rows x width) add to a score of unit spread."""
+        slopes = over(np.array(self.weights), np.array(self.spreads))
+        return np.asarray((states.astype(np.float64) - np.array(self.means)) @ slopes)
+
 
 class Card(parts.Options):
     """Where an experience comes from. reader: the model that read the rows. sets: the licence of each set."""
@@ -48,10 +55,13 @@ class Card(parts.Options):
 
 
 class Experience(parts.Options):
-    """As a file holds it; nothing, without a file. model: SHA-256 of the reader's weights. level, points: the mean
-    human score in percent, and how many percent one unit of a score is worth, which is its spread on other tasks.
-    numbers: reading -> (mean, spread, weight of the standardised reading). trained: the same where the trained
-    reader's score is one of them. states: the same by block.
+    """What a file holds of earlier tasks; nothing, without a file.
+
+    model: SHA-256 of the reader's weights. level, points: the mean human score in percent, and how many percent one
+    unit of a score is worth, which is its spread on other tasks. numbers: reading -> (mean, spread, weight of the
+    standardised reading). trained: the same where the trained reader's score is one of them. states: the same by block.
+    ranges: reading -> the least and the most that any task had, or block -> what it added to a score of unit spread
+    there; without an entry there is no limit.
     """
 
     format: Literal["judgesmith.experience/1"] = "judgesmith.experience/1"
@@ -66,9 +76,20 @@ class Experience(parts.Options):
         default_factory=dict, max_length=2_000
     )
     states: dict[str, StateExperience] = Field(default_factory=dict, max_length=64)
+    ranges: dict[str, tuple[Number, Number]] = Field(
+        default_factory=dict, max_length=2_100
+    )
 
     def head(self, names: Collection[str], blocks: Collection[str]) -> LinearHead:
-        """The score, in percent, of a judge without labels that has these readings and these blocks of states."""
+        """Return the head of a judge without labels, whose scores are percents.
+
+        A reading beyond its range adds what it adds at the range's end: what is learnt from short texts is not drawn
+        out to long ones.
+
+        Args:
+            names: the readings that rows have.
+            blocks: the blocks of states that they have.
+        """
         known = self.trained if TRAINED in names else self.numbers
         numbers = {name: of for name, of in known.items() if name in names}
         parts_of = {
@@ -80,9 +101,42 @@ class Experience(parts.Options):
             name: (np.array(m), np.array(s), np.array(w))
             for name, (m, s, w) in parts_of.items()
         }
-        return LinearHead.of_standardised(numbers, states).scaled(
+        head = LinearHead.of_standardised(numbers, states).scaled(
             self.points, self.level
         )
+        return replace(head, limits=self._limits(head))
+
+    def of_seen(self, table: Readings) -> Experience:
+        """Return the experience without the weights of readings that most rows have beyond their ranges."""
+        numbers, states = dict(self.numbers), dict(self.states)
+        for name, ends in self.ranges.items():
+            if name in numbers and name in table.names:
+                if _mostly_beyond(table.columns([name])[:, 0], ends):
+                    numbers[name] = (*numbers[name][:2], 0.0)
+            elif name in states and name in table.states:
+                block = states[name]
+                if _mostly_beyond(block.added(table.states[name]), ends):
+                    nothing = (0.0,) * len(block.weights)
+                    states[name] = block.model_copy(update={"weights": nothing})
+        return self.model_copy(update={"numbers": numbers, "states": states})
+
+    def _limits(self, head: LinearHead) -> dict[str, tuple[float, float]]:
+        """Return the least and the most percent that each reading and each block may add."""
+        limits = dict[str, tuple[float, float]]()
+        for name, (low, high) in self.ranges.items():
+            if name in head.states:
+                limits[name] = (self.points * low, self.points * high)
+            elif name in head.weights:
+                mean, weight = head.weights[name]
+                ends = sorted((weight * (low - mean), weight * (high - mean)))
+                limits[name] = (ends[0], ends[1])
+        return limits
+
+
+def _mostly_beyond(values: Vector, ends: tuple[float, float]) -> bool:
+    present = values[np.isfinite(values)]
+    beyond = (present < ends[0]) | (present > ends[1])
+    return len(present) > 0 and float(beyond.mean()) > 0.5
 
 
 def experience_of(model: str, name: str = "") -> Experience:

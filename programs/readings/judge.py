@@ -577,6 +577,18 @@ def _by_group(contributions: Mapping[str, Any]) -> dict[str, Any]:
     return groups
 
 
+def trained_scores(method: ModelReadings, items: Sequence[Item]) -> list[float]:
+    """Return the trained reader's score of each row: 50 is usual, 20 a standard deviation.
+
+    Raises:
+        ModelError, MissingExtraError: where the trained reader cannot be opened.
+    """
+    return [
+        trained.trained_score(method._text(item), method.options.aspect).score
+        for item in items
+    ]
+
+
 def table_of(
     rows: Sequence[RowReadings], direct: Sequence[float] | None, groups: Sequence[Any]
 ) -> Readings:

@@ -25,9 +25,15 @@ from judgesmith.experiments.studies.experience import (
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.readings.bindings import opening
 from judgesmith.programs.readings.bindings.opening import Opened
-from judgesmith.programs.readings.experience import Card, experience_of
+from judgesmith.programs.readings.experience import (
+    Card,
+    experience_of,
+    read_experience,
+)
 from judgesmith.programs.readings.head import Readings
 from judgesmith.programs.readings.judge import ModelReadings
+from judgesmith.programs.readings.passages import Text
+from judgesmith.programs.readings.trained import Trained
 from judgesmith.testing.scripted import scripted_models
 
 MODEL = "a1b2" * 16
@@ -193,6 +199,104 @@ def test_experience_tells_the_texts_of_one_system_apart() -> None:
     assert weights[False]["system"] > 2 * weights[False]["text"]
     assert learnt[True].level == learnt[False].level
     assert learnt[True].points == learnt[False].points
+
+
+def test_a_judge_without_labels_keeps_to_the_ranges_it_has_seen() -> None:
+    learnt = fit_experience(
+        [task_of_two_systems(seed, named=True) for seed in (1, 2)], Card()
+    )
+    low, high = learnt.ranges["text"]
+    assert -3.5 < low < -1.5 < 1.5 < high < 3.5
+    texts = [low - 40, low, 0.0, high, high + 40]
+    values = np.column_stack([np.full(5, 0.5), texts])
+    table = Readings(("system", "text"), values, tuple(range(5)))
+    head = learnt.head(table.names, ())
+    below, least, middle, most, above = head(table)
+    assert below == pytest.approx(least) and above == pytest.approx(most)
+    assert least < middle < most
+    assert head.unlike(table) == ["text"]
+    unlimited = learnt.model_copy(update={"ranges": {}}).head(table.names, ())
+    assert unlimited(table)[4] > 5 * most
+
+
+def test_experience_says_nothing_of_readings_beyond_its_ranges() -> None:
+    learnt = fit_experience(
+        [task_of_two_systems(seed, named=True) for seed in (1, 2)], Card()
+    )
+    near = task_of_two_systems(3, named=True).table
+    assert learnt.of_seen(near) == learnt
+    far = Readings(near.names, near.values + np.array([0.0, 50.0]), near.groups)
+    left = learnt.of_seen(far).numbers
+    assert left["text"][2] == 0 < learnt.numbers["text"][2]
+    assert left["system"] == learnt.numbers["system"]
+
+
+def test_states_add_no_more_than_they_did_elsewhere() -> None:
+    rng = np.random.default_rng(0)
+    tasks = []
+    for seed in (1, 2):
+        plain = task_of_two_systems(seed, named=True)
+        states = {"middle": np.column_stack([plain.scores, rng.normal(size=120)])}
+        values = plain.table.values
+        table = Readings(plain.table.names, values, plain.table.groups, states)
+        tasks.append(replace(plain, table=table))
+    learnt = fit_experience(tasks, Card())
+    head = learnt.head((), ("middle",))
+    far = Readings(
+        (), np.zeros((2, 0)), (0, 1), {"middle": np.array([[200.0, 0], [900, 0]])}
+    )
+    assert head(far)[0] == head(far)[1]
+    assert head(far)[0] > head(tasks[0].table).mean()
+
+
+def test_a_trained_readers_score_takes_the_place_of_the_own_one() -> None:
+    tasks = []
+    for seed in (1, 2):
+        plain = task_of_two_systems(seed, named=True)
+        beside = np.column_stack([plain.table.values, plain.scores, plain.scores])
+        names = (*plain.table.names, "trained.score", "direct")
+        table = Readings(names, beside, plain.table.groups)
+        tasks.append(replace(plain, table=table))
+    learnt = fit_experience(tasks, Card())
+    assert set(learnt.numbers) == {"system", "text", "direct"}
+    assert set(learnt.trained) == {"system", "text", "trained.score"}
+    assert learnt.trained["trained.score"][2] > 0.1
+
+
+def test_the_trained_reader_scores_the_rows_of_tasks(
+    lm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored = list[str]()
+
+    def score(text: Text, aspect: str) -> Trained:
+        scored.append(text.made)
+        return Trained(float(len(scored)), {})
+
+    monkeypatch.setattr("judgesmith.programs.readings.trained.trained_score", score)
+    rows = [
+        {"source": r.source, "output": r.output, "doc_id": r.doc_id} | dict(r.scores)
+        for r in planted_labels(documents=10, seed=1).rows
+    ]
+    (tmp_path / "task.jsonl").write_text(
+        "\n".join(map(json.dumps, rows)), encoding="utf-8"
+    )
+    tasks = [{"labels": "task.jsonl", "family": f} for f in ("one", "two")]
+    (tmp_path / "tasks.yaml").write_text(json.dumps({"tasks": tasks}), encoding="utf-8")
+    words = ("study", "experience", tmp_path / "tasks.yaml", "-o", tmp_path / "out")
+    done = run(*words, "--trained", "--json")
+    assert done.exit_code == 0, done.output
+    assert len(scored) == len(rows)
+    learnt = read_experience(tmp_path / "out" / "experience.json")
+    assert "trained.score" in learnt.trained and "trained.score" not in learnt.numbers
+
+    kept = next((tmp_path / "out" / "tables").iterdir())
+    known = load(kept)
+    names = tuple(name for name in known.table.names if name != "trained.score")
+    values = known.table.columns(names)
+    old = Readings(names, values, known.table.groups, known.table.states)
+    save(kept, replace(known, table=old))
+    again = run(*words, "--trained")
+    assert "delete it to read the rows again" in str(again.exception)
 
 
 def test_kept_tables_name_the_systems(tmp_path: Path) -> None:
