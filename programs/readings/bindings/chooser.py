@@ -85,7 +85,7 @@ class _Answer:
         return Row(self._prompt + self._spoken, start)
 
     def take(self, logp: Floats) -> None:
-        """Go on with the log-probabilities at the row's places."""
+        """Continue with the log-probabilities at the row's places."""
         self._next(logp)
 
     def _next(self, logp: Floats | None) -> None:
