@@ -9,8 +9,8 @@ from json_lines import lines, write
 from tables import cases
 
 import judgesmith as js
-from judgesmith.compiling.run import read_criteria_file
 from judgesmith.errors import OptionError
+from judgesmith.running.criteria import read_criteria_file
 from judgesmith.signatures.values import Criterion
 
 CASES = cases(__file__)

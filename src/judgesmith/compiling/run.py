@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -32,6 +31,7 @@ from ..programs.models.lm import Connection, Sampling, is_local
 from ..programs.readings.bindings.columns import Column as Signal
 from ..programs.refining import fitted_always
 from ..programs.registry import methods
+from ..running.criteria import read_criteria_file
 from ..running.opening import benchmark_scale, column_roles, connection_of, rows_file
 from ..running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
 from ..signatures.values import Criterion
@@ -52,7 +52,6 @@ PERTURBED = (
     "attack-plea",
     "attack-system",
 )
-CRITERIA_FORMS = "write lines `name: definition`, or JSON: {name: definition}"
 
 
 class RunOptions(JudgeInWords, CompileOptions):
@@ -503,35 +502,3 @@ def method_in_words(
         task=words.task,
     )
     return made
-
-
-def read_criteria_file(path: Path) -> list[Criterion]:
-    """The criteria of `--criteria FILE`, word for word. Raises OptionError, for an entry that is none, too."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"--criteria {path}: {error}") from None
-    try:
-        data = json.loads(text, object_pairs_hook=list)
-    except (ValueError, RecursionError):
-        data = [tuple(line.split(":", 1)) for line in text.splitlines() if line.strip()]
-    if not data or not isinstance(data, list):
-        raise OptionError(f"--criteria {path}: no criteria in it; {CRITERIA_FORMS}")
-    result: dict[str, Criterion] = {}
-    for place, entry in enumerate(data, start=1):
-        words = (
-            [" ".join(word.split()) for word in entry if isinstance(word, str)]
-            if isinstance(entry, tuple)
-            else []
-        )
-        if len(words) != 2 or not all(words):
-            shown = entry[0] if isinstance(entry, tuple) else entry
-            raise OptionError(
-                f"--criteria {path}, entry {place}: {str(shown)[:80]!r} is not a criterion; {CRITERIA_FORMS}"
-            )
-        if words[0].casefold() in result:
-            raise OptionError(
-                f"--criteria {path}: {words[0]} more than once; give each criterion once"
-            )
-        result[words[0].casefold()] = Criterion(*words)
-    return list(result.values())

@@ -15,6 +15,7 @@ from ..errors import OptionError
 if TYPE_CHECKING:
     from ..datasets.perturbations.registry import Degree, Perturbation
     from ..running.settings import Catalogue
+    from .checking.run import Run
     from .judging import Subject
     from .options import DiscernOptions
     from .pairs import Book, Texts
@@ -39,6 +40,10 @@ class Discern(Command, Preset, Model, Rows, Json):
 
     --preset dhp/summeval and the others of `judgesmith list presets` are the paper's benchmark.
 
+    --check asks, without labels and for any judge, what moves its scores though nothing has changed that counts: the
+    same rows again, the rubric in other words, a comparison's order swapped, length and style padded, and outputs of
+    its own family. JUDGE may then be a column of TEXTS, too, with scores that a judge once gave.
+
     With -o the pairs and all scores are kept as JSON lines: after Ctrl-C the same command resumes where it stopped, and
     the same command with another judge adds its scores to the same pairs.
     `judgesmith list options discern` has further options.
@@ -54,6 +59,12 @@ class Discern(Command, Preset, Model, Rows, Json):
         [],
         "A perturbation (typos, typos:major; see `judgesmith list perturbations`) or a group: all, paper (DHP's for "
         "this task), degradation, invariance, attack, character, word, sentence, trajectory. Repeatable; default all.",
+        metavar="NAME",
+    )
+    check: list[str] = flag(
+        [],
+        "A check in place of perturbations: repeat, reworded, swapped, length, style, layout, own; padded (length, "
+        "style and layout), all. Repeatable.",
         metavar="NAME",
     )
     n: int = flag(100, "Texts at most, drawn by the seed.", "--n", ge=1)
@@ -75,10 +86,12 @@ class Discern(Command, Preset, Model, Rows, Json):
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
         from ..running.settings import Catalogue, Owner, ReachOptions
+        from .checking.rows import CheckOptions
         from .options import DiscernOptions
 
         owners = (
             Owner("run", "discern", DiscernOptions),
+            Owner("check", "discern --check", CheckOptions),
             Owner("lm", "the language model", ReachOptions),
         )
         return Catalogue(
@@ -103,6 +116,10 @@ class Discern(Command, Preset, Model, Rows, Json):
         from .run import analyse
         from .weights import read_weights
 
+        if self.check:
+            return self._run_checks()
+        if unused := list(self.more("check")):
+            raise OptionError(f"--{unused[0]} does nothing without --check")
         how = DiscernOptions(**self.more("run"))
         where = connection_of(ReachOptions(**self.more("lm")), self.api_base)
         source = self.good_texts or how.texts
@@ -179,6 +196,94 @@ class Discern(Command, Preset, Model, Rows, Json):
                 judge(subject, tasks, book, watch.step, limits)
             result = analyse(subject, book, perturbations, how, weights, texts.task)
         self._tell(subject, texts, book, how, result)
+        return 1 if result.failed else 0
+
+    def _run_checks(self) -> int:
+        """The checks that need no labels."""
+        from ..running.console import Watch, err, out, print_json
+        from ..running.opening import connection_of, quiet, roles_for, rows_file
+        from ..running.settings import ReachOptions
+        from .checking.live import open_live
+        from .checking.rows import CheckOptions
+        from .checking.run import Run
+        from .options import DiscernOptions
+
+        how = DiscernOptions(**self.more("run"))
+        where = connection_of(ReachOptions(**self.more("lm")), self.api_base)
+        judge, source = self.judge, self.good_texts or how.texts
+        if judge is None or source is None:
+            raise OptionError(
+                "name a judge, or a column with its scores, and rows: judgesmith discern judge.json rows.jsonl "
+                "--check all"
+            )
+        if self.perturb:
+            raise OptionError("--perturb and --check are two runs; leave one out")
+        self._check_files(source)
+        judge_file = Path(judge)
+        files = [judge_file] if judge_file.is_file() else []
+        with quiet():
+            run = Run.of(
+                judge,
+                source,
+                self.check,
+                roles_for(rows_file(source), self.roles(), *files),
+                how,
+                CheckOptions(**self.more("check")),
+                lambda: open_live(judge, self.lm, where, how, brief=self.brief),
+                self.n,
+            )
+            unkept = how.dry_run and not (self.output and self.output.exists())
+            book = run.book(None if unkept else self.output, overwrite=self.overwrite)
+            tasks = run.tasks(book)
+            if how.dry_run:
+                cost, plan = run.cost(tasks, where), run.plan()
+                if self.as_json:
+                    print_json(cost.to_dict() | plan)
+                else:
+                    lines = [*run.in_words(), str(cost)]
+                    out.print("\n".join(lines), markup=False, soft_wrap=True)
+                return 0
+            wanted = sum(len(asks) for _, _, asks in tasks)
+            if not self.as_json and wanted:
+                err.print(
+                    f"{wanted:,} rows to judge; Ctrl-C loses nothing", style="dim"
+                )
+            limits = how.limits()
+            with limits.spending(*run.models), Watch("judging", wanted) as watch:
+                run.ask(tasks, book, watch.step, limits)
+            return self._tell_checks(run, book)
+
+    def _tell_checks(self, run: Run, book: Book) -> int:
+        """The page, and the result as JSON or as tables."""
+        from ..pages import write_page
+        from ..running.console import out, print_json, wide
+        from ..running.plain import clean
+        from .checking import show
+
+        result = run.result(book)
+        if self.report is not None:
+            about = {"seed": run.how.seed, "rounds": run.how.rounds}
+            write_page(self.report, show.render(result, about), "--report")
+        if self.as_json:
+            files = {
+                "output": self.output and str(self.output),
+                "report": self.report and str(self.report),
+            }
+            print_json(result.to_dict() | files)
+            return 1 if result.failed else 0
+        head = f"{result.rows} rows of {result.documents} documents of {result.origin}; decisions: {result.bar}"
+        out.print(clean(head), markup=False, soft_wrap=True)
+        if result.shifts:
+            show.shifts_table(result).show(wide())
+        if result.own is not None:
+            show.own_table(result.own).show(wide())
+        for note in [*result.notes, *show.not_made(result)]:
+            out.print(
+                f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True
+            )
+        out.print(f"{clean(show.lead_of(result))}.", markup=False, style="bold")
+        for path in filter(None, (self.output, self.report)):
+            out.print(f"Wrote {clean(str(path))}", markup=False)
         return 1 if result.failed else 0
 
     def _check_files(self, source: str) -> None:

@@ -88,7 +88,7 @@ def open_subject(
 
 
 #: The texts to be judged, as rows by their keys.
-Asks = Mapping[str, Mapping[str, Any]]
+Asks = Mapping[str, Mapping[str, Any] | Item]
 #: A metric, which repeat, and the texts that it has no score of.
 Task = tuple[str, int, Asks]
 
@@ -184,6 +184,8 @@ def judge(
                 "explanation": verdict.explanation,
                 "failure": verdict.failure,
             }
+            if verdict.category is not None:
+                record["category"] = verdict.category
             book.add(record)
             step()
             judged, failed = judged + 1, failed + (verdict.failure is not None)

@@ -1,0 +1,1 @@
+"""`judgesmith discern --check`: what moves a judge's scores though nothing has changed that counts."""

@@ -1,0 +1,201 @@
+"""Checks of a judge that is asked: the rows as they are and after each change, and what could not be changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+import numpy as np
+
+from ...agreement.correlation import Vector
+from ...errors import OptionError
+from ...programs.baselines.metrics import PREFIX
+from ...programs.comparing.comparison import Comparing
+from ...programs.judge import Judge
+from ...programs.models.lm import NO_MODEL, RECORDED, Connection, LanguageModel
+from ...running.criteria import read_criteria_file
+from ...signatures.values import Item
+from ..judging import Subject, Task, open_subject
+from ..options import DiscernOptions
+from ..pairs import Book
+from .rows import PLAIN, CheckOptions, Rows, item_of, leave_out, padded, row_key
+from .rubrics import reads_rubric, reworded
+from .statistics import PADDED
+
+
+@dataclass
+class Live:
+    """A judge that is asked. items: by check the changed rows; None for one that could not be changed."""
+
+    subject: Subject
+    rows: Rows
+    items: dict[str, list[Item | None]]
+    left: dict[str, str]
+    notes: list[str]
+
+    @property
+    def own(self) -> Judge:
+        found: Judge = self.subject.scorers[PLAIN]
+        return found
+
+    @property
+    def models(self) -> list[LanguageModel]:
+        return [scorer.lm for scorer in self.subject.scorers.values()]
+
+    def tasks(self, book: Book) -> list[Task]:
+        """What has no score yet."""
+        result: list[Task] = []
+        asked = {PLAIN: list[Item | None]()}
+        for check, items in self.items.items():
+            scorer = check if check in self.subject.scorers else PLAIN
+            asked.setdefault(scorer, []).extend(items)
+        for scorer, items in asked.items():
+            mark = self.subject.marks[scorer]
+            wanted = {row_key(item): item for item in items if item is not None}
+            missing = {
+                key: item
+                for key, item in wanted.items()
+                if book.score(mark, key).get("score") is None
+            }
+            if missing:
+                result.append((scorer, 0, missing))
+        return result
+
+    def scored(self, book: Book, check: str) -> tuple[Vector, list[str | None]]:
+        """Scores in percent of the scale, and the categories, of the rows after a change."""
+        mark = self.subject.marks[check if check in self.subject.scorers else PLAIN]
+        scale = self.own.scale
+        values, categories = np.full(len(self.rows.rows), math.nan), list[str | None]()
+        for place, item in enumerate(self.items[check]):
+            record = {} if item is None else book.score(mark, row_key(item))
+            if (score := record.get("score")) is not None:
+                values[place] = scale.to_percent(score) / 100
+            categories.append(record.get("category"))
+        return values, categories
+
+
+def open_live(
+    target: str,
+    lm: str | None,
+    where: Connection,
+    how: DiscernOptions,
+    *,
+    brief: bool,
+) -> Subject:
+    """The judge, asked as usual, and for `repeat` without the cache. Raises OptionError for one that checks cannot be
+    made of.
+    """
+    if target.startswith(PREFIX):
+        raise OptionError(
+            f"{target}: a metric computes and is not asked, so no check tells anything of it; leave out --check to see "
+            "what it notices"
+        )
+    opened = [
+        open_subject(target, lm, reach, how, brief=brief)
+        for reach in (where, replace(where, cache=False))
+    ]
+    if len(opened[0].scorers) != 1:
+        raise OptionError(
+            f"{target}: checks are made of one judge, and --metrics names {len(opened[0].scorers)}; name one"
+        )
+    (plain, again), (mark, _) = (
+        [next(iter(one.scorers.values())) for one in opened],
+        [next(iter(one.marks.values())) for one in opened],
+    )
+    return Subject(
+        opened[0].name,
+        {PLAIN: plain, "repeat": again},
+        {PLAIN: mark, "repeat": f"{mark}:again"},
+    )
+
+
+def prepared(
+    subject: Subject,
+    rows: Rows,
+    wanted: Mapping[str, bool],
+    how: DiscernOptions,
+    more: CheckOptions,
+) -> Live:
+    """The rows after every change that the judge and the rows allow. Raises OptionError for a check that was named
+    itself and cannot be made.
+    """
+    plain = [
+        item_of(row, record, how)
+        for row, record in zip(rows.rows, rows.records, strict=True)
+    ]
+    scorers, marks = dict(subject.scorers), dict(subject.marks)
+    live = Live(
+        Subject(subject.name, scorers, marks), rows, {PLAIN: list(plain)}, {}, []
+    )
+    own = live.own
+    for check, named in wanted.items():
+        if check == "own":
+            continue
+        reason = _not_live(check, own)
+        if reason is None and check in ("reworded", "swapped"):
+            other, reason = _variant(check, own, plain[0], how, more)
+            scorers[check], marks[check] = other, f"{marks[PLAIN]}:{check}"
+            if check == "reworded":
+                marks[check] += f":{_words_of(other)}"
+        if reason is None:
+            live.items[check] = list(plain)
+            if check in PADDED:
+                texts = padded(check, rows.rows, how)
+                live.items[check] = [
+                    None if text is None else replace(item, output=text)
+                    for item, text in zip(plain, texts, strict=True)
+                ]
+                reason = None if any(texts) else _unchanged(check, how)
+        if reason is not None:
+            leave_out(check, reason, named=named, left=live.left)
+            live.items.pop(check, None)
+    return live
+
+
+def _not_live(check: str, own: Judge) -> str | None:
+    """Why a check cannot be made of a judge, whatever the rows."""
+    name = own.lm.name
+    if name.startswith(RECORDED):
+        return (
+            "a recorded model repeats what stands in its file; name the column as the judge and those of its scores "
+            "after a change with --recorded CHECK=COLUMN"
+        )
+    if name == NO_MODEL:
+        return "this judge asks no model, so it says the same again; check the judge whose column it weighs"
+    if check in PADDED and own.method.columns():
+        names = ", ".join(column.name for column in own.method.columns())
+        return f"this judge weighs the columns {names}, which say nothing of a changed text"
+    return None
+
+
+def _variant(
+    check: str, own: Judge, item: Item, how: DiscernOptions, more: CheckOptions
+) -> tuple[Judge, str | None]:
+    """The judge with other words or another order, or why there is none."""
+    if check == "swapped":
+        if not isinstance(own.method, Comparing):
+            return own, "this judge reads one output at a time, so no order can matter"
+        if own.method.options.order == "both":
+            return own, "this judge asks in both orders already; set its option order"
+        first = own.method.options.order == "output-first"
+        return own.with_(order="other-first" if first else "output-first"), None
+    if more.rubric is None and not how.language.lower().startswith("en"):
+        return own, "the rules reword English; give other words with --rubric FILE"
+    words = [] if more.rubric is None else read_criteria_file(more.rubric, "--rubric")
+    other = reworded(own, words)
+    if not reads_rubric(own, other, item):
+        return own, "no prompt of this judge holds a task or criteria to be reworded"
+    return other, None
+
+
+def _words_of(other: Judge) -> str:
+    knowledge = other.method.knowledge.dump_state()
+    return sha256(str(knowledge).encode()).hexdigest()[:12]
+
+
+def _unchanged(check: str, how: DiscernOptions) -> str:
+    if check == "length":
+        return f"the sentences that are added are English, and --language is {how.language}"
+    return "no output of these rows could be changed so"

@@ -1,0 +1,160 @@
+"""The rows that checks are made of, what is done to their texts, and what the user chooses."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ...datasets.perturbations.registry import (
+    PERTURBATIONS,
+    Left,
+    Pair,
+    Text,
+    pairs_of,
+    sentences,
+)
+from ...datasets.row import Row
+from ...datasets.sheet import Outputs as File
+from ...errors import OptionError
+from ...evaluating.sources import Known
+from ...parts import Options, option
+from ...programs.baselines.metrics import PREFIX
+from ...programs.registry import methods
+from ...signatures.values import Item
+from ..options import DiscernOptions
+from .statistics import CHECKS
+
+#: Said behind an output, in this order; none of them adds or takes back anything.
+FILLERS = (
+    "That is what there is to say about it.",
+    "It can be put in other words, but it comes to the same.",
+    "It is worth keeping this in mind.",
+    "All of this is meant just as it stands here.",
+)
+#: The scorer and the scores of the rows as they are.
+PLAIN = "score"
+
+
+class CheckOptions(Options):
+    """What `judgesmith discern --check` has to choose."""
+
+    recorded: tuple[str, ...] = option(
+        (),
+        "CHECK=COLUMN: the scores that a recorded judge gave after the change (repeat=gpt4_again); own=COLUMN: another "
+        "judge's, whose lead is taken off. Several are separated by commas.",
+    )
+    own: tuple[str, ...] = option(
+        (),
+        "Systems whose outputs are the judge's own writing; by default those named like its model's family.",
+    )
+    rubric: Path | None = option(
+        None,
+        "The judge's criteria in your own other words, lines `name: definition`; by default rules reword them.",
+    )
+    bar: float | None = option(
+        None,
+        "The score from which an output passes; by default the judge's own decision, else its median score.",
+    )
+
+
+def recorded_columns(more: CheckOptions) -> dict[str, str]:
+    """Check -> column, as `--recorded` has them. Raises OptionError."""
+    result = {}
+    for text in more.recorded:
+        check, _, column = text.partition("=")
+        if check not in CHECKS or not column.strip():
+            raise OptionError(
+                f"--recorded {text}: write CHECK=COLUMN, with one of {', '.join(CHECKS)}"
+            )
+        result[check] = column.strip()
+    return result
+
+
+def leave_out(check: str, reason: str, *, named: bool, left: dict[str, str]) -> None:
+    """Note why a check is left out. Raises OptionError for one that was named itself."""
+    if named:
+        raise OptionError(f"--check {check}: {reason}")
+    left[check] = reason
+
+
+@dataclass
+class Rows(Known):
+    """The rows of a run, whole documents. records: what stands in the file."""
+
+    records: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def named(self) -> list[str]:
+        """The system of each row, "" where it has none."""
+        return [str(row.system or "") for row in self.rows]
+
+
+def is_column(target: str) -> bool:
+    """Whether JUDGE is no file, no method and no metric, so that it must be a column of the rows."""
+    return not (
+        Path(target).exists()
+        or target.endswith(".json")
+        or target.startswith(PREFIX)
+        or target.partition("@")[0] in methods.names()
+    )
+
+
+def read_rows(file: File, n: int | None, seed: int) -> Rows:
+    """Rows of whole documents in a random order, `n` at most but for the first document; all where n is None."""
+    known = Known(file.origin, list(file.rows))
+    documents = known.documents
+    order = list(dict.fromkeys(documents))
+    if n is not None and n < len(file.rows):
+        random.Random(seed).shuffle(order)
+    taken, count = set[str](), 0
+    for name in order:
+        size = documents.count(name)
+        if n is None or not taken or count + size <= n:
+            taken.add(name)
+            count += size
+    kept = [i for i, name in enumerate(documents) if name in taken]
+    records = [file.records[i] for i in kept]
+    return Rows(file.origin, [file.rows[i] for i in kept], records=records)
+
+
+def row_key(item: Item) -> str:
+    """16 hex digits of the texts that are judged."""
+    texts = [item.source, item.context, item.reference, item.output]
+    joined = "\x1f".join(text or "" for text in texts)
+    return sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def item_of(row: Row, record: Mapping[str, Any], how: DiscernOptions) -> Item:
+    reference = row.reference if how.show_reference else None
+    return Item(
+        row.output, row.source, row.context, reference, row.group, columns=record
+    )
+
+
+def padded(check: str, rows: Sequence[Row], how: DiscernOptions) -> list[str | None]:
+    """The outputs after a change of length, style or layout; None where one cannot be changed so."""
+    outputs = [row.output for row in rows]
+    if check == "length":
+        return [_longer(output, how.language) for output in outputs]
+    texts = [Text(str(place), output) for place, output in enumerate(outputs)]
+    perturbation = PERTURBATIONS["formatting" if check == "layout" else check]
+    found: Iterator[Pair | Left] = pairs_of(
+        perturbation, texts, seed=how.seed, language=how.language
+    )
+    changed: list[str | None] = [None] * len(outputs)
+    for one in found:
+        if isinstance(one, Pair):
+            changed[int(one.id)] = one.perturbed
+    return changed
+
+
+def _longer(text: str, language: str) -> str | None:
+    """An output with a filler for every second sentence, one at least; None for another language than English."""
+    if not language.lower().startswith("en") or not text.strip():
+        return None
+    count = min(len(FILLERS), max(1, len(sentences(text, language)) // 2))
+    return " ".join([text.rstrip(), *FILLERS[:count]])

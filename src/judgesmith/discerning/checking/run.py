@@ -1,0 +1,320 @@
+"""A run of `judgesmith discern --check`: what is asked, and what came out, as numbers; no printing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...agreement.correlation import Vector
+from ...datasets.row import Row
+from ...datasets.sheet import Outputs as File
+from ...errors import OptionError
+from ...evaluating.sources import read_file
+from ...programs.models.lm import Connection, LanguageModel
+from ...programs.readings.bindings.columns import Column
+from ...running.estimates import Estimate
+from ..judging import Subject, Task, estimated, judge
+from ..options import DiscernOptions
+from ..pairs import Book
+from .live import Live, prepared
+from .recorded import Recorded, read_column, read_recorded
+from .rows import (
+    PLAIN,
+    CheckOptions,
+    Rows,
+    is_column,
+    item_of,
+    leave_out,
+    read_rows,
+    recorded_columns,
+    row_key,
+)
+from .statistics import (
+    CHECKS,
+    Lead,
+    Resampling,
+    Scored,
+    Shift,
+    chosen_checks,
+    lead,
+    leads,
+    middle,
+    own_systems,
+    shift,
+    sides_of,
+)
+
+if TYPE_CHECKING:
+    from ...running.limits import Limits
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came out. left: check -> why it was not made. moves: (check, row's id, before, after), the largest first."""
+
+    judge: str
+    origin: str
+    rows: int
+    documents: int
+    shifts: Sequence[Shift]
+    own: Lead | None
+    left: Mapping[str, str]
+    bar: str
+    moves: Sequence[tuple[str, str, float, float]]
+    notes: Sequence[str]
+    failed: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "judge": self.judge,
+            "origin": self.origin,
+            "rows": self.rows,
+            "documents": self.documents,
+            "checks": [one.to_dict() for one in self.shifts],
+            "own": self.own and self.own.to_dict(),
+            "not_made": dict(self.left),
+            "bar": self.bar,
+            "notes": list(self.notes),
+            "failed": self.failed,
+        }
+
+
+@dataclass
+class Run:
+    """A run: its rows, its judge, live or recorded, and what was chosen."""
+
+    rows: Rows
+    how: DiscernOptions
+    more: CheckOptions
+    wanted: Mapping[str, bool]
+    file: File
+    live: Live | None = None
+    recorded: Recorded | None = None
+
+    @classmethod
+    def of(
+        cls,
+        target: str,
+        source: str,
+        checks: Sequence[str],
+        roles: Mapping[str, Any],
+        how: DiscernOptions,
+        more: CheckOptions,
+        opened: Callable[[], Subject],
+        n: int,
+    ) -> Run:
+        """Everything before the first call. opened: opens a live judge. Raises OptionError, LabelsError."""
+        wanted, given = chosen_checks(checks), recorded_columns(more)
+        file = read_file(source, dict(roles), None)
+        if is_column(target):
+            every = read_rows(file, None, how.seed)
+            found = read_recorded(target, file, wanted, given)
+            return cls(every, how, more, wanted, file, recorded=found)
+        if others := [check for check in given if check != "own"]:
+            raise OptionError(
+                f"--recorded {others[0]}=…: {target} is asked itself; name a column as the judge, or leave this out"
+            )
+        rows = read_rows(file, n, how.seed)
+        live = prepared(opened(), rows, wanted, how, more)
+        return cls(rows, how, more, wanted, file, live=live)
+
+    def book(self, output: Path | None, *, overwrite: bool) -> Book:
+        """The scores that are there already."""
+        digest = sha256(
+            "".join(
+                row_key(item_of(*pair, self.how)) for pair in self._pairs()
+            ).encode()
+        )
+        settings = {
+            "origin": self.rows.origin,
+            "checks": list(self.wanted),
+            "texts": digest.hexdigest()[:16],
+            "seed": self.how.seed,
+            "language": self.how.language,
+        }
+        return Book.open(output, settings, lambda: iter(()), overwrite=overwrite)
+
+    def _pairs(self) -> list[tuple[Row, Mapping[str, Any]]]:
+        return list(zip(self.rows.rows, self.rows.records, strict=True))
+
+    @property
+    def models(self) -> list[LanguageModel]:
+        """What is asked; nothing where the judge is recorded."""
+        return [] if self.live is None else self.live.models
+
+    def tasks(self, book: Book) -> list[Task]:
+        """What has no score yet."""
+        return [] if self.live is None else self.live.tasks(book)
+
+    def cost(self, tasks: Sequence[Task], where: Connection) -> Estimate:
+        """What asking would take. Calls no model."""
+        if self.live is None:
+            return Estimate(0, 0, 0, 0, 0.0, 0.0)
+        return estimated(self.live.subject, tasks, where)
+
+    def plan(self) -> dict[str, Any]:
+        live = self.live or self.recorded
+        counted: dict[str, int] = {}
+        if self.live is not None:
+            for check, items in self.live.items.items():
+                counted[check] = sum(item is not None for item in items)
+        return {
+            "origin": self.rows.origin,
+            "rows": len(self.rows.rows),
+            "documents": len(set(self.rows.documents)),
+            "checks": counted,
+            "not_made": {} if live is None else dict(live.left),
+        }
+
+    def in_words(self) -> list[str]:
+        """The plan, a line each."""
+        plan = self.plan()
+        changed = [
+            f"  {check}: {count} rows"
+            for check, count in plan["checks"].items()
+            if check != PLAIN
+        ]
+        left = [f"  {check} left out: {why}" for check, why in plan["not_made"].items()]
+        head = (
+            f"{plan['rows']} rows of {plan['documents']} documents of {plan['origin']}"
+        )
+        return [head, *changed, *left]
+
+    def ask(
+        self,
+        tasks: Sequence[Task],
+        book: Book,
+        step: Callable[[], None],
+        limits: Limits,
+    ) -> None:
+        if self.live is not None:
+            judge(self.live.subject, tasks, book, step, limits)
+
+    def result(self, book: Book) -> Checked:
+        """Every check as numbers. Raises OptionError for one of systems that cannot be made."""
+        source = self.live or self.recorded
+        assert source is not None
+        scores, categories, name, model = self._scores(book)
+        plain = scores[PLAIN]
+        bar, where = self._bar(plain, categories[PLAIN])
+        resampled = Resampling(
+            self.rows.documents, rounds=self.how.rounds, seed=self.how.seed
+        )
+
+        def sided(check: str) -> Scored:
+            own = categories[check]
+            sides = sides_of(scores[check], bar) if where else own
+            return Scored(scores[check], sides)
+
+        before = sided(PLAIN)
+        shifts = [
+            shift(check, before, sided(check), resampled)
+            for check in CHECKS
+            if check in scores
+        ]
+        left = dict(source.left)
+        own = self._own(plain, model, resampled, left)
+        return Checked(
+            name,
+            self.rows.origin,
+            len(self.rows.rows),
+            len(set(self.rows.documents)),
+            shifts,
+            own,
+            left,
+            where or "the judge's own categories",
+            self._moves(scores),
+            [note for note in source.notes if note],
+            int(np.isnan(plain).sum()) if self.live else 0,
+        )
+
+    def _scores(
+        self, book: Book
+    ) -> tuple[dict[str, Vector], dict[str, list[str | None]], str, str]:
+        """By check scores and categories; the judge's name, and its model's."""
+        scores, names = dict[str, Vector](), dict[str, list[str | None]]()
+        if (recorded := self.recorded) is not None:
+            for check, values in recorded.columns.items():
+                scores[check], names[check] = values, recorded.categories(check)
+            return scores, names, recorded.name, recorded.name
+        assert self.live is not None
+        for check in self.live.items:
+            scores[check], names[check] = self.live.scored(book, check)
+        return scores, names, self.live.subject.name, self.live.own.lm.name
+
+    def _bar(
+        self, plain: Vector, categories: Sequence[str | None]
+    ) -> tuple[float, str]:
+        """The bar as a share of the scale, and in words; "" where the judge has categories."""
+        if self.more.bar is not None:
+            return self._share(self.more.bar), f"a score of {self.more.bar:g}"
+        if any(categories):
+            return math.nan, ""
+        return middle(plain), "the judge's median score"
+
+    def _share(self, score: float) -> float:
+        if self.recorded is not None:
+            return self.recorded.column.percent(score) / 100
+        assert self.live is not None
+        scale = self.live.own.scale
+        if not scale.low <= score <= scale.high:
+            raise OptionError(f"--bar {score:g} is outside the judge's scale {scale}")
+        return scale.to_percent(score) / 100
+
+    def _own(
+        self, plain: Vector, model: str, how: Resampling, left: dict[str, str]
+    ) -> Lead | None:
+        if "own" not in self.wanted:
+            return None
+        systems = self.rows.named
+        listed = ", ".join(sorted(set(filter(None, systems)))[:12])
+        chosen = list(self.more.own) or own_systems(systems, model)
+        mine = np.isin(systems, chosen)
+        found = leads(plain, mine, self.rows.documents)
+        absent = [name for name in chosen if name not in systems]
+        reason = None
+        if not listed:
+            reason = "no column says the system of an output; name it with --columns system=NAME"
+        elif absent:
+            reason = f"no row is of {absent[0]}; the systems are {listed}"
+        elif not chosen:
+            reason = f"no system ({listed}) is named like the family of {model}; name its own with --own"
+        elif not found:
+            reason = f"no document has an output of {', '.join(chosen)} and of another system"
+        if reason is not None:
+            leave_out("own", reason, named=self.wanted["own"], left=left)
+            return None
+        beside = recorded_columns(self.more).get("own", "")
+        other = (
+            leads(self._beside(beside), mine, self.rows.documents) if beside else None
+        )
+        return lead(found, chosen, how, beside, other)
+
+    def _beside(self, column: str) -> Vector:
+        """Another judge's scores of the rows."""
+        _, values, _ = read_column(self.file, Column.of(column), "--recorded own=")
+        places = {id(record): at for at, record in enumerate(self.file.records)}
+        return values[[places[id(record)] for record in self.rows.records]]
+
+    def _moves(
+        self, scores: Mapping[str, Vector]
+    ) -> list[tuple[str, str, float, float]]:
+        """The largest changes of each check."""
+        moves = []
+        plain = scores[PLAIN]
+        for check in CHECKS:
+            if check not in scores:
+                continue
+            size = np.nan_to_num(np.abs(scores[check] - plain))
+            for place in np.argsort(-size, kind="stable")[:3].tolist():
+                if size[place] > 0:
+                    after = float(scores[check][place])
+                    row = self.rows.rows[place]
+                    moves.append((check, row.id, float(plain[place]), after))
+        return moves
