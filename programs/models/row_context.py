@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import LeakError
-from ...likeness import same_output, same_row, same_source
+from ...likeness import alike, folded, same_output, same_row
 from ...rows import source_key
 from ...signatures.values import Item, Usage
 from .transport import Message, Reply
@@ -138,24 +138,20 @@ def allowed(demos: Sequence[Mapping[str, Any]], item: Item) -> list[int]:
     """The places of the demonstrations that a row may see: none of its group, none with its output or its source or
     nearly these.
     """
-    if _open.get():
+    if _open.get() or not demos:
         return list(range(len(demos)))
-    source, output = item.source or "", item.output or ""
     document = document_of(item)
     apart = [n for n, demo in enumerate(demos) if demo.get("group") != document]
-    twins = {n for n in apart if same_source(demos[n].get("source") or "", source)}
-    if len({demos[n].get("group") for n in twins}) > 1:
-        twins = (
-            set()
-        )  # a source that several groups share is an instruction, not a document
-    return [
-        n for n in apart if n not in twins and not _repeats(demos[n], source, output)
-    ]
+    source = folded(item.source or "")
+    twins = [n for n in apart if alike(folded(demos[n].get("source") or ""), source)]
+    if twins and len({demos[n].get("group") for n in twins}) > 1:
+        twins = []  # a source that several groups share is an instruction, not a document
+    return [n for n in apart if n not in twins and not _repeats(demos[n], item)]
 
 
-def _repeats(demo: Mapping[str, Any], source: str, output: str) -> bool:
+def _repeats(demo: Mapping[str, Any], item: Item) -> bool:
     """Whether a demonstration shows the judged row, or its output as another text."""
-    reference = demo.get("reference")
+    output, reference = item.output or "", demo.get("reference")
     return same_row(
-        demo.get("source") or "", demo.get("output") or "", source, output
+        demo.get("source") or "", demo.get("output") or "", item.source or "", output
     ) or bool(reference and same_output(reference, output))

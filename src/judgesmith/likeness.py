@@ -9,11 +9,12 @@ from templates differ in one slot: at 0.85 nine times as many of SFHOT's outputs
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from zlib import crc32
 
 from rapidfuzz.distance import Levenshtein
@@ -24,6 +25,8 @@ NEAR = 0.875
 FEW_WORDS = 3
 #: Of longer texts this many words at the beginning are compared, and the lengths; equality is of the whole.
 COMPARED = 4000
+#: Texts of up to this many words are looked through for runs of words that both have, before they are compared.
+SEARCHED = 200
 
 # Written without spaces between words, so that each character counts as one.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -48,17 +51,33 @@ class _Visible(dict[int, int | None]):
 _VISIBLE = _Visible()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Folded:
-    """A text as the rule sees it. key: its words with a space between. words: one character a word."""
+    """A text as the rule sees it. key: its words with a space between. count: how many these are."""
 
     key: str
-    words: str
+    count: int
+
+    @cached_property
+    def words(self) -> str:
+        """Its first words, one character a word."""
+        return "".join(map(_letter, self.key.split(" ", COMPARED)[:COMPARED]))
+
+    @cached_property
+    def runs(self) -> list[str]:
+        """All of its words in so many runs that a nearly equal text has one of them unchanged.
+
+        The longest of those has 1 / `NEAR` times as many words, and each different word changes one run.
+        """
+        words = self.key.split(" ")
+        parts = int((1 - NEAR) / NEAR * len(words)) + 1
+        ends = [len(words) * part // parts for part in range(parts + 1)]
+        return [" ".join(words[b:e]) for b, e in itertools.pairwise(ends)]
 
     @property
     def telling(self) -> bool:
         """Whether it has more than a few words."""
-        return len(self.words) > FEW_WORDS
+        return self.count > FEW_WORDS
 
 
 #: Characters that are folded in one call, which no other thread can interrupt.
@@ -90,15 +109,16 @@ def _words(text: str) -> list[str]:
     return (_ASCII_WORD if plain.isascii() else _WORD).findall(plain)
 
 
+def _words_of_many(text: str) -> list[str]:
+    return [word for piece in _pieces(text) for word in _words(piece)]
+
+
 @lru_cache(maxsize=2048)
 def folded(text: str) -> Folded:
     """Fold a text. One without any word (of emoji, say) counts as one word, an empty one as none. Linear in length."""
-    words = [word for piece in _pieces(text) for word in _words(piece)] or [
-        "".join(_plain(text).split())
-    ]
-    if words == [""]:
-        return Folded("", "")
-    return Folded(" ".join(words), "".join(map(_letter, words)))
+    words = _words(text) if len(text) <= PIECE else _words_of_many(text)
+    words = words or "".join(_plain(text).split()).split()
+    return Folded(" ".join(words), len(words))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -109,17 +129,22 @@ def _letter(word: str) -> str:
 
 def alike(one: Folded, other: Folded) -> bool:
     """Whether two texts are equal or nearly equal; an empty one is like none."""
-    if not one.words or not other.words:
+    if not one.key or not other.key:
         return False
     if one.key == other.key:
         return True
-    a, b = one.words, other.words
-    if len(a) < NEAR * len(b) or len(b) < NEAR * len(a):
+    if one.count < NEAR * other.count or other.count < NEAR * one.count:
+        return False
+    if one.count <= SEARCHED and not _shares_a_run(one, other):
         return False
     return (
-        Levenshtein.normalized_similarity(a[:COMPARED], b[:COMPARED], score_cutoff=NEAR)
+        Levenshtein.normalized_similarity(one.words, other.words, score_cutoff=NEAR)
         >= NEAR
     )
+
+
+def _shares_a_run(one: Folded, other: Folded) -> bool:
+    return any(run in other.key for run in one.runs)
 
 
 def same_output(one: str, other: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
 from tables import cases
 
 from judgesmith import likeness
@@ -68,6 +69,22 @@ class TestFolding:
         assert not same_output(
             " ".join(seven), " ".join([*seven[:3], "other", *seven[4:]])
         )
+
+    @given(
+        st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=60),
+        st.lists(st.tuples(st.integers(0, 60), st.sampled_from("+-=")), max_size=9),
+    )
+    def test_texts_are_alike_by_their_words_alone(
+        self, one: list[str], edits: list[tuple[int, str]]
+    ) -> None:
+        other = list(one)
+        for place, edit in edits:
+            end = place if edit == "+" else place + 1
+            other[place:end] = [] if edit == "-" else ["z"]
+        distance = Levenshtein.distance(one, other)
+        near = bool(other) and distance <= (1 - NEAR) * max(len(one), len(other))
+        assert alike(folded(" ".join(one)), folded(" ".join(other))) == near
+        assert alike(folded(" ".join(other)), folded(" ".join(one))) == near
 
     def test_few_words_say_nothing_without_the_source(self) -> None:
         assert not same_output("I don't know.", "I don't know.")
