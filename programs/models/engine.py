@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import contextvars
 import gc
 import os
 import selectors
@@ -26,9 +27,11 @@ from collections.abc import (
     Iterator,
 )
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-import dspy
+from dspy.dsp.utils.settings import main_thread_config, thread_local_overrides
+from dspy.dsp.utils.utils import dotdict
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -189,14 +192,60 @@ def _heap_frozen() -> Iterator[None]:
                 gc.unfreeze()
 
 
-class _Window(Generic[T, R]):
-    """What an ordered map has read ahead: at most `8 * in_flight` items, in order, `in_flight` of them at work."""
+class _Row(Generic[T, R]):
+    """An item that was read, with the caller's context variables, and what became of it."""
 
-    def __init__(self, worker: Callable[[T], Awaitable[R]], in_flight: int) -> None:
+    __slots__ = ("_error", "_value", "context", "done", "item")
+
+    def __init__(self, item: T) -> None:
+        self.item = item
+        self.context = contextvars.copy_context()
+        self.done = False
+        self._error: BaseException | None = None
+
+    def end(self, value: R) -> None:
+        self._value = value
+        self.done = True
+
+    def fail(self, error: BaseException) -> None:
+        self._error = error
+        self.done = True
+
+    def result(self) -> R:
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+class _Window(Generic[T, R]):
+    """What an ordered map has read ahead: at most `8 * in_flight` items, in order, `in_flight` of them at work.
+
+    Each item is a task on the engine's loop, begun by the one that ended before it. Threads share the queues without a
+    lock: each side changes its own part before it looks at the other's.
+
+    Args:
+        worker: Works on one item, on the engine's loop.
+        in_flight: Items that are worked on at once.
+        tell: Called on that loop when `head` is done.
+    """
+
+    def __init__(
+        self,
+        worker: Callable[[T], Awaitable[R]],
+        in_flight: int,
+        tell: Callable[[], None],
+    ) -> None:
         self._worker = worker
+        self._in_flight = in_flight
         self._most = max(8 * in_flight, 8)
-        self._running = asyncio.Semaphore(in_flight)
-        self.pending: deque[Future[R]] = deque()
+        self._tell = tell
+        self._loop = event_loop()
+        self._todo: deque[_Row[T, R]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._called = False
+        self.pending: deque[_Row[T, R]] = deque()
+        #: The row that the caller waits for.
+        self.head: _Row[T, R] | None = None
         self.over = False
         self._failed = False
         #: What the source raised: what was read before it is still finished.
@@ -205,34 +254,62 @@ class _Window(Generic[T, R]):
     @property
     def reads_on(self) -> bool:
         full = len(self.pending) >= self._most or bool(
-            self.pending and self.pending[0].done()
+            self.pending and self.pending[0].done
         )
         return not (self.over or full)
 
     def start(self, item: T) -> None:
-        self.pending.append(submit(self._work(item)))
+        row = _Row[T, R](item)
+        self.pending.append(row)
+        self._todo.append(row)
+        if not self._called and len(self._tasks) < self._in_flight:
+            self._called = True
+            self._loop.call_soon_threadsafe(self._begin)
 
     def end(self, error: Exception | None = None) -> None:
         """There is no further item, because of an error or not."""
         self.over, self.broken = True, error
 
-    async def _work(self, item: T) -> R:
-        async with self._running:
-            if self._failed:  # the map ends at that row: those after it are not begun, and cost nothing
-                raise asyncio.CancelledError
-            with dspy.context(
-                disable_history=True
-            ):  # of many rows, no prompts are kept; see `as_dspy.Quiet`
-                try:
-                    return await self._worker(item)
-                except Exception:
-                    self._failed = True
-                    raise
+    def _begin(self) -> None:
+        """Begin as many items as there are places for. After one that failed the map ends: none is begun."""
+        self._called = False
+        while self._todo and len(self._tasks) < self._in_flight and not self._failed:
+            row = self._todo.popleft()
+            task = self._loop.create_task(self._work(row), context=row.context)
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._left, row))
+
+    def _left(self, row: _Row[T, R], task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not row.done:  # cancelled before it began
+            self._failed = True
+            row.fail(asyncio.CancelledError())
+        if row is self.head:
+            self._loop.call_soon(self._tell)  # once for all of this turn
+        self._begin()
+
+    async def _work(self, row: _Row[T, R]) -> None:
+        # Of many rows, no prompts are kept; see `as_dspy.Quiet`. The context is this row's own.
+        settings = {**main_thread_config, **thread_local_overrides.get()}
+        thread_local_overrides.set(dotdict({**settings, "disable_history": True}))
+        try:
+            row.end(await self._worker(row.item))
+        except BaseException as error:
+            self._failed = True
+            row.fail(error)
+            if not isinstance(error, Exception):
+                raise
 
     def close(self) -> None:
         """Cancel what is under way."""
-        for future in self.pending:
-            future.cancel()
+        self._failed = True
+        if self._tasks or self._called:
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        self._todo.clear()
+        for task in self._tasks:
+            task.cancel()
 
 
 def ordered_map(
@@ -247,7 +324,8 @@ def ordered_map(
     """
     _outside_the_loop()
     source = iter(items)
-    window = _Window(worker, in_flight)
+    ready = threading.Event()
+    window = _Window(worker, in_flight, ready.set)
     with _heap_frozen(), contextlib.closing(window):
         while True:
             while window.reads_on:
@@ -259,7 +337,12 @@ def ordered_map(
                     window.end(error)
             if not window.pending:
                 break
-            yield window.pending[0].result()
+            window.head = head = window.pending[0]
+            while not head.done:
+                ready.clear()
+                if not head.done:
+                    ready.wait()
+            yield head.result()
             window.pending.popleft()
         if window.broken is not None:
             raise window.broken
@@ -275,7 +358,13 @@ async def aordered_map(
     caller's. Close the generator (`contextlib.aclosing`) where it is left early: that cancels what is under way.
     """
     source = aiter(items if isinstance(items, AsyncIterable) else _as_async(items))
-    window = _Window(worker, in_flight)
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+
+    def tell() -> None:
+        with contextlib.suppress(RuntimeError):  # the caller's loop may be closed
+            loop.call_soon_threadsafe(ready.set)
+
+    window = _Window(worker, in_flight, tell)
     with _heap_frozen(), contextlib.closing(window):
         while True:
             while window.reads_on:
@@ -287,7 +376,12 @@ async def aordered_map(
                     window.end(error)
             if not window.pending:
                 break
-            yield await asyncio.wrap_future(window.pending[0])
+            window.head = head = window.pending[0]
+            while not head.done:
+                ready.clear()
+                if not head.done:
+                    await ready.wait()
+            yield head.result()
             window.pending.popleft()
         if window.broken is not None:
             raise window.broken
