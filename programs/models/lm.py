@@ -16,10 +16,9 @@ import random
 import re
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
@@ -35,6 +34,7 @@ from . import engine, row_context
 from .as_dspy import TOKENS, plain_text, schema_of, shown, without_system
 from .cache import CallCache
 from .engine import PerLoop
+from .hanging import Sends, Usual
 from .ollama import check_ollama, is_ollama, ollama_host
 from .refusals import Denied
 from .thoughts import spoken
@@ -159,40 +159,6 @@ class Unreachable(CallError):
     """No answer of any kind came: no server there, no connection, or no answer in time."""
 
 
-class _Usual:
-    """How long the last calls took, so that one which hangs is told from one which is slow.
-
-    A request is sent again after `TIMES` the time within which 19 of 20 had their answers, but for few and `AGAIN` of
-    all calls at most: where a whole server is slow, more requests would make it slower.
-    """
-
-    TIMES, LEAST, FEW, AGAIN = 3.0, 0.25, 5, 0.05
-
-    def __init__(self) -> None:
-        self._seconds: deque[float] = deque(maxlen=64)
-        self._calls = self._again = 0
-        self._limit = math.inf
-
-    def took(self, seconds: float) -> None:
-        self._seconds.append(seconds)
-        self._calls += 1
-        if self._calls % 16 == 0:
-            most = sorted(self._seconds)[int(0.95 * len(self._seconds))]
-            self._limit = max(self.LEAST, self.TIMES * most)
-
-    def again(self) -> bool:
-        """Whether a request may be sent again, which is counted."""
-        if self._again >= self.FEW + self.AGAIN * self._calls:
-            return False
-        self._again += 1
-        return True
-
-    @property
-    def patience(self) -> float | None:
-        """Seconds after which a request is sent again; None as long as too few calls were seen."""
-        return None if self._limit == math.inf else self._limit
-
-
 class _Traffic:
     """What is under way to a model on one event loop.
 
@@ -206,7 +172,7 @@ class _Traffic:
         self.slots = asyncio.Semaphore(concurrency)
         # One after another: with a full minute's allowance at once, twice as many would fit into the first minute.
         self.pace = AsyncLimiter(1, 60 / connection.rpm) if connection.rpm else None
-        self.usual = _Usual()
+        self.usual = Usual()
         self.unreached = 0
         self.served = False
         self.said: set[str] = set()
@@ -605,32 +571,19 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     async def _sent(
         self, traffic: _Traffic, request: Request
     ) -> tuple[Reply, float, int]:
-        """A reply, its seconds, and how often the request was sent for it.
-
-        A call that takes much longer than nearly all others leaves its place to others and is sent once more, each time
-        after twice as long; the first answer counts. Raises what the transport raises.
-        """
-        calls: list[asyncio.Task[tuple[Reply, float]]] = []
-        try:
-            while True:
-                async with traffic.slots:
-                    patience = None if self.embedded else traffic.usual.patience
-                    if patience is None:
-                        return *await self._timed(traffic, request), 1
-                    calls.append(asyncio.ensure_future(self._timed(traffic, request)))
-                    found = await _first_of(calls, patience * 2 ** (len(calls) - 1))
-                    if found is None and (
-                        len(calls) >= self.connection.attempts
-                        or not traffic.usual.again()
-                    ):
-                        found = await _first_of(calls, None)
-                if found is not None:
-                    return *found, len(calls)
-                if traffic.pace is not None:
-                    await traffic.pace.acquire()
-        finally:
-            for call in calls:
-                call.cancel()
+        """Return a reply, its seconds, and how often the request was sent for it. Raises what the transport raises."""
+        patience = None if self.embedded else traffic.usual.patience
+        if patience is None or self.connection.attempts == 1:
+            async with traffic.slots:
+                return *await self._timed(traffic, request), 1
+        sends = Sends(
+            partial(self._timed, traffic, request),
+            traffic.usual,
+            traffic.slots,
+            traffic.pace,
+            self.connection.attempts,
+        )
+        return *await sends.answer(), sends.count
 
     async def _timed(self, traffic: _Traffic, request: Request) -> tuple[Reply, float]:
         started = time.monotonic()
@@ -774,24 +727,6 @@ def _duration(seconds: float) -> str:
         if seconds < 7200
         else f"{seconds / 3600:.1f} hours"
     )
-
-
-async def _first_of(
-    calls: Sequence[asyncio.Task[T]], timeout: float | None
-) -> T | None:
-    """The first result of these; the error of the last one where all fail; None where neither came in time."""
-    until = None if timeout is None else time.monotonic() + timeout
-    waiting = set(calls)
-    while True:
-        left = None if until is None else until - time.monotonic()
-        done, waiting = await asyncio.wait(
-            waiting, timeout=left, return_when=asyncio.FIRST_COMPLETED
-        )
-        answered = [call for call in done if call.exception() is None]
-        if answered or (done and not waiting):
-            return (answered or list(done))[0].result()
-        if not done:
-            return None
 
 
 def _freeze(reply: Reply) -> dict[str, Any]:
