@@ -19,6 +19,7 @@ from ..signatures.values import Item, Scale, Verdict
 from ..trajectories.value import shown_share
 from .method import Method
 from .models import row_context
+from .models.as_dspy import predictors_of
 from .models.lm import LanguageModel
 from .models.transport import Message
 from .outcome import Outcome
@@ -64,16 +65,15 @@ async def scored(
     failure = verdict.failure or _no_percent(verdict.percent)
     if failure is not None:
         return verdict.model_copy(update={"score": math.nan, "failure": failure})
-    return outcome(
-        verdict.model_copy(update={"percent": min(100.0, max(0.0, verdict.percent))})
-    )
+    if not 0.0 <= verdict.percent <= 100.0:
+        percent = min(100.0, max(0.0, verdict.percent))
+        verdict = verdict.model_copy(update={"percent": percent})
+    return outcome(verdict)
 
 
 async def _raw(method: Method, scale: Scale, item: Item, lm: LanguageModel) -> Verdict:
     """Return what the method says of a row, its own document out of the prompt, with all calls that it made."""
-    predictors = (
-        method.predictors()
-    )  # looked up once: DSPy walks through the whole method
+    predictors = predictors_of(method)
     settle_demos(method, scale, predictors)
     with row_context.judging(
         item, [demo for predictor in predictors for demo in predictor.demos]

@@ -8,10 +8,13 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from operator import is_
 from typing import TYPE_CHECKING, Any, Protocol, Self
+from weakref import WeakKeyDictionary
 
 import dspy
 from dspy.clients.base_lm import record_history
+from dspy.dsp.utils.settings import main_thread_config, thread_local_overrides
 from dspy.predict.parameter import Parameter
 from dspy.utils.callback import with_callbacks
 
@@ -53,15 +56,21 @@ def schema_of(form: Any) -> Mapping[str, Any] | None:
     return None
 
 
+def setting(name: str) -> Any:
+    """Return one of DSPy's settings, as `dspy.settings` does at several times the cost."""
+    overrides = thread_local_overrides.get()
+    return overrides[name] if name in overrides else main_thread_config[name]
+
+
 def listeners(instance: Any) -> bool:
     """Whether this object has callbacks, of its own or of DSPy's settings."""
-    return bool(dspy.settings.get("callbacks") or getattr(instance, "callbacks", None))
+    return bool(setting("callbacks") or getattr(instance, "callbacks", None))
 
 
 def heard(module: Any) -> bool:
     """Whether anybody can see the calls of a module: by callbacks, tracked usage or a history."""
-    settings = dspy.settings
-    return not settings.disable_history or settings.track_usage or listeners(module)
+    unseen = setting("disable_history") and not setting("track_usage")
+    return not unseen or listeners(module)
 
 
 if TYPE_CHECKING:
@@ -117,6 +126,66 @@ class Quiet(Module):
         return list(super(Quiet, bare).named_parameters())
 
 
+#: Entries of a list or a dictionary in a module, from which on it is gone through anew each time.
+MANY = 64
+_trees: WeakKeyDictionary[Any, _Tree] = WeakKeyDictionary()
+
+
+class _Tree:
+    """A module's predictors, and what was in each part of it that may hold one when they were looked up."""
+
+    def __init__(self, module: Any) -> None:
+        self.predictors: list[Any] = module.predictors()
+        self._small = True
+        self._parts: list[tuple[Any, tuple[Any, ...]]] = []
+        self._add_module(module)
+
+    def stands(self) -> bool:
+        """Return whether every part still holds the same objects."""
+        return self._small and all(
+            _same(_held(part), held) for part, held in self._parts
+        )
+
+    def _add_module(self, module: Any) -> None:
+        for value in self._add(vars(module)):
+            if isinstance(value, (list, tuple, dict)):
+                value = self._add(value)
+            else:
+                value = (value,)
+            for one in value:
+                if isinstance(one, dspy.Module) and not isinstance(one, Parameter):
+                    self._add_module(one)
+
+    def _add(self, part: Any) -> tuple[Any, ...]:
+        held = _held(part)
+        self._small = self._small and len(held) <= MANY
+        self._parts.append((part, held))
+        return held
+
+
+def _held(part: Any) -> tuple[Any, ...]:
+    """Return what a list, a tuple or a dictionary holds, without the history of a module."""
+    if isinstance(part, dict):
+        return tuple([v for name, v in part.items() if name != "history"])
+    return tuple(part)
+
+
+def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return len(one) == len(other) and all(map(is_, one, other))
+
+
+def predictors_of(module: Any) -> list[Any]:
+    """Return `module.predictors()`, which DSPy finds by a walk through everything in the module: the walk is made again
+    only where something in it was replaced.
+    """
+    if isinstance(module, Parameter):  # its tree would hold it for ever
+        return list(module.predictors())
+    tree = _trees.get(module)
+    if tree is None or not tree.stands():
+        tree = _trees[module] = _Tree(module)
+    return list(tree.predictors)
+
+
 class Named(Protocol):
     """A model by the name that histories show."""
 
@@ -146,8 +215,8 @@ async def shown(
         (outcome,) = result
     else:
         outcome = await call()
-    settings = dspy.settings
-    if settings.disable_history and not settings.usage_tracker:
+    tracker, unkept = setting("usage_tracker"), setting("disable_history")
+    if unkept and not tracker:
         return outcome
     reply, usage, cost = outcome
     counted = {
@@ -155,9 +224,9 @@ async def shown(
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.tokens,
     }
-    if usage.calls and settings.usage_tracker:
-        settings.usage_tracker.add_usage(model.name, counted)
-    if not settings.disable_history:
+    if usage.calls and tracker:
+        tracker.add_usage(model.name, counted)
+    if not unkept:
         entry = {
             "prompt": None,
             "messages": list(request.messages),
