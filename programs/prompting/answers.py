@@ -86,10 +86,7 @@ def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
         or re.match(r"\d|\.\d", reply.text[start + 1 :])
     ):
         return math.nan, 0.0
-    digits = [
-        str(digit) for digit in range(int(scale.low), min(9, int(scale.high)) + 1)
-    ]
-    place, mass = share_of_words(reply, start, digits)
+    place, mass = share_of_words(reply, start, _digits(scale))
     return scale.to_percent(scale.low + place), mass
 
 
@@ -102,20 +99,28 @@ def share_of_words(
     token = None if start is None else token_at(reply, start)
     weights: dict[int, float] = {}
     for text, logprob in () if token is None else token.alternatives:
-        piece = text.strip().lower()
-        fits = [
-            i
-            for i, word in enumerate(words)
-            if piece and word.lower().startswith(piece)
-        ]
-        if len(fits) == 1:
-            weights[fits[0]] = weights.get(fits[0], 0.0) + math.exp(min(logprob, 0.0))
+        place = _place_among(text, tuple(words))
+        if place is not None:
+            weights[place] = weights.get(place, 0.0) + math.exp(min(logprob, 0.0))
     mass = sum(weights.values())
     return (
         (sum(v * w for v, w in weights.items()) / mass, min(mass, 1.0))
         if mass > 0.0
         else (math.nan, 0.0)
     )
+
+
+@lru_cache(maxsize=4096)
+def _place_among(text: str, words: tuple[str, ...]) -> int | None:
+    """Return the place of the only one of these words that begins with a token's text; None where there is none."""
+    piece = text.strip().lower()
+    fits = [i for i, word in enumerate(words) if word.lower().startswith(piece)]
+    return fits[0] if piece and len(fits) == 1 else None
+
+
+@lru_cache(maxsize=64)
+def _digits(scale: Scale) -> tuple[str, ...]:
+    return tuple(map(str, range(int(scale.low), min(9, int(scale.high)) + 1)))
 
 
 def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> ReadScore:

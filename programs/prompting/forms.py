@@ -99,6 +99,7 @@ class Form:
 
     def __init__(self, *parts: Line | Blocks) -> None:
         self.parts = parts
+        self._patterns: dict[str, re.Pattern[str]] = {}
 
     def shown(self) -> str:
         """The form as a prompt shows it, with what is wanted in angle brackets."""
@@ -193,12 +194,14 @@ class Form:
 
     def fits(self, text: str, *, between: str = r"\n+") -> bool:
         """Whether an answer of lines has the form to the letter. between: what parts the lines, as a pattern."""
-        lines = [
-            f"{re.escape(part.lead)}{part.pattern}"
-            for part in self.parts
-            if isinstance(part, Line)
-        ]
-        return re.fullmatch(between.join(lines), text.strip()) is not None
+        if between not in self._patterns:
+            lines = [
+                f"{re.escape(part.lead)}{part.pattern}"
+                for part in self.parts
+                if isinstance(part, Line)
+            ]
+            self._patterns[between] = re.compile(between.join(lines))
+        return self._patterns[between].fullmatch(text.strip()) is not None
 
 
 def quoted(text: str) -> str:

@@ -14,17 +14,20 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, Literal
 
 import dspy
 
 from ...disarming import disarm
 from ...signatures.values import CriterionScore, Scale
+from ..models.as_dspy import listeners
 from ..models.thoughts import spoken
 from ..models.transport import FILTERED, Choice, Message, Reply
 from . import answers
 from .answers import Read as Read
+from .beginnings import Beginnings, with_wanted
 from .forms import Blocks, Form, Line, number
 from .json_answers import unfenced
 from .saved import SHARED
@@ -68,6 +71,11 @@ def _fields(signature: Any) -> tuple[tuple[str, ...], Mapping[str, str]]:
 def described(signature: Any) -> Mapping[str, str]:
     """What a signature says of its output fields, by name; "" where it says nothing."""
     return _fields(signature)[1]
+
+
+def judges_row(signature: Any) -> bool:
+    """Return whether a signature takes a text under judgement."""
+    return not {"source", "output"}.isdisjoint(_fields(signature)[0])
 
 
 _MARKED = re.compile(r"\[\[ ## (\w+) ## \]\]\s*")
@@ -196,7 +204,7 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
 
     def told(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> str:
         """`rules`, which find what the signature says of its output fields in `inputs["wanted"]`."""
-        return self.rules({**inputs, "wanted": described(signature)})
+        return self.rules(with_wanted(inputs, described(signature)))
 
     def format(
         self,
@@ -204,6 +212,18 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         demos: Sequence[Mapping[str, Any]],
         inputs: Mapping[str, Any],
     ) -> list[Message]:
+        return [
+            *self.beginning(signature, demos, inputs),
+            self.last(signature, inputs),
+        ]
+
+    def beginning(
+        self,
+        signature: Any,
+        demos: Sequence[Mapping[str, Any]],
+        inputs: Mapping[str, Any],
+    ) -> list[Message]:
+        """Return the messages before the row's own: what is asked, and demonstrations."""
         fields, _ = _fields(signature)
         system = [" ".join(signature.instructions.split())]
         for name in SHARED:
@@ -224,11 +244,32 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
             system.append("Examples that people scored:\n" + "\n".join(examples))
         system.append(MATERIAL)
         system.append(self.told(signature, inputs))
-        return [
-            {"role": "system", "content": "\n\n".join(system)},
-            *turns,
-            {"role": "user", "content": self._material(fields, inputs)},
-        ]
+        return [{"role": "system", "content": "\n\n".join(system)}, *turns]
+
+    def last(self, signature: Any, inputs: Mapping[str, Any]) -> Message:
+        """Return the message with the row's own material."""
+        fields, _ = _fields(signature)
+        return {"role": "user", "content": self._material(fields, inputs)}
+
+    def messages(
+        self,
+        signature: Any,
+        demos: Sequence[Mapping[str, Any]],
+        inputs: Mapping[str, Any],
+        kept: Beginnings,
+    ) -> list[Message]:
+        """Return what `format` returns, with a beginning that was kept where it is the same.
+
+        Where DSPy's callbacks listen, and where a layout has a `format` of its own, that is called.
+        """
+        if listeners(self) or type(self).format is not Layout.format:
+            messages: list[Message] = self.format(signature, demos, inputs)
+            return messages
+        made_of = (signature, signature.__doc__, type(self), *vars(self).values())
+        begin = kept.of(
+            made_of, demos, inputs, partial(self.beginning, signature, demos)
+        )
+        return [*begin, self.last(signature, inputs)]
 
     def _material(self, fields: Sequence[str], values: Mapping[str, Any]) -> str:
         parts = [
@@ -318,22 +359,39 @@ class ScoreLayout(Layout):
         return f"{self.asked(inputs)} Answer with {form.count()}:\n{form.shown()}\nwhere {number_rule(self.scale)}."
 
 
+@lru_cache(maxsize=256)
+def _overall_form(explain: Explain, scale: Scale, reasons: str) -> Form:
+    why = Line(
+        "Explanation",
+        f"one or two short sentences: {reasons}",
+        'sentence (" " sentence)?',
+    )
+    score = number(scale)
+    parts = {"before": (why, score), "after": (score, why), "none": (score,)}
+    return Form(*parts[explain])
+
+
+@lru_cache(maxsize=256)
+def _criteria_form(
+    names: tuple[str, ...], explain: Explain, scale: Scale, bare: bool
+) -> Form:
+    """Return the form of scores of several criteria. bare: without the explanations that come after them."""
+    why = "one short sentence"
+    if explain == "before":
+        pairs = ((Line(name, why), number(scale)) for name in names)
+        return Form(*chain.from_iterable(pairs))
+    scores = [number(scale, f"{name}: Score") for name in names]
+    if explain == "none" or bare:
+        return Form(*scores)
+    return Form(*scores, *(Line(f"Why {name}", why) for name in names))
+
+
 class OverallLayout(ScoreLayout):
     """One overall score."""
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
         reasons = (inputs.get("wanted") or {}).get("explanation") or WHY
-        why = Line(
-            "Explanation",
-            f"one or two short sentences: {reasons}",
-            'sentence (" " sentence)?',
-        )
-        score = number(self.scale)
-        return Form(
-            *{"before": (why, score), "after": (score, why), "none": (score,)}[
-                self.explain
-            ]
-        )
+        return _overall_form(self.explain, self.scale, reasons)
 
     def asked(self, inputs: Mapping[str, Any]) -> str:
         return (
@@ -415,22 +473,8 @@ class CriteriaLayout(ScoreLayout):
     """
 
     def form(self, inputs: Mapping[str, Any], *, bare: bool = False) -> Form:
-        names, why = [c.name for c in inputs["criteria"]], "one short sentence"
-        if self.explain == "before":
-            return Form(
-                *(
-                    line
-                    for name in names
-                    for line in (Line(name, why), number(self.scale))
-                )
-            )
-        scores = [number(self.scale, f"{name}: Score") for name in names]
-        whys = (
-            [Line(f"Why {name}", why) for name in names]
-            if self.explain == "after" and not bare
-            else []
-        )
-        return Form(*scores, *whys)
+        names = tuple([c.name for c in inputs["criteria"]])
+        return _criteria_form(names, self.explain, self.scale, bare)
 
     def asked(self, inputs: Mapping[str, Any]) -> str:
         return "Judge the output on each criterion by itself."

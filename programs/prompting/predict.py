@@ -23,8 +23,9 @@ from ..models import engine, row_context
 from ..models.as_dspy import Quiet, listeners, without_system
 from ..models.lm import LanguageModel, language_model
 from ..models.transport import Message, Reply, Request
+from .beginnings import Beginnings
 from .demonstrations import labelled, traced
-from .layouts import Layout, Read, unmarked
+from .layouts import Layout, Read, judges_row, unmarked
 from .result import Result, value_of
 from .saved import SavedPredictor, saved_predictor, signature_hash
 
@@ -77,6 +78,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         self.layout = layout
         #: Of human scores in demonstrations that DSPy brings; None: only `score` in percent is read.
         self.scale: Scale | None = None
+        self._beginnings = Beginnings()
 
     def settle(self) -> None:
         """Bring demonstrations that DSPy's optimizers gave it into the form that prompts show; those that have nothing
@@ -108,9 +110,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """The demonstrations in the prompt of the row under judgement: those that it may see."""
         self.settle()
-        if not {"source", "output"} & set(
-            self.signature.input_fields
-        ):  # no row is judged
+        if not self.demos or not judges_row(self.signature):
             return list(self.demos)
         allowed = row_context.allowed(
             self.demos,
@@ -127,10 +127,8 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     ) -> list[Message]:
         """The very messages that a row sends. group: its document, where no row is under judgement."""
         with row_context.under(Item("", group=group)):
-            messages: list[Message] = self.layout.format(
-                self.signature, self.demos_for(inputs), inputs
-            )
-        return messages
+            demos = self.demos_for(inputs)
+            return self.layout.messages(self.signature, demos, inputs, self._beginnings)
 
     async def ask(
         self,
