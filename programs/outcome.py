@@ -9,6 +9,7 @@ import itertools
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -103,6 +104,11 @@ class Calibration:
         if kept.sum() < 2:
             return cls.linear(scale)
         return cls(tuple(knots[kept].tolist()), tuple(scores[kept].tolist()))
+
+
+@lru_cache(maxsize=64)
+def _linear(scale: Scale) -> Calibration:
+    return Calibration.linear(scale)
 
 
 #: Categories of a decision at most.
@@ -387,7 +393,7 @@ class Outcome:
     def __call__(self, verdict: Verdict) -> Verdict:
         """Complete a verdict that has a percent: score, interval, category, and pass or fail."""
         percent = verdict.percent
-        score = (self.calibration or Calibration.linear(self.scale))(percent)
+        score = (self.calibration or _linear(self.scale))(percent)
         decided: dict[str, Any] = {"score": score}
         if self.sureness is not None:
             decided["interval"] = self.sureness.interval(percent, score, self.scale)

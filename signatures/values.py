@@ -164,7 +164,13 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
-            *(getattr(self, name) + getattr(other, name) for name in self.__slots__)
+            self.calls + other.calls,
+            self.cached + other.cached,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.prefix_tokens + other.prefix_tokens,
+            self.seconds + other.seconds,
+            self.retries + other.retries,
         )
 
     def __sub__(self, other: Usage) -> Usage:

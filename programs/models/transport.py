@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Protocol
 
 import aiohttp
@@ -223,6 +224,9 @@ def _token(listed: Any, odd: list[str]) -> TokenChoice:
     """
     alternatives: list[tuple[str, float]] = []
     likeliest = listed.get("top_logprobs") or ()
+    plain = _plain_choices(listed)
+    if plain is not None:
+        return TokenChoice(listed["token"], plain)
     unlisted = likeliest and all(
         other.get("token") != listed["token"] for other in likeliest
     )
@@ -231,17 +235,7 @@ def _token(listed: Any, odd: list[str]) -> TokenChoice:
         if unlisted and listed.get("logprob") is not None
         else likeliest
     ):
-        logprob, text = other["logprob"], other.get("token")
-        if (
-            type(logprob) is float
-            and -math.inf < logprob <= 0.0
-            and type(text) is str
-            and text.isascii()
-        ):
-            alternatives.append(
-                (text, logprob)
-            )  # nearly all of them, and there are hundreds in an answer
-            continue
+        logprob = other["logprob"]
         if logprob is None:  # minus infinity, which JSON cannot write
             continue
         if (
@@ -252,6 +246,29 @@ def _token(listed: Any, odd: list[str]) -> TokenChoice:
         if logprob > -math.inf:
             alternatives.append((_whole(other["token"]), min(float(logprob), 0.0)))
     return TokenChoice(_whole(listed["token"]), tuple(alternatives))
+
+
+_CHOICE = itemgetter("token", "logprob")
+
+
+def _plain_choices(listed: Any) -> tuple[tuple[str, float], ...] | None:
+    """Return the likeliest tokens at a place, the chosen one among them, where they are as nearly always: ASCII with
+    log-probabilities; None where they have to be looked at one by one. There are hundreds in an answer.
+    """
+    try:
+        choices = tuple(map(_CHOICE, listed["top_logprobs"]))
+        chosen = _CHOICE(listed)
+        texts, logprobs = zip(*choices, strict=True)
+        if chosen[0] not in texts:
+            choices, texts = (*choices, chosen), (*texts, chosen[0])
+            logprobs = (*logprobs, chosen[1])
+        if not "".join(texts).isascii() or set(map(type, logprobs)) != {float}:
+            return None
+    except (KeyError, TypeError, ValueError):
+        return None
+    # The sum is finite where every one of them is, and only then has their maximum a meaning.
+    usual = math.isfinite(sum(logprobs)) and max(logprobs) <= 0.0
+    return choices if usual else None
 
 
 def _whole(text: Any) -> str:
