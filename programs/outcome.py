@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -56,7 +57,7 @@ class Calibration:
 
     def __call__(self, percent: float) -> float:
         """Map a raw percent to a score; linear between the points, constant outside."""
-        return float(np.interp(percent, self.percent, self.score))
+        return _interpolated(percent, self.percent, self.score)
 
     @classmethod
     def linear(cls, scale: Scale) -> Self:
@@ -104,6 +105,17 @@ class Calibration:
         if kept.sum() < 2:
             return cls.linear(scale)
         return cls(tuple(knots[kept].tolist()), tuple(scores[kept].tolist()))
+
+
+def _interpolated(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Return `np.interp(x, xs, ys)`, which takes ten times as long for one number."""
+    place = bisect_right(xs, x) - 1
+    if math.isnan(x) or place < 0:
+        return x if math.isnan(x) else float(ys[0])
+    if place == len(xs) - 1 or xs[place] == x:
+        return float(ys[place])
+    slope = (ys[place + 1] - ys[place]) / (xs[place + 1] - xs[place])
+    return float(slope * (x - xs[place]) + ys[place])
 
 
 @lru_cache(maxsize=64)
@@ -347,7 +359,7 @@ class Sureness:
 
     def expected_error(self, percent: float) -> float:
         """Return the expected distance from the human rating, on the user's scale."""
-        return float(np.interp(percent, self.percent, self.error))
+        return _interpolated(percent, self.percent, self.error)
 
     def interval(
         self, percent: float, score: float, scale: Scale, coverage: float = COVERAGE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -172,6 +172,11 @@ class Usage:
             self.seconds + other.seconds,
             self.retries + other.retries,
         )
+
+    @staticmethod
+    def total(parts: Sequence[Usage]) -> Usage:
+        """Return the sum of usages, none of them for none."""
+        return parts[0] if len(parts) == 1 else sum(parts, Usage())
 
     def __sub__(self, other: Usage) -> Usage:
         return Usage(

@@ -539,6 +539,9 @@ class ActiveCritic(Method):
             notes.append(
                 "this model gives no log-probabilities; the judge was compiled with them"
             )
+        spent = [s.usage for s in steps]
+        lost: Usage | None = getattr(failed, "usage", None)
+        spent += [] if lost is None else [lost]
         return Verdict(
             percent=percent,
             explanation=values.get("explanation", ""),
@@ -546,7 +549,7 @@ class ActiveCritic(Method):
             failure=failure,
             repaired=any(s.read.repaired for s in steps),
             notes=tuple(notes),
-            usage=sum((s.usage for s in steps), getattr(failed, "usage", Usage())),
+            usage=Usage.total(spent),
             raw=(*(text for s in steps for text in s.raw), *getattr(failed, "raw", ())),
         )
 

@@ -833,9 +833,9 @@ def language_model(
     `recorded:FILE#COLUMN` (what stands in a file). Keys come from `connection` or the provider's environment variable.
     Raises ModelError when the model cannot be used.
     """
-    connection = connection or Connection()
     if isinstance(lm, LanguageModel):
         return lm
+    connection = connection or Connection()
     if not isinstance(lm, str):
         if isinstance(ours := getattr(lm, "of", None), LanguageModel):
             return ours

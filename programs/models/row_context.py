@@ -31,7 +31,7 @@ class Calls:
 
     @property
     def usage(self) -> Usage:
-        return sum(self.usages, Usage())
+        return Usage.total(self.usages)
 
 
 @dataclass(frozen=True, slots=True)

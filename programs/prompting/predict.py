@@ -210,7 +210,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             raw.append(reply.text)
             self._tell(reply.text, reads[-1])
             if reads[-1].final:
-                raise Unreadable(str(reads[-1].problem), tuple(raw), sum(used, Usage()))
+                raise Unreadable(str(reads[-1].problem), tuple(raw), Usage.total(used))
             return reads[-1]
 
         read = await asked(messages)
@@ -224,14 +224,14 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             second = await asked(again)
             if second.problem is not None:
                 raise Unreadable(
-                    f"{second.problem} (asked twice)", tuple(raw), sum(used, Usage())
+                    f"{second.problem} (asked twice)", tuple(raw), Usage.total(used)
                 )
             read = Read(
                 second.values,
                 second.repaired,
                 notes=(*second.notes, "answered at the second request"),
             )
-        return Answer(read, sum(used, Usage()), tuple(raw))
+        return Answer(read, Usage.total(used), tuple(raw))
 
     def _tell(self, completion: str, read: Read) -> None:
         """DSPy's callbacks hear of the reading as of an adapter's parsing."""

@@ -261,6 +261,7 @@ def context_of(column: str, cell: Any) -> str | None:
     return shown or as_text(held if named else cell)
 
 
+@lru_cache(maxsize=256)
 def source_key(source: str) -> str:
     """A document id made from the input's text, or from a trajectory whichever of its turns is judged: the same text
     gives the same id on every machine.

@@ -15,7 +15,13 @@ from tables import cases
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, OptionError
-from judgesmith.programs.outcome import SLOPE, BradleyTerry, Calibration, Decision
+from judgesmith.programs.outcome import (
+    SLOPE,
+    BradleyTerry,
+    Calibration,
+    Decision,
+    Sureness,
+)
 from judgesmith.signatures.values import Scale
 from judgesmith.testing.scripted import MakeScripted
 
@@ -175,3 +181,19 @@ def test_fail_and_pass_stay_apart() -> None:
         == "fail, pass never of 100"
     )
     assert Decision(("fail", "pass"), (0.0,), binary=True).category(0) == "pass"
+
+
+@given(
+    st.lists(st.floats(0, 100), min_size=1, max_size=8, unique=True).map(sorted),
+    st.lists(st.floats(-1e9, 1e9), min_size=8, max_size=8),
+    st.floats(0, 100),
+)
+def test_a_number_between_knots_is_numpys(
+    percents: list[float], errors: list[float], percent: float
+) -> None:
+    knots = tuple(percents), tuple(abs(e) + 1.0 for e in errors[: len(percents)])
+    sure = Sureness(*knots, (0.9,), (1.0,), 9, 9)
+    for place in (percent, *percents, math.nan):
+        expected = np.interp(place, *knots)
+        assert sure.expected_error(place) == expected or math.isnan(place)
+    assert math.isnan(sure.expected_error(math.nan))
