@@ -1,6 +1,6 @@
 """How far answers that are one of few texts agree: OpenVINO's and llama.cpp's, of the same model on the same rows.
 
-    python experiments/bench/answer_agreement.py ask FOLDER --way openvino [--rows 64]
+    python experiments/bench/answer_agreement.py ask FOLDER --way openvino [--rows 64] [--sets …] [--kinds …]
     python experiments/bench/answer_agreement.py compare FOLDER [--save FOLDER]
 
 `ask` keeps what local/qwen2.5-0.5b answers, without a cache. *direct*: the expected digit for the aspect that people
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from reader_agreement import chosen
 
+from judgesmith.experiments.bench.reader_agreement import chosen
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.fitting.readings import agreement
 from judgesmith.programs.active_critic.scoring import Known, MultiCriteriaScorer
@@ -86,15 +86,15 @@ async def every(
     return await asyncio.gather(*map(one, range(len(items))))
 
 
-def ask(folder: Path, way: str, count: int) -> None:
+def ask(folder: Path, way: str, count: int, names: list[str], kinds: list[str]) -> None:
     os.environ["JUDGESMITH_READER"] = way
     lm = language_model(MODEL, connection=Connection(cache=False))
-    for name in ASPECTS:
+    for name in names:
         rows = chosen(name, count)
         items = [
             Item(row["output"], row["source"] or "", row.get("context")) for row in rows
         ]
-        for kind in KINDS:
+        for kind in kinds:
             started = time.process_time()
             found = engine.run(every(asked(kind, name, lm), items, lm))
             seconds = (time.process_time() - started) / len(items)
@@ -107,10 +107,13 @@ def compare(folder: Path, target: Path | None) -> None:
     lines = []
     for name, (aspect, _) in ASPECTS.items():
         for kind in KINDS:
-            ways = [
-                json.loads((folder / f"{name}.{kind}.{way}.json").read_text())
+            files = [
+                folder / f"{name}.{kind}.{way}.json"
                 for way in ("llama.cpp", "openvino")
             ]
+            if not all(file.exists() for file in files):
+                continue
+            ways = [json.loads(file.read_text()) for file in files]
             slow, fast = (np.array(way["numbers"]) for way in ways)
             rows = chosen(name, len(slow))
             human = np.array([row["scores"][aspect] for row in rows], float)
@@ -141,11 +144,14 @@ def main() -> None:
         one.add_argument("folder", type=Path)
     asking.add_argument("--way", choices=("openvino", "llama.cpp"), required=True)
     asking.add_argument("--rows", type=int, default=64)
+    asking.add_argument("--sets", default=",".join(ASPECTS))
+    asking.add_argument("--kinds", default=",".join(KINDS))
     comparing.add_argument("--save", type=Path)
     given = parser.parse_args()
     if given.action == "ask":
         given.folder.mkdir(parents=True, exist_ok=True)
-        ask(given.folder, given.way, given.rows)
+        names, kinds = given.sets.split(","), given.kinds.split(",")
+        ask(given.folder, given.way, given.rows, names, kinds)
     else:
         compare(given.folder, given.save)
 

@@ -70,7 +70,8 @@ class Choosing:
     async def send(self, request: Request) -> Reply:
         if request.choices and not request.temperature:
             queue = self._queue()
-            answer = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            answer: asyncio.Future[Reply | None] = loop.create_future()
             queue.waiting.append((request, answer))
             if queue.working is None or queue.working.done():
                 queue.working = asyncio.create_task(self._work(queue))
@@ -83,7 +84,10 @@ class Choosing:
         while queue.waiting:
             count = min(AT_ONCE, len(queue.waiting))
             some = [queue.waiting.popleft() for _ in range(count)]
+            # Who asked may have been cancelled while this waited.
             some = [(request, answer) for request, answer in some if not answer.done()]
+            if not some:
+                continue
             try:
                 found = await asyncio.to_thread(
                     self._chooser.answers, [request for request, _ in some]

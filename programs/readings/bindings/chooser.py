@@ -76,7 +76,7 @@ class _Answer:
         #: Whether one look is enough, so that it may be read together with others.
         self.at_once = sum(map(_partings, parts)) <= 1
         self._steps = self._walk(parts)
-        self._next(None)
+        next(self._steps)
 
     @property
     def row(self) -> Row:
@@ -86,9 +86,6 @@ class _Answer:
 
     def take(self, logp: Floats) -> None:
         """Continue with the log-probabilities at the row's places."""
-        self._next(logp)
-
-    def _next(self, logp: Floats | None) -> None:
         try:
             self._steps.send(logp)
         except StopIteration:
@@ -96,32 +93,24 @@ class _Answer:
 
     def _walk(
         self, parts: Sequence[Sequence[Sequence[int]]]
-    ) -> Generator[None, Floats | None, None]:
+    ) -> Generator[None, Floats, None]:
+        """Through the trees of all parts, with a halt at each choice, and at the end of an answer without one."""
         for place, branches in enumerate(parts):
             after = [branch[0] for one in parts[place + 1 :][:1] for branch in one]
-            depth = 0
-            while True:
+            depth, token = 0, branches[0][0]
+            while token != _END:
                 nexts = list(dict.fromkeys(branch[depth] for branch in branches))
-                token = nexts[0]
                 if len(nexts) > 1:
-                    logp = yield
-                    assert logp is not None
-                    token = self._likeliest(logp, nexts, after or self._words.stops)
-                if token == _END:
-                    break
-                self._spoken.append(token)
-                if len(nexts) > 1:
-                    self._tell(logp[-1:])
+                    token = self._chosen((yield), nexts, after or self._words.stops)
+                else:
+                    token = nexts[0]
+                    self._spoken += [token] if token != _END else []
                 branches = [branch for branch in branches if branch[depth] == token]
                 depth += 1
         if not self._told:
-            logp = yield
-            assert logp is not None
-            self._tell(logp)
+            self._tell((yield))
 
-    def _likeliest(
-        self, logp: Floats, nexts: Sequence[int], ends: Sequence[int]
-    ) -> int:
+    def _chosen(self, logp: Floats, nexts: Sequence[int], ends: Sequence[int]) -> int:
         """The likeliest of some tokens, of which one may be an end. What was not looked at yet is told."""
         self._tell(logp[:-1])
         last = logp[-1]
@@ -129,7 +118,11 @@ class _Answer:
             token: last[list(ends)].max() if token == _END else last[token]
             for token in nexts
         }
-        return max(nexts, key=odds.__getitem__)
+        token = max(nexts, key=odds.__getitem__)
+        if token != _END:
+            self._spoken.append(token)
+            self._tell(logp[-1:])
+        return token
 
     def _tell(self, logp: Floats) -> None:
         """Note the probabilities at the tokens that come next in the answer."""
@@ -160,7 +153,8 @@ class _Answer:
 def _branches(words: Vocabulary, part: Choice) -> list[tuple[int, ...]]:
     """The tokens of each text that a part may be, with its end."""
     lead, values = part
-    return [(*words.tokens(Piece(lead + value)), _END) for value in values]
+    found = [(*words.tokens(Piece(lead + value)), _END) for value in values]
+    return list(dict.fromkeys(found))
 
 
 def _partings(branches: Sequence[Sequence[int]]) -> int:
