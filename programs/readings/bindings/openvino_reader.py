@@ -22,8 +22,8 @@ from .weights import Weights
 
 CONTEXT = 4096
 #: Tokens that go through the layers at once, and through the vocabulary: their numbers for each of 150,000 words are
-#: 80 MB. Tokens of beginnings that are kept: 25 MB a thousand of the 0.5B.
-STEP, AT_ONCE, KEPT = 512, 128, 4096
+#: 20 MB, of which four tables are held. Tokens of beginnings that are kept: 25 MB a thousand of the 0.5B.
+STEP, AT_ONCE, KEPT = 512, 32, 2048
 
 _process: int | None = None  # the one that OpenVINO's threads belong to
 
@@ -97,6 +97,7 @@ class OpenVinoReader:
         self._weights = weights = Weights(path)
         self._shape = shape = Shape.of(weights)
         self.words = Vocabulary(weights.settings)
+        weights.forget()
         self.chat: Chat = self.words.chat
         self._turns = Turns(weights, shape)
         self.context = min(context, shape.context)

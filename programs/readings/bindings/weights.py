@@ -75,6 +75,14 @@ class Weights:
             f"{self.settings.get('general.architecture')}.{name}", default
         )
 
+    def forget(self) -> None:
+        """Leave go of the settings that are lists: a vocabulary of 150,000 words takes tens of megabytes."""
+        self.settings = {
+            name: value
+            for name, value in self.settings.items()
+            if not isinstance(value, list)
+        }
+
     def check(self) -> None:
         """Raises: ModelError for a file that is cut off, or has tensors of a type that is not known."""
         size = self._path.stat().st_size

@@ -223,6 +223,11 @@ def test_long_texts_go_in_steps_and_too_long_ones_are_refused(
     ).all()  # a refusal leaves the reader as it was
 
 
+def test_an_open_reader_holds_no_lists_of_its_file(reader: OpenVinoReader) -> None:
+    settings = reader._weights.settings
+    assert settings and not [n for n, of in settings.items() if isinstance(of, list)]
+
+
 def test_threads_take_turns(reader: OpenVinoReader) -> None:
     passages = [passage(text, reader.chat) for text in rows(6)]
     alone, found = [reader.read(one).logp for one in passages], dict[int, Any]()
