@@ -13,7 +13,7 @@ each a document of its own. Prompts need no such limit: a demonstration that is 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice, product
@@ -98,25 +98,15 @@ class Merged:
         """Describe for the user, in sentences, which groups were merged and which were not."""
         lines = []
         if self.links:
-            counts = Counter(
-                f"{'equal' if link.equal else 'nearly equal'} {link.field}"
-                for link in self.links
-            )
-            parts = ", ".join(
-                f"{n} {what}{'s' if n > 1 else ''}"
-                for what, n in sorted(counts.items())
-            )
             lines.append(
-                f"{origin}: near-duplicates ({parts}; case, white space, Unicode and punctuation are ignored; first:"
-                f" {_pair(self.links[0], rows)}); they stay on one side of every split"
+                f"{origin}: near-duplicates ({_counted(self.links)}; case, white space, Unicode and punctuation are "
+                f"ignored; first: {_pair(self.links[0], rows)}); they stay on one side of every split"
             )
         if self.left:
             link, count = self.left[0]
-            more = (
-                f", and {len(self.left) - 1} more such texts"
-                if len(self.left) > 1
-                else ""
-            )
+            more = ""
+            if len(self.left) > 1:
+                more = f", and {len(self.left) - 1} more such texts"
             text = f"{link.field}" if link.field != "row" else "texts"
             lines.append(
                 f"{origin}: {count} rows of many documents have {'the same' if link.equal else 'nearly the same'}"
@@ -167,12 +157,8 @@ def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
     groups = _Groups(len(rows))
     sources = _classes("source", [folded(row.source) for row in rows])
     outputs = _classes("output", [folded(row.output) for row in rows])
-    source_of, output_of = (
-        {row: number for number, one in enumerate(classes) for row in one.rows}
-        for classes in (sources, outputs)
-    )
+    source_of, output_of = _class_of(sources), _class_of(outputs)
     first_with: dict[Hashable, int] = {}
-    links: list[Link] = []
     for index, row in enumerate(rows):
         groups.join(first_with.setdefault(("doc", row.doc_id), index), index)
     both: dict[Hashable, list[int]] = defaultdict(list)
@@ -181,27 +167,48 @@ def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
         source = source_of[index] if index in source_of else folded(row.output).key
         if index in output_of:
             both[source, output_of[index]].append(index)
-    most = _most(len({groups.root(index) for index in range(len(rows))}), share)
+    every = range(len(rows))
+    most = _most(len(set(map(groups.root, every))), share)
+    links, apart = _join_rows(groups, rows, both.values(), most)
+    # A group counts the documents in it, whatever joined them: what was merged once is then merged alike again.
+    documents = set(map(groups.root, every))
+    groups.size = [int(index in documents) for index in every]
+    for index, row in enumerate(rows):
+        groups.join(first_with.setdefault(("group", row.group), index), index)
+    joined, left = _join(groups, [*sources, *outputs], _most(len(documents), share))
+    names = tuple(rows[groups.root(index)].group for index in every)
+    return Merged(names, (*links, *joined), (*apart, *left), share)
+
+
+def _counted(links: Sequence[Link]) -> str:
+    """Return the numbers of links of each kind: `2 equal sources, 1 nearly equal output`."""
+    kinds = (f"{'equal' if one.equal else 'nearly equal'} {one.field}" for one in links)
+    counts = sorted(Counter(kinds).items())
+    return ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts)
+
+
+def _class_of(classes: Sequence[_Class]) -> dict[int, int]:
+    """Return the number of each row's class."""
+    return {row: number for number, one in enumerate(classes) for row in one.rows}
+
+
+def _join_rows(
+    groups: _Groups, rows: Sequence[Row], alike: Iterable[list[int]], most: int
+) -> tuple[list[Link], list[tuple[Link, int]]]:
+    """Join rows with the same source and output; return the links, and those that would join too much."""
+    links: list[Link] = []
     apart: list[tuple[Link, int]] = []
-    for members in both.values():
+    for members in alike:
         one, *others = members
-        if len({groups.root(index) for index in members}) > most and all(
-            _is_stated(rows[i]) for i in members
-        ):
+        stated = all(_is_stated(rows[index]) for index in members)
+        if stated and len(set(map(groups.root, members))) > most:
             unlike = next((i for i in others if not _equal(rows[one], rows[i])), None)
             if unlike is not None:
                 apart.append((Link("row", False, one, unlike), len(members)))
                 links += _join_equal(groups, rows, members)
                 continue
         links += _join_all(groups, rows, members)
-    # A group counts the documents in it, whatever joined them: what was merged once is then merged alike again.
-    documents = {groups.root(index) for index in range(len(rows))}
-    groups.size = [int(index in documents) for index in range(len(rows))]
-    for index, row in enumerate(rows):
-        groups.join(first_with.setdefault(("group", row.group), index), index)
-    joined, left = _join(groups, [*sources, *outputs], _most(len(documents), share))
-    names = tuple(rows[groups.root(i)].group for i in range(len(rows)))
-    return Merged(names, (*links, *joined), (*apart, *left), share)
+    return links, apart
 
 
 def _most(documents: int, share: float) -> int:
@@ -248,11 +255,11 @@ def _texts(one: Row, other: Row) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Two rows (numbers) of two sets that belong to one group, and `what` they have in common."""
+    """Two rows (numbers) of two sets that belong to one group, and their `common` document or text."""
 
     one: int
     other: int
-    what: str
+    common: str
 
 
 def shared(
@@ -327,20 +334,16 @@ def _classes(name: Field, texts: Sequence[Folded]) -> list[_Class]:
     parts: dict[int, list[tuple[int, ...]]] = defaultdict(list)
     for place, rows in enumerate(distinct):
         parts[joined.root(place)].append(rows)
-        links[joined.root(place)] += [
-            Link(name, True, rows[0], row) for row in rows[1:]
-        ]
+        for row in rows[1:]:
+            links[joined.root(place)].append(Link(name, True, rows[0], row))
     for one, other in pairs:
         first, second = sorted((distinct[one][0], distinct[other][0]))
         links[joined.root(one)].append(Link(name, False, first, second))
-    telling = {
-        root: name == "source" or texts[several[0][0]].telling
-        for root, several in parts.items()
-    }
-    return [
-        _Class(name, tuple(several), tuple(links[root]), telling[root])
-        for root, several in parts.items()
-    ]
+    classes = []
+    for root, several in parts.items():
+        telling = name == "source" or texts[several[0][0]].telling
+        classes.append(_Class(name, tuple(several), tuple(links[root]), telling))
+    return classes
 
 
 def near_pairs(texts: Sequence[Folded]) -> Iterator[tuple[int, int]]:
@@ -381,9 +384,9 @@ def minhashes(texts: Sequence[Folded], values: int) -> NDArray[np.uint32]:
     empty = _empty(values)
     result = np.empty((len(texts), values), dtype=np.uint32)
     for place, text in enumerate(texts):
-        made = empty.copy()
-        made.update_batch(_pairs(text))
-        result[place] = made.hashvalues
+        sketches = empty.copy()
+        sketches.update_batch(_pairs(text))
+        result[place] = sketches.hashvalues
     return result
 
 
@@ -399,7 +402,7 @@ def _pairs(text: Folded) -> list[int]:
     words = np.frombuffer(
         f"\0{text.words[:COMPARED]}\0".encode("utf-32-le"), dtype=np.uint32
     )
-    made: list[int] = (
+    hashes: list[int] = (
         words[:-1] * np.uint32(0x9E3779B1) + words[1:] * np.uint32(0x85EBCA77)
     ).tolist()
-    return made
+    return hashes

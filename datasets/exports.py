@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ _CONVERSATIONS = frozenset[str]().union(*ROLES["messages"])
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Answer:
     """An answer to a question of an export.
 
     left: why it is no rating of the output, "" where it is one. compares: its value names the better one of two
@@ -49,7 +50,7 @@ class Given:
     compares: bool = False
 
 
-Reader: TypeAlias = Callable[[Mapping[str, Any]], tuple[Record, Iterable[Given]]]
+Reader: TypeAlias = Callable[[Mapping[str, Any]], tuple[Record, Iterable[Answer]]]
 
 
 @dataclass
@@ -121,15 +122,15 @@ class Export:
             if _there(reason):
                 why.setdefault(name, {}).setdefault(who, []).append(reason)
         rated = {name: by for name, by in scores.items() if by}
-        comparisons = self._comparisons(
-            texts, {name: by for name, by in choices.items() if by}
-        )
-        made = texts | ({"scores": rated} if rated or not comparisons else {})
+        compared = {name: by for name, by in choices.items() if by}
+        comparisons = self._comparisons(texts, compared)
+        result = {**texts, **comparisons}
+        if rated or not comparisons:
+            result = {**texts, "scores": rated, **comparisons}
         reasons = {
-            name: [text for several in by.values() for text in several]
-            for name, by in why.items()
+            name: list(itertools.chain(*by.values())) for name, by in why.items()
         }
-        return made | comparisons | ({"why": reasons} if reasons else {})
+        return result | ({"why": reasons} if reasons else {})
 
     def _comparisons(self, texts: Record, choices: Mapping[str, Any]) -> Record:
         if (
@@ -141,12 +142,12 @@ class Export:
                 [name for name, cell in texts.items() if as_text(cell) is not None]
             )
             self.roles = dict(zip(("output_a", "output_b"), sides, strict=False))
-        made = {
+        winners = {
             name if name not in texts else f"{name} (winner)": by
             for name, by in choices.items()
         }
-        self.winners |= dict.fromkeys(made)
-        return made
+        self.winners |= dict.fromkeys(winners)
+        return winners
 
     def columns(self, chosen: Mapping[str, Any], origin: str) -> dict[str, Any]:
         """Return the columns that a user named, with those of the comparisons.
@@ -163,7 +164,7 @@ class Export:
             )
         return self.roles | {"winner": next(iter(self.winners))} | dict(chosen)
 
-    def said(self) -> str:
+    def left_out(self) -> str:
         """Describe how many ratings were left out, with the reasons; "" if there are none."""
         return "".join(
             f"; {count} ratings were left out, {why}"
@@ -183,8 +184,8 @@ def recognised(head: Sequence[Mapping[str, Any]], origin: str) -> Export | None:
             keys <= set(record) and not without & set(record) for record in head
         ):
             raise LabelsError(f"{origin}: {problem}")
-    for tool, known, read in _TOOLS:
-        if head and sum(map(known, head)) * 2 > len(head):
+    for tool, belongs, read in _TOOLS:
+        if head and sum(map(belongs, head)) * 2 > len(head):
             return Export(tool, read)
     return Export("Argilla 1", _argilla_1) if any(map(_is_argilla_1, head)) else None
 
@@ -192,10 +193,10 @@ def recognised(head: Sequence[Mapping[str, Any]], origin: str) -> Export | None:
 # -- annotation tools
 
 
-def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
     """`records.to_list()`; responses that were not submitted do not count."""
     answers = _object(parsed(record["responses"])).items()
-    given = (
+    submitted = (
         one
         for question, responses in answers
         for one in _responses(question, responses)
@@ -204,16 +205,16 @@ def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
         _object(parsed(record["fields"])),
         _object(parsed(record.get("metadata"))),
     )
-    return {**fields, **about, "id": record.get("id")}, given
+    return {**fields, **about, "id": record.get("id")}, submitted
 
 
-def _argilla_flat(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+def _argilla_flat(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
     """Read `records.to_list(flatten=True)` and `to_datasets()`.
 
     Each question has `.responses`, `.responses.users` and `.responses.status`. A suggestion of a model is no response.
     """
 
-    def given() -> Iterator[Given]:
+    def answers() -> Iterator[Answer]:
         for question in _questions(record):
             values = _listed(record.get(f"{question}.responses"))
             users = [
@@ -225,7 +226,7 @@ def _argilla_flat(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
                 *[None] * len(values),
             ]
             for value, who, state in zip(values, users, status, strict=False):
-                yield Given(question, who, value, _unless_submitted(state))
+                yield Answer(question, who, value, _unless_submitted(state))
 
     ours = tuple(
         f"{question}.{part}"
@@ -237,25 +238,26 @@ def _argilla_flat(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
         for name, cell in record.items()
         if not name.startswith(ours) and name not in _OF_ARGILLA
     }
-    return kept, given()
+    return kept, answers()
 
 
-def _argilla_1(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+def _argilla_1(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
     """Version 1: a column of responses for each question, one of suggestions, and `metadata` as JSON."""
-    questions = [name for name, cell in record.items() if _are_responses(cell)]
     suggested = tuple(f"{name}-suggestion" for name in record)
-    kept = {
-        name: cell
-        for name, cell in record.items()
-        if name not in questions
-        and not name.startswith(suggested)
-        and name not in ("metadata", "vectors")
-    }
+    kept: dict[str, Any] = {}
+    responses: list[Iterable[Answer]] = []
+    for name, cell in record.items():
+        if _are_responses(cell):
+            responses.append(_responses(name, cell))
+        elif not name.startswith(suggested) and name not in ("metadata", "vectors"):
+            kept[name] = cell
     about = _object(parsed(record.get("metadata")))
-    given = (
-        one for question in questions for one in _responses(question, record[question])
-    )
-    return {**about, **kept, "id": record.get("external_id") or record.get("id")}, given
+    answers = itertools.chain(*responses)
+    return {
+        **about,
+        **kept,
+        "id": record.get("external_id") or record.get("id"),
+    }, answers
 
 
 #: What flat records of Argilla have beside texts and answers.
@@ -303,7 +305,7 @@ def _are_responses(cell: Any) -> bool:
     )
 
 
-def _responses(question: str, cell: Any) -> Iterator[Given]:
+def _responses(question: str, cell: Any) -> Iterator[Answer]:
     """Responses as a list of objects, or as an object of lists, which `datasets` makes of one."""
     cell = parsed(cell)
     if isinstance(cell, Mapping):
@@ -311,7 +313,7 @@ def _responses(question: str, cell: Any) -> Iterator[Given]:
         rows = zip(*columns.values(), strict=False)
         cell = [dict(zip(columns, row, strict=True)) for row in rows]
     for one in _objects(cell):
-        yield Given(
+        yield Answer(
             question,
             one.get("user_id"),
             one.get("value"),
@@ -323,7 +325,7 @@ def _unless_submitted(status: Any) -> str:
     return "" if not _there(status) or status == "submitted" else DISCARDED
 
 
-def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
     """The JSON export, also the older one with `completions`.
 
     Cancelled annotations do not count, and of what was said of regions or messages nothing but comments.
@@ -355,47 +357,39 @@ def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
 _ANSWERS = ("rating", "choices", "number", "taxonomy", "selected")
 
 
-def _annotated(annotation: Mapping[str, Any]) -> Iterator[Given]:
+def _chosen(key: str, value: Any) -> Any:
+    """Return the value of an answer; several choices together are an answer of their own."""
+    if key == "taxonomy":
+        paths = [path for path in value if isinstance(path, list)]
+        value = [" > ".join(map(str, path)) for path in paths]
+    several = isinstance(value, list) and len(value) > 1
+    if several and key in ("choices", "taxonomy"):
+        return " + ".join(map(str, value))
+    return value
+
+
+def _annotated(annotation: Mapping[str, Any]) -> Iterator[Answer]:
     who = annotation.get("completed_by")
     who = (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who
     discarded = any(
         annotation.get(key) for key in ("was_cancelled", "skipped", "was_generated")
     )
     results = _objects(annotation.get("result"))
-    regions = {
-        str(result["id"])
-        for result in results
-        if _is_region(result) and result.get("id") is not None
-    }
+    marked = filter(_is_region, results)
+    regions = {str(one["id"]) for one in marked if one.get("id") is not None}
     for result in results:
         inner, name = _object(result.get("value")), result.get("from_name")
         key = next((key for key in _ANSWERS if key in inner), None)
         if key is not None:
-            value = inner[key]
-            if key == "taxonomy":
-                value = [
-                    " > ".join(map(str, path))
-                    for path in value
-                    if isinstance(path, list)
-                ]
-            if (
-                isinstance(value, list)
-                and len(value) > 1
-                and key in ("choices", "taxonomy")
-            ):
-                value = " + ".join(
-                    map(str, value)
-                )  # an answer of its own: it is no one of them
-            left = (
-                DISCARDED
-                if discarded
-                else OF_PARTS
-                if str(result.get("id")) in regions or _is_region(result)
-                else ""
-            )
-            yield Given(name, who, value, left, compares=key == "selected")
+            value = _chosen(key, inner[key])
+            left = ""
+            if discarded:
+                left = DISCARDED
+            elif str(result.get("id")) in regions or _is_region(result):
+                left = OF_PARTS
+            yield Answer(name, who, value, left, compares=key == "selected")
         elif result.get("type") == "textarea" and not discarded:
-            yield Given(
+            yield Answer(
                 None, who, None, reason=" ".join(map(str, inner.get("text") or ()))
             )
 
@@ -414,7 +408,17 @@ def _is_region(result: Mapping[str, Any]) -> bool:
 # -- tracing tools
 
 
-def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+def _expected(assessments: Sequence[Mapping[str, Any]]) -> Any:
+    """Return the expected answer, by the first of its usual names."""
+    expected: dict[str, Any] = {}
+    for one in assessments:
+        name = str(one.get("assessment_name"))
+        expected[name] = _object(one.get("expectation")).get("value")
+    present = (expected[name] for name in _EXPECTED if _there(expected.get(name)))
+    return next(present, None)
+
+
+def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
     """`mlflow.search_traces()` as a table; human assessments count, unless another one has taken their place.
 
     Passages stand beside the inputs as `context`, an expected answer is the reference, and a session is a group.
@@ -425,21 +429,19 @@ def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     about = _object(parsed(record.get("trace_metadata")))
     roots = _roots(record.get("spans"), about)
 
-    def given() -> Iterator[Given]:
+    def answers() -> Iterator[Answer]:
         for assessment in _in_time(standing, "create_time"):
             source = _object(assessment.get("source"))
             if "feedback" in assessment:
                 by_person = str(source.get("source_type", "HUMAN")).upper() == "HUMAN"
                 span = assessment.get("span_id")
-                left = (
-                    DISCARDED
-                    if not by_person
-                    else OF_SPANS
-                    if _there(span) and not roots(span)
-                    else ""
-                )
+                left = ""
+                if not by_person:
+                    left = DISCARDED
+                elif _there(span) and not roots(span):
+                    left = OF_SPANS
                 value = _object(assessment["feedback"]).get("value")
-                yield Given(
+                yield Answer(
                     assessment.get("assessment_name"),
                     source.get("source_id"),
                     value,
@@ -447,28 +449,22 @@ def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
                     assessment.get("rationale"),
                 )
 
-    expected = {
-        str(one.get("assessment_name")): _object(one.get("expectation")).get("value")
-        for one in standing
-    }
-    asked = trace_input(record.get("request"))
+    request = trace_input(record.get("request"))
     beside = {
-        "context": asked.context,
-        "reference": next(
-            (expected[name] for name in _EXPECTED if _there(expected.get(name))), None
-        ),
+        "context": request.context,
+        "reference": _expected(standing),
         "group": about.get("mlflow.trace.session"),
     }
     texts = {
-        "source": asked.value,
+        "source": request.value,
         "output": trace_output(record.get("response")).value,
     }
     return {"id": record.get("trace_id"), **texts} | {
         k: v for k, v in beside.items() if v is not None
-    }, given()
+    }, answers()
 
 
-def _mlflow_whole(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+def _mlflow_whole(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
     """A line of `Trace.to_json()`: what a table has of it, from its root span."""
     about, spans = (
         _object(parsed(record["info"])),
@@ -494,10 +490,10 @@ def _mlflow_whole(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
 
 def _roots(spans: Any, about: Mapping[str, Any]) -> Callable[[Any], bool]:
     """Return a test whether a span is the root of its trace: by its spans, or because it is the only one."""
-    if known := _objects(spans):
+    if siblings := _objects(spans):
         roots = {
             _hexadecimal(span.get("span_id"))
-            for span in known
+            for span in siblings
             if not _there(_parent(span))
         }
         return lambda span: _hexadecimal(span) in roots
@@ -568,7 +564,7 @@ def _side(value: Mapping[str, Any], usual: str, context: Any) -> Side:
     return Side(dict(value) or None, context, tuple(map(str, value)))
 
 
-def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
     """A data frame of spans, joined with their annotations: a row for each annotation, of which those of people count.
 
     A row is of the span that its id names.
@@ -584,8 +580,8 @@ def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
         None,
     )
     who = phoenix_rater(record)
-    given = [
-        Given(
+    answers = [
+        Answer(
             record.get("annotation_name"),
             who,
             rating,
@@ -613,7 +609,7 @@ def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     session = record.get("attributes.session.id")
     return {"id": name, **texts} | (
         {"group": session} if _there(session) else {}
-    ), given
+    ), answers
 
 
 def phoenix_rater(annotation: Mapping[str, Any]) -> Any:
@@ -629,7 +625,7 @@ def phoenix_rater(annotation: Mapping[str, Any]) -> Any:
     return next(iter(who[::-1] if annotation.get("source") == "API" else who), None)
 
 
-def _langfuse(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
+def _langfuse(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
     """Traces or observations with `scores`."""
     texts = {
         "source": trace_input(record["input"]).value,
@@ -639,7 +635,7 @@ def _langfuse(record: Mapping[str, Any]) -> tuple[Record, Iterable[Given]]:
     return {"id": record.get("id"), **texts}, map(langfuse_score, scores)
 
 
-def langfuse_score(score: Mapping[str, Any]) -> Given:
+def langfuse_score(score: Mapping[str, Any]) -> Answer:
     """Return a score of an export.
 
     Scores of people count: their source is not EVAL, and no judge is named, as in `judgesmith sync`.
@@ -653,7 +649,7 @@ def langfuse_score(score: Mapping[str, Any]) -> Given:
         else score.get("stringValue") or score.get("value")
     )
     who = score.get("authorUserId") or score.get("source")
-    return Given(
+    return Answer(
         score.get("name"),
         who,
         rating,
@@ -718,15 +714,13 @@ def _single(value: Any) -> Any:
 
 
 def _in_time(items: Sequence[Mapping[str, Any]], *keys: str) -> list[Mapping[str, Any]]:
-    """From the first to the last, by the first of these keys that all of them have."""
-    key = next(
-        (key for key in keys if all(_there(item.get(key)) for item in items)), None
-    )
-    return (
-        list(items)
-        if key is None
-        else sorted(items, key=lambda item: _moment(item[key]))
-    )
+    """Return the items from the first to the last, by the first of these keys that all of them have."""
+    for key in keys:
+        if all(_there(item.get(key)) for item in items):
+            moments = [_moment(item[key]) for item in items]
+            order = sorted(range(len(items)), key=moments.__getitem__)
+            return [items[place] for place in order]
+    return list(items)
 
 
 def _moment(value: Any) -> tuple[float, str]:
@@ -747,13 +741,9 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 def _listed(value: Any) -> list[Any]:
     value = parsed(value)
-    return (
-        list(value)
-        if isinstance(value, list | tuple)
-        else [value]
-        if _there(value)
-        else []
-    )
+    if isinstance(value, list | tuple):
+        return list(value)
+    return [value] if _there(value) else []
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:

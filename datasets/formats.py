@@ -193,10 +193,13 @@ def _fit(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
 
 def _above(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of rows above the header: a title has one cell, whose text is no column's name."""
-    filled = [[cell for cell in row if cell.strip()] for row in rows]
-    start = next((place for place, cells in enumerate(filled) if len(cells) > 1), 0)
-    titles = [cells[0] for cells in filled[:start] if cells]
-    return 0 if not titles or any(is_role(title) for title in titles) else start
+    titles: list[str] = []
+    for place, row in enumerate(rows):
+        cells = [cell for cell in row if cell.strip()]
+        if len(cells) > 1:
+            return 0 if not titles or any(map(is_role, titles)) else place
+        titles += cells
+    return 0
 
 
 def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]:
@@ -220,12 +223,9 @@ def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]
                 if ours := set(cells) >= _SCORED:
                     cells = [unguarded(name) for name in cells]
                 header = unique(cells, text.name)
-                packed = [
-                    name
-                    for names in _OBJECTS
-                    if ours and names <= set(header)
-                    for name in names
-                ]
+                if ours:
+                    present = (names for names in _OBJECTS if names <= set(header))
+                    packed = list(itertools.chain(*present))
                 continue
             whole = rows.whole(cells, header)
             if whole is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import LabelsError
@@ -33,7 +34,7 @@ def rows_in(data: Mapping[str, Any], origin: str) -> Any:
     names: Any = data.get("columns")
     if _is_list_of(list, cells) and _is_list_of(str, names):  # orient="split"
         return [_row(names, row, number, origin) for number, row in enumerate(cells, 1)]
-    inner = list(data.values())
+    columns = list(data.values())
     holders = [
         name
         for name, value in data.items()
@@ -43,31 +44,39 @@ def rows_in(data: Mapping[str, Any], origin: str) -> Any:
         holders = [name for name in _HOLDERS if name in holders]
     if holders:
         return data[holders[0]]
-    if all(isinstance(column, list) for column in inner) and inner:  # `to_dict("list")`
-        if len({len(column) for column in inner}) > 1:
-            lengths = ", ".join(
-                f"{name} {len(column)}" for name, column in data.items()
-            )
-            raise LabelsError(
-                f"{origin}: its columns are not equally long ({lengths}); write a list of objects"
-            )
-        return [dict(zip(data, row, strict=True)) for row in zip(*inner, strict=True)]
-    if all(isinstance(column, dict) for column in inner) and inner:
+    if _are_all(list, columns):  # `to_dict("list")`
+        return _by_column(data, origin)
+    if _are_all(dict, columns):
         return _by_index(data, origin)
     return data
+
+
+def _are_all(kind: type, values: Sequence[Any]) -> bool:
+    return bool(values) and all(isinstance(value, kind) for value in values)
+
+
+def _by_column(data: Mapping[str, list[Any]], origin: str) -> list[dict[str, Any]]:
+    """Return the rows of an object of lists, `to_dict("list")`."""
+    columns = list(data.values())
+    if len(set(map(len, columns))) > 1:
+        lengths = ", ".join(f"{name} {len(column)}" for name, column in data.items())
+        raise LabelsError(
+            f"{origin}: its columns are not equally long ({lengths}); write a list of objects"
+        )
+    return [dict(zip(data, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _by_index(
     data: Mapping[str, Mapping[str, Any]], origin: str
 ) -> list[dict[str, Any]]:
     """An object of objects: {column: {index: cell}}, pandas' usual form, or {index: {column: cell}}."""
-    inner = list(dict.fromkeys(name for part in data.values() for name in part))
-    outside, inside = (any(map(is_role, names)) for names in (data, inner))
+    inner = list(dict.fromkeys(itertools.chain(*data.values())))
+    outside, inside = any(map(is_role, data)), any(map(is_role, inner))
     if outside and not inside:
-        return [
-            {name: column.get(place) for name, column in data.items()}
-            for place in inner
-        ]
+        rows = []
+        for place in inner:
+            rows.append({name: column.get(place) for name, column in data.items()})
+        return rows
     if inside and not outside:
         return [dict(row) for row in data.values()]
     raise LabelsError(

@@ -18,7 +18,7 @@ from .formats import Table, kind_of, open_table
 from .marks import KINDS, Kind
 from .orders import Orders
 from .preferences import Pairs
-from .records import LARGEST_SCORE, Columns, Labels, is_role, remembered
+from .records import LARGEST_SCORE, Account, Columns, Labels, is_role, remembered
 from .row import OVERALL, Row
 from .sheet import Outputs, Sheet, names_of
 
@@ -176,44 +176,19 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
         )
     names = ", ".join(one.aspect for one in read)
     scores = [{row.id: row.scores[one.aspect] for row in one.rows} for one in read]
-    rows = tuple(
-        replace(
-            row,
-            scores={
-                **row.scores,
-                OVERALL: math.fsum(of[row.id] for of in scores) / len(scores),
-            },
-        )
-        for row in first.rows
-        if all(row.id in of for of in scores)
-    )
+    rows = tuple(_with_means(first.rows, scores))
     if len(rows) < min_rows:
         raise LabelsError(
             f"{first.origin}: {len(rows)} rows have all of {names}, at least {min_rows} are needed; rate more rows, or "
             "leave aspects out"
         )
-    warnings = dict.fromkeys(warning for one in read for warning in one.warnings)
+    warnings = dict.fromkeys(itertools.chain(*(one.warnings for one in read)))
     left = (
         f"; {len(first) - len(rows)} rows that lack one were left out"
         if len(rows) < len(first)
         else ""
     )
     note = f"{first.origin}: the overall score is the mean of {names}{left}"
-    columns = ", ".join(
-        dict.fromkeys(one.account.columns["score"] for one in read if one.account)
-    )
-    kept = {row.line for row in rows}
-    lacking = [
-        (row.line, f"it lacks one of {names}")
-        for row in first.rows
-        if row.line not in kept
-    ]
-    account = first.account and replace(
-        first.account,
-        labelled=first.account.labelled - len(lacking),
-        skipped=tuple(sorted([*first.account.skipped, *lacking])),
-        columns={**first.account.columns, "score": columns},
-    )
     return replace(
         first,
         rows=rows,
@@ -223,7 +198,37 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
         categories=(),
         levels=(),
         scale_given=all(one.scale_given for one in read),
-        account=account,
+        account=_account_of_mean(read, rows, names),
+    )
+
+
+def _with_means(
+    rows: Sequence[Row], scores: Sequence[Mapping[str, float]]
+) -> Iterator[Row]:
+    """Yield the rows that have every score (by the row's id), with their mean as the overall score."""
+    for row in rows:
+        found = [of[row.id] for of in scores if row.id in of]
+        if len(found) == len(scores):
+            mean = math.fsum(found) / len(scores)
+            yield replace(row, scores={**row.scores, OVERALL: mean})
+
+
+def _account_of_mean(
+    read: Sequence[Labels], rows: Sequence[Row], names: str
+) -> Account | None:
+    """Return the account of the first aspect, without the rows that lack another one."""
+    first = read[0]
+    if not first.account:
+        return None
+    columns = dict.fromkeys(one.account.columns["score"] for one in read if one.account)
+    kept = {row.line for row in rows}
+    lines = [row.line for row in first.rows if row.line not in kept]
+    lacking = [(line, f"it lacks one of {names}") for line in lines]
+    return replace(
+        first.account,
+        labelled=first.account.labelled - len(lacking),
+        skipped=tuple(sorted([*first.account.skipped, *lacking])),
+        columns={**first.account.columns, "score": ", ".join(columns)},
     )
 
 
@@ -255,6 +260,10 @@ class Compared:
     won: float | None = None
 
 
+#: Roles of a table of comparisons that its sides do not have.
+_OF_PAIRS = frozenset({"output_a", "output_b", "winner", "score"})
+
+
 def read_compared(
     source: Source, columns: Mapping[str, Any] | None = None
 ) -> list[tuple[Compared, Record]] | None:
@@ -274,22 +283,8 @@ def read_compared(
     )
     if pairs is None:
         return None
-    judged_by = pairs.judged_by(
-        plain, [name for name in names_of(plain, verdicts=False) if not is_role(name)]
-    )
-    sides = [
-        dict(side)
-        | {name: pairs.share_of_side(record, name, place) for name in judged_by}
-        for record in plain
-        for place, side in enumerate(pairs.sides(record, 1.0))
-    ]
-    for side in sides:
-        del side["score"]
-    roles = {
-        role: name
-        for role, name in chosen.items()
-        if role not in ("output_a", "output_b", "winner", "score")
-    }
+    sides = list(_sides(pairs, plain))
+    roles = {role: name for role, name in chosen.items() if role not in _OF_PAIRS}
     rows = [row for row, _ in iter_rows(sides, columns=roles | {"output": "output"})]
     found = []
     for line, (a, b, record) in enumerate(
@@ -301,6 +296,20 @@ def read_compared(
             won = pairs.won(plain[line - 1]) if pairs.decided else None
         found.append((Compared(name, a, b, won), record))
     return found
+
+
+def _sides(pairs: Pairs, records: Sequence[Record]) -> Iterator[Record]:
+    """Yield both outputs of each record without a score, with the shares that judges give them."""
+    names = names_of(records, verdicts=False)
+    judged_by = pairs.judged_by(records, [one for one in names if not is_role(one)])
+    for record in records:
+        for place, side in enumerate(pairs.sides(record, 1.0)):
+            shares = {
+                name: pairs.share_of_side(record, name, place) for name in judged_by
+            }
+            whole = dict(side) | shares
+            del whole["score"]
+            yield whole
 
 
 def count_rows(path: str | PathLike[str]) -> int | None:

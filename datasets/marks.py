@@ -146,12 +146,12 @@ class Marks:
         )
         commas = decimal_comma and any(map(_DECIMAL.search, words))
         words = Counter({_word(word, commas): count for word, count in words.items()})
-        made = (
+        marks = (
             cls(signs=True)
             if signs and not categories
             else cls._of_words(words, categories)
         )
-        return replace(made, decimal_comma=commas)
+        return replace(marks, decimal_comma=commas)
 
     @classmethod
     def _of_words(cls, words: Counter[str], categories: Sequence[str]) -> Marks:
@@ -160,14 +160,14 @@ class Marks:
         if not words:
             return cls()
         ways = (_numbers, _stars, _fractions, _percentages, _points, _numbered, _grades)
-        result = [made for way in ways if (made := way(words)) is not None]
+        result = [marks for way in ways if (marks := way(words)) is not None]
         result += [
-            made for table in _TABLES if (made := _ladder(words, table)) is not None
+            marks for table in _TABLES if (marks := _ladder(words, table)) is not None
         ]
         # What reads most of the cells; of equals the first. The others are problems, a row each.
 
-        def read(made: Marks) -> int:
-            return sum(n for word, n in words.items() if made.reads(word))
+        def read(marks: Marks) -> int:
+            return sum(n for word, n in words.items() if marks.reads(word))
 
         best = max(result, key=read, default=cls())
         wordy = not any(character.isdigit() for word in words for character in word)
@@ -217,9 +217,9 @@ class Marks:
             )
         if not self.values:
             return None
-        known = ", ".join(self.names or list(self.values)[:8])
+        words = ", ".join(self.names or list(self.values)[:8])
         raise ValueError(
-            f"{_cut(cell)} is not one of {known}; correct it, or give all words in their order, worst first"
+            f"{_cut(cell)} is not one of {words}; correct it, or give all words in their order, worst first"
         )
 
     def shown(self, cells: Iterable[Any]) -> str:
@@ -315,46 +315,38 @@ def _numbers(words: Counter[str]) -> Marks | None:
 
 def _stars(words: Counter[str]) -> Marks | None:
     """★★★★, ★★☆☆☆, 4 stars."""
-    drawn = {
-        word: made
-        for word in words
-        if (made := _STARS.fullmatch(word.replace(" ", ""))) and made[0]
-    }
-    values = {word: float(len(made[1])) for word, made in drawn.items()}
-    values |= {
-        word: float(made[1]) for word in words if (made := _STAR_WORDS.fullmatch(word))
-    }
+    values: dict[str, float] = {}
+    longest = 5
+    for word in words:
+        if (match := _STARS.fullmatch(word.replace(" ", ""))) and match[0]:
+            values[word] = float(len(match[1]))
+            longest = max(longest, len(match[0]))
+        if match := _STAR_WORDS.fullmatch(word):
+            values[word] = float(match[1])
     if not values:
         return None
     low = 0 if min(values.values()) < 1 else 1
-    high = int(max(5, *values.values(), *(len(made[0]) for made in drawn.values())))
-    levels = tuple(float(n) for n in range(low, high + 1))
-    values |= {
-        word: float(word)
-        for word in words
-        if NUMBER.fullmatch(word) and low <= float(word) <= high
-    }
-    return Marks(
-        "score",
-        values,
-        tuple("★" * int(n) or "no star" for n in levels),
-        levels,
-        (low, high),
-    )
+    high = int(max(longest, *values.values()))
+    steps = range(low, high + 1)
+    for word in words:
+        if NUMBER.fullmatch(word) and low <= float(word) <= high:
+            values[word] = float(word)
+    names = tuple("★" * step or "no star" for step in steps)
+    return Marks("score", values, names, tuple(map(float, steps)), (low, high))
 
 
 def _fractions(words: Counter[str]) -> Marks | None:
-    fractions = {word: made for word in words if (made := _FRACTION.fullmatch(word))}
+    fractions = {word: match for word in words if (match := _FRACTION.fullmatch(word))}
     tops: Counter[str] = Counter()
-    for word, made in fractions.items():
-        tops[made[2]] += words[word]
+    for word, match in fractions.items():
+        tops[match[2]] += words[word]
     top = (
         tops.most_common(1)[0][0] if tops else "0"
     )  # another one in some cell is a problem of that cell
     if int(top) < 2:
         return None
     values = {
-        word: float(made[1]) for word, made in fractions.items() if made[2] == top
+        word: float(match[1]) for word, match in fractions.items() if match[2] == top
     }
     values |= {
         word: float(word)
@@ -367,7 +359,7 @@ def _fractions(words: Counter[str]) -> Marks | None:
 
 def _percentages(words: Counter[str]) -> Marks | None:
     values = {
-        word: float(made[1]) for word in words if (made := _PERCENT.fullmatch(word))
+        word: float(match[1]) for word in words if (match := _PERCENT.fullmatch(word))
     }
     return Marks("score", values, scale=(0.0, 100.0)) if values else None
 
@@ -375,7 +367,7 @@ def _percentages(words: Counter[str]) -> Marks | None:
 def _points(words: Counter[str]) -> Marks | None:
     """`5 points`."""
     values = {
-        word: float(made[1]) for word in words if (made := _UNITS.fullmatch(word))
+        word: float(match[1]) for word in words if (match := _UNITS.fullmatch(word))
     }
     values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and values}
     return Marks("score", values) if values else None
@@ -383,8 +375,8 @@ def _points(words: Counter[str]) -> Marks | None:
 
 def _numbered(words: Counter[str]) -> Marks | None:
     """`4 - Good`, `5 (excellent)`, `1: poor`: a form's numbers with their words."""
-    numbers = {word: made for word in words if (made := _NUMBERED.fullmatch(word))}
-    values = {word: float(made[1]) for word, made in numbers.items()}
+    numbers = {word: match for word in words if (match := _NUMBERED.fullmatch(word))}
+    values = {word: float(match[1]) for word, match in numbers.items()}
     values |= {word: float(word) for word in words if NUMBER.fullmatch(word)}
     if not numbers:
         return None
@@ -392,15 +384,13 @@ def _numbered(words: Counter[str]) -> Marks | None:
     if not 1 <= most - least <= 10:
         return Marks("score", values)
     low, high = int(least), int(most)
-    texts = {
-        values[word]: made[2].strip(" ()")
-        for word, made in sorted(numbers.items(), reverse=True)
-    }
-    levels = tuple(float(n) for n in range(low, high + 1))
+    texts: dict[float, str] = {}
+    for word, match in sorted(numbers.items(), reverse=True):
+        texts[values[word]] = match[2].strip(" ()")
+    levels = tuple(map(float, range(low, high + 1)))
     kind: Kind = "score" if len(levels) >= _LIKERT else "category"
-    return Marks(
-        kind, values, tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels), levels
-    )
+    names = tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels)
+    return Marks(kind, values, names, levels)
 
 
 def _grades(words: Counter[str]) -> Marks | None:
@@ -428,8 +418,8 @@ def _ladder(words: Counter[str], ladders: Sequence[Sequence[str]]) -> Marks | No
     if covered(best) * 2 <= sum(words.values()):
         return None  # most cells say something else: these words are no scale
     steps = [step.split("|") for step in best]
-    made = _of_ladder(steps, tuple(step[0] for step in steps))
-    return replace(made, kind="score") if len(steps) >= _LIKERT else made
+    marks = _of_ladder(steps, tuple(step[0] for step in steps))
+    return replace(marks, kind="score") if len(steps) >= _LIKERT else marks
 
 
 def _of_ladder(steps: Sequence[Sequence[str]], names: tuple[str, ...]) -> Marks:

@@ -13,7 +13,7 @@ from .marks import WORDS, Marks, named_scale, unrated, word_set
 
 Records = Sequence[Mapping[str, Any]]
 
-_NAMES = {what: word_set(words) for what, words in WORDS["columns"].items()}
+_NAMES = {role: word_set(words) for role, words in WORDS["columns"].items()}
 _WORDS = {
     role: _NAMES[role]
     for role in ("output", "source", "context", "reference", "rationale")

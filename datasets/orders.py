@@ -64,13 +64,13 @@ def order_of(orders: Orders, *names: str | None) -> tuple[str, ...]:
     )
 
 
-def check_orders(orders: Orders, known: Iterable[str]) -> None:
+def check_orders(orders: Orders, columns: Iterable[str]) -> None:
     """Check that every order is of a known column.
 
     Raises:
         OptionError: For an order of an unknown one.
     """
-    names = list(dict.fromkeys(known))
+    names = list(dict.fromkeys(columns))
     here = set(map(folded, names))
     for name in orders if isinstance(orders, Mapping) else ():
         if not here & {folded(name), folded(name.split(".")[0])}:

@@ -14,7 +14,7 @@ from .meanings import spaced, speaks_of_machine, words_of
 
 #: Column names of the two sides, and what a winner is called.
 _SIDE = re.compile(
-    r"(?P<what>.*?)_?(?P<side>a|b|1|2|left|right|first|second|chosen|rejected)"
+    r"(?P<subject>.*?)_?(?P<side>a|b|1|2|left|right|first|second|chosen|rejected)"
 )
 _SIDES = {
     "a": 0,
@@ -76,13 +76,13 @@ class Pairs:
             match = _SIDE.fullmatch(plain)
             if match is None or match["side"] not in _OPPOSITE:
                 continue
-            what, side = match["what"], match["side"]
+            subject, side = match["subject"], match["side"]
             other = both.get(plain[: len(plain) - len(side)] + _OPPOSITE[side])
             if other is None:
                 continue
-            if outputs is None and what in _OUTPUTS:
+            if outputs is None and subject in _OUTPUTS:
                 outputs = (name, other)
-            elif systems is None and what in _SYSTEMS:
+            elif systems is None and subject in _SYSTEMS:
                 systems = (name, other)
         if outputs is None:
             return None
@@ -210,7 +210,7 @@ class Pairs:
         """
         own = {*self.outputs, *(self.systems or ()), self.winner}
         shared = {name: value for name, value in record.items() if name not in own}
-        made = []
+        rows = []
         for place, column in enumerate(self.outputs):
             cell = record.get(column)
             turns = judged(cell)
@@ -227,8 +227,8 @@ class Pairs:
                 row["system"] = record.get(self.systems[place])
             if "id" in row and not unrated(row["id"]):
                 row["id"] = f"{row['id']}-{'ab'[place]}"
-            made.append(row)
-        return made
+            rows.append(row)
+        return rows
 
 
 def names_a_side(value: Any, pairs: Pairs) -> bool:

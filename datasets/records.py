@@ -334,23 +334,7 @@ class Columns:
                 missing output or score.
             OptionError: For an unknown role.
         """
-        result: dict[str, str] = {}
-        raters: tuple[str, ...] = ()
-        for role, given in (chosen or {}).items():
-            if role not in ROLES:
-                raise OptionError(
-                    f"--columns: there is no role {role!r}; the roles are {', '.join(ROLES)}"
-                )
-            wanted = [given] if isinstance(given, str) else list(given)
-            same = {name: _same(name, names) for name in wanted}
-            if missing := [name for name in wanted if same[name] is None]:
-                raise LabelsError(
-                    f"{origin}: there is no column {missing[0]!r} for the {role}; {_listed(names)}"
-                )
-            if role == "rater_score":
-                raters = tuple(str(same[name]) for name in wanted)
-            else:
-                result[role] = str(same[wanted[0]])
+        result, raters = _chosen_columns(chosen or {}, names, origin)
         for role in ROLES:
             if role not in result and role not in ("score", "scores"):
                 free = [n for n in names if n not in (*result.values(), *raters)]
@@ -371,15 +355,14 @@ class Columns:
             aspects[aspect or own_name] = (score, raters)
         elif objects is None:
             aspects, objects = _score_columns(free, origin, aspect, scores_needed)
-        further = {
-            name: column for name in also if (column := _same(name, names)) is not None
-        }
-        rated = bool(aspects or further) or objects is not None
-        likely = (
-            []
-            if rated
-            else [*likely_scores(records, free), *nested_ratings(records, free)]
-        )
+        further: dict[str, tuple[str | None, tuple[str, ...]]] = {}
+        for name in also:
+            column = _same(name, names)
+            if column is not None:
+                further[name] = (column, ())
+        likely: list[str] = []
+        if not aspects and not further and objects is None:
+            likely = [*likely_scores(records, free), *nested_ratings(records, free)]
         if likely:
             if len(likely) > 1 and scores_needed:
                 raise LabelsError(
@@ -392,12 +375,7 @@ class Columns:
                 f"{origin}: no column with scores{_of_machines(free)}; {_listed(names)}; name it with --columns "
                 "score=NAME"
             )
-        return cls(
-            result,
-            {name: (column, ()) for name, column in further.items()} | aspects,
-            objects,
-            origin=origin,
-        )
+        return cls(result, further | aspects, objects, origin=origin)
 
     def reading(
         self,
@@ -415,9 +393,9 @@ class Columns:
         """
         cells: dict[str, list[Any]] = {}
         for record in records:
-            for aspect, (_, *given) in self._score_cells(record).items():
+            for aspect, (_, *ratings) in self._score_cells(record).items():
                 cells.setdefault(aspect, []).extend(
-                    part for _, cell in chain(*given) for _, part in parts_of(cell)
+                    part for _, cell in chain(*ratings) for _, part in parts_of(cell)
                 )
         marks = {}
         for name, found in cells.items():
@@ -453,21 +431,25 @@ class Columns:
         problems: dict[str, str] = {}
         for aspect, (column, own, singles) in self._score_cells(record).items():
             try:
-                given, single = (
+                recorded, single = (
                     self._ratings(aspect, own),
                     self._ratings(aspect, singles),
                 )
             except ValueError as error:
                 problems[aspect] = f"column {column!r}: {error}"
                 continue
-            given = given or single
-            if given:
-                scores[aspect] = math.fsum(value for _, value in given) / len(given)
-            kept = single if len(single) > 1 else given
-            if len(kept) > 1:
-                ratings[aspect] = tuple(value for _, value in kept)
-            if kept and all(name for name, _ in kept):
-                raters[aspect] = tuple(name for name, _ in kept)
+            recorded = recorded or single
+            if recorded:
+                _, values = zip(*recorded, strict=True)
+                scores[aspect] = math.fsum(values) / len(values)
+            kept = single if len(single) > 1 else recorded
+            if not kept:
+                continue
+            people, several = zip(*kept, strict=True)
+            if len(several) > 1:
+                ratings[aspect] = several
+            if all(people):
+                raters[aspect] = people
         try:
             read = texts(record, self.texts)
         except OptionError as error:
@@ -505,17 +487,17 @@ class Columns:
         """Return people's comments, on one line each: a text, a list, or an object of these by aspect or rater."""
         cell = parsed(record.get(self.texts.get("rationale", "")))
         named = cell if isinstance(cell, Mapping) else {"": cell}
-        made: dict[str, tuple[str, ...]] = {}
+        comments: dict[str, tuple[str, ...]] = {}
         for name, part in named.items():
             key = name if name in aspects else ""
             lines = (
                 as_text(one)
                 for one in (part if isinstance(part, (list, tuple)) else [part])
             )
-            made[key] = made.get(key, ()) + tuple(
+            comments[key] = comments.get(key, ()) + tuple(
                 " ".join(line.split()) for line in lines if line
             )
-        return {name: lines for name, lines in made.items() if lines}
+        return {name: lines for name, lines in comments.items() if lines}
 
     def _ratings(self, aspect: str, cells: _Cells) -> list[tuple[str, float]]:
         """(who, rating) of each rating in some cells; who is "" where nothing says it. Raises ValueError."""
@@ -544,8 +526,8 @@ class Columns:
             )
         if self.objects is not None:
             value = parsed(record.get(self.objects))
-            given = value if isinstance(value, Mapping) else {OVERALL: value}
-            for aspect, cell in given.items():
+            by_aspect = value if isinstance(value, Mapping) else {OVERALL: value}
+            for aspect, cell in by_aspect.items():
                 if not is_missing(
                     cell
                 ):  # Parquet fills absent keys of a struct with None
@@ -644,6 +626,30 @@ def _best(role: str, names: Sequence[str], origin: str | None) -> str | None:
     return None
 
 
+def _chosen_columns(
+    chosen: Mapping[str, Any], names: Sequence[str], origin: str
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the columns that the user named by role, and those of the raters' scores."""
+    result: dict[str, str] = {}
+    raters: tuple[str, ...] = ()
+    for role, choice in chosen.items():
+        if role not in ROLES:
+            raise OptionError(
+                f"--columns: there is no role {role!r}; the roles are {', '.join(ROLES)}"
+            )
+        wanted = [choice] if isinstance(choice, str) else list(choice)
+        same = {name: _same(name, names) for name in wanted}
+        if missing := [name for name in wanted if same[name] is None]:
+            raise LabelsError(
+                f"{origin}: there is no column {missing[0]!r} for the {role}; {_listed(names)}"
+            )
+        if role == "rater_score":
+            raters = tuple(str(same[name]) for name in wanted)
+        else:
+            result[role] = str(same[wanted[0]])
+    return result, raters
+
+
 def _score_columns(
     names: Sequence[str], origin: str, aspect: str | None, needed: bool
 ) -> tuple[dict[str, tuple[str | None, tuple[str, ...]]], str | None]:
@@ -658,32 +664,38 @@ def _score_columns(
         elif scale is not None and not is_score(name):
             aspects[clean] = (name, ())
     if aspect is not None and aspect not in aspects:
-        asked = [name for name in names if name == aspect] or [
-            n
-            for n in names
-            if aspect.casefold() in (n.casefold(), named_scale(n)[0].casefold())
-        ]
-        if asked:
-            aspects[aspect] = (asked[0], ())
-    overall = next(
-        (name for word in ("score", OVERALL) for name in names if _plain(name) == word),
-        None,
-    )
+        named = _named(aspect, names)
+        if named is not None:
+            aspects[aspect] = (named, ())
+    overall = _overall(names)
     # Words like "label" or "gold" mean a score only where nothing says so more plainly.
-    if overall is None:
-        overall = next(
-            (
-                name
-                for name in names
-                if named_scale(name)[1] is not None and is_score(name)
-            ),
-            None,
-        )
     if overall is None and not aspects and not raters and objects is None:
         overall = _best("score", names, origin if needed else None)
     if overall is not None or raters:
         aspects.setdefault(OVERALL, (overall, raters))
     return aspects, objects
+
+
+def _named(aspect: str, names: Sequence[str]) -> str | None:
+    """Return the column of this name, whatever its case and with or without a scale in it."""
+    if aspect in names:
+        return aspect
+    for name in names:
+        if aspect.casefold() in (name.casefold(), named_scale(name)[0].casefold()):
+            return name
+    return None
+
+
+def _overall(names: Sequence[str]) -> str | None:
+    """Return the column of the overall score: one called so, or one with a scale in its name."""
+    for word in ("score", OVERALL):
+        for name in names:
+            if _plain(name) == word:
+                return name
+    for name in names:
+        if named_scale(name)[1] is not None and is_score(name):
+            return name
+    return None
 
 
 def read_ratings(value: Any, marks: Marks | None = None) -> list[tuple[str, float]]:

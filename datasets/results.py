@@ -113,14 +113,14 @@ def _lm_eval(record: Mapping[str, Any]) -> Record:
         for name in names
         if isinstance(name, str) and isinstance(record.get(name), int | float)
     }
-    made = {
+    row = {
         "id": str(record["doc_id"]),
         "source": _text(first),
         "output": _lm_output(
             _items(record["filtered_resps"], "filtered_resps"), record.get("doc")
         ),
     }
-    return made | {"reference": _text(record.get("target")), JUDGES: judges}
+    return row | {"reference": _text(record.get("target")), JUDGES: judges}
 
 
 def inspect_log(path: Path) -> Iterator[Record]:
@@ -148,7 +148,7 @@ def _inspect(sample: Mapping[str, Any]) -> Record:
     output, epoch = _object(sample.get("output"), "output"), sample.get("epoch") or 1
     choice = next(iter(_items(output.get("choices"), "choices")), None)
     message = _object(_object(choice, "the first of choices").get("message"), "message")
-    made = {
+    row = {
         "id": f"{sample.get('id')}" + (f"_{epoch}" if epoch != 1 else ""),
         "source": _conversation(sample.get("input")),
         "output": output.get("completion") or _content(message.get("content")),
@@ -165,7 +165,7 @@ def _inspect(sample: Mapping[str, Any]) -> Record:
             judges[f"{name} {key}".strip()] = _verdict(
                 _LETTERS.get(one, one) if isinstance(one, str) else one, reason
             )
-    return made | {JUDGES: judges}
+    return row | {JUDGES: judges}
 
 
 def _deepeval(case: Mapping[str, Any]) -> Record:
@@ -174,17 +174,17 @@ def _deepeval(case: Mapping[str, Any]) -> Record:
         score = metric.get("score") if metric.get("error") is None else None
         judges[str(metric.get("name"))] = _verdict(score, metric.get("reason"))
     context = case.get("retrievalContext") or case.get("context")
-    made = {
+    row = {
         "id": str(case["number"]),
         "source": case.get("input"),
         "output": case.get("actualOutput"),
     }
-    made |= {
+    row |= {
         "name": case.get("name"),
         "reference": case.get("expectedOutput"),
         "context": _text(context),
     }
-    return {name: cell for name, cell in made.items() if cell} | {JUDGES: judges}
+    return {name: cell for name, cell in row.items() if cell} | {JUDGES: judges}
 
 
 def _promptfoo(result: Mapping[str, Any]) -> Record:
@@ -197,11 +197,11 @@ def _promptfoo(result: Mapping[str, Any]) -> Record:
     if isinstance(provider, str):
         provider = {"id": provider}
     provider = _object(provider, "provider")
-    said = response.get("output")
-    made = {
+    output = response.get("output")
+    row = {
         "id": "-".join(places) or str(result.get("id")),
         "source": _text(_object(result.get("prompt"), "prompt").get("raw")),
-        "output": _content(said).strip() or _text(said),
+        "output": _content(output).strip() or _text(output),
         "system": provider.get("label") or provider.get("id"),
         "vars": result.get("vars"),
     }
@@ -220,9 +220,7 @@ def _promptfoo(result: Mapping[str, Any]) -> Record:
         if people
         else {}
     )
-    return (
-        {name: cell for name, cell in made.items() if cell} | rated | {JUDGES: judges}
-    )
+    return {name: cell for name, cell in row.items() if cell} | rated | {JUDGES: judges}
 
 
 # Parts ---------------------------------------------------------------------------------------------------------------
@@ -249,13 +247,13 @@ def _unlike(name: str, taken: Iterable[str]) -> str:
     )
 
 
-def _lm_output(said: Sequence[Any], doc: Any) -> str:
+def _lm_output(answers: Sequence[Any], doc: Any) -> str:
     """Return a model's text, or for a choice by likelihood the choice."""
-    likely = [_likelihood(one) for one in said]
-    if not said or None in likely:
-        texts = [one for part in said for one in (_listed(part) or [[]])]
+    likely = [_likelihood(one) for one in answers]
+    if not answers or None in likely:
+        texts = [one for part in answers for one in (_listed(part) or [[]])]
         if len(texts) != 1 or not isinstance(texts[0], str):
-            raise ValueError(f"filtered_resps is {_shown(said)}")
+            raise ValueError(f"filtered_resps is {_shown(answers)}")
         return texts[0]
     place = max(range(len(likely)), key=lambda k: likely[k] or 0.0)
     choices = doc.get("choices") if isinstance(doc, Mapping) else None
@@ -265,14 +263,14 @@ def _lm_output(said: Sequence[Any], doc: Any) -> str:
     return f"choice {place + 1}"
 
 
-def _likelihood(said: Any) -> float | None:
+def _likelihood(answer: Any) -> float | None:
     """The log-likelihood of a choice, which stands before whether it is the most likely one; None for anything else."""
-    if not isinstance(said, list) or len(said) != 2:
+    if not isinstance(answer, list) or len(answer) != 2:
         return None
-    if str(said[1]) not in ("True", "False"):
+    if str(answer[1]) not in ("True", "False"):
         return None
     try:
-        found = float(said[0])
+        found = float(answer[0])
     except (TypeError, ValueError):
         return None
     return None if math.isnan(found) else found

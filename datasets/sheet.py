@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -149,13 +149,13 @@ class Sheet:
             if all(unrated(value) for value in record.values()):
                 self.skipped[line] = "the row is empty"
                 continue
-            made = (
+            split = (
                 [record]
                 if self.pairs is None
                 else self._sides(self.pairs, record, line)
             )
-            self.records += made
-            self.lines += [line] * len(made)
+            self.records += split
+            self.lines += [line] * len(split)
         self.names = names_of(self.records, verdicts=False)
 
     def _sides(self, pairs: Pairs, record: Record, line: int) -> list[Record]:
@@ -168,17 +168,18 @@ class Sheet:
             (who, side) for who, won in choices for side in pairs.sides(record, won)
         ]
         texts = [as_text(side["output"]) for _, side in named[:2]]
-        if not named or None in texts or texts[0] == texts[1]:
-            both = (
-                "an output is empty" if None in texts else "both outputs are the same"
-            )
-            self.skipped[line] = both if named else "no choice was made"
+        if not named:
+            self.skipped[line] = "no choice was made"
+            return []
+        if None in texts:
+            self.skipped[line] = "an output is empty"
+            return []
+        if texts[0] == texts[1]:
+            self.skipped[line] = "both outputs are the same"
             return []
         for place, (who, side) in enumerate(named):
-            side |= {
-                name: pairs.share_of_side(record, name, place % 2)
-                for name in self.judged_by
-            }
+            for name in self.judged_by:
+                side[name] = pairs.share_of_side(record, name, place % 2)
             side.setdefault("id", f"{line}-{'ab'[place % 2]}")
             side |= {"rater": who} if who else {}
             # A comparison that says nothing of what it is about is a document of its own.
@@ -188,18 +189,12 @@ class Sheet:
 
     def _choices(self, places: Iterable[int]) -> Record:
         """Return the shares that choosing judges give an output that stands in several comparisons."""
-        found = {
-            name: [self.records[place][name] for place in places]
-            for name in self.judged_by
-        }
-        present = {
-            name: [share for share in shares if share is not None]
-            for name, shares in found.items()
-        }
-        return {
-            name: math.fsum(shares) / len(shares) if shares else None
-            for name, shares in present.items()
-        }
+        records = [self.records[place] for place in places]
+        means: Record = {}
+        for name in self.judged_by:
+            shares = [one[name] for one in records if one[name] is not None]
+            means[name] = math.fsum(shares) / len(shares) if shares else None
+        return means
 
     def _whole(self, place: int) -> Record:
         """A record with all that its row of the file has, of an export, too."""
@@ -227,42 +222,24 @@ class Sheet:
             roles.row(record, line)
             for record, line in zip(self.records, self.lines, strict=True)
         ]
-        if (
-            self.pairs is not None
-        ):  # what is written of two outputs speaks for the better one
-            parsed = [
-                (
-                    row
-                    if max(row.scores.values(), default=0) > 0.5
-                    else replace(row, comments={}),
-                    reasons,
-                )
-                for row, reasons in parsed
-            ]
+        if self.pairs is not None:
+            parsed = [(_of_better(row), reasons) for row, reasons in parsed]
         aspect = self._aspect(parsed, aspect)
         marks, column = roles.marks.get(aspect, Marks()), roles.column_of(aspect)
         self._refuse_unknown(marks, aspect, column)
         rows = self._rows(parsed, roles, aspect)
-        given, where = (
-            self._told_scale(column or "", marks) if scale is None else (scale, None)
+        stated, where = (
+            self._stated_scale(column or "", marks) if scale is None else (scale, None)
         )
 
         found = [
             *self._text_problems(rows, roles),
             *self.problems,
-            *_score_problems(rows, aspect, column, given),
+            *_score_problems(rows, aspect, column, stated),
         ]
         problems = _by_column(self.origin, found)
         if len(rows) < min_rows and not self.problems:
-            of = (
-                f" of {self.total} rows are labels ({self._reasons()}),"
-                if self.skipped
-                else " rows,"
-            )
-            more = "rate more rows" if self.skipped else "add rows"
-            problems.append(
-                f"{self.origin}: {len(rows)}{of} at least {min_rows} are needed; {more}"
-            )
+            problems.append(self._too_few(len(rows), min_rows))
         self._fail(problems)
 
         warnings = [*self.table.notes, *self._notes(roles)]
@@ -272,14 +249,14 @@ class Sheet:
                 "fault there is, reverse them"
             )
         values = np.array([value for row in rows for value in _values(row, aspect)])
-        if given is None:
+        if stated is None:
             refuse_outliers(self.origin, column, rows, aspect)
         if (
-            given == (0.0, 100.0) and where == _NAMED and values.max() <= 1
+            stated == (0.0, 100.0) and where == _NAMED and values.max() <= 1
         ):  # shares, whatever the name says of percent
-            given, where = None, None
-        low, high = given or infer_scale(values, len(rows))
-        if given is None:
+            stated, where = None, None
+        low, high = stated or infer_scale(values, len(rows))
+        if stated is None:
             warnings.append(
                 f"{self.origin}: the scale was inferred as {low:g}..{high:g} from scores between"
                 f" {values.min():g} and {values.max():g}; pass --scale LOW HIGH if that is wrong"
@@ -297,7 +274,7 @@ class Sheet:
             merged.applied(rows),
             aspect,
             (float(low), float(high)),
-            given is not None,
+            stated is not None,
             self.origin,
             tuple(warnings),
             kind,
@@ -305,6 +282,15 @@ class Sheet:
             levels,
             self._account(roles, aspect, where),
         )
+
+    def _too_few(self, rows: int, needed: int) -> str:
+        """Return the message for too few labels."""
+        if self.skipped:
+            of = f" of {self.total} rows are labels ({self._reasons()}),"
+            more = "rate more rows"
+        else:
+            of, more = " rows,", "add rows"
+        return f"{self.origin}: {rows}{of} at least {needed} are needed; {more}"
 
     def _splits(self, rows: Sequence[Row], aspect: str, marks: Marks) -> list[str]:
         """A note on rows whose raters are split half and half between two categories."""
@@ -368,7 +354,7 @@ class Sheet:
         )
         names = ", ".join(present)
         if not present and wanted is None:
-            left = self.export.said() if self.export is not None else ""
+            left = self.export.left_out() if self.export is not None else ""
             raise LabelsError(
                 f"{self.origin}: no row has a score; rate some, or name the column with --columns score=NAME{left}"
             )
@@ -411,18 +397,15 @@ class Sheet:
                 self.skipped[line] = "a rating, but no output"
             else:
                 labelled.append((place, row))
-        of_output = list(self._by_output(labelled, roles))
-        for _, row, who in itertools.chain(*of_output):
-            self.raters.update([who] if who else (), row.raters.get(aspect, ()))
-        rows = [_one(group) for group in of_output]
-        if self.judged_by:
-            shares = [
-                self._choices([place for place, _, _ in group]) for group in of_output
-            ]
-            rows = [
-                replace(row, columns={**row.columns, **own})
-                for row, own in zip(rows, shares, strict=True)
-            ]
+        rows = []
+        for group in self._by_output(labelled, roles):
+            for _, row, who in group:
+                self.raters.update([who] if who else (), row.raters.get(aspect, ()))
+            whole = _one(group)
+            if self.judged_by:
+                shares = self._choices([place for place, _, _ in group])
+                whole = replace(whole, columns={**whole.columns, **shares})
+            rows.append(whole)
         if not self.raters:
             most = (
                 1
@@ -497,23 +480,14 @@ class Sheet:
         problems = {
             aspect: _by_column(self.origin, cells)[0] for aspect, cells in wrong.items()
         }
-        groups: list[list[_Rated]] = []
-        for group in self._by_output(
-            ((place, row) for place, (row, _) in enumerate(parsed)), roles
-        ):
-            rated = any(
-                row.scores for _, row, _ in group
-            )  # what has no rating is there as often as the file has it
-            groups += [group] if rated else [[one] for one in group]
-        groups.sort(key=lambda group: group[0][0])
-        rows = [_one(group) for group in groups]
-        records = [
-            self._whole(group[0][0]) | self._choices([place for place, _, _ in group])
-            for group in groups
-        ]
+        groups = self._rated_together(parsed, roles)
+        records = []
+        for group in groups:
+            shares = self._choices([place for place, _, _ in group])
+            records.append(self._whole(group[0][0]) | shares)
         return Outputs(
             self.origin,
-            rows,
+            [_one(group) for group in groups],
             records,
             roles,
             problems,
@@ -523,7 +497,16 @@ class Sheet:
             orders=categories,
         )
 
-    def _told_scale(
+    def _rated_together(self, parsed: _Parsed, roles: Columns) -> list[list[_Rated]]:
+        """Group the rows of each rated output; an unrated one is there as often as the file has it."""
+        rows = ((place, row) for place, (row, _) in enumerate(parsed))
+        groups: list[list[_Rated]] = []
+        for group in self._by_output(rows, roles):
+            rated = any(row.scores for _, row, _ in group)
+            groups += [group] if rated else [[one] for one in group]
+        return sorted(groups, key=lambda group: group[0][0])
+
+    def _stated_scale(
         self, column: str, marks: Marks
     ) -> tuple[tuple[float, float] | None, str | None]:
         """Return the scale that the column's name or the marks state, and its place; None if neither does."""
@@ -624,25 +607,13 @@ class Sheet:
         lines = []
         if self.export is not None:
             lines.append(
-                f"{self.origin}: read as an export of {self.export.tool}{self.export.said()}"
+                f"{self.origin}: read as an export of {self.export.tool}{self.export.left_out()}"
             )
         column = roles.texts.get("messages")
         if column is not None and not {"output", "turn"} & set(roles.texts):
-            chats = [
-                chat
-                for record in self.records
-                if (chat := judged(record.get(column))) is not None
-            ]
-            after = sum(chat.after > 0 for chat in chats)
-            more = f"; turns after it are not shown ({after} rows)" if after else ""
-            lines.append(
-                f"{self.origin}, column {column!r}: the assistant's last turn is judged, the turns before it are its "
-                f"source{more}; to judge whole conversations, pass --columns output={column}"
-            )
-        without = sum(
-            not as_text(record.get(roles.texts.get("source", "")))
-            for record in self.records
-        )
+            lines.append(self._chat_note(column))
+        source = roles.texts.get("source", "")
+        without = sum(not as_text(record.get(source)) for record in self.records)
         if "source" in roles.texts and 0 < without < len(self.records):
             lines.append(
                 f"{self.origin}: {without} of {len(self.records)} rows have no source and are judged without one"
@@ -660,11 +631,23 @@ class Sheet:
             f"{self.origin}, column {column!r}: the keys of its objects were taken as raters and averaged;"
             f" if they are aspects, pass --columns scores={column}"
             for column in columns
-            if any(
-                isinstance(cell := record.get(column), Mapping) and not one_rating(cell)
-                for record in self.records
-            )
+            if self._has_objects(column)
         ]
+
+    def _has_objects(self, column: str) -> bool:
+        """Return True if a cell of a column is an object of several ratings."""
+        cells = (record.get(column) for record in self.records)
+        return any(isinstance(one, Mapping) and not one_rating(one) for one in cells)
+
+    def _chat_note(self, column: str) -> str:
+        """Return the note on chats whose last turn is judged."""
+        chats = [judged(record.get(column)) for record in self.records]
+        after = sum(chat is not None and chat.after > 0 for chat in chats)
+        more = f"; turns after it are not shown ({after} rows)" if after else ""
+        return (
+            f"{self.origin}, column {column!r}: the assistant's last turn is judged, the turns before it are its "
+            f"source{more}; to judge whole conversations, pass --columns output={column}"
+        )
 
     def _account(self, roles: Columns, aspect: str, scale_from: str | None) -> Account:
         """Return how many rows were read, and why others were skipped."""
@@ -789,8 +772,8 @@ def _by_column(origin: str, problems: Iterable[tuple[int, str]]) -> list[str]:
     """
     kinds: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for line, reason in problems:
-        column, _, what = reason.partition(": ")
-        kinds.setdefault((column, _VARYING.sub("", what)), []).append((line, reason))
+        column, _, problem = reason.partition(": ")
+        kinds.setdefault((column, _VARYING.sub("", problem)), []).append((line, reason))
     result = []
     for cells in kinds.values():
         line, reason = cells[0]
@@ -813,45 +796,48 @@ def _values(row: Row, aspect: str) -> tuple[float, ...]:
     )
 
 
+def _of_better(row: Row) -> Row:
+    """Return a row of two outputs with its comments if it is the better one: they speak for that."""
+    preferred = max(row.scores.values(), default=0) > 0.5
+    return row if preferred else replace(row, comments={})
+
+
 def _one(several: Sequence[_Rated]) -> Row:
     """The rows of one output, with their raters, as one row with every rating."""
     _, first, rater = several[0]
     if len(several) == 1:
-        return (
-            replace(
-                first, raters=dict.fromkeys(first.scores, (rater,)) | dict(first.raters)
-            )
-            if rater
-            else first
-        )
+        if not rater:
+            return first
+        named = dict.fromkeys(first.scores, (rater,))
+        return replace(first, raters=named | dict(first.raters))
     scores, ratings, raters = (
         dict[str, float](),
         dict[str, tuple[float, ...]](),
         dict[str, tuple[str, ...]](),
     )
-    for aspect in dict.fromkeys(
-        aspect for _, row, _ in several for aspect in row.scores
-    ):
-        given = [
-            (value, name or (row.raters[aspect][place] if aspect in row.raters else ""))
-            for _, row, name in several
-            if aspect in row.scores
-            for place, value in enumerate(
-                row.ratings.get(aspect) or (row.scores[aspect],)
-            )
-        ]
-        values, who = (
-            tuple(value for value, _ in given),
-            tuple(name for _, name in given),
-        )
+    aspects = itertools.chain(*(row.scores for _, row, _ in several))
+    for aspect in dict.fromkeys(aspects):
+        rated = list(_ratings_of(aspect, several))
+        values = tuple(value for value, _ in rated)
         scores[aspect] = math.fsum(values) / len(values)
-        ratings |= {aspect: values} if len(values) > 1 else {}
-        raters |= {aspect: who} if all(who) else {}
-    written = [pair for _, row, _ in several for pair in row.comments.items()]
-    comments = {
-        name: tuple(text for of, texts in written if of == name for text in texts)
-        for name, _ in written
-    }
+        if len(values) > 1:
+            ratings[aspect] = values
+        if all(who for _, who in rated):
+            raters[aspect] = tuple(who for _, who in rated)
+    comments: dict[str, tuple[str, ...]] = {}
+    for _, row, _ in several:
+        for name, texts in row.comments.items():
+            comments[name] = (*comments.get(name, ()), *texts)
     return replace(
         first, scores=scores, ratings=ratings, raters=raters, comments=comments
     )
+
+
+def _ratings_of(aspect: str, several: Sequence[_Rated]) -> Iterator[tuple[float, str]]:
+    """Yield every rating of an aspect with its rater, "" for an unnamed one."""
+    for _, row, name in several:
+        if aspect not in row.scores:
+            continue
+        for place, value in enumerate(row.ratings.get(aspect) or (row.scores[aspect],)):
+            own = row.raters[aspect][place] if aspect in row.raters else ""
+            yield value, name or own

@@ -128,18 +128,14 @@ def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
             fold_of[group] = fold
             sizes[fold] += len(group)
     splits = [_split(labels, fold_of == fold) for fold in range(k)]
-    drawn = [
-        split.heldout.subset(np.flatnonzero(~split.heldout.suggested))
-        for split in splits
-    ]
-    if min(map(len, drawn)) == 0 or not _usable(
-        np.concatenate([heldout.scores for heldout in drawn])
-    ):
+    drawn = []
+    for split in splits:
+        chosen = np.flatnonzero(~split.heldout.suggested)
+        drawn.append(Split(split.train, split.heldout.subset(chosen)))
+    scores = [split.heldout.scores for split in drawn]
+    if min(map(len, scores)) == 0 or not _usable(np.concatenate(scores)):
         return splits
-    return [
-        Split(split.train, heldout)
-        for split, heldout in zip(splits, drawn, strict=True)
-    ]
+    return drawn
 
 
 def assert_disjoint(train: Labels, heldout: Labels) -> None:
@@ -160,7 +156,7 @@ def assert_disjoint(train: Labels, heldout: Labels) -> None:
     if met:
         one, other = train.rows[met[0].one], heldout.rows[met[0].other]
         raise LeakError(
-            f"held-out row {other.line} (group {other.group!r}) repeats the {met[0].what} of training row {one.line},"
+            f"held-out row {other.line} (group {other.group!r}) repeats the {met[0].common} of training row {one.line},"
             f" equal or nearly so ({len(met)} such groups in all); remove these rows from one side, or split all rows"
             " with holdout_split or group_folds"
         )
@@ -193,16 +189,13 @@ def _draw(
     if share > 0.5:
         return ~_draw(groups, rows, rows - target, 1 - share, rng)
     strata = min(max(round(share * len(groups)), 1), len(groups))
-    shuffled = [
-        rng.permutation(stratum)
-        for stratum in np.array_split(np.arange(len(groups)), strata)
-    ]
-    rounds = [
-        stratum[turn]
-        for turn in range(max(len(stratum) for stratum in shuffled))
-        for stratum in (shuffled[i] for i in rng.permutation(strata))
-        if turn < len(stratum)
-    ]
+    parts = np.array_split(np.arange(len(groups)), strata)
+    shuffled = [rng.permutation(stratum) for stratum in parts]
+    rounds = []
+    for turn in range(max(map(len, shuffled))):
+        for place in rng.permutation(strata):
+            if turn < len(shuffled[place]):
+                rounds.append(shuffled[place][turn])
     held = np.zeros(rows, dtype=np.bool_)
     taken = 0
     for index in rounds:

@@ -36,19 +36,18 @@ def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
     try:
         with CalamineWorkbook.from_path(str(path)) as book:
             opened = {name: book.get_sheet_by_name(name) for name in book.sheet_names}
-            sheets = {
-                name: sheet.to_python(skip_empty_area=True)
-                for name, sheet in opened.items()
-            }
+            sheets: dict[str, list[list[Any]]] = {}
+            for name, sheet in opened.items():
+                sheets[name] = sheet.to_python(skip_empty_area=True)
     except (CalamineError, OSError, ValueError) as error:
         raise LabelsError(
             f"{path.name}: not a readable spreadsheet ({error}); save it again, or as CSV"
         ) from None
-    starts = {
-        name: start
-        for name, rows in sheets.items()
-        if (start := _start(rows)) is not None
-    }
+    starts: dict[str, int] = {}
+    for name, rows in sheets.items():
+        first = _start(rows)
+        if first is not None:
+            starts[name] = first
     if not starts:
         return
     name, start = next(iter(starts.items()))
@@ -67,9 +66,8 @@ def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
             f"{path.name}: {len(filled)} cells of merged ones have the text of all, in {columns}"
         )
     for cells in sheets[name][start + 1 :]:
-        yield {
-            name: _cell(cell) for name, cell in zip(header, cells, strict=False) if name
-        }
+        named = zip(header, cells, strict=False)
+        yield {column: _cell(cell) for column, cell in named if column}
 
 
 def _fill(rows: list[list[Any]], sheet: Any, header: int) -> list[int]:
@@ -96,15 +94,11 @@ def _fill(rows: list[list[Any]], sheet: Any, header: int) -> list[int]:
 
 
 def _start(rows: list[list[Any]]) -> int | None:
-    """The place of the header."""
-    return next(
-        (
-            i
-            for i, row in enumerate(rows)
-            if sum(cell not in ("", None) for cell in row) >= 2
-        ),
-        None,
-    )
+    """Return the place of the header, None without one."""
+    for place, row in enumerate(rows):
+        if sum(cell not in ("", None) for cell in row) >= 2:
+            return place
+    return None
 
 
 def _cell(cell: Any) -> Any:

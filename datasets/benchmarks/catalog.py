@@ -68,9 +68,9 @@ def benchmark(name: str) -> BenchmarkCard:
         if close
         else ""
     )
-    known = ", ".join(card.name for card in list_benchmarks())
+    names = ", ".join(card.name for card in list_benchmarks())
     raise LabelsError(
-        f"{PREFIX}{key}: there is no such set; {meant}The sets are {known}"
+        f"{PREFIX}{key}: there is no such set; {meant}The sets are {names}"
     )
 
 
@@ -159,7 +159,7 @@ def resolve(
                 f" `judgesmith get {card.name}`, or {beside}"
             )
         _download(
-            card, card.origin, original, progress or (lambda done, total, what: None)
+            card, card.origin, original, progress or (lambda done, total, title: None)
         )
     rows = (
         card.convert(original)

@@ -59,9 +59,9 @@ def convert(name: str, path: Path) -> Rows:
         ValueError,
         csv.Error,
     ) as error:
-        what = f"{type(error).__name__}: {error}"
+        problem = f"{type(error).__name__}: {error}"
         raise LabelsError(
-            f"{path.name}: not in the format of {name}'s origin ({what}); fetch the file again"
+            f"{path.name}: not in the format of {name}'s origin ({problem}); fetch the file again"
         ) from None
 
 
@@ -117,53 +117,49 @@ def _dialogue_acts(raw: Raw, *, name: str) -> Rows:
 
 
 def _topical_chat(raw: Raw) -> Rows:
-    turns = [
-        tuple(turn.strip() for turn in record["source"].strip().split("\n"))
-        for record in raw
-    ]
-    contexts = [record["context"].strip() for record in raw]
-    keys = list(zip(turns, contexts, strict=True))
+    keys = []
+    answers = {}
+    for record in raw:
+        turns = map(str.strip, record["source"].strip().split("\n"))
+        key = tuple(turns), record["context"].strip()
+        keys.append(key)
+        if record["system_id"] == _HUMAN_ANSWER:
+            answers[key] = record["system_output"].strip()
     documents = _numbered(keys)
     conversation = _conversations([text for text, _ in documents])
-    outputs = [record["system_output"].strip() for record in raw]
-    answers = {
-        key: output
-        for key, output, record in zip(keys, outputs, raw, strict=True)
-        if record["system_id"] == _HUMAN_ANSWER
-    }
-    return [
-        {
+    rows = []
+    for index, (record, key) in enumerate(zip(raw, keys, strict=True)):
+        source, context = key
+        row: dict[str, Any] = {
             "id": f"topical_chat-{index:03d}",
-            "source": "\n".join(turns[index]),
-            "context": contexts[index],
-            "output": outputs[index],
-            "reference": answers[keys[index]],
+            "source": "\n".join(source),
+            "context": context,
+            "output": record["system_output"].strip(),
+            "reference": answers[key],
             "system": record["system_id"],
-            "doc_id": f"topical_chat-c{documents[keys[index]]:02d}",
-            "group": f"topical_chat-g{conversation[documents[keys[index]]]:02d}",
+            "doc_id": f"topical_chat-c{documents[key]:02d}",
+            "group": f"topical_chat-g{conversation[documents[key]]:02d}",
             "scores": _scores(record["scores"]),
         }
-        for index, record in enumerate(raw)
-    ]
+        rows.append(row)
+    return rows
 
 
 def _conversations(histories: Sequence[tuple[str, ...]]) -> list[int]:
-    """For every history the first one that was cut from the same conversation: one of the two begins with the other."""
+    """Return for every history the first one of its conversation: one of the two begins with the other."""
     shortest: dict[int, int] = {}
+    first: dict[int, int] = {}
     for index in sorted(range(len(histories)), key=lambda index: len(histories[index])):
         history = histories[index]
-        shortest[index] = next(
-            (
-                root
-                for root in shortest.values()
-                if history[: len(histories[root])] == histories[root]
-            ),
-            index,
+        begins = (
+            root
+            for root in shortest.values()
+            if history[: len(histories[root])] == histories[root]
         )
-    return [
-        min(other for other, root in shortest.items() if root == shortest[index])
-        for index in range(len(histories))
-    ]
+        root = next(begins, index)
+        shortest[index] = root
+        first[root] = min(index, first.get(root, index))
+    return [first[shortest[index]] for index in range(len(histories))]
 
 
 def _newsroom(raw: Raw) -> Rows:

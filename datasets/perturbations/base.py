@@ -259,9 +259,9 @@ def spots_of(
     """Return a spot for every match that `new` has a replacement for."""
     matches = ((m, new(m)) for m in pattern.finditer(text))
     return [
-        Spot(m.start(), m.end(), made)
-        for m, made in matches
-        if made is not None and made != m[0]
+        Spot(m.start(), m.end(), replacement)
+        for m, replacement in matches
+        if replacement is not None and replacement != m[0]
     ]
 
 
@@ -290,7 +290,7 @@ def replace_by_degree(
     spots: Sequence[Spot],
     degree: Degree,
     rng: random.Random,
-    what: str,
+    things: str,
     most: int = 5,
 ) -> str:
     """Replace one spot for a minor perturbation, up to `most` for a major one, which needs two.
@@ -301,7 +301,7 @@ def replace_by_degree(
     fewest = 2 if degree == "major" else 1
     if len(spots) < fewest:
         raise Unperturbable(
-            f"it has {len(spots)} {what}, and {fewest} {'are' if fewest > 1 else 'is'} needed"
+            f"it has {len(spots)} {things}, and {fewest} {'are' if fewest > 1 else 'is'} needed"
         )
     return replace_spots(text, spots, rng, 1 if degree == "minor" else most)
 

@@ -134,19 +134,19 @@ def _name_spots(text: str, rng: random.Random, material: Material) -> Iterator[S
     language = material.language
     if language.lower().startswith("de"):  # there every noun has a capital
         return
-    known = f"{text}\n{material.own.source}".casefold()
+    material_text = f"{text}\n{material.own.source}".casefold()
     pool = sorted(
         {o.text[a:b] for o in material.others for a, b in names(o.text, language)}
     )
-    pool = [name for name in pool if name.casefold() not in known]
-    given: dict[str, str] = {}  # the same name is replaced by the same one
+    pool = [name for name in pool if name.casefold() not in material_text]
+    chosen: dict[str, str] = {}  # the same name is replaced by the same one
     for start, end in names(text, language):
         old = text[start:end]
-        fitting = [n for n in pool if n not in given.values()]
+        fitting = [n for n in pool if n not in chosen.values()]
         alike = [n for n in fitting if len(n.split()) == len(old.split())] or fitting
-        if old in given or alike:
-            given[old] = given.get(old) or rng.choice(alike)
-            yield Spot(start, end, given[old])
+        if old in chosen or alike:
+            chosen[old] = chosen.get(old) or rng.choice(alike)
+            yield Spot(start, end, chosen[old])
 
 
 def _number_spots(text: str, rng: random.Random, material: Material) -> Iterator[Spot]:

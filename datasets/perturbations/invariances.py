@@ -44,11 +44,11 @@ def style(text: str, degree: Degree, rng: random.Random, material: Material) -> 
     It has typographic quotes and dashes, no space before a mark, no comma before "and"; if none of this applies, a
     final full stop is removed or added.
     """
-    made = text
+    changed = text
     for pattern, new in _OTHER_MARKS:
-        made = pattern.sub(new, made)
-    if made != text:
-        return made
+        changed = pattern.sub(new, changed)
+    if changed != text:
+        return changed
     bare, space = split_space(text)
     if not bare or not (bare[-1].isalnum() or bare[-1] == "."):
         raise Unperturbable("it has no punctuation that could be set in another way")

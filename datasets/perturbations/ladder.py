@@ -29,17 +29,17 @@ def perturbed_copies(text: str, levels: int, *, seed: int = 0) -> list[str]:
         f"ladder|{seed}|{text}".encode("utf-8", "backslashreplace")
     )  # bytes: lone surrogates
     rng.shuffle(places)
-    made, copies, done = list(parts), [text], 0
+    perturbed, copies, done = list(parts), [text], 0
     for level in range(levels - 1, 0, -1):
         share = MOST * ((levels - level) / (levels - 1)) ** STEEP
         count = max(round(share * len(places)), done + 1)
         for number in range(done, min(count, len(places))):
-            made[places[number]] = (
+            perturbed[places[number]] = (
                 _perturbed(parts, places[number], rng, number % 3 == 2)
                 if number % 3
                 else ""
             )
-        copies.append("".join(made))
+        copies.append("".join(perturbed))
         done = count
     if len({" ".join(copy.split()) for copy in copies}) < levels:
         raise Unperturbable(
@@ -58,6 +58,6 @@ def _perturbed(parts: list[str], i: int, rng: random.Random, replaced: bool) -> 
     ]
     if replaced and others:
         return rng.choice(others) + space
-    made, at = list(word), rng.choice(letters(word))
-    made[at] = slip(word, at, rng, made)
-    return "".join(made) + space
+    changed, at = list(word), rng.choice(letters(word))
+    changed[at] = slip(word, at, rng, changed)
+    return "".join(changed) + space

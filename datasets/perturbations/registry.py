@@ -87,7 +87,7 @@ def rule(
     return registered
 
 
-class _Made(UserDict[str, Perturbation]):
+class _Instances(UserDict[str, Perturbation]):
     """One of each registered class, by name: those of characters, words and sentences, then invariances, attacks.
 
     They are made when they are first asked for, since their modules import this one.
@@ -99,16 +99,16 @@ class _Made(UserDict[str, Perturbation]):
     @cached_property
     def data(self) -> dict[str, Perturbation]:  # type: ignore[override]
         kinds, levels = get_args(Kind), get_args(Level)
-        made = [part() for part in perturbations.parts().values()]
+        instances = [part() for part in perturbations.parts().values()]
         return {
             p.name: p
             for p in sorted(
-                made, key=lambda p: (kinds.index(p.kind), levels.index(p.level))
+                instances, key=lambda p: (kinds.index(p.kind), levels.index(p.level))
             )
         }
 
 
-PERTURBATIONS: Mapping[str, Perturbation] = _Made()
+PERTURBATIONS: Mapping[str, Perturbation] = _Instances()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +155,9 @@ class Pair:
             KeyError: For a missing value.
             TypeError: For a value of another type.
         """
-        known = {name: data[name] for name in cls.__dataclass_fields__}
+        fields = {name: data[name] for name in cls.__dataclass_fields__}
         return cls(
-            **known
+            **fields
             | {
                 "references": tuple(data["references"]),
                 "change": Change(**data["change"]),
@@ -175,17 +175,19 @@ class Left:
 
 
 def _of_paper(
-    known: Mapping[str, Perturbation], task: str
+    available: Mapping[str, Perturbation], task: str
 ) -> dict[str, tuple[Degree, ...]]:
     """Return the paper's perturbations for a task, with their degrees.
 
     A stand-in takes the place of one that needs a language model if there is none.
     """
     stand_ins = {
-        made.stands_for: name for name, made in known.items() if made.stands_for
+        perturbation.stands_for: name
+        for name, perturbation in available.items()
+        if perturbation.stands_for
     }
     result = {
-        name if name in known else stand_ins.get(name, ""): d
+        name if name in available else stand_ins.get(name, ""): d
         for name, d in TASKS[task].perturbations.items()
     }
     return {name: degrees for name, degrees in result.items() if name}
@@ -212,10 +214,10 @@ def find_perturbations(
     """
     of_paper = _of_paper(there, task)
     groups: dict[str, list[str]] = {"all": list(there), "paper": list(of_paper)}
-    for name, made in there.items():
-        groups.setdefault(made.kind, []).append(name)
-        if made.kind == "degradation" or "trajectory" in made.needs:
-            groups.setdefault(made.level, []).append(name)
+    for name, perturbation in there.items():
+        groups.setdefault(perturbation.kind, []).append(name)
+        if perturbation.kind == "degradation" or "trajectory" in perturbation.needs:
+            groups.setdefault(perturbation.level, []).append(name)
     result: dict[str, set[Degree]] = {}
     for word in wanted:
         name, colon, degree = word.strip().partition(":")
@@ -241,8 +243,8 @@ def find_perturbations(
                 [d for d in degrees if not colon or d == degree]
             )
     return [
-        (made, tuple(d for d in made.degrees if d in result[n]))
-        for n, made in there.items()
+        (perturbation, tuple(d for d in perturbation.degrees if d in result[n]))
+        for n, perturbation in there.items()
         if n in result
     ]
 
@@ -267,16 +269,16 @@ def pairs_of(
         group = own.group or own.id
         others = [other for other in texts if (other.group or other.id) != group]
         material = Material(own, others, amounts or Amounts(), language)
-        made: dict[str, Pair] = {}
+        pairs: dict[str, Pair] = {}
         for degree in [
             d
             for d in perturbation.degrees
             if d in chosen or (d == "minor" and "major" in chosen)
         ]:
-            minor = made.get("minor") if degree == "major" else None
+            minor = pairs.get("minor") if degree == "major" else None
             outcome = _pair(perturbation, degree, material, seed, minor)
             if isinstance(outcome, Pair):
-                made[degree] = outcome
+                pairs[degree] = outcome
             if degree in chosen:
                 yield outcome
 

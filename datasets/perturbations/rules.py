@@ -71,7 +71,7 @@ def typos(text: str, degree: Degree, rng: random.Random, material: Material) -> 
     places = letters(text)
     k = material.amounts.count("character", degree, len(places))
     rng.shuffle(places)
-    made = list(text)
+    characters = list(text)
     spoilt: set[int] = set()
     for i in places:
         if len(spoilt) == k:
@@ -81,16 +81,16 @@ def typos(text: str, degree: Degree, rng: random.Random, material: Material) -> 
         ):  # else one slip could undo another
             continue
         spoilt.add(i)
-        made[i] = slip(text, i, rng, made)
+        characters[i] = slip(text, i, rng, characters)
     if len(spoilt) < k:  # errors no longer fit side by side: a very dense major
         raise Unperturbable(
             f"only {len(spoilt)} typing errors fit into it, and {k} are asked for"
         )
-    return "".join(made)
+    return "".join(characters)
 
 
-def slip(text: str, i: int, rng: random.Random, made: list[str]) -> str:
-    """Return the replacement of character i after a typing error; a swap of two characters changes `made`, too."""
+def slip(text: str, i: int, rng: random.Random, characters: list[str]) -> str:
+    """Return the replacement of character i after a typing error; a swap changes `characters`, too."""
     character = text[i]
     near = QWERTY.get(character.lower(), "")
     kinds = ["double", "leave out", *(["slip", "slip", "insert"] if near else [])]
@@ -100,7 +100,7 @@ def slip(text: str, i: int, rng: random.Random, made: list[str]) -> str:
     kind = rng.choice(kinds)
     other = like(character, rng.choice(near)) if near else ""
     if kind == "swap":
-        made[i + 1] = like(after, character.lower())
+        characters[i + 1] = like(after, character.lower())
         return like(character, after.lower())
     return {
         "double": character * 2,

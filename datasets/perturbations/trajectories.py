@@ -88,10 +88,10 @@ def wrong_argument(
 ) -> str:
     """Replace an argument of a call by a value that other logs have for it."""
     turns = _turns(text)
-    known: dict[tuple[str, str], set[str]] = {}
+    values: dict[tuple[str, str], set[str]] = {}
     for turn in (turn for other in material.others for turn in _turns(other.text)):
         for key, value in _arguments(turn).items():
-            known.setdefault((key, type(value).__name__), set()).add(_written(value))
+            values.setdefault((key, type(value).__name__), set()).add(_written(value))
 
     def changed() -> Iterator[tuple[int, str]]:
         for i, turn in enumerate(turns):
@@ -101,7 +101,7 @@ def wrong_argument(
                     turn.text,
                 )
                 new = sorted(
-                    known.get((key, type(value).__name__), set()) - {_written(value)}
+                    values.get((key, type(value).__name__), set()) - {_written(value)}
                 )
                 if isinstance(value, bool):
                     new = [_written(not value)]
@@ -143,14 +143,14 @@ def result_ignored(
     """Change a number that the answer took from a result."""
     turns = _turns(text)
     last = _final(turns)
-    known = {
+    results = {
         match[0]
         for turn in turns
         if turn.kind == "result"
         for match in NUMBER.finditer(turn.text)
     }
     numbers = [
-        match[0] for match in NUMBER.finditer(turns[last].text) if match[0] in known
+        match[0] for match in NUMBER.finditer(turns[last].text) if match[0] in results
     ]
     if not numbers:
         raise Unperturbable("its answer has no number of a result")

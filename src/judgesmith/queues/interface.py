@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 import httpx
 
-from ..datasets.exports import Export, Given, trace_input, trace_output
+from ..datasets.exports import Answer, Export, trace_input, trace_output
 from ..errors import OptionError
 from ..programs.models.masking import masked
 from ..programs.models.transport import retry_after
@@ -126,7 +126,7 @@ def record(
     source: Any,
     output: Any,
     group: Any,
-    given: Iterable[Given],
+    given: Iterable[Answer],
     ours: Iterable[Record],
 ) -> Record:
     """A trace as a record of labels. given: what people said. ours: what `about_verdict` made of verdicts."""

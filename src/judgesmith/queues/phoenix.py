@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from ..datasets.exports import DISCARDED, Given, phoenix_rater
+from ..datasets.exports import DISCARDED, Answer, phoenix_rater
 from ..errors import OptionError
 from ..programs.judge import Judge
 from ..programs.loading import about_judge
@@ -144,10 +144,10 @@ class Project(Interface):
         return give
 
 
-def _given(one: Record) -> Given:
+def _given(one: Record) -> Answer:
     result = one.get("result") or {}
     rating = result.get("label") if result.get("score") is None else result["score"]
     left = "" if one.get("annotator_kind") == "HUMAN" else DISCARDED
-    return Given(
+    return Answer(
         one.get("name"), phoenix_rater(one), rating, left, result.get("explanation")
     )
