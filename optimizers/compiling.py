@@ -83,7 +83,7 @@ QUARTER, FEWEST_HELD_OUT = 0.25, 30
 NO_TEACHER = "no model writes anything in it"
 
 
-def _known(name: str) -> str:
+def _checked_name(name: str) -> str:
     objectives.get(name)
     return name
 
@@ -95,7 +95,7 @@ class CompileOptions(Options):
         "pooled",
         "Level of agreement: all rows together (papers: summary level), within documents, of systems, within systems.",
     )
-    objective: Annotated[str, AfterValidator(_known)] | None = option(
+    objective: Annotated[str, AfterValidator(_checked_name)] | None = option(
         None,
         "What is maximised: q, kappa, auc or pairwise. none: q for scores, kappa for categories, "
         "auc for pass and fail, pairwise for preferences.",
@@ -236,12 +236,8 @@ class Compiler:
             lm.meter,
         )
         paid = () if parts.free else parts.splits
-        share = BudgetShare(
-            budget,
-            lm,
-            plan,
-            [plan.heldout_calls * len(s.heldout) // plan.heldout for s in paid],
-        )
+        calls_of = [plan.heldout_calls * len(s.heldout) // plan.heldout for s in paid]
+        share = BudgetShare(budget, lm, plan, calls_of)
         started, before = time.monotonic(), meter.usage
         try:
             with self._paid_from(lm):
@@ -256,10 +252,13 @@ class Compiler:
                     share.for_fit()
                     final, runs = self._crossed_for_free(judge, labels, lm, plan)
                 else:
-                    runs = [
-                        [self._one_part(judge, split, lm, plan, share) for split in run]
-                        for run in parts.runs
-                    ]
+                    runs = []
+                    for run in parts.runs:
+                        measured = [
+                            self._one_part(judge, split, lm, plan, share)
+                            for split in run
+                        ]
+                        runs.append(measured)
                     share.for_fit()
                     final = (
                         self.fit(judge, labels, lm, plan)
@@ -276,9 +275,7 @@ class Compiler:
             labels, runs, final, plan.objective, o.seed, new_systems=o.new_systems
         )
         report = findings.report(meter.usage - before, time.monotonic() - started)
-        prompt, completion = (
-            b - a for a, b in zip(tokens, meter.logical_tokens, strict=True)
-        )
+        prompt, completion = np.subtract(meter.logical_tokens, tokens).tolist()
         final.judge.outcome = replace(final.judge.outcome, sureness=findings.sureness)
         final.judge.provenance = findings.provenance(
             report,
@@ -495,13 +492,12 @@ class Compiler:
         *,
         teacher: bool,
     ) -> Plan:
-        every, search, name = (
-            parts.fits(len(labels)),
-            self.search,
-            lm if lm is None or isinstance(lm, str) else lm.name,
-        )
+        every, search = parts.fits(len(labels)), self.search
+        name = lm if lm is None or isinstance(lm, str) else lm.name
         # Of folds that ask nothing new only the fit to all rows is paid for.
-        sizes, heldout = ([len(labels)], 0) if parts.free else (every, parts.heldout)
+        sizes, heldout, free_steps = every, parts.heldout, 0
+        if parts.free:
+            sizes, heldout, free_steps = [len(labels)], 0, len(parts.splits)
         shown = taught(search, judge, teacher=teacher or self.teacher is not None)
         stages = Stages(
             judge, search, self.inference, sizes, heldout, shown, self.options.refine
@@ -509,14 +505,14 @@ class Compiler:
         more = _dearer(judge, name)
         dearest = judge.with_(**more) if more else None
         payers = () if name is None else answering(judge.method, name)
-        note = None
-        if dearest is not None and (least := stages.least(dearest)) > (
-            self.options.max_calls or least
-        ):
-            note = (
-                f"{_words(more)} is not tried: that takes a budget of {least:,} calls"
-            )
-            dearest = None
+        notes: list[str] = []
+        if dearest is not None:
+            least = stages.least(dearest)
+            if least > (self.options.max_calls or least):
+                notes.append(
+                    f"{_words(more)} is not tried: that takes a budget of {least:,} calls"
+                )
+                dearest = None
         chosen = dearest or judge
         measured = stages.measuring(chosen)
         spent = (
@@ -526,9 +522,7 @@ class Compiler:
             + measured
         )
         # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
-        spent += stages.writing(labels) + Spending(
-            steps=len(parts.splits) if parts.free else 0
-        )
+        spent += stages.writing(labels) + Spending(steps=free_steps)
         demonstrations = search.max_demos // 2 if search.evaluations() > 1 else 0
         prompt, completion = spent.tokens(
             row_tokens(labels), demonstrations, self.inference.batch_size
@@ -550,11 +544,8 @@ class Compiler:
             cost=shared_price(payers, Reply("", None, prompt, completion)),
             objective=self.objective(labels),
             parts=parts,
-            notes=(
-                *([note] if note else []),
-                *self._cautions(judge.method, labels, name),
-            ),
-            dearer=note,
+            notes=(*notes, *self._cautions(judge.method, labels, name)),
+            dearer=notes[0] if notes else None,
         )
 
     def _cautions(
@@ -653,14 +644,14 @@ class Compiler:
         self.outcome = fitted, train
         if (take := self.options.take) is None:
             return fitted
-        known = {one.name: one for one in self.finalists(fitted, train)}
-        if take not in known:
+        by_name = {one.name: one for one in self.finalists(fitted, train)}
+        if take not in by_name:
             fold = plan.parts.crossed and len(train) < plan.rows
             where = " in one of the folds; --heldout 0.25 searches once" if fold else ""
             raise OptionError(
-                f"take: there is no candidate {take!r}{nearest(take, known)}, but {', '.join(known)}{where}"
+                f"take: there is no candidate {take!r}{nearest(take, by_name)}, but {', '.join(by_name)}{where}"
             )
-        return known[take]
+        return by_name[take]
 
     def _student(self, judge: Judge, labels: Labels, lm: LanguageModel) -> Judge:
         """A copy that has met these rows, and has learnt nothing."""
@@ -732,12 +723,18 @@ class Compiler:
             record.left_out.copy(),
             max(forms, key=FormTrial.preference, default=None),
         )
-        how: dict[str, Any] = {"objective": by, "seed": self.options.seed, "rounds": 0}
+        settings: dict[str, Any] = {
+            "objective": by,
+            "seed": self.options.seed,
+            "rounds": 0,
+        }
         for out in folds(groups(examples), seed=self.options.seed) if settled else ():
             rest = np.setdiff1d(np.arange(len(examples)), out)
             kept = [examples[i] for i in rest.tolist()]
             again = [
-                replace(form, agreement=agreement(form.percents[rest], kept, **how))
+                replace(
+                    form, agreement=agreement(form.percents[rest], kept, **settings)
+                )
                 for form in forms
             ]
             best = max(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy
@@ -55,15 +56,12 @@ def crossed(runs: Sequence[Estimate], within: Range) -> Estimate:
     It is widened on the scale of atanh, where its width hardly depends on the value; an endless range is taken as it
     is. NaN if most runs have none.
     """
-    values, low, high = (
-        np.array([getattr(run, name) for run in runs])
-        for name in ("value", "low", "high")
-    )
+    values, low, high = np.array([(run.value, run.low, run.high) for run in runs]).T
     value = float(values.mean())
-    known = np.isfinite(low) & np.isfinite(high)
-    if known.sum() * 2 < len(runs) or not known.any():
+    finite = np.isfinite(low) & np.isfinite(high)
+    if finite.sum() * 2 < len(runs) or not finite.any():
         return Estimate(value)
-    halves = (_apart(high[known], within) - _apart(low[known], within)) / 2
+    halves = (_apart(high[finite], within) - _apart(low[finite], within)) / 2
     between = float(np.std(_apart(values, within), ddof=1)) if len(runs) > 1 else 0.0
     factor = SEVERAL if len(runs) > 1 else ONE
     half = factor * math.sqrt(float(np.mean(halves**2)) + (2 * between) ** 2)
@@ -99,14 +97,10 @@ def crossed_agreement(runs: Sequence[AgreementValue]) -> AgreementValue:
         value=found.value,
         reason=reasons[0] if len(reasons) * 2 > len(runs) else None,
     )
-    parts = [run.objective for run in runs]
-    objective = replace(
-        first.objective,
-        q=_mean([part.q for part in parts]),
-        pearson=_mean([part.pearson for part in parts]),
-        spearman=_mean([part.spearman for part in parts]),
-        kendall=_mean([part.kendall for part in parts]),
-    )
+    means: dict[str, Any] = {}
+    for name in ("q", "pearson", "spearman", "kendall"):
+        means[name] = _mean([getattr(run.objective, name) for run in runs])
+    objective = replace(first.objective, **means)
     return replace(
         first, reached=reached, low=found.low, high=found.high, objective=objective
     )
@@ -146,5 +140,5 @@ def crossed_difference(runs: Sequence[Difference]) -> Difference:
 
 
 def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return math.fsum(known) / len(known) if known else math.nan
+    finite = [value for value in values if not math.isnan(value)]
+    return math.fsum(finite) / len(finite) if finite else math.nan

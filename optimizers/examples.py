@@ -48,16 +48,16 @@ def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example
     Raises:
         LabelsError: For a row that lacks one of the judge's columns.
     """
-    made = rated(
+    examples = rated(
         labels.rows, map(Scale(*labels.scale).to_percent, labels.scores.tolist())
     )
-    for row, example in zip(labels.rows, made, strict=True):
+    for row, example in zip(labels.rows, examples, strict=True):
         if why := " / ".join(row.why(labels.aspect)):
             example["why"] = shortened(why, LONGEST_REASON)
     if judge is not None and judge.method.columns():
-        for row, example in zip(labels.rows, made, strict=True):
+        for row, example in zip(labels.rows, examples, strict=True):
             example["columns"] = tuple(numbers_of(judge, row, labels.origin).items())
-    return made
+    return examples
 
 
 def numbers_of(judge: Judge, row: Row, origin: str) -> dict[str, float | str]:
@@ -91,10 +91,10 @@ def in_words(judge: Judge, labels: Labels) -> tuple[Judge, Labels]:
                 f"{where}: a signal is a number or a word; write {next(iter(marks.values))!r} as a number"
             )
         if marks.values:
-            steps = [
-                [word for word, value in marks.values.items() if value == level]
-                for level in marks.levels
-            ]
+            steps: list[list[str]] = []
+            for level in marks.levels:
+                words = [word for word, value in marks.values.items() if value == level]
+                steps.append(words)
             columns[place] = column.in_words(steps)
             notes.append(f"{where}: the signal is read as {marks.shown(cells)}")
     if not notes:
@@ -208,7 +208,7 @@ def rows_of(examples: Sequence[dspy.Example]) -> Rows:
 
 
 def refuse_overlap(
-    train: Sequence[dspy.Example], other: Sequence[dspy.Example], what: str
+    train: Sequence[dspy.Example], other: Sequence[dspy.Example], sides: str
 ) -> None:
     """Check that two sets of rows share no group and no text, by the rule of `datasets.duplicates`.
 
@@ -218,15 +218,13 @@ def refuse_overlap(
     names = {e.group for e in train} & {e.group for e in other}
     if names:
         raise LeakError(
-            f"group {sorted(names)[0]!r} is in the training rows and in {what}; split by whole groups"
+            f"group {sorted(names)[0]!r} is in the training rows and in {sides}; split by whole groups"
         )
-    met = shared(
-        [_row(example) for example in train], [_row(example) for example in other]
-    )
+    met = shared(list(map(_row, train)), list(map(_row, other)))
     if met:
         raise LeakError(
-            f"row {met[0].other + 1} of {what} has the same {met[0].what} as training row {met[0].one + 1}, or nearly "
-            "the same; remove one"
+            f"row {met[0].other + 1} of {sides} has the same {met[0].common} as training row {met[0].one + 1}, or "
+            "nearly the same; remove one"
         )
 
 

@@ -141,7 +141,7 @@ class Findings:
             readings=next((r.weights for r in self.final.refined if r.weights), ()),
             decisions=self._decisions(heldout),
             way=self._way(),
-            sureness=self._how_sure(),
+            sureness=self._sureness_facts(),
             folds=self.folds,
             runs=len(self.runs),
             train_rows=len(self.seen),
@@ -211,14 +211,14 @@ class Findings:
 
     def _levels(self) -> Levels:
         """Agreement within systems and documents, and that of the systems' mean labels; of folds, over all runs."""
-        asked = levels_of(self.objective, self.examples)
-        inside: dict[Level, list[AgreementValue]] = {level: [] for level in asked}
+        levels = levels_of(self.objective, self.examples)
+        inside: dict[Level, list[AgreementValue]] = {level: [] for level in levels}
         means = list[AgreementValue]()
+        of: dict[str, Any] = {"seed": self.seed, "new_systems": self.new_systems}
         for run in self.runs:
             examples = [
                 example for part in run for example in examples_of(part.split.heldout)
             ]
-            of: dict[str, Any] = {"seed": self.seed, "new_systems": self.new_systems}
             for level, found in inside.items():
                 found.append(
                     agreement(percents_of_run(run), examples, objective=Q(level), **of)
@@ -233,12 +233,13 @@ class Findings:
                     )
                 )
         return Levels(
-            {
-                level: crossed_agreement(found) if self.folds else found[0]
-                for level, found in inside.items()
-            },
-            (crossed_agreement(means) if self.folds else means[0]) if means else None,
+            {level: self._over_runs(found) for level, found in inside.items()},
+            self._over_runs(means) if means else None,
         )
+
+    def _over_runs(self, found: Sequence[AgreementValue]) -> AgreementValue:
+        """Return the agreement over all runs of folds, or that of the single split."""
+        return crossed_agreement(found) if self.folds else found[0]
 
     def provenance(
         self,
@@ -343,27 +344,25 @@ class Findings:
         """Return how many of the held-out rows `suggest` chose: all, or none if the others were enough."""
         return sum(row.suggested for row in self.rows)
 
-    def _how_sure(self) -> dict[str, Any] | None:
+    def _sureness_facts(self) -> dict[str, Any] | None:
         """Width of the intervals on the held-out rows, and what they rest on."""
         sure, scale = self.sureness, Scale(*self.labels.scale)
         if sure is None:
             return None
-        rows = (
-            zip(part.compiled.percents.tolist(), part.compiled.verdicts, strict=True)
-            for part in self.parts
-        )
-        scored = [
-            (percent, v.score) for part in rows for percent, v in part if not v.failure
-        ]
-        ends = [sure.interval(percent, score, scale) for percent, score in scored]
-        width = (
-            round(float(np.mean([i.high - i.low for i in ends if i is not None])), 6)
-            if ends
-            else None
-        )
+        widths: list[float] = []
+        scored = False
+        for part in self.parts:
+            percents, verdicts = part.compiled.percents.tolist(), part.compiled.verdicts
+            for percent, verdict in zip(percents, verdicts, strict=True):
+                if verdict.failure:
+                    continue
+                scored = True
+                interval = sure.interval(percent, verdict.score, scale)
+                if interval is not None:
+                    widths.append(interval.high - interval.low)
         return {
             "coverage": COVERAGE,
-            "width": width,
+            "width": round(float(np.mean(widths)), 6) if scored else None,
             "rows": sure.rows,
             "documents": sure.documents,
         }
@@ -411,41 +410,33 @@ class Findings:
 
     def _drawn_from(self) -> dict[str, list[dict[str, str]]]:
         """By criterion of the judge, the comments that it was inferred from, where there were any."""
-        inference, known = (
+        inference, criteria = (
             self.final.inference,
             self.final.judge.method.knowledge.criteria,
         )
         if inference is None or not inference.drawn_from:
             return {}
-        inferred = {
-            c.name: inference.drawn_from.get(c.name, ())
-            for c in inference.criteria
-            if c in known
-        }
-        return {
-            name: [asdict(comment) for comment in comments]
-            for name, comments in inferred.items()
-        }
+        comments: dict[str, list[dict[str, str]]] = {}
+        for one in inference.criteria:
+            if one in criteria:
+                of_it = inference.drawn_from.get(one.name, ())
+                comments[one.name] = [asdict(comment) for comment in of_it]
+        return comments
 
     def _way(self) -> dict[str, Any] | None:
         """Return the judge's place between guessing and one human rater; None if the rows have one rating."""
         singles = [row.ratings.get(self.labels.aspect, ()) for row in self.rows]
         if (raters := max(map(len, singles), default=0)) < 2:
             return None
-        table = np.array(
-            [[*ratings, *[math.nan] * (raters - len(ratings))] for ratings in singles],
-            float,
-        )
-        way = way_to_rater(
-            self.percents,
-            table,
-            documents=[row.group for row in self.rows],
-            seed=self.seed,
-        )
-        way = crossed([way], Range(-math.inf, math.inf)) if self.folds else way
-        return {"raters": raters} | {
-            name: json_number(value) for name, value in asdict(way).items()
-        }
+        table = np.full((len(singles), raters), math.nan)
+        for place, ratings in enumerate(singles):
+            table[place, : len(ratings)] = ratings
+        documents = [row.group for row in self.rows]
+        way = way_to_rater(self.percents, table, documents=documents, seed=self.seed)
+        if self.folds:
+            way = crossed([way], Range(-math.inf, math.inf))
+        values = asdict(way).items()
+        return {"raters": raters, **{name: json_number(v) for name, v in values}}
 
     def _decisions(self, heldout: AgreementValue) -> dict[str, Any] | None:
         """Agreement of decisions on the held-out rows, each decided by the cuts of its own part."""

@@ -72,14 +72,13 @@ def compile(
         judge = Judge(methods.get(judge)() if isinstance(judge, str) else judge)
     if lm is None and judge.own_lm is None and without_model(judge.method):
         lm = NO_MODEL
-    model = (
-        judge.lm
-        if lm is None
-        else language_model(lm, sampling=sampling, connection=connection)
-    )
-    written_by = (
-        None if teacher is None else language_model(teacher, connection=connection)
-    )
+    if lm is None:
+        model = judge.lm
+    else:
+        model = language_model(lm, sampling=sampling, connection=connection)
+    written_by = None
+    if teacher is not None:
+        written_by = language_model(teacher, connection=connection)
 
     labels = labels if isinstance(labels, Labels) else read_labels(labels)
     if isinstance(options.get("heldout"), Labels):
@@ -87,13 +86,13 @@ def compile(
     search = optimizer or default_optimizer(judge.method)
     search = build_optimizer(search) if isinstance(search, str) else search
     with watching(progress, "compiling") as watcher:
-        given = {"level": level_for(labels)} | options
+        chosen = {"level": level_for(labels)} | options
         compiler = Compiler(
-            search=search, teacher=written_by, progress=watcher, **given
+            search=search, teacher=written_by, progress=watcher, **chosen
         )
-        made, report = compiler.run(judge, labels, model)
-    made.report = report
-    made._compiled = (
+        compiled, report = compiler.run(judge, labels, model)
+    compiled.report = report
+    compiled._compiled = (
         False  # DSPy leaves what is frozen out of the state of a program around it
     )
-    return made
+    return compiled

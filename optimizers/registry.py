@@ -59,7 +59,11 @@ optimizers = Optimizers(
 
 
 def build_optimizer(
-    name: str, given: Mapping[str, Any] | None = None, *, where: str = "", seed: int = 0
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    where: str = "",
+    seed: int = 0,
 ) -> DemonstrationSearch:
     """Return a new optimizer with these options.
 
@@ -67,7 +71,7 @@ def build_optimizer(
 
     Args:
         name: Name or alias of the optimizer.
-        given: Options by their names.
+        settings: Options by their names.
         where: The place the options came from, for messages.
         seed: Seed of the search.
 
@@ -75,6 +79,6 @@ def build_optimizer(
         OptionError: For an unknown name, an option that this optimizer lacks, and a value off its limits.
     """
     part = optimizers.get(name)
-    options = dict(given or {})
+    options = dict(settings or {})
     read_options(part.Options, options, where or f"optimizer {name}")
     return part(**options, seed=seed)

@@ -203,18 +203,18 @@ class CompileReport:
 
     def table(self) -> Table:
         """Return the compiled judge beside zero-shot and the baseline without a model."""
-        by, how = self.heldout.by, "held out, never seen by the search"
+        by, source = self.heldout.by, "held out, never seen by the search"
         times = f"{self.runs} × " if self.runs > 1 else ""
-        how = f"{times}{self.folds}-fold cross-validation" if self.folds else how
-        names = [*(["Q"] if by.name != "q" else []), "Pearson", "Spearman", "Kendall"]
+        source = f"{times}{self.folds}-fold cross-validation" if self.folds else source
+        names = ["Pearson", "Spearman", "Kendall"]
+        if by.name != "q":
+            names.insert(0, "Q")
         numbers = [Column(name, ".2f") for name in (by.label, *names)]
-        spoken_of = (
-            "other documents and systems"
-            if self.heldout.new_systems
-            else "other documents"
-        )
-        title = f"Agreement with people on {self.heldout_rows} rows ({how}; intervals: {spoken_of})"
-        made = Table(
+        spoken_of = "other documents"
+        if self.heldout.new_systems:
+            spoken_of = "other documents and systems"
+        title = f"Agreement with people on {self.heldout_rows} rows ({source}; intervals: {spoken_of})"
+        table = Table(
             ["judge", *numbers, Column("rows", "d"), Column("failed", "d")], title
         )
         lines = [
@@ -231,14 +231,14 @@ class CompileReport:
         for name, agreement in lines:
             o, reached = agreement.objective, agreement.reached
             values = (o.q, o.pearson, o.spearman, o.kendall)[-len(names) :]
-            made.add(
+            table.add(
                 name,
                 Cell(agreement.value, agreement.low, agreement.high),
                 *values,
                 reached.n,
                 reached.failed,
             )
-        return made
+        return table
 
     def _repr_html_(self) -> str:
         """For notebooks: the table, the difference, and the notes."""

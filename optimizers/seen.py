@@ -41,14 +41,12 @@ class Seen:
     """The rows of one or several judges, by their provenances. Marks that cannot be read are left out."""
 
     def __init__(self, *provenances: Mapping[str, Any]) -> None:
-        lists = [p.get(name) for p in provenances for name in ("seen", "seen_texts")]
-        marks = {
-            mark
-            for several in lists
-            if isinstance(several, list)
-            for mark in several
-            if isinstance(mark, str)
-        }
+        marks = set[str]()
+        for provenance in provenances:
+            for name in ("seen", "seen_texts"):
+                several = provenance.get(name)
+                if isinstance(several, list):
+                    marks.update(mark for mark in several if isinstance(mark, str))
         sketches = [mark[1:] for mark in sorted(marks) if _SKETCH.fullmatch(mark)]
         self._keys = {mark for mark in marks if not mark.startswith("~")}
         self._sketches = np.frombuffer(
@@ -87,5 +85,5 @@ def _sketch(output: str) -> NDArray[np.uint8] | None:
     text = folded(output)
     if len(text.words) < NEAR_WORDS:
         return None
-    made: NDArray[np.uint8] = (minhashes([text], KEPT)[0] & 0xFF).astype(np.uint8)
-    return made
+    sketch: NDArray[np.uint8] = (minhashes([text], KEPT)[0] & 0xFF).astype(np.uint8)
+    return sketch

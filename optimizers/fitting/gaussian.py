@@ -166,7 +166,7 @@ def gaussian(
     evidence = np.array([fit.evidence for fit in fits])
     shares = np.exp(evidence - evidence.max())
     shares /= shares.sum()
-    known = sum(
+    trust = sum(
         share * sizes.experience for share, sizes in zip(shares, tried, strict=True)
     )
     prior = _head(
@@ -181,7 +181,7 @@ def gaussian(
         learnt += _learnt(
             table.names, shares_of, numbers, states, sizes, fit.dual
         ).scaled(float(share) * unit)
-    head = learnt + prior.scaled(float(known) * unit)
+    head = learnt + prior.scaled(float(trust) * unit)
     base = float(scores.mean() - head(table).mean())
     left_out = shares @ np.array([fit.left_out for fit in fits])
     deviation = np.sqrt(shares @ np.array([fit.variance for fit in fits]))
@@ -196,8 +196,8 @@ def gaussian(
 def _blocks(
     table: Readings, experience: Experience
 ) -> tuple[_Block, dict[str, _Block]]:
-    known = [experience.numbers.get(name, (0.0, 0.0, 0.0)) for name in table.names]
-    _, spreads, weights = np.array(known).reshape(-1, 3).T
+    moments = [experience.numbers.get(name, (0.0, 0.0, 0.0)) for name in table.names]
+    _, spreads, weights = np.array(moments).reshape(-1, 3).T
     numbers = _Block.of(table.values, spreads, weights)
     states = {}
     for block, values in table.states.items():
@@ -218,8 +218,10 @@ def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
     Agreement is in both. The unit is the scores' spread, which few labels estimate together with the expected one.
     """
     spread, rows = float(np.std(scores)), len(scores)
-    known = SCORE_ROWS if expected > 0 else 0.0
-    unit = float(np.sqrt((rows * spread**2 + known * expected**2) / (rows + known)))
+    prior_rows = SCORE_ROWS if expected > 0 else 0.0
+    unit = float(
+        np.sqrt((rows * spread**2 + prior_rows * expected**2) / (rows + prior_rows))
+    )
     if spread <= 0:
         return np.zeros(rows), unit
     ranks = scipy.stats.rankdata(scores)
@@ -236,15 +238,15 @@ def _shares(
     Beside a strong own score, the first share goes to other judges, and the score with the first word has none.
     """
     is_own = np.array([name == own for name in names], bool)
-    asked = (
+    stated = (
         ~is_own & np.array([name.startswith(f"{SIGNAL}.") for name in names])
         if first
         else is_own
     )
     of_facts = ~is_own & np.array([name.startswith(FACTS) for name in names], bool)
-    every = ~(is_own | asked | of_facts) if first else ~of_facts
+    every = ~(is_own | stated | of_facts) if first else ~of_facts
     return (
-        asked / max(1, asked.sum()),
+        stated / max(1, stated.sum()),
         every / max(1, every.sum()),
         of_facts / max(1, of_facts.sum()),
     )
@@ -258,8 +260,8 @@ class _Kernels:
     states: Matrix
 
     def of(self, sizes: Sizes) -> Matrix:
-        asked = sizes.own * self.own + sizes.facts * self.facts
-        return asked + sizes.numbers * self.numbers + sizes.states * self.states
+        stated = sizes.own * self.own + sizes.facts * self.facts
+        return stated + sizes.numbers * self.numbers + sizes.states * self.states
 
 
 def _kernels(
@@ -269,8 +271,8 @@ def _kernels(
     read = np.zeros((rows, rows))
     for block in states.values():
         read += block.z @ block.z.T / (block.z.shape[1] * len(states))
-    asked, every, facts = ((numbers.z * share) @ numbers.z.T for share in shares)
-    return _Kernels(asked, every, facts, read)
+    stated, every, facts = ((numbers.z * share) @ numbers.z.T for share in shares)
+    return _Kernels(stated, every, facts, read)
 
 
 @dataclass(frozen=True)

@@ -120,15 +120,11 @@ def fitted_cuts(
         for place in range(len(cuts)):
             low = cuts[place - 1] if place else -np.inf
             high = cuts[place + 1] if place + 1 < len(cuts) else np.inf
-            open_ = [
-                (float(cut), float(gap))
-                for cut, gap in zip(tried, gaps, strict=True)
-                if low <= cut <= high
-            ]
-            result = [
-                (agreement([*cuts[:place], cut, *cuts[place + 1 :]]), gap, cut)
-                for cut, gap in open_
-            ]
+            result = []
+            for cut, gap in zip(tried.tolist(), gaps.tolist(), strict=True):
+                if low <= cut <= high:
+                    reached = agreement([*cuts[:place], cut, *cuts[place + 1 :]])
+                    result.append((reached, gap, cut))
             if result and max(result)[0] >= best:
                 best, _, cuts[place] = max(result)
         if best == before:
@@ -185,12 +181,14 @@ def _pairs(percents: Vector, labels: Labels) -> tuple[Vector, Vector]:
     groups: dict[str, list[int]] = {}
     for i in np.flatnonzero(np.isfinite(percents)):
         groups.setdefault(labels.rows[i].group, []).append(int(i))
-    pairs = [
-        pair for rows in groups.values() for pair in itertools.combinations(rows, 2)
-    ]
-    kept = [(i, j) for i, j in pairs if won[i] != won[j] or won[i] == 0.5]
-    leads = np.array([percents[i] - percents[j] for i, j in kept])
-    return leads, np.array([won[i] - won[j] for i, j in kept])
+    leads: list[float] = []
+    preferences: list[float] = []
+    for rows in groups.values():
+        for i, j in itertools.combinations(rows, 2):
+            if won[i] != won[j] or won[i] == 0.5:
+                leads.append(percents[i] - percents[j])
+                preferences.append(won[i] - won[j])
+    return np.array(leads), np.array(preferences)
 
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
@@ -275,9 +273,8 @@ def _expected(x: Vector, off: Vector) -> tuple[Vector, Vector]:
     order = np.argsort(x, kind="stable")
     parts = np.array_split(order, max(1, min(MOST_KNOTS, len(x) // ROWS_A_KNOT)))
     centres = np.array([x[part].mean() for part in parts]).round(3)
-    sums, rows = (
-        np.array([f(off[part]) for part in parts], dtype=float) for f in (np.sum, len)
-    )
+    sums = np.array([off[part].sum() for part in parts])
+    rows = np.array([len(part) for part in parts], dtype=float)
     centres, same = np.unique(centres, return_inverse=True)
     sums, rows = np.bincount(same, sums), np.bincount(same, rows)
     return centres, (sums + PRIOR_ROWS * off.mean()) / (rows + PRIOR_ROWS)

@@ -154,13 +154,13 @@ def fit_head(
     )
     moved = [float(np.std(part)) for part in (taught, expected)]
     learnt = moved[0] / max(sum(moved), 1e-9)
-    direct, known, q = (
+    direct, left_out, q = (
         agreement(x, human)
         for x in (np.nan_to_num(table.columns([own])[:, 0]), expected, held)
     )
     named = [
         ("own score alone", 0.0, direct),
-        ("experience alone", 1 - learnt, known),
+        ("experience alone", 1 - learnt, left_out),
         ("with the labels", learnt, q),
     ]
     parts = tuple(
@@ -178,22 +178,19 @@ def surface_percents(
 
     A judge has to beat this. NaN if the training rows are of one group.
     """
-    rows, known = (_surface_table(part) for part in (heldout, train))
+    rows, train_table = (_surface_table(part) for part in (heldout, train))
     try:
-        fitted = gaussian(known, humans(train), Experience(), own=None)
+        fitted = gaussian(train_table, humans(train), Experience(), own=None)
     except OptionError:
         return np.full(len(heldout), np.nan)
     return fitted.head(rows)
 
 
 def _surface_table(examples: Sequence[dspy.Example]) -> Readings:
-    counted = [
-        surface(
-            "\n\n".join(part for part in (item.context, item.source) if part),
-            judged_in(item.output),
-        )
-        for item in map(item_of, examples)
-    ]
+    counted = []
+    for item in map(item_of, examples):
+        source = "\n\n".join(filter(None, (item.context, item.source)))
+        counted.append(surface(source, judged_in(item.output)))
     names = tuple(f"surface.{name}" for name in counted[0])
     values = np.array([list(row.values()) for row in counted])
     return Readings(names, values, tuple(groups(examples)))

@@ -225,8 +225,8 @@ def _shares(training: Training, scores: Matrix, penalty: float) -> Vector:
 
 
 def _spread(percents: Vector) -> float:
-    known = percents[np.isfinite(percents)]
-    return float(np.std(known)) if len(known) else 0.0
+    finite = percents[np.isfinite(percents)]
+    return float(np.std(finite)) if len(finite) else 0.0
 
 
 def _standardised(percents: Vector) -> Vector:
@@ -235,12 +235,12 @@ def _standardised(percents: Vector) -> Vector:
     No human score goes into this.
     """
     sd = _spread(percents)
-    made: Vector = (
+    standardised: Vector = (
         np.full(len(percents), math.nan)
         if sd < 1e-9
         else (percents - np.nanmean(percents)) / sd
     )
-    return made
+    return standardised
 
 
 # The rows -------------------------------------------------------------------------------------------------------------
@@ -333,14 +333,14 @@ class Training:
     def fit_head(
         self,
         table: Readings,
-        known: NDArray[np.bool_],
+        readable: NDArray[np.bool_],
         experience: Experience,
         own: str,
         *,
         strong: bool,
     ) -> HeadFit:
         """Fit a head to the labelled rows, and compare it with the own score on rows that it did without."""
-        rows, within = self.part(known), self.objective.within
+        rows, within = self.part(readable), self.objective.within
         fit = fit_head(
             table,
             rows.human,

@@ -299,14 +299,14 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
 
     def for_run(self, *, objective: Objective, seed: int, progress: Progress) -> Self:
         """Return a copy with the objective, seed and progress of a whole run; this one stays unchanged."""
-        made = copy.copy(self)
-        made.objective, made.seed, made.progress, made.record = (
+        search = copy.copy(self)
+        search.objective, search.seed, search.progress, search.record = (
             objective,
             seed,
             progress,
             None,
         )
-        return made
+        return search
 
     # -- what a search says of itself
 
@@ -704,7 +704,7 @@ class Demonstrations:
             picked: Numbers of the rows in the pool.
             kinds: The kind of all of them, or of each.
         """
-        made = without_demos(base)
+        judge = without_demos(base)
         every = [kinds] * len(picked) if isinstance(kinds, str) else kinds
         for index, kind in zip(picked, every, strict=True):
             verdict = (
@@ -713,15 +713,15 @@ class Demonstrations:
                 else self.answers[index]
             )
             teach(
-                made.method,
+                judge.method,
                 demonstration(
-                    made,
+                    judge,
                     self.context.pool[index],
                     verdict,
                     predicted=kind == "predicted",
                 ),
             )
-        return made
+        return judge
 
 
 def _explained(verdict: Verdict) -> bool:
@@ -733,17 +733,17 @@ def _explained(verdict: Verdict) -> bool:
 
 def brief(judge: Judge) -> Judge:
     """Return a copy whose answers leave out everything that does not change the score."""
-    made = judge.with_()
-    set_brief(made.method, True)
-    return made
+    shortened = judge.with_()
+    set_brief(shortened.method, True)
+    return shortened
 
 
 def without_demos(judge: Judge) -> Judge:
     """Return a copy without demonstrations."""
-    made = judge.with_()
-    for predictor in made.predictors():
+    bare = judge.with_()
+    for predictor in bare.predictors():
         predictor.demos = []
-    return made
+    return bare
 
 
 def demonstration(

@@ -86,9 +86,9 @@ class OptunaSearch(DemonstrationSearch):
     def settings(self) -> dict[str, Any]:
         """Return the settings with the number of trials in place of `candidates`."""
         # `candidates` is another way to say how many trials.
-        made = super().settings() | {"trials": self.trials}
-        del made["candidates"]
-        return made
+        settings = super().settings() | {"trials": self.trials}
+        del settings["candidates"]
+        return settings
 
     def evaluations(self) -> int:
         """Return one more than the trials, for zero-shot."""
@@ -180,15 +180,15 @@ class OptunaSearch(DemonstrationSearch):
                 picked.append(free[min(int(place * len(free)), len(free) - 1)])
         if len(picked) < 2:
             return picked
-        how = trial.suggest_categorical("order", list(ORDERS))
-        if how == "mixed":
+        arrangement = trial.suggest_categorical("order", list(ORDERS))
+        if arrangement == "mixed":
             return [
                 picked[i]
                 for i in np.random.default_rng([self.seed, len(picked)]).permutation(
                     len(picked)
                 )
             ]
-        return picked if how == "rising" else picked[::-1]
+        return picked if arrangement == "rising" else picked[::-1]
 
     def _space(self, base: Judge) -> list[Choice]:
         """Return the choices beside demonstrations, each with the judge's own value first."""
@@ -201,19 +201,19 @@ class OptunaSearch(DemonstrationSearch):
 
     def _formed(self, trial: BaseTrial, base: Judge) -> tuple[Judge, dict[str, Any]]:
         """The judge with what a trial changes of it beside its demonstrations, and what that is."""
-        made: dict[str, Any] = {}
+        choices: dict[str, Any] = {}
         form: dict[str, Any] = {}
         for choice in self._space(base):
-            if not choice.open(made):
+            if not choice.open(choices):
                 continue
-            made[choice.name] = trial.suggest_categorical(
+            choices[choice.name] = trial.suggest_categorical(
                 choice.name, list(choice.values)
             )
-            if made[choice.name] != choice.values[0]:
-                form[choice.name] = made[choice.name]
+            if choices[choice.name] != choice.values[0]:
+                form[choice.name] = choices[choice.name]
         method = base.method
         program = (
-            base.with_(method=method.with_choices(made))
+            base.with_(method=method.with_choices(choices))
             if isinstance(method, HasChoices)
             else base.with_()
         )

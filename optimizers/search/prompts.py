@@ -97,14 +97,16 @@ class PromptModel(dspy.BaseLM):  # type: ignore[misc]
         self, prompt: str | None = None, *, messages: Any = None, **options: Any
     ) -> list[str]:
         """Return the model's answers to a prompt of DSPy's proposers, with control tokens of rows' texts disarmed."""
-        given = {**self.kwargs, **options, "max_tokens": PROPOSAL_TOKENS}
-        asked = messages or [{"role": "user", "content": prompt or ""}]
+        settings = {**self.kwargs, **options, "max_tokens": PROPOSAL_TOKENS}
+        conversation = messages or [{"role": "user", "content": prompt or ""}]
         # Texts of rows stand in these prompts as they are: their control tokens must not speak.
         sent = [
             {"role": m["role"], "content": disarm(plain_text(m["content"]))}
-            for m in asked
+            for m in conversation
         ]
-        answered: list[str] = self._paid(lambda: self.lm.acall(messages=sent, **given))
+        answered: list[str] = self._paid(
+            lambda: self.lm.acall(messages=sent, **settings)
+        )
         return answered
 
 

@@ -76,7 +76,7 @@ class Desk:
 
     search: GEPASearch
     context: SearchContext
-    known: dict[tuple[str, ...], Trial] = field(default_factory=dict)
+    judged: dict[tuple[str, ...], Trial] = field(default_factory=dict)
     """By the instructions of the predictors that are taught."""
     paid: int = 0
     """Rows that were judged."""
@@ -85,7 +85,7 @@ class Desk:
         self.own = {
             name: p.signature.instructions for name, p in taught_of(self.context.base)
         }
-        self.known[tuple(self.own.values())] = self.context.tried[0]
+        self.judged[tuple(self.own.values())] = self.context.tried[0]
         self.lm = self.context.base.lm
         self.prompts = PromptModel(self.context.teacher or self.lm, self.run)
 
@@ -144,7 +144,7 @@ class Desk:
             return verdict
         texts = {name: p.signature.instructions for name, p in taught_of(judge)}
         key = tuple(texts.values())
-        if key not in self.known:
+        if key not in self.judged:
             before = len(context.tried)
             changed = {
                 name: text for name, text in texts.items() if text != self.own[name]
@@ -159,9 +159,9 @@ class Desk:
                 )
             except Exception as error:
                 raise Ended(error) from error
-            self.known[key] = context.tried[before]
+            self.judged[key] = context.tried[before]
             self.paid += len(context.rows)
-        return self.known[key].scored.verdicts[row]
+        return self.judged[key].scored.verdicts[row]
 
     def metric(self, **more: Any) -> Agreement:
         """Return the search's objective as a metric for DSPy."""
@@ -187,14 +187,14 @@ class Desk:
 
 def instructed(base: Judge, texts: Mapping[str, str]) -> Judge:
     """Return a copy with other instructions, by the names of its predictors."""
-    made = base.with_()
-    for name, predictor in made.named_predictors():
+    judge = base.with_()
+    for name, predictor in judge.named_predictors():
         if name in texts:
             predictor.signature = predictor.signature.with_instructions(texts[name])
-    return made
+    return judge
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
@@ -261,7 +261,7 @@ class GEPASearch(DemonstrationSearch):
         except BudgetError:
             raise
         except Exception as error:
-            self._remarks.append(f"gepa could not go on ({_said(error)})")
+            self._remarks.append(f"gepa could not go on ({_message(error)})")
         if len(context.tried) == 1 and not self._remarks:
             self._remarks.append("gepa proposed nothing but the zero-shot prompt")
 

@@ -7,6 +7,7 @@ calls and chooses judges whose true Q is .006 lower on average.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -47,19 +48,13 @@ def blocks(
     cuts: list[int] = []
     for share in SHARES:
         wanted = max(share * len(examples), LEAST)
-        cut = (
-            int(starts[np.searchsorted(starts, wanted - 1e-9)])
-            if wanted < len(examples)
-            else len(examples)
-        )
+        if wanted >= len(examples):
+            continue
+        cut = int(starts[np.searchsorted(starts, wanted - 1e-9)])
         if (cuts[-1] if cuts else 0) < cut < len(examples):
             cuts.append(cut)
-    return [
-        np.sort(part)
-        for part in np.split(
-            np.array([i for unit in dealt for i in unit], dtype=np.intp), cuts
-        )
-    ]
+    rows = np.array(list(itertools.chain(*dealt)), dtype=np.intp)
+    return [np.sort(part) for part in np.split(rows, cuts)]
 
 
 def chance(

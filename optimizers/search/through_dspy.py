@@ -106,25 +106,25 @@ def search_through(name: str) -> type[DSPySearch]:
     Raises:
         OptionError: For a name that DSPy does not have.
     """
-    known = name.removeprefix(PREFIX)
-    if known in REFUSED:
-        raise OptionError(f"optimizer {name}: {REFUSED[known]}")
-    if known not in names():
+    optimizer = name.removeprefix(PREFIX)
+    if optimizer in REFUSED:
+        raise OptionError(f"optimizer {name}: {REFUSED[optimizer]}")
+    if optimizer not in names():
         raise OptionError(
-            f"DSPy has no optimizer {known!r}{nearest(known, names())}; it has {', '.join(names())}"
+            f"DSPy has no optimizer {optimizer!r}{nearest(optimizer, names())}; it has {', '.join(names())}"
         )
-    part = getattr(dspy.teleprompt, known, None) or getattr(dspy, known)
+    part = getattr(dspy.teleprompt, optimizer, None) or getattr(dspy, optimizer)
     fields: dict[str, Any] = {
         one: (
             bool if isinstance(value, bool) else Plain,
-            option(value, f"DSPy's own: an argument of {known}."),
+            option(value, f"DSPy's own: an argument of {optimizer}."),
         )
         for one, value in _arguments(part).items()
     }
     options = create_model("Options", __base__=_Options, **fields)
-    about = f"DSPy's {known}, guided by agreement over the whole set"
+    about = f"DSPy's {optimizer}, guided by agreement over the whole set"
     return type(
-        known,
+        optimizer,
         (DSPySearch,),
         {"name": name, "about": about, "part": part, "Options": options},
     )
@@ -181,7 +181,7 @@ class Programs(Desk):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.known = {self.key(self.context.base): self.context.tried[0]}
+        self.judged = {self.key(self.context.base): self.context.tried[0]}
         self.written = 0
         self.prompts = PromptModel(self.context.teacher or self.lm, self._write)
 
@@ -221,10 +221,10 @@ class Programs(Desk):
             found: Verdict = self.run(lambda: judge.verdict(item, self.lm))
             return found
         key = self.key(judge)
-        if key not in self.known:
+        if key not in self.judged:
             self._pay(count)
-            self.known[key] = self._tried(judge)
-        trial = self.known[key]
+            self.judged[key] = self._tried(judge)
+        trial = self.judged[key]
         if row < count:
             return trial.scored.verdicts[row]
         self._pay(1)
@@ -235,18 +235,18 @@ class Programs(Desk):
     def _tried(self, judge: Judge) -> Trial:
         """The program as a candidate of the search. Raises Ended."""
         context, before = self.context, len(self.context.tried)
-        texts = {name: p.signature.instructions for name, p in taught_of(judge)}
-        changed = {name: text for name, text in texts.items() if text != self.own[name]}
-        shown: list[Any] = max(
-            (p.demos for _, p in taught_of(judge)), key=len, default=[]
-        )
-        kind: Any = (
-            "none"
-            if not shown
-            else "mixed"
-            if any(demo.get("augmented") for demo in shown)
-            else "labels"
-        )
+        changed: dict[str, str] = {}
+        shown: list[Any] = []
+        for name, predictor in taught_of(judge):
+            instructions = predictor.signature.instructions
+            if instructions != self.own[name]:
+                changed[name] = instructions
+            if len(predictor.demos) > len(shown):
+                shown = predictor.demos
+        kind: Any = "none"
+        if shown:
+            augmented = any(demo.get("augmented") for demo in shown)
+            kind = "mixed" if augmented else "labels"
         name = f"{self.search.name.removeprefix(PREFIX)} {before}"
         form = {"instructions": changed} if changed else {}
         try:
@@ -273,7 +273,7 @@ class DSPySearch(DemonstrationSearch):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._given = frozenset(options)
+        self._stated = frozenset(options)
         self._remarks: list[str] = []
 
     def evaluations(self) -> int:
@@ -306,8 +306,8 @@ class DSPySearch(DemonstrationSearch):
         )
         try:
             with quiet_dspy(), dspy.context(lm=desk.prompts, adapter=PlainAdapter()):
-                made = self._propose(JudgeProgram(judge, desk), desk)
-                desk.verdict(made.judge, 0)  # what it chose is a candidate, too
+                proposed = self._propose(JudgeProgram(judge, desk), desk)
+                desk.verdict(proposed.judge, 0)  # what it chose is a candidate, too
         except Ended as end:
             if not isinstance(end.error, Enough):
                 raise end.error from None
@@ -318,8 +318,8 @@ class DSPySearch(DemonstrationSearch):
         except BudgetError:
             raise
         except Exception as error:
-            what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            self._remarks.append(f"{self.name} could not go on ({what})")
+            message = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            self._remarks.append(f"{self.name} could not go on ({message})")
 
     def choose(self, tried: Any, rows: Any) -> tuple[Trial, str | None]:
         """Choose as any search does, with the remarks of this run added to the reason."""
@@ -342,8 +342,8 @@ class DSPySearch(DemonstrationSearch):
         optimizer = self.part(**_taken(self.part.__init__, {**chosen, **own}))
         sets = {"trainset": desk.pool, "valset": rows}
         evaluated = {"num_threads": 1, "display_progress": False}
-        known = {**chosen, **sets, "eval_kwargs": evaluated, "seed": self.seed}
-        return optimizer.compile(program, **_taken(self.part.compile, known))
+        arguments = {**chosen, **sets, "eval_kwargs": evaluated, "seed": self.seed}
+        return optimizer.compile(program, **_taken(self.part.compile, arguments))
 
     def _chosen(self) -> Mapping[str, Any]:
         """DSPy's arguments that differ from its defaults."""
@@ -352,17 +352,17 @@ class DSPySearch(DemonstrationSearch):
         return {
             name: getattr(self.options, name)
             for name in fields
-            if name not in own and name in self._given
+            if name not in own and name in self._stated
         }
 
 
 optimizers.through[PREFIX] = Through(names, search_through)
 
 
-def _taken(where: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def _taken(where: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the values that a function has arguments for."""
     return {
         name: value
-        for name, value in known.items()
+        for name, value in arguments.items()
         if name in inspect.signature(where).parameters
     }
