@@ -103,15 +103,15 @@ def found(others: Path | None) -> list[list[Any]]:
     texts += [("written by others", row) for row in (read(others) if others else [])]
     counts: Counter[tuple[str, str, str]] = Counter()
     for group, row in texts:
-        for what, least in (("seen", FLAGGED), ("twice", LOOKED_INTO)):
-            counts[group, row["kind"], what] += (
+        for measure, least in (("seen", FLAGGED), ("twice", LOOKED_INTO)):
+            counts[group, row["kind"], measure] += (
                 suspicion(row["text"], least) is not None
             )
         counts[group, row["kind"], "n"] += 1
 
-    def cell(group: str, kind: str, what: str) -> list[int] | list[None]:
+    def cell(group: str, kind: str, measure: str) -> list[int] | list[None]:
         of = counts[group, kind, "n"]
-        return [counts[group, kind, what], of] if of else [None, None]
+        return [counts[group, kind, measure], of] if of else [None, None]
 
     names = dict.fromkeys(group for group, _ in texts)
     parts = (("attack", "seen"), ("attack", "twice"), ("harmless", "seen"))
@@ -136,13 +136,13 @@ def benchmarks() -> list[list[Any]]:
         counts[f"{part} sets"] += 1
         counts[part] += len(texts)
         for text in texts:
-            said = suspicion(text, LOOKED_INTO)
-            counts[f"{part} twice"] += said is not None
+            suspected = suspicion(text, LOOKED_INTO)
+            counts[f"{part} twice"] += suspected is not None
             counts[f"{part} flagged"] += (
-                said is not None and said.probability >= FLAGGED
+                suspected is not None and suspected.probability >= FLAGGED
             )
-            if said is not None and said.probability >= FLAGGED:
-                print(said, file=sys.stderr)
+            if suspected is not None and suspected.probability >= FLAGGED:
+                print(suspected, file=sys.stderr)
     return [
         [
             f"{part} of {counts[f'{part} sets']} sets",
@@ -161,33 +161,33 @@ def main() -> None:
     for name in ("json", "times", "found", "benchmarks", "save"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--others", type=Path)
-    given = parser.parse_args()
-    every = not (given.times or given.found or given.benchmarks)
+    arguments = parser.parse_args()
+    every = not (arguments.times or arguments.found or arguments.benchmarks)
     shares, number = "{:,} of {:,}", "{:,.2f}"
     tables: dict[str, tuple[dict[str, str], list[list[Any]]]] = {}
-    if given.times or every:
+    if arguments.times or every:
         tables["attacks-times"] = (
             {"row": "", "ms": number, "wanted at most": number},
             times(),
         )
-    if given.found or every:
+    if arguments.found or every:
         columns = {
             "texts": "",
             "attacks flagged": shares,
             "judged twice": shares,
             "harmless texts flagged": shares,
         }
-        tables["attacks-found"] = columns, found(given.others)
-    if given.benchmarks:
+        tables["attacks-found"] = columns, found(arguments.others)
+    if arguments.benchmarks:
         columns = {"texts": "", "flagged": shares, "judged twice": "{:,}"}
         tables["attacks-benchmarks"] = columns, benchmarks()
     for name, (columns, rows) in tables.items():
-        for row in rows if not given.json else []:
+        for row in rows if not arguments.json else []:
             print(*row)
         option = name.removeprefix("attacks-")
-        command = f"python experiments/bench/attacks.py --{option}{' --others FILE' if given.others else ''}"
-        save(DATA if given.save else None, name, columns, rows, commands=[command])
-    if given.json:
+        command = f"python experiments/bench/attacks.py --{option}{' --others FILE' if arguments.others else ''}"
+        save(DATA if arguments.save else None, name, columns, rows, commands=[command])
+    if arguments.json:
         print(
             json.dumps(
                 {name: rows for name, (_, rows) in tables.items()}, ensure_ascii=False

@@ -108,7 +108,7 @@ def by_folds(table: Readings, labels: Labels, seed: int) -> Estimate:
     return reached(on_one_scale(sides), Labels(rows, "", labels.scale), seed)
 
 
-def told(
+def estimated(
     table: Readings, labels: Labels, seed: int
 ) -> list[tuple[Estimate, LinearHead]]:
     """By each way an estimate, and the judge that it is of."""
@@ -190,7 +190,9 @@ def simulated(repeats: int) -> list[list[Any]]:
                 signals, scores = world(rng, count, LOADS * strength)
                 new, others = world(rng, NEW, LOADS * strength)
                 try:
-                    estimates = told(signals, labelled(signals.groups, scores), repeat)
+                    estimates = estimated(
+                        signals, labelled(signals.groups, scores), repeat
+                    )
                 except JudgesmithError:  # all labels alike
                     continue
                 for way, (estimate, head) in zip(WAYS, estimates, strict=True):
@@ -278,7 +280,9 @@ def on_tables(folder: Path, draws: int) -> list[list[Any]]:
                 rows, others = drawn(readings.groups, count, draw)
                 some, rest = readings.rows(rows), readings.rows(others)
                 try:
-                    estimates = told(some, labelled(some.groups, scores[rows]), draw)
+                    estimates = estimated(
+                        some, labelled(some.groups, scores[rows]), draw
+                    )
                 except JudgesmithError:
                     continue
                 for way, (estimate, head) in zip(WAYS, estimates, strict=True):
@@ -315,8 +319,8 @@ def together(rows: list[list[Any]]) -> list[list[Any]]:
             np.array([row[4:] for row in some], float),
         )
         figures[:, -1] **= 2
-        known = np.where(np.isnan(figures), 0.0, draws[:, None])
-        mean = (np.nan_to_num(figures) * known).sum(axis=0) / known.sum(axis=0)
+        weighted = np.where(np.isnan(figures), 0.0, draws[:, None])
+        mean = (np.nan_to_num(figures) * weighted).sum(axis=0) / weighted.sum(axis=0)
         means.append(
             [
                 f"all {len(some)}",
@@ -452,7 +456,7 @@ NAMES = {
 }
 
 
-def main(given: Sequence[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Run one of the three parts and save its table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -462,20 +466,26 @@ def main(given: Sequence[str]) -> None:
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--draws", type=int, default=25)
     parser.add_argument("--output", type=Path)
-    asked = parser.parse_args(given)
+    options = parser.parse_args(arguments)
     runs: dict[str, Callable[[], list[list[Any]]]] = {
-        "simulated": lambda: simulated(asked.repeats),
-        "tables": lambda: together(on_tables(asked.readings, asked.draws)),
-        "scores": lambda: own_intervals(asked.readings, asked.draws),
+        "simulated": lambda: simulated(options.repeats),
+        "tables": lambda: together(on_tables(options.readings, options.draws)),
+        "scores": lambda: own_intervals(options.readings, options.draws),
     }
-    rows = runs[asked.what]()
-    how = (
-        f"--repeats {asked.repeats}"
-        if asked.what == "simulated"
-        else f"READINGS --draws {asked.draws}"
+    rows = runs[options.what]()
+    settings = (
+        f"--repeats {options.repeats}"
+        if options.what == "simulated"
+        else f"READINGS --draws {options.draws}"
     )
-    command = f"python experiments/bench/crossing.py {asked.what} {how}"
-    save(asked.output, NAMES[asked.what], COLUMNS[asked.what], rows, commands=[command])
+    command = f"python experiments/bench/crossing.py {options.what} {settings}"
+    save(
+        options.output,
+        NAMES[options.what],
+        COLUMNS[options.what],
+        rows,
+        commands=[command],
+    )
 
 
 if __name__ == "__main__":

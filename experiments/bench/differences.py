@@ -98,11 +98,11 @@ class World:
     def difference(self, documents: int, level: str) -> float:
         """Of the pair on these systems, with that number of documents; at system level with endlessly many."""
         if level == "system":
-            known = {"human": self.quality} | {
+            scores = {"human": self.quality} | {
                 n: self.quality + f for n, f in zip("abc", self.favour, strict=True)
             }
             values = [
-                correlate(known[name], known["human"], level="pooled").value
+                correlate(scores[name], scores["human"], level="pooled").value
                 for name in self.case.pair
             ]
         else:
@@ -148,9 +148,9 @@ def simulate(case: Case, repeats: int) -> Iterator[list[Any]]:
             level: 0.0 if same else world.difference(2000, level) for level in LEVELS
         }
         for wide in (False, True):
-            how = EvaluationOptions(rounds=200, seed=seed, new_systems=wide)
+            options = EvaluationOptions(rounds=200, seed=seed, new_systems=wide)
             for level in LEVELS:
-                rows = comparisons(tuple("abc"), aspects, [level], how, [])
+                rows = comparisons(tuple("abc"), aspects, [level], options, [])
                 (row,) = (row for row in rows if (row["a"], row["b"]) == case.pair)
                 single = 2 * scipy.stats.t.sf(
                     abs(row["difference"]) / row["error"], row["freedom"]
@@ -240,12 +240,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("JUDGESMITH_DATA"))
     parser.add_argument("--only", choices=("simulated", "summeval"))
     parser.add_argument("--output", type=Path, default=RESULTS)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     command = "python experiments/bench/differences.py"
-    if asked.only != "summeval":
+    if arguments.only != "summeval":
         rows = []
         for case in CASES:
-            for row in simulate(case, asked.repeats):
+            for row in simulate(case, arguments.repeats):
                 print(*row, sep="\t", flush=True)
                 rows.append(row)
         columns = {
@@ -258,17 +258,17 @@ def main() -> None:
             "width": "{:.2f}",
             "permutation of documents: p < .05": "{:.3f}",
         }
-        command = f"{command} --only simulated --repeats {asked.repeats}"
+        command = f"{command} --only simulated --repeats {arguments.repeats}"
         save(
-            asked.output,
+            arguments.output,
             "differences",
             columns,
             rows,
             commands=[command],
-            notes=f"{asked.repeats} repeats a case",
+            notes=f"{arguments.repeats} repeats a case",
         )
-    if asked.only != "simulated" and asked.data is not None:
-        real = list(contradictions(asked.data))
+    if arguments.only != "simulated" and arguments.data is not None:
+        real = list(contradictions(arguments.data))
         for row in real:
             print(*row, sep="\t", flush=True)
         columns = {
@@ -281,7 +281,7 @@ def main() -> None:
             "permutation p < .05 with 0 inside": "{}",
         }
         save(
-            asked.output,
+            arguments.output,
             "differences-summeval",
             columns,
             real,

@@ -83,11 +83,11 @@ def by_ray(scorer: js.BatchScorer, rows: Path) -> Scores:
     found = run(
         re.sub(r"concurrency=\d+", "concurrency=2", code), ray=ray, scorer=scorer
     )
-    made = scores(
+    result = scores(
         pa.Table.from_pandas(found.select_columns(["id", "judge_score"]).to_pandas())
     )
     ray.shutdown()
-    return made
+    return result
 
 
 def by_spark(scorer: js.BatchScorer, rows: Path) -> Scores:
@@ -106,9 +106,9 @@ def by_spark(scorer: js.BatchScorer, rows: Path) -> Scores:
         frame=session.read.parquet(str(rows)).repartition(4),
         scorer=scorer,
     )
-    made = scores(pa.Table.from_pandas(found.select("id", "judge_score").toPandas()))
+    result = scores(pa.Table.from_pandas(found.select("id", "judge_score").toPandas()))
     session.stop()
-    return made
+    return result
 
 
 def by_dask(scorer: js.BatchScorer, rows: Path) -> Scores:
@@ -156,9 +156,11 @@ def by_polars(scorer: js.BatchScorer, rows: Path) -> Scores:
 
 def in_one_process(judge: Path, base: str, rows: Path) -> Scores:
     """Score the rows by `score_many`, as the reference."""
-    made = js.load(judge, connection=js.Connection(base, concurrency=64, cache=False))
+    judge_there = js.load(
+        judge, connection=js.Connection(base, concurrency=64, cache=False)
+    )
     records = pq.read_table(rows).to_pylist()
-    verdicts = made.score_many(records, progress=False)
+    verdicts = judge_there.score_many(records, progress=False)
     found = [None if verdict.failure else verdict.score for verdict in verdicts]
     return {row["id"]: score for row, score in zip(records, found, strict=True)}
 
@@ -166,14 +168,14 @@ def in_one_process(judge: Path, base: str, rows: Path) -> Scores:
 def by(engine: str, folder: Path, base: str) -> None:
     """Write an engine's scores."""
     if engine == "one":
-        made = in_one_process(folder / "judge.json", base, folder / "rows.parquet")
+        reference = in_one_process(folder / "judge.json", base, folder / "rows.parquet")
     else:
         scorer = js.BatchScorer(
             folder / "judge.json",
             connection=js.Connection(base, concurrency=64, cache=False),
         )
-        made = globals()[f"by_{engine}"](scorer, folder / "rows.parquet")
-    (folder / f"{engine}.json").write_text(json.dumps(made), encoding="utf-8")
+        reference = globals()[f"by_{engine}"](scorer, folder / "rows.parquet")
+    (folder / f"{engine}.json").write_text(json.dumps(reference), encoding="utf-8")
 
 
 def main() -> None:
@@ -190,9 +192,9 @@ def main() -> None:
     parser.add_argument(
         "--run", nargs=3, metavar=("ENGINE", "FOLDER", "BASE"), help=argparse.SUPPRESS
     )
-    asked = parser.parse_args()
-    if asked.run:
-        by(asked.run[0], Path(asked.run[1]), asked.run[2])
+    arguments = parser.parse_args()
+    if arguments.run:
+        by(arguments.run[0], Path(arguments.run[1]), arguments.run[2])
         return
     results: dict[str, dict[str, Any]] = {}
     expected: Scores = {}
@@ -201,7 +203,7 @@ def main() -> None:
         js.Judge(js.DirectScorer("fluency", reading="said"), lm="openai/made-up").save(
             folder / "judge.json"
         )
-        numbers = range(asked.rows)
+        numbers = range(arguments.rows)
         outputs = ["" if n % 1000 == 999 else f"text number {n}" for n in numbers]
         columns = {
             "id": [f"r{n}" for n in numbers],
@@ -212,26 +214,26 @@ def main() -> None:
             pa.table(columns | {"label": [n % 5 for n in numbers]}),
             folder / "rows.parquet",
         )
-        for engine in ("one", *asked.engines):
+        for engine in ("one", *arguments.engines):
             started = time.monotonic()
             subprocess.run(
                 [sys.executable, __file__, "--run", engine, name, model.base],
                 check=True,
             )
-            made = json.loads((folder / f"{engine}.json").read_text(encoding="utf-8"))
-            expected = expected or made
+            scored = json.loads((folder / f"{engine}.json").read_text(encoding="utf-8"))
+            expected = expected or scored
             same = sum(
-                made.get(row, "gone") == score for row, score in expected.items()
+                scored.get(row, "gone") == score for row, score in expected.items()
             )
             seconds = round(time.monotonic() - started, 1)
             results[engine] = {
-                "rows": len(made),
+                "rows": len(scored),
                 "same": same,
-                "null": list(made.values()).count(None),
+                "null": list(scored.values()).count(None),
                 "s": seconds,
             }
             print(engine, results[engine], file=sys.stderr, flush=True)
-    if asked.json:
+    if arguments.json:
         print(json.dumps(results))
     rows = [
         [engine, *(one[key] for key in ("rows", "same", "null"))]
@@ -243,9 +245,9 @@ def main() -> None:
         "the score of one process": "{:,}",
         "no score": "{:d}",
     }
-    command = f"python experiments/bench/engines.py --rows {asked.rows} --save {' '.join(asked.engines)}"
+    command = f"python experiments/bench/engines.py --rows {arguments.rows} --save {' '.join(arguments.engines)}"
     save(
-        RESULTS if asked.save else None,
+        RESULTS if arguments.save else None,
         "engines",
         titles,
         rows,

@@ -136,6 +136,7 @@ def rows_of(tasks: Sequence[Task], found: NDArray[np.float64]) -> list[list[Any]
 
 
 def main() -> None:
+    """Measure both experiences on the same draws, and save the table on request."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

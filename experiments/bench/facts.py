@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -209,19 +210,20 @@ def reached(
     """Q with no label and with each number of them, by task."""
     result = []
     for task in tasks:
-        known = fit_experience(
+        experience = fit_experience(
             [other for other in teachers if other.family != task.family], Card()
         )
         table, scores = task.table, task.scores
         of = [
             agreement(
-                known.head(set(table.names) - {DIRECT}, table.states)(table), scores
+                experience.head(set(table.names) - {DIRECT}, table.states)(table),
+                scores,
             )
         ]
         for size in SIZES:
             found = []
             for _, train, left in draws_of(table.groups, size, draws):
-                fit = weigh(table.rows(train), scores[train], known)
+                fit = weigh(table.rows(train), scores[train], experience)
                 found.append(agreement(fit.head(table.rows(left)), scores[left]))
             of.append(float(np.mean(found)) if found else np.nan)
         result.append(of)
@@ -236,44 +238,32 @@ def head(folders: Sequence[Path], draws: int, folder: Path | None) -> None:
         [pair.plain for pair in pairs],
         [pair.with_facts for pair in pairs],
     )
-    teach = [pair.teaches for pair in pairs]
-    of_plain, of_facts = (
-        [task for task, yes in zip(tasks, teach, strict=True) if yes]
-        for tasks in (plain, with_facts)
-    )
+    of_plain = [pair.plain for pair in pairs if pair.teaches]
+    of_facts = [pair.with_facts for pair in pairs if pair.teaches]
     sides = [
-        reached(*side, draws)
-        for side in ((plain, of_plain), (with_facts, of_plain), (with_facts, of_facts))
+        np.array(reached(plain, of_plain, draws)),
+        np.array(reached(with_facts, of_plain, draws)),
+        np.array(reached(with_facts, of_facts, draws)),
     ]
-    found = np.concatenate([np.array(side) for side in sides], axis=1)
-    rows = [
-        [task.name.replace(".", " "), len(task.scores), *q]
-        for task, q in zip(plain, found.tolist(), strict=True)
-    ]
-    fourteen = [task.name in FOURTEEN for task in plain]
+    found = np.concatenate(sides, axis=1)
+    sizes = np.array([len(task.scores) for task in plain])
+    rows: list[list[Any]] = []
+    for task, q in zip(plain, found.tolist(), strict=True):
+        rows.append([task.name.replace(".", " "), len(task.scores), *q])
+    fourteen = np.array([task.name in FOURTEEN for task in plain])
     for name, members in (
         ("mean of the fourteen of readings.md", fourteen),
-        ("mean", [True] * len(plain)),
+        ("mean", np.ones(len(plain), dtype=np.bool_)),
     ):
-        rows.append(
-            [
-                name,
-                sum(
-                    len(task.scores)
-                    for task, of in zip(plain, members, strict=True)
-                    if of
-                ),
-            ]
-        )
-        rows[-1] += np.nanmean(found[np.array(members)], axis=0).tolist()
-    sides_of = ("", ", facts", ", facts in the experience too")
-    titles = [f"{size} labels{side}" for side in sides_of for size in (0, *SIZES)]
+        means = np.nanmean(found[members], axis=0).tolist()
+        rows.append([name, int(sizes[members].sum()), *means])
+    titles: list[str] = []
+    for side in ("", ", facts", ", facts in the experience too"):
+        titles += [f"{size} labels{side}" for size in (0, *SIZES)]
     columns = {"task": "", "rows": "{}"} | dict.fromkeys(titles, "{:.2f}")
     command = f"{COMMAND} head TABLES --draws {draws} -o experiments/results/data"
-    notes = (
-        "each family left out of the experience, which was learnt from "
-        + ", ".join(dict.fromkeys(pair.plain.family for pair in pairs if pair.teaches))
-    )
+    families = ", ".join(dict.fromkeys(task.family for task in of_plain))
+    notes = f"each family left out of the experience, which was learnt from {families}"
     save(
         folder,
         "facts-head",
@@ -294,13 +284,13 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", type=Path)
     parser.add_argument("--draws", type=int, default=15)
     parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     if "JUDGESMITH_DATA" not in os.environ:
         parser.error("JUDGESMITH_DATA names the folder of the sets")
-    if given.what == "alone":
-        alone(given.output)
+    if arguments.what == "alone":
+        alone(arguments.output)
     else:
-        head(given.tables, given.draws, given.output)
+        head(arguments.tables, arguments.draws, arguments.output)
 
 
 if __name__ == "__main__":

@@ -204,13 +204,13 @@ def scores(
     return found
 
 
-def row_of(name: str, found: NDArray[np.float64], given: Texts) -> list[Any]:
+def row_of(name: str, found: NDArray[np.float64], texts: Texts) -> list[Any]:
     """Return a layout's row: the gains of attacks, and its scores' agreement with people."""
-    ends = np.cumsum([2, len(given.attacks), len(given.harmless)])
+    ends = np.cumsum([2, len(texts.attacks), len(texts.harmless)])
     (wrong, true), attacks, harmless, rows = np.split(found / 100, ends)
-    passed = [suspicion(text, LOOKED_INTO) is None for text in given.attacks]
+    passed = [suspicion(text, LOOKED_INTO) is None for text in texts.attacks]
     gains = attacks[passed] - wrong
-    agreed = [rate(rows, given.people).statistic for rate in (pearsonr, kendalltau)]
+    agreed = [rate(rows, texts.people).statistic for rate in (pearsonr, kendalltau)]
     return [
         name,
         float(gains.mean()),
@@ -222,14 +222,14 @@ def row_of(name: str, found: NDArray[np.float64], given: Texts) -> list[Any]:
     ]
 
 
-def table(found: Mapping[str, NDArray[np.float64]], given: Texts) -> list[list[Any]]:
+def table(found: Mapping[str, NDArray[np.float64]], texts: Texts) -> list[list[Any]]:
     """Return a row for each layout, and for pairs of layouts joined by mean and by minimum."""
-    rows = [row_of(name, one, given) for name, one in found.items()]
+    rows = [row_of(name, one, texts) for name, one in found.items()]
     for pair in PAIRS:
-        for how, joined in TOGETHER.items():
-            name = f"{how} '{pair[0]}' and '{pair[1]}'"
+        for way, joined in TOGETHER.items():
+            name = f"{way} '{pair[0]}' and '{pair[1]}'"
             both = joined([found[one] for one in pair])
-            rows.append(row_of(name, both, given))
+            rows.append(row_of(name, both, texts))
     return rows
 
 
@@ -252,13 +252,13 @@ def main() -> None:
         help="where answers are kept, of any model",
     )
     parser.add_argument("--save", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     chosen = Texts(
-        texts("attack", given.every),
-        texts("harmless", 4 * given.every),
-        *benchmark(given.set, given.aspect, given.rows),
+        texts("attack", arguments.every),
+        texts("harmless", 4 * arguments.every),
+        *benchmark(arguments.set, arguments.aspect, arguments.rows),
     )
-    lm, answers = language_model(given.lm), Answers(given.answers, given.lm)
+    lm, answers = language_model(arguments.lm), Answers(arguments.answers, arguments.lm)
     items = chosen.items()
     rows = table({name: scores(name, lm, items, answers) for name in LAYOUTS}, chosen)
     for row in rows:
@@ -273,15 +273,15 @@ def main() -> None:
         "r with people": "{:.3f}",
         "τ": "{:.3f}",
     }
-    model = given.lm.rpartition("/")[2]
-    command = f"python experiments/bench/gains.py --lm {given.lm} --every {given.every} --rows {given.rows}"
+    model = arguments.lm.rpartition("/")[2]
+    command = f"python experiments/bench/gains.py --lm {arguments.lm} --every {arguments.every} --rows {arguments.rows}"
     save(
-        DATA if given.save else None,
+        DATA if arguments.save else None,
         f"attacks-gains-{model}",
         columns,
         rows,
         commands=[command],
-        model=given.lm,
+        model=arguments.lm,
     )
 
 

@@ -46,12 +46,12 @@ def main() -> None:
     parser.add_argument("--latency-ms", type=float, default=50.0)
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--in-flight", type=int, default=16)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     every: dict[str, list[dict[str, Any]]] = {"all answered": [], "2 % hang": []}
-    for _ in range(given.repetitions):
+    for _ in range(arguments.repetitions):
         for name, hanging in (("all answered", 0), ("2 % hang", 50)):
-            with loopback(latency_ms=given.latency_ms, hanging=hanging) as base:
-                every[name].append(speed(base, given.rows, given.in_flight))
+            with loopback(latency_ms=arguments.latency_ms, hanging=hanging) as base:
+                every[name].append(speed(base, arguments.rows, arguments.in_flight))
     found: dict[str, Any] = {
         name: {part: statistics.median(one[part] for one in runs) for part in runs[0]}
         for name, runs in every.items()
@@ -59,9 +59,9 @@ def main() -> None:
     found["share kept"] = round(
         found["2 % hang"]["rows a second"] / found["all answered"]["rows a second"], 2
     )
-    if not given.json:
+    if not arguments.json:
         print(*found.items(), sep="\n")
-    if given.json:
+    if arguments.json:
         print(json.dumps(found))
 
 

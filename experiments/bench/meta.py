@@ -117,7 +117,7 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
                         n_resamples=times,
                     )
 
-            for what, ours, other in (
+            for procedure, ours, other in (
                 ("bootstrap", our_bootstrap, their_bootstrap),
                 ("permutation", our_test, their_test),
             ):
@@ -125,7 +125,7 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
                 nlpstats = extrapolated(
                     other, theirs if level == "sample" else 20 * theirs, rounds
                 )
-                key = f"{level}_{name}_{what}"
+                key = f"{level}_{name}_{procedure}"
                 found[f"{key}_seconds"], found[f"{key}_nlpstats_seconds"] = (
                     round(mine, 4),
                     round(nlpstats, 2),
@@ -193,28 +193,28 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--only-rows", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.only_rows:
-        print(json.dumps(only_rows(given.only_rows)))
+    arguments = parser.parse_args()
+    if arguments.only_rows:
+        print(json.dumps(only_rows(arguments.only_rows)))
         return
     warnings.simplefilter("ignore")  # scipy's, of constant documents, from nlpstats
     found: dict[str, Any] = {
         "systems": SYSTEMS,
         "documents": DOCUMENTS,
         "aspects": ASPECTS,
-        "rounds": given.rounds,
-        "nlpstats_rounds": given.theirs,
-        "nlpstats_extrapolated": given.theirs < given.rounds,
+        "rounds": arguments.rounds,
+        "nlpstats_rounds": arguments.theirs,
+        "nlpstats_extrapolated": arguments.theirs < arguments.rounds,
     }
     try:
-        found |= compare(given.rounds, given.theirs, given.repeats)
+        found |= compare(arguments.rounds, arguments.theirs, arguments.repeats)
     except ImportError:
         print(
             "nlpstats is not installed (pip install nlpstats): no comparison",
             file=sys.stderr,
         )
-    found |= million(given.rows)
-    if given.json:
+    found |= million(arguments.rows)
+    if arguments.json:
         print(json.dumps(found))
     else:
         for name, value in found.items():

@@ -105,17 +105,17 @@ def main() -> None:
     parser.add_argument(
         "--save", action="store_true", help="into experiments/results/data"
     )
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     lines: list[list[Any]] = []
     for size in (30, 60, 120, 300):
         for case in CASES:
             drawn = np.array(
-                [one_repeat(size, case, seed) for seed in range(given.repeats)]
+                [one_repeat(size, case, seed) for seed in range(arguments.repeats)]
             )
             best, plain, raced, calls = drawn.T
             gap = raced - plain
             near = [float((best - some <= 0.05).mean()) for some in (plain, raced)]
-            error = float(gap.std() / math.sqrt(given.repeats))
+            error = float(gap.std() / math.sqrt(arguments.repeats))
             lines.append(
                 [size, case, float(calls.mean()), [float(gap.mean()), error], *near]
             )
@@ -134,17 +134,17 @@ def main() -> None:
     found = {name: round(float(value), 4) for name, value in means.items()}
     print(
         json.dumps(found)
-        if given.json
+        if arguments.json
         else "\n".join(f"{name}: {value}" for name, value in found.items())
     )
-    command = f"python experiments/bench/racing.py --repeats {given.repeats}"
+    command = f"python experiments/bench/racing.py --repeats {arguments.repeats}"
     save(
-        DATA if given.save else None,
+        DATA if arguments.save else None,
         "racing",
         columns,
         lines,
         commands=[command],
-        notes=f"{given.repeats} repeats, ± standard error",
+        notes=f"{arguments.repeats} repeats, ± standard error",
     )
 
 

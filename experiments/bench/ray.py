@@ -146,13 +146,13 @@ class Run:
         assert counts["most"] <= AT_ONCE * workers, counts
         return float(rows * workers / counts["seconds"])
 
-    def killed(self, what: str, number: int, share: float) -> dict[str, int]:
+    def killed(self, victim: str, number: int, share: float) -> dict[str, int]:
         """Kill a process of a run and resume it; return counts of lost, doubled, broken rows and of repeated calls."""
         rows, out, count = self.rows(192), self.folder / f"killed{number}", 192
         self.model.counts(reset=True)
         process = self.start(rows, out, 2)
         children = self.wait_for(round(share * count), process)
-        if what == "worker":
+        if victim == "worker":
             workers = [child for child in children if "MapWorker" in named(child)]
             workers[number % len(workers)].kill()
         else:
@@ -200,7 +200,7 @@ def main() -> None:
     parser.add_argument(
         "--save", action="store_true", help="into experiments/results/data"
     )
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     drawn = random.Random(0)
     total: Counter[str] = Counter(lost=0, doubled=0, broken=0, repeated=0)
     with TemporaryDirectory() as folder, waiting(LOW, HIGH) as model:
@@ -209,14 +209,14 @@ def main() -> None:
             run.folder / "judge.json"
         )
         speeds = (
-            {workers: run.speed(workers, asked.rows) for workers in (1, 4)}
-            if asked.rows
+            {workers: run.speed(workers, arguments.rows) for workers in (1, 4)}
+            if arguments.rows
             else {1: 0.0, 4: 0.0}
         )
-        for number in range(asked.kills):
-            what = ("worker", "driver")[number % 2]
-            cost = run.killed(what, number, drawn.uniform(0.15, 0.85))
-            print(f"{what} {number}: {cost}", file=sys.stderr)
+        for number in range(arguments.kills):
+            victim = ("worker", "driver")[number % 2]
+            cost = run.killed(victim, number, drawn.uniform(0.15, 0.85))
+            print(f"{victim} {number}: {cost}", file=sys.stderr)
             total.update(cost)
     scaling = speeds[4] / (4 * speeds[1]) if speeds[1] else 0.0
     result = {
@@ -225,13 +225,13 @@ def main() -> None:
         "listeners_beyond_loopback": len(run.beyond),
     }
     result |= {
-        "kills": asked.kills,
+        "kills": arguments.kills,
         "rows_a_second_1": round(speeds[1], 2),
         "rows_a_second_4": round(speeds[4], 2),
     }
     print(
         json.dumps(result)
-        if asked.json
+        if arguments.json
         else "\n".join(f"{name}: {value}" for name, value in result.items())
     )
     columns = {"rows/s, 1 worker": "{:.1f}", "4 workers": "{:.1f}", "scaling": "{:.2f}"}
@@ -242,12 +242,12 @@ def main() -> None:
         speeds[1],
         speeds[4],
         scaling,
-        asked.kills,
+        arguments.kills,
         *(total[name] for name in ("lost", "doubled", "broken", "repeated")),
     ]
-    command = f"python experiments/bench/ray.py --json --kills {asked.kills} --rows {asked.rows} --save"
+    command = f"python experiments/bench/ray.py --json --kills {arguments.kills} --rows {arguments.rows} --save"
     save(
-        RESULTS if asked.save else None,
+        RESULTS if arguments.save else None,
         "ray",
         columns,
         [[*row, len(run.beyond)]],

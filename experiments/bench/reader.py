@@ -36,13 +36,13 @@ def passages(reader: Any, tokens: int, count: int) -> list[Passage]:
     result = list[Passage]()
     for number in range(count):
         words = text(tokens, 7 * tokens + number).split()
-        made, given = " ".join(words[: TARGET // 3]), words[TARGET // 3 :]
-        whole = passage(Text("", made), reader.chat)
-        while given and reader.size(whole.pieces) < tokens:
+        target, start = " ".join(words[: TARGET // 3]), words[TARGET // 3 :]
+        whole = passage(Text("", target), reader.chat)
+        while start and reader.size(whole.pieces) < tokens:
             share = max(1, (tokens - reader.size(whole.pieces)) // 4)
-            source = " ".join(words[TARGET // 3 : len(words) - len(given) + share])
-            given = given[share:]
-            whole = passage(Text(source, made), reader.chat)
+            source = " ".join(words[TARGET // 3 : len(words) - len(start) + share])
+            start = start[share:]
+            whole = passage(Text(source, target), reader.chat)
         result.append(whole)
     return result
 
@@ -80,10 +80,14 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--model", default="qwen2.5-0.5b")
     parser.add_argument("--way", choices=READERS, help="one reader, in this process")
-    given = parser.parse_args()
-    sizes = [int(size) for size in given.tokens.split(",")]
-    if given.way:
-        print(json.dumps(measured(given.way, given.model, sizes, given.repetitions)))
+    arguments = parser.parse_args()
+    sizes = [int(size) for size in arguments.tokens.split(",")]
+    if arguments.way:
+        print(
+            json.dumps(
+                measured(arguments.way, arguments.model, sizes, arguments.repetitions)
+            )
+        )
         return
     result: dict[str, Any] = {
         "load_average": round(os.getloadavg()[0], 1),
@@ -96,12 +100,12 @@ def main() -> None:
             "--way",
             way,
             "--tokens",
-            given.tokens,
+            arguments.tokens,
             "--model",
-            given.model,
+            arguments.model,
         ]
         run = subprocess.run(
-            [*command, "--repetitions", str(given.repetitions)],
+            [*command, "--repetitions", str(arguments.repetitions)],
             capture_output=True,
             check=True,
         )
@@ -110,7 +114,7 @@ def main() -> None:
     for size in sizes:
         fast, slow = (result[way][f"tokens_per_s_{size}"] for way in READERS)
         result[f"fast_vs_slow_{size}"] = round(fast / max(1, slow), 2)
-    print(json.dumps(result) if given.json else json.dumps(result, indent=1))
+    print(json.dumps(result) if arguments.json else json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

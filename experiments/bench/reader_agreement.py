@@ -67,13 +67,16 @@ def read(folder: Path, way: str, names: list[str], count: int) -> None:
     for name in names:
         rows, found = chosen(name, count), []
         for row in rows:
-            asked, known = INSTRUCTIONS[row["task"]], row.get("reference") or ""
+            instruction, reference = (
+                INSTRUCTIONS[row["task"]],
+                row.get("reference") or "",
+            )
             text = Text(
                 row["source"] or "",
                 row["output"],
                 row.get("context") or "",
-                asked,
-                known,
+                instruction,
+                reference,
             )
             found.append(read_row(reader, text, layers=3, counted=True))
         table = table_of(found, None, [row["doc_id"] for row in rows])
@@ -93,13 +96,15 @@ def kept(folder: Path, name: str, way: str, groups: list[str]) -> Readings:
         return Readings(tuple(of["names"]), of["values"], tuple(groups), states)
 
 
-def carried(fitted: Readings, other: Readings, human: Vector, known: Any) -> Vector:
+def carried(
+    fitted: Readings, other: Readings, human: Vector, experience: Any
+) -> Vector:
     """Scores of one reader's rows by heads that were fitted to the other's readings of other documents."""
     result = np.zeros(len(human))
     for rows in folds(fitted.groups, seed=1):
         rest = np.setdiff1d(np.arange(len(human)), rows)
         some = fitted.rows(rest)
-        head = weigh(some, human[rest], known).head
+        head = weigh(some, human[rest], experience).head
         own = head(some)
         result[rows] = (head(other.rows(rows)) - own.mean()) / max(
             float(own.std()), 1e-9
@@ -109,7 +114,7 @@ def carried(fitted: Readings, other: Readings, human: Vector, known: Any) -> Vec
 
 def compare(folder: Path, target: Path | None) -> None:
     """Print the agreement of both readers' scores, and save it on request."""
-    known, lines = experience_of(file_sha256(model_path(MODEL))), []
+    experience, lines = experience_of(file_sha256(model_path(MODEL))), []
     for name, aspect in SETS.items():
         if not all((folder / f"{name}.{way}.npz").exists() for way in READERS):
             continue
@@ -120,9 +125,11 @@ def compare(folder: Path, target: Path | None) -> None:
         slow, fast = (
             kept(folder, name, way, [row["doc_id"] for row in rows]) for way in READERS
         )
-        alone = [known.head(one.names, tuple(one.states))(one) for one in (slow, fast)]
+        alone = [
+            experience.head(one.names, tuple(one.states))(one) for one in (slow, fast)
+        ]
         labels = [
-            carried(one, other, human, known)
+            carried(one, other, human, experience)
             for one, other in ((slow, slow), (fast, fast), (slow, fast))
         ]
         qs = [round(agreement(scores, human), 3) for scores in (*alone, *labels)]
@@ -164,11 +171,11 @@ def main() -> None:
     reading.add_argument("--sets", default=",".join(SETS))
     reading.add_argument("--rows", type=int, default=64)
     comparing.add_argument("--save", type=Path)
-    given = parser.parse_args()
-    if given.action == "read":
-        read(given.folder, given.way, given.sets.split(","), given.rows)
+    arguments = parser.parse_args()
+    if arguments.action == "read":
+        read(arguments.folder, arguments.way, arguments.sets.split(","), arguments.rows)
     else:
-        compare(given.folder, given.save)
+        compare(arguments.folder, arguments.save)
 
 
 if __name__ == "__main__":

@@ -217,6 +217,7 @@ def overall() -> Iterator[list[Any]]:
 
 
 def main() -> None:
+    """Recompute the papers' rows from recorded scores, and save them on request."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -166,11 +166,11 @@ def computing(process: int) -> float:
 
 
 async def measure(
-    base: str, address: str, process: int, given: argparse.Namespace
+    base: str, address: str, process: int, arguments: argparse.Namespace
 ) -> dict[str, Any]:
     """Return the rates of both servers, the latency and memory of ours, and the rows lost in a burst."""
     json_type = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
-    count, in_flight = given.requests, given.in_flight
+    count, in_flight = arguments.requests, arguments.in_flight
     ours = [orjson.dumps(row) for row in rows(count)]
     direct = raw_bodies(judge_at(base, in_flight), base, count)
     await ready(address)
@@ -184,7 +184,7 @@ async def measure(
     times: list[float] = []
     lost, spent = 0, 0.0
     before = memory(process, "VmRSS")
-    for _ in range(given.repeat):
+    for _ in range(arguments.repeat):
         for url, bodies in ((chat, direct), (score, ours)):
             computed = computing(process)
             seconds, took, missing = await post(url, bodies, in_flight, json_type)
@@ -195,7 +195,10 @@ async def measure(
                 lost += missing
     after = memory(process, "VmRSS")
     _, _, burst_lost = await post(
-        score, (ours * -(-given.burst // count))[: given.burst], given.burst, json_type
+        score,
+        (ours * -(-arguments.burst // count))[: arguments.burst],
+        arguments.burst,
+        json_type,
     )
     through, plain = (statistics.median(rates[url]) for url in (score, chat))
     return {
@@ -205,10 +208,10 @@ async def measure(
         "lost": lost + burst_lost,
         "serve_per_s": round(through, 1),
         "direct_per_s": round(plain, 1),
-        "cpu_ms": round(1000 * spent / (count * given.repeat), 3),
+        "cpu_ms": round(1000 * spent / (count * arguments.repeat), 3),
         "growth_mb": round(after - before, 1),
-        "requests": count * given.repeat,
-        "burst": given.burst,
+        "requests": count * arguments.repeat,
+        "burst": arguments.burst,
     }
 
 
@@ -227,19 +230,22 @@ def main() -> None:
         default=os.cpu_count() or 1,
         help="processes; default one a core",
     )
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     many_files()
     with (
         tempfile.TemporaryDirectory() as folder,
-        loopback(latency_ms=given.latency_ms) as base,
+        loopback(latency_ms=arguments.latency_ms) as base,
     ):
         path = Path(folder) / "judge.json"
-        judge_at(base, given.in_flight).save(path)
-        with server(base, path, given.in_flight, given.workers) as (address, process):
-            figures = asyncio.run(measure(base, address, process, given))
+        judge_at(base, arguments.in_flight).save(path)
+        with server(base, path, arguments.in_flight, arguments.workers) as (
+            address,
+            process,
+        ):
+            figures = asyncio.run(measure(base, address, process, arguments))
     print(
         json.dumps(figures)
-        if given.json
+        if arguments.json
         else "\n".join(f"{name:16} {value}" for name, value in figures.items())
     )
 

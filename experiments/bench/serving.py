@@ -151,15 +151,15 @@ def main() -> None:
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--clients", type=int, default=4)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     found: dict[str, Any] = {}
     with loopback(latency_ms=20) as base, served(base) as address:
         asyncio.run(ready(address))
-        asyncio.run(measured(address, 2.0, given.clients, None))
+        asyncio.run(measured(address, 2.0, arguments.clients, None))
         for name, row in {"alone": None, **LONG, "alone again": None}.items():
             body = None if row is None else json.dumps(row).encode()
             taken, judged = asyncio.run(
-                measured(address, given.seconds, given.clients, body)
+                measured(address, arguments.seconds, arguments.clients, body)
             )
             cuts = statistics.quantiles(taken, n=100)
             found[name] = {
@@ -169,9 +169,9 @@ def main() -> None:
                 "worst": round(max(taken), 1),
                 "long": judged,
             }
-            if not given.json:
+            if not arguments.json:
                 print(name, found[name], flush=True)
-    if given.json:
+    if arguments.json:
         print(json.dumps(found))
     columns = {
         "beside": "",
@@ -183,7 +183,7 @@ def main() -> None:
     rows = [[name, *one.values()] for name, one in found.items()]
     command = "python experiments/bench/serving.py"
     save(
-        DATA if given.save else None,
+        DATA if arguments.save else None,
         "attacks-serving",
         columns | {"long ones": "{:,}"},
         rows,

@@ -233,16 +233,16 @@ def main() -> None:
         help="leave each family out by turns, and write nothing",
     )
     parser.add_argument("-o", "--output", type=Path, default=WEIGHTS)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rng = np.random.default_rng(0)
     texts = [
         *written(rng),
-        *([] if given.without_known else known()),
+        *([] if arguments.without_known else known()),
         *public(Path(os.environ["JUDGESMITH_DATA"]), rng),
     ]
     rows = Rows(texts)
     print(f"{len(texts)} texts, {rows.matrix.shape[0]} runs", flush=True)
-    if given.families:
+    if arguments.families:
         odds = across(texts, rows)
         attack = np.array([text.attack for text in texts])
         for shift in (0.0, 0.6, SHIFT, 1.8, 2.4, 3.6):
@@ -256,7 +256,7 @@ def main() -> None:
             )
         return
     weights, bias = trained(texts, rows, np.ones(len(texts), bool))
-    given.output.write_bytes(packed(weights, bias - SHIFT))
+    arguments.output.write_bytes(packed(weights, bias - SHIFT))
 
 
 if __name__ == "__main__":

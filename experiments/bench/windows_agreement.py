@@ -94,11 +94,11 @@ def table(path: Path, rows: list[dict[str, Any]]) -> Readings:
 
 def scored(read: Readings, human: Vector) -> dict[str, Vector]:
     """Score the rows by experience alone, and by heads fitted to the labels of other documents."""
-    known = experience_of(file_sha256(model_path(MODEL)))
-    alone = known.head(read.names, tuple(read.states))(read)
+    experience = experience_of(file_sha256(model_path(MODEL)))
+    alone = experience.head(read.names, tuple(read.states))(read)
     return {
         "no labels": alone,
-        "labels": nested(lambda some, y: weigh(some, y, known).head, read, human),
+        "labels": nested(lambda some, y: weigh(some, y, experience).head, read, human),
     }
 
 
@@ -163,11 +163,11 @@ def main() -> None:
     for path in ("before", "after"):
         comparing.add_argument(path, type=Path)
     comparing.add_argument("--save", type=Path)
-    given = parser.parse_args()
-    if given.way == "read":
-        read(given.set, given.output, given.documents)
+    arguments = parser.parse_args()
+    if arguments.way == "read":
+        read(arguments.set, arguments.output, arguments.documents)
     else:
-        compare(given.set, given.before, given.after, given.save)
+        compare(arguments.set, arguments.before, arguments.after, arguments.save)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ _MOST = 8  # annotators: 255 subsets
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnnotationRequest:
     """The request to annotate: models, rows and options.
 
     lm: "" for the preset's. annotators: none has `lm` annotate alone, unless that is the preset's, too. rows: how many,
@@ -84,19 +84,23 @@ class Asked:
 
 
 def annotate(
-    table: PaperTable, column: str, asked: Asked, folder: Path, where: Connection
+    table: PaperTable,
+    column: str,
+    request: AnnotationRequest,
+    folder: Path,
+    where: Connection,
 ) -> tuple[Labels, Path]:
     """Judge a column's rows into `scored.jsonl` of the folder; an existing file is continued.
 
     Raises:
         BudgetError: When the calls are used up; rows judged until then stay.
     """
-    labels = asked.labels(table, column)
-    judge = asked.judge(table, column, labels.scale)
+    labels = request.labels(table, column)
+    judge = request.judge(table, column, labels.scale)
     open_others(judge, where)
-    judge.set_lm(open_model(asked.model(table), where))
-    if asked.max_calls is not None:
-        judge.lm.meter.max_calls = judge.lm.meter.logical + asked.max_calls
+    judge.set_lm(open_model(request.model(table), where))
+    if request.max_calls is not None:
+        judge.lm.meter.max_calls = judge.lm.meter.logical + request.max_calls
     folder.mkdir(parents=True, exist_ok=True)
     rows = [
         {
@@ -124,7 +128,7 @@ def joined(
     name: str,
     table: PaperTable,
     columns: Sequence[str],
-    asked: Asked,
+    request: AnnotationRequest,
     folder: Path,
     where: Connection,
 ) -> Joined:
@@ -132,7 +136,7 @@ def joined(
     result: dict[str, dict[str, tuple[float, ...]]] = {}
     differs: dict[str, list[str]] = {}
     for column in columns:
-        labels, scored = annotate(table, column, asked, folder / slug(column), where)
+        labels, scored = annotate(table, column, request, folder / slug(column), where)
         if table.kind == "subsets":
             numbers = _subsets(labels, scored, table)
         else:
@@ -150,25 +154,17 @@ def joined(
             result.setdefault(row, {})[column] = values
             differs.setdefault(row, []).append(f"{column}: {len(labels)} rows")
     empty = (math.nan,) * len(table.coefficients)
-    model = asked.model(table)
-    rows = [
-        published_row(one, table, numbers, columns)
-        for one, numbers in table.rows.items()
-    ]
-    rows += [
-        PaperRow(
-            row,
-            True,
-            model if table.kind == "spans" else "",
-            {c: values.get(c, empty) for c in columns},
-            "; ".join((*differs[row], *filter(None, [table.differs.get(row, "")]))),
-        )
-        for row, values in result.items()
-    ]
-    rows += [
-        published_row(other, table, numbers, columns)
-        for other, numbers in table.beside.items()
-    ]
+    model = request.model(table) if table.kind == "spans" else ""
+    rows: list[PaperRow] = []
+    for one, published in table.rows.items():
+        rows.append(published_row(one, table, published, columns))
+    for row, found in result.items():
+        if table.differs.get(row):
+            differs[row].append(table.differs[row])
+        ours = {column: found.get(column, empty) for column in columns}
+        rows.append(PaperRow(row, True, model, ours, "; ".join(differs[row])))
+    for other, published in table.beside.items():
+        rows.append(published_row(other, table, published, columns))
     return Joined(name, table, tuple(columns), tuple(rows), table.notes)
 
 
@@ -179,14 +175,12 @@ def _subsets(
 
     Keys are the annotators' names; for each size there is the mean over its subsets.
     """
-    lines = [
-        json.loads(line) for line in scored.read_text(encoding="utf-8").splitlines()
-    ]
+    lines = map(json.loads, scored.read_text(encoding="utf-8").splitlines())
     opinions = [line["verdict"].get("opinions") or {} for line in lines]
-    names = list(dict.fromkeys(name for one in opinions for name in one))
-    percents = [
-        [(one.get(name) or {}).get("percent") for name in names] for one in opinions
-    ]
+    names = list(dict.fromkeys(itertools.chain(*opinions)))
+    percents = []
+    for one in opinions:
+        percents.append([(one.get(name) or {}).get("percent") for name in names])
     matrix = np.array(percents, dtype=float)  # None becomes NaN
     where = [row.doc_id for row in labels.rows]
     result: dict[str, tuple[float, ...]] = {}

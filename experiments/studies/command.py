@@ -16,7 +16,7 @@ from .running import NO_MODEL, plan_of, run_one, show_plan
 
 if TYPE_CHECKING:
     from ...running.settings import Catalogue
-    from .config import Given
+    from .config import StudyRequest
 
 STUDIES = Group(
     "Compare optimizers, variants, numbers of labels, models or readings; run a paper's table.",
@@ -98,7 +98,7 @@ class _Study(Command, Preset, Rows, Json):
     @classmethod
     def start(cls, given: Mapping[str, Any]) -> int:
         """Start a study, which resolves its settings itself: those of its arms depend on the parts of each."""
-        from .config import Given
+        from .config import StudyRequest
 
         own = ("config", "preset", "output", "dry_run", "overwrite", "as_json")
         flags = {name: value for name, value in given.items() if name not in own}
@@ -109,7 +109,7 @@ class _Study(Command, Preset, Rows, Json):
         }
         if "labels" in flags:
             flags["labels"] = str(flags["labels"])
-        read = Given.read(
+        read = StudyRequest.read(
             cls.kind, given.get("config"), flags, given.get("preset") or ()
         )
         if not read.has("lm") and os.environ.get("JUDGESMITH_LM"):
@@ -164,7 +164,7 @@ class Models(_Study):
     kind: ClassVar[Any] = "models"
 
 
-def _run(read: Given, given: Mapping[str, Any]) -> int:
+def _run(read: StudyRequest, given: Mapping[str, Any]) -> int:
     from ...running.console import out, print_json
     from ...running.journal import alone
     from ...running.opening import quiet
@@ -178,25 +178,25 @@ def _run(read: Given, given: Mapping[str, Any]) -> int:
         bool(given.get("as_json")),
     )
     with quiet(), ExitStack() as lock:
-        made = Study.prepare(read)
+        study = Study.prepare(read)
         if given.get("dry_run"):
             if as_json:
                 print_json(
                     {
                         "dry_run": True,
-                        "study": made.config.study,
-                        **plan_of(made, where),
+                        "study": study.config.study,
+                        **plan_of(study, where),
                     }
                 )
             else:
-                show_plan(made, where)
+                show_plan(study, where)
             return 0
-        if not made.config.lm:
+        if not study.config.lm:
             raise OptionError(NO_MODEL)
         lock.enter_context(alone(output, folder=True))
         overwrite = bool(given.get("overwrite"))
         analysis, written, counts = run_one(
-            made, output, where, overwrite=overwrite, said=None if as_json else ""
+            study, output, where, overwrite=overwrite, heading=None if as_json else ""
         )
         if as_json:
             print_json(

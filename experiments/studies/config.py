@@ -141,12 +141,12 @@ def default_of(name: str) -> Any:
 
 
 def check_settings(
-    given: Mapping[str, Any], where: str, beside: Sequence[str] = ()
+    settings: Mapping[str, Any], where: str, beside: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return settings by the names of options, as JSON values.
 
     Args:
-        given: The settings.
+        settings: The settings.
         where: Their place, for messages.
         beside: Other names that one may have meant there.
 
@@ -154,7 +154,7 @@ def check_settings(
         OptionError: For unknown settings and wrong values.
     """
     result: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in settings.items():
         name = "library_aspect" if key == "as" else key.replace("-", "_")
         if name not in declared():
             raise OptionError(
@@ -171,10 +171,10 @@ def _checked(fields: Sequence[FieldInfo], value: Any, where: str) -> Any:
     """A value as the first of these declarations that takes it, as JSON."""
     wrong = ""
     for one in fields:
-        given = from_text(one, value) if isinstance(value, str) else value
+        plain = from_text(one, value) if isinstance(value, str) else value
         try:
             declared_type: Any = Annotated[one.annotation, *one.metadata, None]
-            return _plain(TypeAdapter(declared_type).validate_python(given))
+            return _plain(TypeAdapter(declared_type).validate_python(plain))
         except ValidationError as error:
             wrong = wrong or f"{where}: {error.errors()[0]['msg']}; got {value!r}"
     raise OptionError(wrong)
@@ -195,46 +195,46 @@ class Arm(BaseModel):
     settings: dict[str, Any] = Field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Any, own_criteria: str | None) -> Arm:
+    def of(cls, stated: Any, own_criteria: str | None) -> Arm:
         """Read an arm from `fine+no-task+max_demos=8`, or from a mapping of settings with a name.
 
         Args:
-            given: The text or mapping.
+            stated: The text or mapping.
             own_criteria: The file of the user's criteria.
 
         Raises:
             OptionError: For unknown parts.
         """
-        if isinstance(given, Mapping):
-            settings = {str(k): v for k, v in given.items() if k != "name"}
-            if not isinstance(given.get("name"), str) or not given["name"].strip():
+        if isinstance(stated, Mapping):
+            settings = {str(k): v for k, v in stated.items() if k != "name"}
+            if not isinstance(stated.get("name"), str) or not stated["name"].strip():
                 raise OptionError(
-                    f"arms: an arm of several lines needs a name: …; got {dict(given)!r}"
+                    f"arms: an arm of several lines needs a name: …; got {dict(stated)!r}"
                 )
             return cls(
-                name=_name(given["name"]),
-                settings=check_settings(settings, f"arm {given['name']!r}"),
+                name=_name(stated["name"]),
+                settings=check_settings(settings, f"arm {stated['name']!r}"),
             )
-        if not isinstance(given, str) or not given.strip():
+        if not isinstance(stated, str) or not stated.strip():
             raise OptionError(
-                f"arms: {given!r} is neither a name such as fine+no-task nor settings with a name"
+                f"arms: {stated!r} is neither a name such as fine+no-task nor settings with a name"
             )
         settings = {}
-        for part in (p.strip() for p in given.split("+")):
+        for part in (p.strip() for p in stated.split("+")):
             key, equals, value = part.partition("=")
             if equals:
                 settings |= check_settings(
-                    {key.strip(): value.strip()}, f"arm {given!r}"
+                    {key.strip(): value.strip()}, f"arm {stated!r}"
                 )
             elif part == OWN_CRITERIA:
                 if own_criteria is None:
                     raise OptionError(
-                        f"arm {given!r}: which criteria? Give them with --criteria FILE"
+                        f"arm {stated!r}: which criteria? Give them with --criteria FILE"
                     )
                 settings["criteria"] = own_criteria
             else:
-                settings |= _meaning(part, given)
-        return cls(name=_name(given), settings=settings)
+                settings |= _meaning(part, stated)
+        return cls(name=_name(stated), settings=settings)
 
 
 def _name(text: str) -> str:
@@ -259,17 +259,17 @@ def _meaning(part: str, arm: str) -> Mapping[str, Any]:
     ):
         if part in names:  # the registry knows the older name of zero-shot, too
             return {setting: part}
-    known = [*optimizers.names(), *variants, *named, *PARTS, OWN_CRITERIA]
+    choices = [*optimizers.names(), *variants, *named, *PARTS, OWN_CRITERIA]
     raise OptionError(
-        f"arm {arm!r}: {part!r} is not one of {', '.join(known)}, nor OPTION=VALUE{nearest(part, known)}"
+        f"arm {arm!r}: {part!r} is not one of {', '.join(choices)}, nor OPTION=VALUE{nearest(part, choices)}"
     )
 
 
 def default_arms(kind: Kind, method: str, own_criteria: bool) -> list[str]:
     """Return the arms of a study whose configuration names none."""
-    known = set(optimizers.names())
+    available = set(optimizers.names())
     if kind == "optimizers":
-        return [name for name in OPTIMIZERS if name.split("+")[0] in known]
+        return [name for name in OPTIMIZERS if name.split("+")[0] in available]
     if kind == "ablation":
         return [
             *ABLATION[:4],
@@ -422,7 +422,7 @@ def _hash(path: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class StudyRequest:
     """The options of a study as they came: those of the YAML file, and the flags that were given."""
 
     kind: Kind
@@ -437,7 +437,7 @@ class Given:
         config: Path | None,
         flags: Mapping[str, Any],
         presets: Sequence[str] = (),
-    ) -> Given:
+    ) -> StudyRequest:
         """Read the file, the presets below it and the flags.
 
         Args:
@@ -465,8 +465,8 @@ class Given:
         """
         result = {
             n: v
-            for given in (self.file, self.flags)
-            for n, v in given.items()
+            for source in (self.file, self.flags)
+            for n, v in source.items()
             if n in CONNECTION and v is not None
         }
         base = result.pop("api_base", None)
@@ -486,26 +486,26 @@ class Given:
         Raises:
             OptionError: For unknown settings and wrong values.
         """
-        given = {
+        stated = {
             k: v
             for k, v in self.file.items()
             if k not in ("resolved", "output", *CONNECTION)
         }
-        given |= {
+        stated |= {
             k: v for k, v in self.flags.items() if v is not None and k not in CONNECTION
         }
-        if given.pop("study", self.kind) != self.kind:
+        if stated.pop("study", self.kind) != self.kind:
             raise OptionError(
                 f"{self.origin} is of `judgesmith study {self.file['study']}`, not of `study {self.kind}`"
             )
-        arms = given.pop("arms", None)
+        arms = stated.pop("arms", None)
         own = {
-            name: given.pop(name)
-            for name in list(given)
+            name: stated.pop(name)
+            for name in list(stated)
             if name in StudyConfig.model_fields and name != "settings"
         }
         settings = check_settings(
-            given, self.origin, beside=[*StudyConfig.model_fields, *CONNECTION]
+            stated, self.origin, beside=[*StudyConfig.model_fields, *CONNECTION]
         )
         # In the ablation, the user's criteria stand for the data set's own and are of that one arm.
         criteria = (
@@ -513,17 +513,17 @@ class Given:
             if self.kind == "ablation"
             else settings.get("criteria")
         )
-        given_settings = {
+        stated_settings = {
             name: value for name, value in settings.items() if value not in (None, [])
         }
-        settings = {"method": METHOD, "optimizer": OPTIMIZER} | given_settings
+        settings = {"method": METHOD, "optimizer": OPTIMIZER} | stated_settings
         if arms is None:
             arms = default_arms(self.kind, str(settings["method"]), bool(criteria))
         arms = [arms] if isinstance(arms, str) else arms
         if not isinstance(arms, list | tuple):
             raise OptionError(f"{self.origin}: arms is a list; got {arms!r}")
-        made = [Arm.of(arm, criteria) for arm in arms]
-        names = [arm.name for arm in made]
+        parsed = [Arm.of(arm, criteria) for arm in arms]
+        names = [arm.name for arm in parsed]
         if len(set(names)) < len(names):
             raise OptionError(
                 f"arms: {next(n for n in names if names.count(n) > 1)!r} appears twice"
@@ -540,7 +540,7 @@ class Given:
             )
         try:
             return StudyConfig(
-                study=self.kind, **own, settings=settings, arms=tuple(made)
+                study=self.kind, **own, settings=settings, arms=tuple(parsed)
             )
         except ValidationError as error:
             first = error.errors()[0]

@@ -175,7 +175,7 @@ def read_task(
 
 
 @dataclass(frozen=True)
-class Known:
+class RowTable:
     """Labelled rows as they were read: the table, human scores in percent, and the rows' systems (none: unnamed)."""
 
     table: Readings
@@ -190,11 +190,15 @@ def read_table(
     progress: Progress,
     *,
     trained: bool = False,
-) -> Known:
+) -> RowTable:
     """Read labelled rows, each once.
 
     Args:
-        trained: let the trained reader score them, too.
+        method: The method that reads.
+        labels: The rows.
+        lm: The model.
+        progress: The watcher of the run.
+        trained: True to let the trained reader score them, too.
 
     Raises:
         OptionError: If none can be read.
@@ -221,7 +225,7 @@ def read_table(
     table = table_of(rows, direct[present].tolist(), [members[i] for i in present])
     named = systems_of(labels)
     systems = tuple(named[i] for i in present) if named else ()
-    return Known(table, humans(examples)[present], systems)
+    return RowTable(table, humans(examples)[present], systems)
 
 
 def whole_groups(
@@ -249,7 +253,7 @@ def draw_labels(
     return train, np.flatnonzero([str(member) not in of_train for member in members])
 
 
-def save(path: Path, known: Known) -> None:
+def save(path: Path, known: RowTable) -> None:
     """Write readings and scores to an .npz file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     table = known.table
@@ -267,7 +271,7 @@ def save(path: Path, known: Known) -> None:
     )
 
 
-def load(path: Path) -> Known:
+def load(path: Path) -> RowTable:
     """Read a table that `save` wrote; one of an earlier version names no systems."""
     with np.load(path, allow_pickle=False) as file:
         states = {
@@ -278,7 +282,7 @@ def load(path: Path) -> Known:
         names = tuple(map(str, file["names"]))
         table = Readings(names, file["values"], tuple(file["groups"].tolist()), states)
         systems = file["systems"].tolist() if "systems" in file.files else []
-        return Known(table, file["scores"], tuple(systems))
+        return RowTable(table, file["scores"], tuple(systems))
 
 
 # Fitting --------------------------------------------------------------------------------------------------------------

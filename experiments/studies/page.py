@@ -42,10 +42,10 @@ def write(analysis: Analysis, folder: Path) -> list[Path]:
     Raises:
         OptionError: For a folder that cannot be written.
     """
-    made = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
+    paths = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
     try:
         for path, text in zip(
-            made, (render(analysis), markdown(analysis), latex(analysis)), strict=True
+            paths, (render(analysis), markdown(analysis), latex(analysis)), strict=True
         ):
             write_whole(path, text)
         drawn = [
@@ -55,12 +55,12 @@ def write(analysis: Analysis, folder: Path) -> list[Path]:
         ]
         for path in (folder / "figure.svg", folder / "figure.pdf") if drawn else ():
             drawn[-1].write(path)
-            made.append(path)
+            paths.append(path)
     except OSError as error:
         raise OptionError(
             f"{folder} cannot be written: {error.strerror or error}"
         ) from None
-    return made
+    return paths
 
 
 def latex(analysis: Analysis) -> str:
@@ -100,13 +100,23 @@ def lead(analysis: Analysis) -> str:
     )
 
 
+def _against(x: str, lines: Sequence[Line]) -> list[Dot]:
+    """Return a dot for each line: its Q against a number of its records, from left to right."""
+    dots = []
+    for line in sorted(lines, key=lambda line: line.mean(x)):
+        at = line.mean(x)
+        about = f"{line.name}: Q {line.q:.2f}, {at:,.0f}"
+        dots.append(Dot(max(1.0, at), line.q, line.low, line.high, 4.0, about))
+    return dots
+
+
 def figures(analysis: Analysis) -> Iterator[tuple[str, Drawing]]:
     """Yield each figure with its caption; none before a cell is done."""
-    keys, known = colours(analysis), [line for line in analysis.lines if line.records]
-    if known:
+    keys, lines = colours(analysis), [line for line in analysis.lines if line.records]
+    if lines:
         estimates = [
             Estimate(line.name, line.q, line.low, line.high, colour=keys[line.name])
-            for line in known
+            for line in lines
         ]
         yield (
             "Q of every line with its 95 % interval; the thin line is 0",
@@ -122,21 +132,7 @@ def figures(analysis: Analysis) -> Iterator[tuple[str, Drawing]]:
             continue
         series = []
         for name in names:
-            own = sorted(
-                (line for line in done if line.name == name),
-                key=lambda line: line.mean(x),
-            )
-            dots = [
-                Dot(
-                    max(1.0, line.mean(x)),
-                    line.q,
-                    line.low,
-                    line.high,
-                    4.0,
-                    f"{name}: Q {line.q:.2f}, {line.mean(x):,.0f}",
-                )
-                for line in own
-            ]
+            dots = _against(x, [line for line in done if line.name == name])
             series.append(Dots(dots, OF_JUDGES[keys[name] - 1], joined=True, name=name))
         about = f"{title}: means over the seeds with 95 % intervals; the lower axis is logarithmic"
         yield (
@@ -153,14 +149,10 @@ def figures(analysis: Analysis) -> Iterator[tuple[str, Drawing]]:
         )
     candidates = list(itertools.islice(_candidates(done), CANDIDATES))
     if candidates:
-        series = [
-            Dots(
-                [dot for name, dot in candidates if name == line],
-                OF_JUDGES[keys[line] - 1],
-                faint=True,
-            )
-            for line in names
-        ]
+        series = []
+        for line in names:
+            own = [dot for name, dot in candidates if name == line]
+            series.append(Dots(own, OF_JUDGES[keys[line] - 1], faint=True))
         about = (
             "Candidates: a dot is a candidate of a search, at the height of the one that was chosen. Right of the "
             "dotted line, training rows promised more than held-out rows kept"

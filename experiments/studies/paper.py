@@ -6,6 +6,7 @@ published numbers, and what differs from the paper. Its first line says what it 
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -27,8 +28,8 @@ from ...running.opening import benchmark_scale, rows_file
 from ...running.settings import Shelf, read_yaml
 from ...signatures.values import json_number
 from ...tables import Cell, Table, md, number
-from .analysis import Analysis
-from .config import Given
+from .analysis import Analysis, Line
+from .config import StudyRequest
 
 _SHELF = Shelf(
     Path(__file__).parent / "published",
@@ -104,9 +105,9 @@ class PaperTable(BaseModel):
 
     @model_validator(mode="after")
     def _fits(self) -> PaperTable:
-        known = {*self.columns, MEAN, *self.aspects}
+        columns = {*self.columns, MEAN, *self.aspects}
         for name, numbers in [*self.rows.items(), *self.beside.items()]:
-            if unknown := set(numbers) - known:
+            if unknown := set(numbers) - columns:
                 raise ValueError(
                     f"row {name!r} has columns that are not there: {', '.join(sorted(unknown))}"
                 )
@@ -136,10 +137,9 @@ class PaperRow:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as JSON values; NaN becomes null."""
-        values = {
-            column: [json_number(v) for v in found]
-            for column, found in self.values.items()
-        }
+        values: dict[str, list[float | None]] = {}
+        for column, found in self.values.items():
+            values[column] = [json_number(value) for value in found]
         return {
             "row": self.name,
             "ours": self.ours,
@@ -180,13 +180,13 @@ def slug(text: str) -> str:
 
 def given_for(
     table: PaperTable, column: str, flags: Mapping[str, Any], folder: Path
-) -> Given:
+) -> StudyRequest:
     """Return the study of one column.
 
     Args:
         table: The table.
         column: The column's name.
-        flags: As for `Given.read`; they go before the table's settings.
+        flags: As for `StudyRequest.read`; they go before the table's settings.
         folder: The folder for a file of criteria, if the column has some.
     """
     chosen = table.columns[column]
@@ -201,16 +201,19 @@ def given_for(
         write_whole(path, "\n".join(lines) + "\n")
         data["criteria"] = str(path)
     data |= {name: value for name, value in flags.items() if value is not None}
-    given = Given.read(
+    request = StudyRequest.read(
         "ablation", None, data, [name for name in (chosen.preset, table.preset) if name]
     )
-    if not given.has("scale"):
-        aspect = given.flags.get("aspect") or given.file.get("aspect")
+    if not request.has("scale"):
+        aspect = request.flags.get("aspect") or request.file.get("aspect")
         scale = benchmark_scale(chosen.labels, aspect)
-        given = Given(
-            given.kind, given.file, {**given.flags, "scale": scale}, given.origin
+        request = StudyRequest(
+            request.kind,
+            request.file,
+            {**request.flags, "scale": scale},
+            request.origin,
         )
-    return given
+    return request
 
 
 # Rows ----------------------------------------------------------------------------------------------------------------
@@ -224,34 +227,25 @@ def table_of(name: str, table: PaperTable, analyses: Mapping[str, Analysis]) -> 
         table: The published table.
         analyses: Ours by column; columns that were not run are left out.
     """
-    columns = [column for column in table.columns if column in analyses]
-    whole = len(columns) == len(table.columns)
-    places = [
-        *columns,
-        *([MEAN] if whole and any(MEAN in row for row in table.rows.values()) else []),
-    ]
-    arms = list(
-        dict.fromkeys(line.arm for column in columns for line in analyses[column].lines)
-    )
+    run = {name: analyses[name] for name in table.columns if name in analyses}
+    places = list(run)
+    whole = len(run) == len(table.columns)
+    if whole and any(MEAN in row for row in table.rows.values()):
+        places.append(MEAN)
+    lines = itertools.chain(*(analysis.lines for analysis in run.values()))
     rows: list[PaperRow] = []
-    for arm in [*table.rows, *(arm for arm in arms if arm not in table.rows)]:
+    for arm in dict.fromkeys([*table.rows, *(line.arm for line in lines)]):
         if arm in table.rows:
             rows.append(published_row(arm, table, table.rows[arm], places))
-        rows += _ours(arm, table, {c: analyses[c] for c in columns}, places)
-    rows += [
-        published_row(other, table, numbers, places)
-        for other, numbers in table.beside.items()
-    ]
-    notes = [
-        *table.notes,
-        *(
-            f"{c}: {table.columns[c].differs}"
-            for c in columns
-            if table.columns[c].differs
-        ),
-    ]
+        rows += _ours(arm, table, run, places)
+    for other, numbers in table.beside.items():
+        rows.append(published_row(other, table, numbers, places))
+    notes = list(table.notes)
+    for name in run:
+        if table.columns[name].differs:
+            notes.append(f"{name}: {table.columns[name].differs}")
     if not whole:
-        left = ", ".join(c for c in table.columns if c not in analyses)
+        left = ", ".join(name for name in table.columns if name not in run)
         notes.append(f"columns not run: {left}")
     notes.append(
         "95 % intervals and every seed are in the tables of the columns' own folders."
@@ -279,47 +273,43 @@ def _ours(
     analyses: Mapping[str, Analysis],
     columns: Sequence[str],
 ) -> Iterator[PaperRow]:
-    """Our rows of an arm, one for each model."""
-    lines = {
-        (c, line.model): line
-        for c, one in analyses.items()
-        for line in one.lines
-        if line.arm == arm
-    }
-    for model in dict.fromkeys(model for _, model in lines):
-        own = {c: lines[c, model] for c in analyses if (c, model) in lines}
-        values = {
-            c: tuple(line.mean(name) for name in table.coefficients)
-            for c, line in own.items()
-        }
-        values |= {
-            c: (math.nan,) * len(table.coefficients) for c in columns if c not in values
-        }
+    """Yield our rows of an arm, one for each model."""
+    by_model: dict[str, dict[str, Line]] = {}
+    for column, analysis in analyses.items():
+        for line in analysis.lines:
+            if line.arm == arm:
+                by_model.setdefault(line.model, {})[column] = line
+    for model, own in by_model.items():
+        values = dict.fromkeys(columns, (math.nan,) * len(table.coefficients))
+        for column, line in own.items():
+            values[column] = tuple(map(line.mean, table.coefficients))
         if MEAN in columns:
-            values[MEAN] = tuple(
-                sum(values[c][i] for c in analyses) / len(analyses)
-                for i in range(len(table.coefficients))
-            )
-        measured = [line for line in own.values() if line.records]
+            several = [values[column] for column in analyses]
+            cells = zip(*several, strict=True)
+            values[MEAN] = tuple(sum(one) / len(analyses) for one in cells)
+        differs = "; ".join(_differences(arm, table, model, list(own.values())))
+        yield PaperRow(arm, True, model, values, differs)
+
+
+def _differences(
+    arm: str, table: PaperTable, model: str, lines: Sequence[Line]
+) -> Iterator[str]:
+    """Yield how our row of an arm differs from the paper's: model, rows, seeds, failures, and the table's own words."""
+    if table.model and model != table.model:
+        yield f"{model} instead of {table.model}"
+    measured = [line for line in lines if line.records]
+    if measured:
         rows = sorted({round(line.mean("heldout")) for line in measured})
         seeds = sorted({len(line.records) for line in measured})
-        parts = [
-            f"{model} instead of {table.model}"
-            if table.model and model != table.model
-            else ""
-        ]
-        if measured:
-            parts.append(
-                f"{_range(rows)} held-out rows, {_range(seeds)} seed{'s' * (seeds != [1])}"
-            )
-        else:
-            parts.append("not run, or failed")
-        failed = sum(line.failed for line in measured)
-        parts += [
-            f"{failed} rows without a score" if failed else "",
-            table.differs.get(arm, ""),
-        ]
-        yield PaperRow(arm, True, model, values, "; ".join(filter(None, parts)))
+        plural = "" if seeds == [1] else "s"
+        yield f"{_range(rows)} held-out rows, {_range(seeds)} seed{plural}"
+    else:
+        yield "not run, or failed"
+    failed = sum(line.failed for line in measured)
+    if failed:
+        yield f"{failed} rows without a score"
+    if table.differs.get(arm):
+        yield table.differs[arm]
 
 
 def _range(values: Sequence[int]) -> str:
@@ -339,17 +329,18 @@ def rows_of(name: str, table: PaperTable, columns: Sequence[str] = ()) -> Joined
     if column is None:
         raise OptionError(f"{name} has several sets; name one")
     file = rows_file(table.columns[column].labels)
-    rows = [
-        row for row, _ in iter_rows(file) if all(a in row.scores for a in table.aspects)
-    ]
+    aspects = set(table.aspects)
+    rows = [row for row, _ in iter_rows(file) if aspects <= row.scores.keys()]
     if len(rows) < 2:
         raise LabelsError(f"{file}: no rows with ratings of {', '.join(table.aspects)}")
     where = [row.doc_id for row in rows]
-    ratings = {a: [float(row.scores[a]) for row in rows] for a in table.aspects}
-    made: list[PaperRow] = []
+    ratings: dict[str, list[float]] = {}
+    for aspect in table.aspects:
+        ratings[aspect] = [float(row.scores[aspect]) for row in rows]
+    paper_rows: list[PaperRow] = []
     for one in table.aspects:
         if one in table.rows:
-            made.append(published_row(one, table, table.rows[one], table.aspects))
+            paper_rows.append(published_row(one, table, table.rows[one], table.aspects))
         values: dict[str, tuple[float, ...]] = {}
         for other in table.aspects:
             values[other] = tuple(
@@ -365,8 +356,8 @@ def rows_of(name: str, table: PaperTable, columns: Sequence[str] = ()) -> Joined
         text = "; ".join(
             filter(None, (f"{len(rows)} rows", table.columns[column].differs))
         )
-        made.append(PaperRow(one, True, "", values, text))
-    return Joined(name, table, table.aspects, tuple(made), table.notes)
+        paper_rows.append(PaperRow(one, True, "", values, text))
+    return Joined(name, table, table.aspects, tuple(paper_rows), table.notes)
 
 
 # Showing -------------------------------------------------------------------------------------------------------------
@@ -380,7 +371,7 @@ def shown(joined: Joined) -> Table:
         for column in joined.columns
         for c in table.coefficients
     )
-    made = Table(
+    result = Table(
         ["row", "whose", *values, "what differs from the paper"],
         f"{table.paper}, {table.table}",
     )
@@ -393,8 +384,8 @@ def shown(joined: Joined) -> Table:
         ]
         if not math.isnan(row.spread):
             cells[-1] = replace(cells[-1], mark=f" ± {number(row.spread)}")
-        made.add(row.name, whose, *cells, row.differs)
-    return made
+        result.add(row.name, whose, *cells, row.differs)
+    return result
 
 
 def markdown(joined: Joined) -> str:

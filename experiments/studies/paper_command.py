@@ -67,10 +67,10 @@ class Paper(Command, Model, Json):
     def start(cls, given: Mapping[str, Any]) -> int:
         """Start the studies, which look settings up themselves: some mean something to a part of the arms only."""
         own = {name: value for name, value in given.items() if name in cls.model_fields}
-        made = read_options(
+        command = read_options(
             cls, {"lm": os.environ.get("JUDGESMITH_LM")} | own, "judgesmith study paper"
         )
-        return made.work(
+        return command.work(
             {name: value for name, value in given.items() if name not in own}
         )
 
@@ -133,7 +133,7 @@ class Paper(Command, Model, Json):
         from ...running.journal import alone
         from . import annotating
 
-        asked = annotating.Asked(
+        request = annotating.AnnotationRequest(
             self.lm or "", tuple(self.annotator), self.rows, self.max_calls, settings
         )
         if not self.dry_run:
@@ -141,18 +141,18 @@ class Paper(Command, Model, Json):
             with alone(self.folder, folder=True):
                 return self._finish(
                     annotating.joined(
-                        self.table or "", table, columns, asked, self.folder, where
+                        self.table or "", table, columns, request, self.folder, where
                     ),
                     [],
                 )
         plans = []
         for column in columns:
-            labels = asked.labels(table, column)
+            labels = request.labels(table, column)
             plans.append(
                 {
                     "column": column,
                     "calls": len(labels)
-                    * asked.judge(table, column, labels.scale)
+                    * request.judge(table, column, labels.scale)
                     .method.cost()
                     .calls_per_row,
                 }
@@ -205,10 +205,12 @@ class Paper(Command, Model, Json):
                 for column in columns
             }
             where = prepared[columns[0]].connection()
-            made = {column: Study.prepare(given) for column, given in prepared.items()}
+            prepared_studies = {
+                column: Study.prepare(request) for column, request in prepared.items()
+            }
             if not self.dry_run:
                 stack.enter_context(alone(self.folder, folder=True))
-            for column, one in made.items():
+            for column, one in prepared_studies.items():
                 if self.dry_run:
                     plans.append({"column": column, **studies.plan_of(one, where)})
                     if not self.as_json:
@@ -219,7 +221,7 @@ class Paper(Command, Model, Json):
                     self.folder / papers.slug(column),
                     where,
                     overwrite=self.overwrite,
-                    said=None if self.as_json else column,
+                    heading=None if self.as_json else column,
                 )
                 failures += [
                     f"{column}: {cell}: {reason}"

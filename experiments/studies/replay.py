@@ -140,9 +140,9 @@ def tasks_of(spec: ReplaySet, config: Path | None) -> Iterator[Task]:
         labels = labels.subset(
             i for i, row in enumerate(labels.rows) if row.system not in spec.without
         )
-        recorded = [
-            _recorded(row.columns, metrics.get(row.id, {})) for row in labels.rows
-        ]
+        recorded = []
+        for row in labels.rows:
+            recorded.append(_recorded(row.columns, metrics.get(row.id, {})))
         for model, prompts in spec.panels.items():
             names = [
                 _name(spec.column, model=model, prompt=prompt, aspect=aspect)
@@ -188,22 +188,19 @@ def _task(
     names: Sequence[str],
 ) -> Task:
     """The rows that every candidate was recorded for, but for single failures."""
-    values = np.array([[_number(row.get(name)) for name in names] for row in recorded])
+    table: list[list[float]] = []
+    for row in recorded:
+        table.append([_number(row.get(name)) for name in names])
+    values = np.array(table)
     present = np.isfinite(values).sum(axis=1) * 2 > len(names)
     if not present.any():
         raise LabelsError(f"{spec.labels}: nothing was recorded as {names[0]}")
     kept = labels.subset(np.flatnonzero(present).tolist())
-    columns = [
-        Column(name).known(column.tolist())
-        for name, column in zip(names, values[present].T, strict=True)
-    ]
-    percents = np.stack(
-        [
-            (column - of.worst) * 100 / (of.best - of.worst)
-            for of, column in zip(columns, values[present].T, strict=True)
-        ],
-        axis=1,
-    )
+    columns = []
+    for name, column in zip(names, values[present].T, strict=True):
+        of = Column(name).known(column.tolist())
+        columns.append((column - of.worst) * 100 / (of.best - of.worst))
+    percents = np.stack(columns, axis=1)
     examples = examples_of(kept)
     documents = [row.doc_id for row in kept.rows]
     groups = documents if spec.by == "document" else list(kept.groups)
@@ -258,10 +255,10 @@ def agreements(percents: Matrix, human: Vector) -> Matrix:
 
 def q_of(task: Task, percents: Matrix, places: Sequence[int]) -> list[float]:
     """Q of each column on some rows."""
-    made: list[float] = (
+    sums: list[float] = (
         agreements(percents, task.rows.human[places]).sum(axis=0).tolist()
     )
-    return made
+    return sums
 
 
 def _rows(task: Task, at: Any) -> Rows:
@@ -350,48 +347,50 @@ def _chosen(
 
 def _unfitted(task: Task, draw: Draw) -> dict[str, float]:
     """Return the rules that do not depend on labels: percents unchanged, and panels of a few random candidates."""
-    made = {
+    by_rule = {
         "mean of all, percents as they are": _plain_mean(task.percents[draw.heldout])
     }
     for count in (2, 3):
         if count < task.percents.shape[1]:
             some = draw.rng.permutation(task.percents.shape[1])[:count]
             percents = task.percents[:, some]
-            made[f"mean of {count} at random"] = averaged(
+            by_rule[f"mean of {count} at random"] = averaged(
                 percents[draw.heldout], standings_of(percents[draw.order])
             )
-    return _by_rule(task, made, draw.heldout)
+    return _by_rule(task, by_rule, draw.heldout)
 
 
 def _averages(
     task: Task, labelled: Sequence[int], heldout: Sequence[int]
 ) -> dict[str, float]:
     """Panels of all candidates."""
-    known, rest = task.percents[labelled], task.percents[heldout]
-    standings, human = standings_of(known), task.rows.human[labelled]
-    z = standardised(known, standings)
+    train, rest = task.percents[labelled], task.percents[heldout]
+    standings, human = standings_of(train), task.rows.human[labelled]
+    z = standardised(train, standings)
     weights = {
-        "mean of all": np.ones(known.shape[1]),
+        "mean of all": np.ones(train.shape[1]),
         "all, weighed by labels": weights_by_labels(z, human, OF_MODELS),
         "all, weighed a little": weights_by_labels(z, human, OF_PROMPTS),
     }
-    made = {}
+    by_rule = {}
     for rule, shares in weights.items():
         weighed = [
             _weighed(one, share)
             for one, share in zip(standings, shares.tolist(), strict=True)
         ]
-        made[rule] = averaged(rest, weighed)
-    return _by_rule(task, made, heldout)
+        by_rule[rule] = averaged(rest, weighed)
+    return _by_rule(task, by_rule, heldout)
 
 
 def _by_rule(
-    task: Task, made: Mapping[str, Vector], heldout: Sequence[int]
+    task: Task, by_rule: Mapping[str, Vector], heldout: Sequence[int]
 ) -> dict[str, float]:
     """Q of panels, by their names."""
     return dict(
         zip(
-            made, q_of(task, np.column_stack(list(made.values())), heldout), strict=True
+            by_rule,
+            q_of(task, np.column_stack(list(by_rule.values())), heldout),
+            strict=True,
         )
     )
 
@@ -401,9 +400,9 @@ def _weighed(standing: Standing, share: float) -> Standing:
 
 
 def _plain_mean(percents: Matrix) -> Vector:
-    known = np.isfinite(percents)
-    made: Vector = np.where(known, percents, 0.0).sum(axis=1) / known.sum(axis=1)
-    return made
+    finite = np.isfinite(percents)
+    means: Vector = np.where(finite, percents, 0.0).sum(axis=1) / finite.sum(axis=1)
+    return means
 
 
 # What came out --------------------------------------------------------------------------------------------------------
@@ -491,17 +490,17 @@ def replay(
         progress: The watcher of the run.
         kept: A file of outcomes, from which those of an earlier run are taken.
     """
-    known = _kept(kept, draws)
+    earlier = _kept(kept, draws)
     progress.stage("replaying", len(tasks) * draws)
     outcomes = []
     for task in tasks:
         key = f"{task.kind}, {task.family}, {task.model}, {task.aspect}"
-        if key not in known:
-            known[key] = play(task, draws, progress=progress.step)
+        if key not in earlier:
+            earlier[key] = play(task, draws, progress=progress.step)
             if kept is not None:
                 with kept.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"key": key, **_plain(known[key])}) + "\n")
-        outcomes.append(known[key])
+                    file.write(json.dumps({"key": key, **_plain(earlier[key])}) + "\n")
+        outcomes.append(earlier[key])
     return outcomes
 
 

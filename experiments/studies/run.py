@@ -39,7 +39,7 @@ from ...running.journal import read_journal
 from ...running.opening import column_roles, model_for, open_model, open_others
 from ...running.settings import read_yaml
 from ...signatures.values import json_number
-from .config import Given, Size, StudyConfig, changes
+from .config import Size, StudyConfig, StudyRequest, changes
 
 #: What a study leaves in its folder.
 FILES = (
@@ -124,7 +124,7 @@ class Study:
     parts: Mapping[int, Part]
 
     @classmethod
-    def prepare(cls, given: Given) -> Study:
+    def prepare(cls, request: StudyRequest) -> Study:
         """Read, draw and check all arms.
 
         Raises:
@@ -132,7 +132,7 @@ class Study:
             LeakError: For held-out labels that share groups or texts with the others.
             OptionError: For arms that do not fit.
         """
-        config = given.config()
+        config = request.config()
         labels = read_labels(
             Path(config.labels),
             aspect=config.aspect,
@@ -145,7 +145,7 @@ class Study:
         other = _heldout(config, labels)
         parts = {seed: draw(labels, other, seed, config.level) for seed in config.seeds}
         pool = min(len(part.pool) for part in parts.values())
-        if config.study == "labels" and not given.has("train"):
+        if config.study == "labels" and not request.has("train"):
             config = config.model_copy(update={"train": _doubling(pool)})
         too_many = [n for n in config.train if n != "all" and n > pool]
         if too_many:
@@ -200,12 +200,12 @@ class Study:
         trial = (
             {"method.trial": cell.seed} if setup.takes("method.trial") else {}
         )  # of drawn answers
-        given = (
+        settings = (
             trial | c.shared(arm) | own | {"run.level": c.level, "run.seed": cell.seed}
         )
         return CompileRun.of(
             setup,
-            setup.resolve(given, source="settings"),
+            setup.resolve(settings, source="settings"),
             labels=Path(c.labels),
             lm=cell.model or None,
             output=Path(),
@@ -341,19 +341,19 @@ class Journal:
         facts = data.get("resolved") if isinstance(data.get("resolved"), dict) else {}
         assert isinstance(facts, dict)
         try:
-            old = Given(study.config.study, data, origin=str(path)).config()
+            old = StudyRequest(study.config.study, data, origin=str(path)).config()
         except OptionError as error:
             raise OptionError(
                 f"{error}; name another folder, or give --overwrite"
             ) from None
         differences = changes(old, study.config)
         now = study.facts()
-        for name, what in (
+        for name, subject in (
             ("fingerprint", "the labels"),
             ("heldout_fingerprint", "the held-out labels"),
         ):
             if facts.get(name) != now.get(name):
-                differences.append(f"{what} have changed")
+                differences.append(f"{subject} have changed")
         hashes = facts.get("files") or {}
         differences += [
             f"{name} has changed"

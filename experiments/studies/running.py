@@ -21,16 +21,21 @@ NO_MODEL = (
 
 
 def run_one(
-    made: Study, output: Path, where: Connection, *, overwrite: bool, said: str | None
+    study: Study,
+    output: Path,
+    where: Connection,
+    *,
+    overwrite: bool,
+    heading: str | None,
 ) -> tuple[Analysis, list[Path], dict[str, int]]:
     """Run the rest of a study in its folder.
 
     Args:
-        made: The study.
+        study: The study.
         output: Its folder.
         where: The connection to models.
         overwrite: True to discard an earlier run.
-        said: The heading of progress; None is silent before the first cell.
+        heading: The heading of progress; None is silent before the first cell.
 
     Returns:
         The analysis, the files written, and how many cells there are, ran and are done.
@@ -39,29 +44,29 @@ def run_one(
     from .page import write
     from .run import Journal, run_study
 
-    if not made.config.lm:
+    if not study.config.lm:
         raise OptionError(NO_MODEL)
-    journal = Journal.open(output, made, overwrite=overwrite)
-    cells = made.cells()
+    journal = Journal.open(output, study, overwrite=overwrite)
+    cells = study.cells()
     todo = [cell for cell in cells if not journal.done(cell)]
-    if said is not None:
-        for warning in made.labels.warnings:
+    if heading is not None:
+        for warning in study.labels.warnings:
             out.print(f"note: {clean(warning)}", style="yellow", markup=False)
         finished = (
             f", {len(cells) - len(todo)} of them there"
             if len(todo) < len(cells)
             else ""
         )
-        calls = sum(made.plan(cell).calls for cell in todo)
-        head = f"{clean(said)}: " if said else ""
+        calls = sum(study.plan(cell).calls for cell in todo)
+        head = f"{clean(heading)}: " if heading else ""
         err.print(
             f"{head}{len(cells)} cells{finished}; at most {calls:,} calls; Ctrl-C loses nothing",
             style="dim",
         )
     if todo:
-        with Show(made, todo) as show:
-            run_study(made, journal, where, show)
-    result = analyse(made.config, journal, cells)
+        with Show(study, todo) as show:
+            run_study(study, journal, where, show)
+    result = analyse(study.config, journal, cells)
     done = sum(journal.done(cell) for cell in cells)
     return (
         result,
@@ -190,7 +195,7 @@ class Show(Watch):
             self.step()
         self.number += 1
         done = record["status"] == "done"
-        what = (
+        outcome = (
             f"{record['signature']}, {record['calls']:,} calls, {duration(record['seconds'])}"
             if done
             else f"failed: {record['reason']}"
@@ -198,5 +203,7 @@ class Show(Watch):
         left = (
             f"; about {duration(seconds_left)} left" if seconds_left is not None else ""
         )
-        line = clean(f"[{self.number}/{len(self.planned)}] {self.name}: {what}{left}")
+        line = clean(
+            f"[{self.number}/{len(self.planned)}] {self.name}: {outcome}{left}"
+        )
         err.print(line, markup=False, style=None if done else "red", soft_wrap=True)

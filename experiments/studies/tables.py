@@ -69,7 +69,7 @@ def results(analysis: Analysis) -> Table:
         *(Column(name, ",.0f") for name in ("calls", "tokens", "seconds")),
     ]
     coefficients = (Column(sign, ".3f", ".2f") for sign in COEFFICIENTS.values())
-    made = Table(
+    table = Table(
         [
             WHAT[analysis.config.study],
             *([Column("labels", "s")] if several else []),
@@ -88,7 +88,7 @@ def results(analysis: Analysis) -> Table:
             for name in COEFFICIENTS
         }
         if size != analysis.sizes()[0]:
-            made.section()
+            table.section()
         for line in lines:
             seeds = (
                 "" if line.whole else f" ({len(line.records)} of {line.wanted} seeds)"
@@ -107,7 +107,7 @@ def results(analysis: Analysis) -> Table:
                     if gap and d
                     else [Cell(None), Cell("")]
                 )
-            made.add(
+            table.add(
                 Cell(line.name + seeds, colour=keys[line.name]),
                 *([size_text(size, lines)] if several else []),
                 *cells,
@@ -116,19 +116,19 @@ def results(analysis: Analysis) -> Table:
                 line.mean("prompt_tokens", "completion_tokens"),
                 line.mean("seconds"),
             )
-    return made
+    return table
 
 
 def _by_size(analysis: Analysis) -> Table:
     sizes = analysis.sizes()
-    made = Table(
+    table = Table(
         [
             WHAT[analysis.config.study],
             *(Column(size_text(size, analysis.of(size)), ".2f") for size in sizes),
         ]
     )
     for name in analysis.names():
-        made.add(
+        table.add(
             name,
             *(
                 Cell(line.q, line.low, line.high)
@@ -136,12 +136,12 @@ def _by_size(analysis: Analysis) -> Table:
                 if line.name == name
             ),
         )
-    return made
+    return table
 
 
 def _spread(analysis: Analysis) -> Table:
     signs = (Column(sign, "s") for sign in COEFFICIENTS.values())
-    made = Table(
+    table = Table(
         [
             WHAT[analysis.config.study],
             Column("labels", "s"),
@@ -155,17 +155,17 @@ def _spread(analysis: Analysis) -> Table:
                 f"{number(line.mean(name))} ± {number(line.spread(name))}"
                 for name in COEFFICIENTS
             )
-            made.add(
+            table.add(
                 line.name,
                 size_text(line.train, analysis.of(line.train)),
                 len(line.records),
                 *spread,
             )
-    return made
+    return table
 
 
 def _by_seed(analysis: Analysis) -> Table:
-    made = Table(
+    table = Table(
         [
             WHAT[analysis.config.study],
             Column("labels", "s"),
@@ -189,7 +189,7 @@ def _by_seed(analysis: Analysis) -> Table:
                 for name, value in (record.get("form") or {}).items()
                 if name in ("explain", "reading")
             }
-            made.add(
+            table.add(
                 line.name,
                 size_text(line.train, analysis.of(line.train)),
                 seed,
@@ -200,7 +200,7 @@ def _by_seed(analysis: Analysis) -> Table:
                 ", ".join(f"{n}={v}" for n, v in form.items()),
                 record["calls"],
             )
-    return made
+    return table
 
 
 def show(analysis: Analysis) -> None:
@@ -209,13 +209,13 @@ def show(analysis: Analysis) -> None:
     table.title = heading(analysis)
     table.show(out)
     failures = [f"{cell}: {reason}" for cell, reason in analysis.failures]
-    for what, lines, style in (
+    for kind, lines, style in (
         ("note", analysis.notes, "dim"),
         ("failed", failures, "red"),
     ):
-        most = SHOWN_NOTES + (what == "note")
+        most = SHOWN_NOTES + (kind == "note")
         for line in lines[:most]:
-            out.print(f"{what}: {clean(line)}", style=style, markup=False)
+            out.print(f"{kind}: {clean(line)}", style=style, markup=False)
         if len(lines) > most:
             out.print(
                 f"… and {len(lines) - most} more; they are in tables.md", style=style

@@ -14,7 +14,7 @@ from judgesmith.datasets.perturbations.base import PAPER
 from judgesmith.datasets.perturbations.dhp import TASKS
 from judgesmith.discerning.options import DiscernOptions
 from judgesmith.errors import OptionError
-from judgesmith.experiments.studies.config import Given
+from judgesmith.experiments.studies.config import StudyRequest
 from judgesmith.experiments.studies.run import Study
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.training import distill_run, synthesizing
@@ -90,7 +90,7 @@ def test_a_study_has_the_arms_of_its_table(name: str) -> None:
     assert {key: value for key, value in found.items() if key != "arms"} == shared
     given = {"labels": "rows.jsonl", "library_aspect": "summarization/coherence"}
     own = {"criteria": "own.txt"} if name == "active-critic/table-4" else {}
-    config = Given.read("ablation", None, given | own, [name]).config()
+    config = StudyRequest.read("ablation", None, given | own, [name]).config()
     assert [arm.settings for arm in config.arms] == arms
 
 
@@ -211,7 +211,9 @@ def test_a_seed_is_a_trial_of_drawn_answers(rows_file: Rows) -> None:
         "library_aspect": "summarization/coherence",
         "train": 4,
     }
-    study = Study.prepare(Given.read("ablation", None, given, ["pairwise/table-2"]))
+    study = Study.prepare(
+        StudyRequest.read("ablation", None, given, ["pairwise/table-2"])
+    )
     judges = {cell: study.compiler(cell)[0] for cell in study.cells()}
     assert {judge.method.options.trial for judge in judges.values()} == {
         0,

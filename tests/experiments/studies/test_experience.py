@@ -15,7 +15,7 @@ import judgesmith as js
 from judgesmith.cli.main import app
 from judgesmith.errors import OptionError
 from judgesmith.experiments.studies.experience import (
-    Known,
+    RowTable,
     Task,
     draw,
     fit_experience,
@@ -301,7 +301,7 @@ def test_the_trained_reader_scores_the_rows_of_tasks(
 
 def test_kept_tables_name_the_systems(tmp_path: Path) -> None:
     task = task_of_two_systems(1, named=True)
-    save(tmp_path / "task.npz", Known(task.table, task.scores, task.systems))
+    save(tmp_path / "task.npz", RowTable(task.table, task.scores, task.systems))
     kept = load(tmp_path / "task.npz")
     assert kept.systems == task.systems
     assert kept.table.names == task.table.names

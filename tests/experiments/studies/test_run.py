@@ -28,7 +28,12 @@ from judgesmith.datasets.row import Row
 from judgesmith.errors import OptionError
 from judgesmith.experiments.studies import run as running
 from judgesmith.experiments.studies.analysis import resample, training_leads
-from judgesmith.experiments.studies.config import Arm, Given, changes, check_settings
+from judgesmith.experiments.studies.config import (
+    Arm,
+    StudyRequest,
+    changes,
+    check_settings,
+)
 from judgesmith.experiments.studies.run import Cell, Study, draw
 from judgesmith.running.journal import alone
 
@@ -532,7 +537,7 @@ def test_the_spread_over_seeds_is_told(
 
 
 def test_seeds_that_share_their_rows_are_not_more_evidence(rows_file: Any) -> None:
-    config = Given(
+    config = StudyRequest(
         "optimizers", flags={"labels": str(rows_file(32)), "seeds": "2"}
     ).config()
     rng = np.random.default_rng(5)
@@ -740,7 +745,7 @@ def test_sizes_can_be_repeated_or_listed_and_double_up_to_all(
         (8, 2),
     ]
     flags = {"labels": str(rows_file(96)), "scale": (0, 100), "heldout": "0.25"}
-    made = Study.prepare(Given("labels", flags=flags))
+    made = Study.prepare(StudyRequest("labels", flags=flags))
     assert made.config.train == (10, 20, 40, "all")  # of 72
     assert math.isclose(len(made.parts[0].heldout), 24)
 
@@ -768,7 +773,7 @@ def test_an_arm_adds_up_its_parts_and_settings_are_kept_as_the_declaration_makes
 
 
 def test_what_an_older_version_did_not_have_is_no_change() -> None:
-    new = Given("labels", flags={"labels": "x.csv"}).config()
+    new = StudyRequest("labels", flags={"labels": "x.csv"}).config()
     old = new.model_copy(
         update={"settings": {k: v for k, v in new.settings.items() if k != "racing"}}
     )
