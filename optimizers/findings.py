@@ -254,7 +254,7 @@ class Findings:
         Args:
             report: The report of the run.
             optimizer: Name and options of the search.
-            capabilities: The probed capabilities of the model.
+            lm: The judge's model.
             cost: Calls and tokens, as they would be without a cache.
         """
         final, data, inference = self.final, report.to_dict(), self.final.inference

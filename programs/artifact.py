@@ -372,13 +372,13 @@ def _dump(judge: Held) -> dict[str, Any]:
         "model": recorded(lm.name),
         "sampling": to_jsonable_python(lm.sampling),
     }
-    made_of = method_of(judge)
+    identity = method_of(judge)
     return {
         "format": FORMAT,
-        **{name: made_of.pop(name) for name in ("program", "task", "criteria")},
+        **{name: identity.pop(name) for name in ("program", "task", "criteria")},
         **scoring(judge),
         "lm": model,
-        **made_of,
+        **identity,
         "provenance": judge.provenance,
     }
 
@@ -581,10 +581,10 @@ def _finite(digits: str) -> float:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         raise ValueError("a key appears twice in one object")
-    return made
+    return values
 
 
 def _whole(digits: str) -> int:
@@ -726,30 +726,30 @@ def with_settings(method: Method, state: Mapping[str, Any]) -> tuple[Method, Out
         raise ArtifactError(
             f"the state is that of a {data.program.kind[:80]} judge, and this is a {method.kind} judge"
         )
-    known = method.knowledge
+    knowledge = method.knowledge
     empty: dict[str, Any] = {"signatures": {}, "state": {}}
     held = SavedMethod(
         program=data.program,
-        task=known.description,
+        task=knowledge.description,
         criteria=[],
         **empty,
         **data.fitted,
     )
-    held.criteria.extend(known.criteria)
+    held.criteria.extend(knowledge.criteria)
     new = held.plain()
     steps, own = predictors(new), predictors(method)
     if set(steps) != set(own):
-        asked = {
+        wanted = {
             n: value
             for n, value in new.saved_options().items()
             if method.saved_options().get(n) != value
         }
-        options = ", ".join(f"{name}={value!r}" for name, value in asked.items())
+        options = ", ".join(f"{name}={value!r}" for name, value in wanted.items())
         raise ArtifactError(
             f"the state is of a judge with other steps; make it with {options} and load again"
         )
     new.adopt(own)
-    new.knowledge = known
+    new.knowledge = knowledge
     return new, data.outcome
 
 

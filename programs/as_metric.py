@@ -119,9 +119,9 @@ class JudgeMetric:
         held = next((side for side in sides if name in side.keys()), None)  # noqa: SIM118  # an Example is no dict
         if held is None:
             fields = dict.fromkeys(field for side in sides for field, _ in side.items())
-            known = ", ".join(fields)
+            names = ", ".join(fields)
             raise OptionError(
-                f"neither example nor prediction has {name!r} for the {role}; there are {known}"
+                f"neither example nor prediction has {name!r} for the {role}; there are {names}"
             )
         return held[name]
 

@@ -109,16 +109,16 @@ class AspectLibrary:
         Raises:
             OptionError: For an unknown name, with the names that come close.
         """
-        known = _by_name(self.tasks, name)
+        found = _by_name(self.tasks, name)
         # A language pair stands behind the task's name in some data.
-        known = known or _by_name(
+        found = found or _by_name(
             self.tasks, re.split(r"[\s_:(]", name.strip(), maxsplit=1)[0]
         )
-        if known is None:
+        if found is None:
             raise OptionError(
                 f"there is no task {name!r}; {_near(name, _names(self.tasks), self.tasks)}"
             )
-        return known
+        return found
 
     def find(self, name: str, task: str | None = None) -> Aspect:
         """Return an aspect by its name or an alias; TASK/NAME names both.
@@ -158,9 +158,11 @@ class AspectLibrary:
             places, lack = [wanted, general], f"{wanted.name} has no aspect"
             elsewhere = f"other tasks have it: {', '.join(hits)}; " if hits else ""
         near = [alias for place in places for alias in _names(place.aspects)]
-        known = dict.fromkeys(aspect for place in places for aspect in place.aspects)
+        candidates = dict.fromkeys(
+            aspect for place in places for aspect in place.aspects
+        )
         raise OptionError(
-            f"{lack} {name!r}; {elsewhere}{_near(name, near, known if task else sorted(known))}"
+            f"{lack} {name!r}; {elsewhere}{_near(name, near, candidates if task else sorted(candidates))}"
         )
 
     def _with(self, name: str) -> dict[str, Aspect]:
@@ -192,8 +194,8 @@ def known_aspect(aspect: str | Aspect) -> tuple[Aspect, Task | None]:
     Raises:
         OptionError: As `AspectLibrary.find`.
     """
-    known = aspect if isinstance(aspect, Aspect) else aspects().find(aspect)
-    return known, aspects().tasks.get(known.task)
+    found = aspect if isinstance(aspect, Aspect) else aspects().find(aspect)
+    return found, aspects().tasks.get(found.task)
 
 
 #: Names that a message lists; of more it says where they are.
@@ -220,14 +222,14 @@ def _names(entries: Mapping[str, Aspect] | Mapping[str, Task]) -> list[str]:
     return [name for key, entry in entries.items() for name in (key, *entry.aliases)]
 
 
-def _near(name: str, among: Iterable[str], known: Iterable[str]) -> str:
+def _near(name: str, among: Iterable[str], names: Iterable[str]) -> str:
     plain = {_plain(one): one for one in reversed(list(among))}
     close = [
         plain[one]
         for one in difflib.get_close_matches(_plain(name), plain, n=3, cutoff=0.6)
     ]
     meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
-    every = list(known)
+    every = list(names)
     if len(every) > _SHOWN:
         return f"{meant}There are {len(every)} (`judgesmith list aspects`)"
     return f"{meant}There are: {', '.join(every)}"

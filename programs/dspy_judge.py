@@ -293,8 +293,8 @@ class DSPyJudge(Quiet):
         return aspect if isinstance(aspect, str) and aspect not in OVERALL else ""
 
 
-def _refuse_pickle(path: str | Path, asked: bool) -> None:
-    if asked or Path(path).suffix.lower() in (".pkl", ".pickle"):
+def _refuse_pickle(path: str | Path, wanted: bool) -> None:
+    if wanted or Path(path).suffix.lower() in (".pkl", ".pickle"):
         raise ArtifactError(
             f"{path}: a judge is never pickled, since loading a pickle runs what is in it; save it as JSON, "
             "judge.save('judge.json'), and read it with js.load('judge.json') or judge.load('judge.json')"

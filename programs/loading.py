@@ -78,9 +78,9 @@ def about_judge(judge: Judge) -> dict[str, str]:
 
     They are the judge's fingerprint, its model and scale, and the agreement with people that its file states.
     """
-    known = {
+    facts = {
         "judge": artifact.fingerprint(judge),
         "model": judge.lm.name,
         "scale": str(judge.scale),
     }
-    return known | ({"agreement": agreed} if (agreed := judge.stated_agreement) else {})
+    return facts | ({"agreement": agreed} if (agreed := judge.stated_agreement) else {})

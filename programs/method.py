@@ -79,9 +79,9 @@ class Method(Quiet):
         if others := {"lm", "scale"} & set(options) - set(
             type(self).Options.model_fields
         ):
-            given = ", ".join(f"{one}=…" for one in sorted(others))
+            names = ", ".join(f"{one}=…" for one in sorted(others))
             raise OptionError(
-                f"{name} is a method of judging; a judge has a model and a scale: Judge({name}(…), {given})"
+                f"{name} is a method of judging; a judge has a model and a scale: Judge({name}(…), {names})"
             )
         self.options = parts.read_options(type(self).Options, options, name)
         for criterion in criteria:

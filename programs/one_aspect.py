@@ -40,11 +40,14 @@ class OneAspect(Method):
         **given: Any,
     ) -> None:
         if isinstance(aspect, Aspect) or not criteria:
-            known, its_task = known_aspect(aspect)
-            aspect, criteria = known.name, (Criterion(known.name, known.definition),)
+            known_one, its_task = known_aspect(aspect)
+            aspect, criteria = (
+                known_one.name,
+                (Criterion(known_one.name, known_one.definition),),
+            )
             given |= {
                 name: value
-                for name, value in self.told(known, its_task).items()
+                for name, value in self.aspect_options(known_one, its_task).items()
                 if not given.get(name)
             }
             task = task or self.described(its_task)
@@ -55,7 +58,7 @@ class OneAspect(Method):
         super().__init__(task=task, criteria=criteria, aspect=aspect, **given)
 
     @classmethod
-    def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
+    def aspect_options(cls, aspect: Aspect, task: Task | None) -> dict[str, str]:
         """Options that the library says, where they are not given."""
         return {}
 
@@ -104,7 +107,7 @@ class OneAspect(Method):
                 "which aspect is judged? Say it in a sentence (`judgesmith new`), or give --as or --criteria"
             )
         try:
-            known = aspects().find(name)
+            aspect = aspects().find(name)
         except OptionError as error:
             if cls.takes_any_name and not (words.library_aspect or given.get("aspect")):
                 return cls.in_words(
@@ -113,4 +116,4 @@ class OneAspect(Method):
             raise OptionError(
                 f"what does {name!r} mean? {error}. Give --as TASK/ASPECT, or say it yourself with --criteria"
             ) from None
-        return cls(known, task=words.task, **own)
+        return cls(aspect, task=words.task, **own)

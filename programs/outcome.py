@@ -172,7 +172,7 @@ class Decision:
 
     def merged(self) -> list[tuple[int, list[str]]]:
         """(last place, names) of what scores tell apart, worst first; fail and pass stay apart."""
-        made, names, ends = (
+        merged, names, ends = (
             list[tuple[int, list[str]]](),
             list[str](),
             (*self.cuts, math.inf),
@@ -181,8 +181,8 @@ class Decision:
             begin = max(0.0, ends[place - 1]) if place else 0.0
             names = [*names, name]
             if self.binary or (begin < end and begin <= 100):
-                made, names = [*made, (place, names)], []
-        return [*made[:-1], (len(self.names) - 1, made[-1][1] + names)]
+                merged, names = [*merged, (place, names)], []
+        return [*merged[:-1], (len(self.names) - 1, merged[-1][1] + names)]
 
     def passed(self, percent: float) -> bool | None:
         """Return whether it passes; None for categories other than pass and fail."""
@@ -199,10 +199,10 @@ class Decision:
             )
             before = last
         one = [names for _, names in merged if len(names) > 1]
-        said = (
+        note = (
             f" (no score tells apart {'; '.join(map(', '.join, one))})" if one else ""
         )
-        return f"{', '.join(parts)} of 100{said}"
+        return f"{', '.join(parts)} of 100{note}"
 
 
 @dataclass(frozen=True, slots=True)

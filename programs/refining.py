@@ -160,7 +160,7 @@ class TrainingRows(Protocol):
     def fit_head(
         self,
         table: Readings,
-        known: NDArray[np.bool_],
+        readable: NDArray[np.bool_],
         experience: Experience,
         own: str,
         *,
@@ -170,7 +170,7 @@ class TrainingRows(Protocol):
 
         Args:
             table: The readings.
-            known: A mask of the rows.
+            readable: A mask of the rows.
             experience: The prior from other data sets.
             own: The reading that is the judge's own score.
             strong: True if that has the first word, so that a mixture has to be clearly ahead of it.
@@ -198,10 +198,10 @@ def fitted_always(method: Any) -> bool:
 
 def weighted_mean(scores: Matrix, weights: Sequence[float] | Vector) -> Vector:
     """Return the mean over the columns that have a score, shape (rows,); NaN if none with a weight has."""
-    known = np.isfinite(scores)
-    share = np.where(known, np.asarray(weights, dtype=float), 0.0)
+    finite = np.isfinite(scores)
+    share = np.where(finite, np.asarray(weights, dtype=float), 0.0)
     total = share.sum(axis=1)
-    sums = (np.where(known, scores, 0.0) * share).sum(axis=1)
+    sums = (np.where(finite, scores, 0.0) * share).sum(axis=1)
     mean: Vector = np.divide(
         sums, total, out=np.full(len(scores), np.nan), where=total > 0
     )

@@ -153,12 +153,12 @@ def worded(sentence: str) -> Criterion:
     """
     words = " ".join(sentence.split())
     try:
-        known = aspects().find(words)
+        aspect = aspects().find(words)
     except OptionError:
         if len(words.split()) < 2:
             raise
         return Criterion(words[:80], words if len(words) > 80 else "")
-    return Criterion(known.name, known.definition)
+    return Criterion(aspect.name, aspect.definition)
 
 
 def simple_outcome(scale: tuple[float, float] | None, *, pass_fail: bool) -> Outcome:

@@ -34,8 +34,8 @@ class Version:
     def of(cls, artifact: Artifact) -> Version:
         """Return the version of a saved judge: a digest of the whole and of each part."""
         whole = identity_of(artifact)
-        known = {*_BESIDE, *_PROMPT, *_SCALE, "lm"}
-        fitted = {name: value for name, value in whole.items() if name not in known}
+        separate = {*_BESIDE, *_PROMPT, *_SCALE, "lm"}
+        fitted = {name: value for name, value in whole.items() if name not in separate}
         return cls(
             fingerprint=digest(whole),
             prompt=digest({name: whole.get(name) for name in _PROMPT}),

@@ -300,9 +300,9 @@ class Verdict(BaseModel):
         not TYPE_CHECKING
     ):  # values may stand without their names, in the order of the fields
 
-        def __init__(self, *values: Any, **given: Any) -> None:
+        def __init__(self, *values: Any, **fields: Any) -> None:
             super().__init__(
-                **dict(zip(type(self).model_fields, values, strict=False)), **given
+                **dict(zip(type(self).model_fields, values, strict=False)), **fields
             )
 
     @classmethod

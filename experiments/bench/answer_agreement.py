@@ -25,7 +25,7 @@ import numpy as np
 from judgesmith.experiments.bench.reader_agreement import chosen
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.fitting.readings import agreement
-from judgesmith.programs.active_critic.scoring import Known, MultiCriteriaScorer
+from judgesmith.programs.active_critic.scoring import MultiCriteriaScorer, TaskContext
 from judgesmith.programs.aspects import known_aspect
 from judgesmith.programs.comparing.comparison import PairwiseComparer
 from judgesmith.programs.models import engine
@@ -61,7 +61,7 @@ def asked(
         if kind == "direct":
             return float((await direct.judge(item, lm)).percent)
         if kind == "criteria":
-            answer = await several.ascore(item, Known("", tuple(CRITERIA)), lm)
+            answer = await several.ascore(item, TaskContext("", tuple(CRITERIA)), lm)
             scores = answer.read.values["criteria_scores"].values()
             return float(np.mean([one.score for one in scores]))
         known = {"aspect": f"{about.name}: {about.definition}", "name": about.name}
@@ -87,6 +87,7 @@ async def every(
 
 
 def ask(folder: Path, way: str, count: int, names: list[str], kinds: list[str]) -> None:
+    """Collect the numbers of every set and kind by one reader, and keep them in a folder."""
     os.environ["JUDGESMITH_READER"] = way
     lm = language_model(MODEL, connection=Connection(cache=False))
     for name in names:
@@ -104,6 +105,7 @@ def ask(folder: Path, way: str, count: int, names: list[str], kinds: list[str]) 
 
 
 def compare(folder: Path, target: Path | None) -> None:
+    """Print the agreement of both readers' numbers with people, and save it on request."""
     lines = []
     for name, (aspect, _) in ASPECTS.items():
         for kind in KINDS:
@@ -135,6 +137,7 @@ def compare(folder: Path, target: Path | None) -> None:
 
 
 def main() -> None:
+    """Run one of the two parts."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -27,7 +27,13 @@ from ..prompting.predict import JudgePredict
 from ..prompting.result import value_of
 from ..refining import Refinement, Refiner, TrainingRows, score_matrix
 from ..registry import methods
-from .scoring import Combination, Known, MultiCriteriaScorer, OverallScorer, mean_score
+from .scoring import (
+    Combination,
+    MultiCriteriaScorer,
+    OverallScorer,
+    TaskContext,
+    mean_score,
+)
 from .task import Inference, Labelled, TaskInference, TaskKnowledge
 
 Variant = Literal["vanilla", "coarse", "fine"]
@@ -182,14 +188,14 @@ class ActiveCritic(Method):
 
         Parts that only the fine variant has are dropped.
         """
-        made = self.with_(
+        critic = self.with_(
             variant=variant,
             combine=self.options.combine if variant == "fine" else "os-e",
         )
-        made.combination = None
-        for predictor in made.predictors():
+        critic.combination = None
+        for predictor in critic.predictors():
             predictor.demos = []
-        return made
+        return critic
 
     # -- compiling
 
@@ -208,18 +214,18 @@ class ActiveCritic(Method):
         progress: Callable[[str], None] | None = None,
     ) -> Inference:
         """Fill the task and the criteria that are not known; see `capabilities.InfersTask`."""
-        asked = {
+        settings = {
             "aspect": self.options.aspect,
             "progress": progress,
             "described": self.options.use_task,
         }
-        inferred = value_of(await inference.acall(rows, lm=lm, **asked), Inference)
-        known = self.knowledge
-        known.description = known.description or inferred.description
-        known.criteria = known.criteria or inferred.criteria
-        if self.options.variant == "auto" and not known.criteria:
+        inferred = value_of(await inference.acall(rows, lm=lm, **settings), Inference)
+        knowledge = self.knowledge
+        knowledge.description = knowledge.description or inferred.description
+        knowledge.criteria = knowledge.criteria or inferred.criteria
+        if self.options.variant == "auto" and not knowledge.criteria:
             self.choose(variant=self._own)
-        if self.options.variant == "fine" and not known.criteria:
+        if self.options.variant == "fine" and not knowledge.criteria:
             raise OptionError(
                 f"{lm.name} named no criteria that could be read ({'; '.join(inferred.notes) or 'empty answers'}); "
                 "give them with criteria=… (--criteria FILE), or take a stronger model"
@@ -279,26 +285,26 @@ class ActiveCritic(Method):
 
     def search_space(self, *, variants: Sequence[str] = ()) -> list[Choice]:
         """Return the choices: variant, task and criteria in the prompt or not, and which of the criteria."""
-        known, space = self.knowledge, list[Choice]()
+        knowledge, space = self.knowledge, list[Choice]()
         # Without a task and criteria the variants have one prompt.
-        tried = [self._own, *(self._variants(variants) if known.criteria else [])]
+        tried = [self._own, *(self._variants(variants) if knowledge.criteria else [])]
         if len(tried) > 1:
             space.append(Choice("variant", tuple(tried)))
         informed = tuple(v for v in tried if v != "vanilla")
         if not informed:
             return space
         when = {"variant": informed}
-        if self.options.use_task and known.description:
+        if self.options.use_task and knowledge.description:
             space.append(Choice("use_task", (True, False), when))
-        if not self.options.use_criteria or not known.criteria:
+        if not self.options.use_criteria or not knowledge.criteria:
             return space
         if "coarse" in informed:
             space.append(
                 Choice("use_criteria", (True, False), {"variant": ("coarse",)})
             )
-        if 1 < len(known.criteria) <= MOST_CRITERIA:
+        if 1 < len(knowledge.criteria) <= MOST_CRITERIA:
             shown = when | {"use_criteria": (True,)}
-            names = (f"criterion {i}" for i in range(1, len(known.criteria) + 1))
+            names = (f"criterion {i}" for i in range(1, len(knowledge.criteria) + 1))
             space += [Choice(name, (True, False), shown) for name in names]
         return space
 
@@ -317,15 +323,15 @@ class ActiveCritic(Method):
                 if name in made
             }
         )
-        known = chosen.knowledge
+        knowledge = chosen.knowledge
         kept = [
             c
-            for i, c in enumerate(known.criteria, start=1)
+            for i, c in enumerate(knowledge.criteria, start=1)
             if made.get(f"criterion {i}", True)
         ]
-        if len(kept) < len(known.criteria):
+        if len(kept) < len(knowledge.criteria):
             chosen.knowledge = TaskKnowledge(
-                known.description, kept or known.criteria[:1]
+                knowledge.description, kept or knowledge.criteria[:1]
             )
         return chosen
 
@@ -480,10 +486,10 @@ class ActiveCritic(Method):
                 else self.options.reading,
             )
 
-    def known(self) -> Known:
+    def task_context(self) -> TaskContext:
         """Return the task, criteria and aspect that the prompts show, by variant and ablation."""
         plain = self.options.variant == "vanilla"
-        return Known(
+        return TaskContext(
             self.knowledge.description if self.options.use_task and not plain else "",
             self.knowledge.criteria if self.options.use_criteria and not plain else (),
             self.options.aspect,
@@ -491,13 +497,13 @@ class ActiveCritic(Method):
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Score by criteria, overall, or both, and combine the scores."""
-        known = self.known()
+        context = self.task_context()
         scores: Mapping[str, CriterionScore] = {}
         failed: CallError | None = None
         if self.options.variant != "fine":
-            steps = [await self.overall_scorer.ascore(item, known, lm)]
+            steps = [await self.overall_scorer.ascore(item, context, lm)]
         else:
-            steps = [await self.criteria_scorer.ascore(item, known, lm)]
+            steps = [await self.criteria_scorer.ascore(item, context, lm)]
             scores = steps[0].read.values["criteria_scores"]
             if self._asks_overall():
                 shown = scores
@@ -509,7 +515,7 @@ class ActiveCritic(Method):
                     }
                 try:
                     steps.append(
-                        await self.overall_scorer.ascore(item, known, lm, shown)
+                        await self.overall_scorer.ascore(item, context, lm, shown)
                     )
                 except (
                     CallError
@@ -555,15 +561,15 @@ class ActiveCritic(Method):
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         """Return the messages of each step for a row."""
-        known = self.known()
+        context = self.task_context()
         if self.options.variant != "fine":
-            inputs = self.overall_scorer.inputs(item, known)
+            inputs = self.overall_scorer.inputs(item, context)
             return {"overall_scorer": self.overall_scorer.predict.messages(inputs)}
-        inputs = self.criteria_scorer.inputs(item, known)
-        made = {"criteria_scorer": self.criteria_scorer.predict.messages(inputs)}
+        inputs = self.criteria_scorer.inputs(item, context)
+        messages = {"criteria_scorer": self.criteria_scorer.predict.messages(inputs)}
         if self._asks_overall():
-            inputs = self.overall_scorer.inputs(item, known, {})
-            made["overall_scorer (the criterion scores of the first step follow)"] = (
-                self.overall_scorer.predict.messages(inputs)
-            )
-        return made
+            inputs = self.overall_scorer.inputs(item, context, {})
+            messages[
+                "overall_scorer (the criterion scores of the first step follow)"
+            ] = self.overall_scorer.predict.messages(inputs)
+        return messages

@@ -24,7 +24,7 @@ from ..prompting.result import value_of
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TaskContext:
     """The part of a prompt about the task: description, criteria, and the scored aspect ("" for overall quality)."""
 
     task: str = ""
@@ -39,18 +39,20 @@ class MultiCriteriaScorer(Evaluator):
         super().__init__()
         self.predict = JudgePredict(ScoreCriteria, CriteriaLayout(explain, reading))
 
-    def inputs(self, item: Item, known: Known) -> dict[str, Any]:
+    def inputs(self, item: Item, context: TaskContext) -> dict[str, Any]:
         """Return the inputs of the call for a row."""
-        return {"task": known.task, "criteria": known.criteria, **material(item)}
+        return {"task": context.task, "criteria": context.criteria, **material(item)}
 
-    async def ascore(self, item: Item, known: Known, lm: LanguageModel) -> Answer:
+    async def ascore(
+        self, item: Item, context: TaskContext, lm: LanguageModel
+    ) -> Answer:
         """Score a row by every criterion.
 
         Raises:
             Unreadable: For an answer without scores.
             CallError: For a failed call.
         """
-        return value_of(await self.acall(**self.inputs(item, known), lm=lm), Answer)
+        return value_of(await self.acall(**self.inputs(item, context), lm=lm), Answer)
 
     async def aforward(
         self,
@@ -91,19 +93,19 @@ class OverallScorer(Evaluator):
     def inputs(
         self,
         item: Item,
-        known: Known,
+        context: TaskContext,
         scores: Mapping[str, CriterionScore] | None = None,
     ) -> dict[str, Any]:
         """Return the inputs of the call for a row, with the criterion scores if they are shown."""
         # Where McS-E came before, the scores speak for the criteria and their definitions are left out (eq. 2).
-        criteria = known.criteria if scores is None else ()
-        asked = {"task": known.task, "criteria": criteria, "aspect": known.aspect}
-        return {**asked, **material(item), "criteria_scores": scores}
+        criteria = context.criteria if scores is None else ()
+        fields = {"task": context.task, "criteria": criteria, "aspect": context.aspect}
+        return {**fields, **material(item), "criteria_scores": scores}
 
     async def ascore(
         self,
         item: Item,
-        known: Known,
+        context: TaskContext,
         lm: LanguageModel,
         scores: Mapping[str, CriterionScore] | None = None,
     ) -> Answer:
@@ -114,7 +116,7 @@ class OverallScorer(Evaluator):
             CallError: For a failed call.
         """
         return value_of(
-            await self.acall(**self.inputs(item, known, scores), lm=lm), Answer
+            await self.acall(**self.inputs(item, context, scores), lm=lm), Answer
         )
 
     async def aforward(

@@ -228,11 +228,11 @@ class TaskInference(Evaluator):
                 else text[: self.text_limit - 1] + "…"
             )
 
-        what = f"score given by people{' for ' + disarm(aspect) if aspect else ''}"
+        label = f"score given by people{' for ' + disarm(aspect) if aspect else ''}"
         return Laid(
             "\n\n".join(
                 f"Example {i}\n{block('source', cut(e.source) or '(none)')}\n{block('output', cut(e.output))}\n"
-                f"{what}: {e.score:g} of 100"
+                f"{label}: {e.score:g} of 100"
                 + "".join(f"\n{block('comment', c.text)}" for c in self._comments([e]))
                 for i, e in enumerate(batch, 1)
             )
@@ -268,15 +268,15 @@ class _Reading:
             0  # comments that criteria were asked for; those cited that are not there
         )
 
-    async def ask(self, step: JudgePredict, what: str, **inputs: Any) -> Any | None:
+    async def ask(self, step: JudgePredict, title: str, **inputs: Any) -> Any | None:
         """The answer; None, and a note, where the call fails."""
         if self.progress is not None:
-            self.progress(what)
+            self.progress(title)
         try:
             answer = await step.ask(self.lm, inputs)
         except CallError as error:
             self.usage += getattr(error, "usage", Usage())
-            self.notes.append(f"{what}: {error}")
+            self.notes.append(f"{title}: {error}")
             return None
         self.usage += answer.usage
         (value,) = answer.read.values.values()
@@ -286,12 +286,12 @@ class _Reading:
         """Add the observations of one mini-batch."""
         self.batches += 1
         self.comments += comments
-        seen, what = (
+        seen, title = (
             "\n".join(self.observations),
             f"reading examples, batch {self.batches}",
         )
         new = await self.ask(
-            self.steps.observe, what, earlier_observations=seen, examples=batch
+            self.steps.observe, title, earlier_observations=seen, examples=batch
         )
         self.complete = (
             bool(self.observations)
@@ -312,20 +312,20 @@ class _Reading:
         earlier = self.descriptions[-1] if self.descriptions else ""
         description = None
         if self.described:
-            what = f"describing the task, {where}"
+            title = f"describing the task, {where}"
             description = await self.ask(
-                steps.describe, what, observations=seen, earlier_description=earlier
+                steps.describe, title, observations=seen, earlier_description=earlier
             )
         if description is not None:
             self.descriptions.append(description)
-        what = f"naming criteria, {where}"
+        title = f"naming criteria, {where}"
         cited = {
             "comments": "\n".join(f"{n}. {self.comments[n - 1].text}" for n in new),
             "cites": bool(new),
         }
         named = await self.ask(
             steps.propose,
-            what,
+            title,
             description=description or earlier,
             observations=seen,
             **cited,
@@ -373,12 +373,14 @@ class _Reading:
             for s in self.sets
         )
         cited = {n for named in self.sets for c in named for n in c.comments}
-        asked = {
+        request = {
             "description": description,
             "criteria_lists": lists,
             "cites": bool(cited),
         }
-        merged = await self.ask(self.steps.merge_criteria, "merging criteria", **asked)
+        merged = await self.ask(
+            self.steps.merge_criteria, "merging criteria", **request
+        )
         return _merged(merged and self.checked(merged, cited), self.sets)
 
 

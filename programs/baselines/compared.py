@@ -121,14 +121,14 @@ class PairMetric(ComparedMetric):
 
 def _texts(row: Any, need: str) -> list[str]:
     """All references of a row, or its source. Blank ones are left out."""
-    given = (
+    sources = (
         cell(row, "source")
         if need == "source"
         else cell(row, "references") or cell(row, "reference")
     )
     return [
         _clean(text)
-        for text in ([given] if isinstance(given, str) else given or ())
+        for text in ([sources] if isinstance(sources, str) else sources or ())
         if text.strip()
     ]
 

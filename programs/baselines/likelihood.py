@@ -100,10 +100,10 @@ class GptScore(PairMetric):
         if not chosen.aspect:
             return chosen.instruction or INSTRUCTIONS["general"]
         aspect, task = known_aspect(chosen.aspect)
-        given = chosen.instruction or INSTRUCTIONS.get(
+        instruction = chosen.instruction or INSTRUCTIONS.get(
             task.name if task else "", INSTRUCTIONS["general"]
         )
-        return f"{given} The result has to be excellent in {aspect.name}: {aspect.definition}"
+        return f"{instruction} The result has to be excellent in {aspect.name}: {aspect.definition}"
 
     def value(self, output: str, other: str) -> float:
         """Return the mean log-probability of the output's tokens after the other text, in nats."""

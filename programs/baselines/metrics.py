@@ -80,8 +80,8 @@ def reference_metric(name: str) -> Metric:
     """
     plain = name.removeprefix(PREFIX)
     kind, colon, value = plain.partition(":")
-    known = {one.casefold(): part for one, part in metrics.parts().items()}
-    part: type[Metric] | None = known.get(kind.casefold())
+    by_name = {one.casefold(): part for one, part in metrics.parts().items()}
+    part: type[Metric] | None = by_name.get(kind.casefold())
     if part is None or (colon and not part.Options.model_fields):
         names = ", ".join(PREFIX + one for one in metrics.names())
         raise OptionError(f"there is no metric {PREFIX}{plain}; there are {names}")
@@ -95,11 +95,11 @@ def reference_metric(name: str) -> Metric:
         )
     chosen: dict[str, Any] = {}
     for text in _OPTION.split(value):
-        option, equals, given = (piece.strip() for piece in text.partition("="))
+        option, equals, stated = (piece.strip() for piece in text.partition("="))
         if not equals or (option not in fields and not chosen):
-            option, given = first, text.strip()
+            option, stated = first, text.strip()
         chosen[option] = (
-            parts.from_text(fields[option], given) if option in fields else given
+            parts.from_text(fields[option], stated) if option in fields else stated
         )
     return part(**chosen)
 

@@ -85,11 +85,11 @@ async def merged(
     """
     paths = {0: Path()}  # by the number of outputs of `one` in it
     for placed in range(len(one) + len(two)):
-        asked = [i for i in paths if i < len(one) and placed - i < len(two)]
+        open_places = [i for i in paths if i < len(one) and placed - i < len(two)]
         odds = dict(
             zip(
-                asked,
-                await together([prefer(one[i], two[placed - i]) for i in asked]),
+                open_places,
+                await together([prefer(one[i], two[placed - i]) for i in open_places]),
                 strict=True,
             )
         )
@@ -271,17 +271,19 @@ class PairS(Comparing):
             first,
             key=lambda text: sha256(text.encode("utf-8", "surrogatepass")).digest(),
         )
-        asked = [items[first[text]] for text in texts]
+        distinct = [items[first[text]] for text in texts]
 
         async def compare(a: int, b: int) -> Comparison:
             async with slots:
-                return await self.acompare(asked[a], texts[b], lm)
+                return await self.acompare(distinct[a], texts[b], lm)
 
         ranking = _Ranking(compare, self.options.beam, self.options.margin)
         order = await ranking.order(range(len(texts)))
-        made = dict(zip(texts, self._verdicts(ranking, order, len(texts)), strict=True))
+        by_text = dict(
+            zip(texts, self._verdicts(ranking, order, len(texts)), strict=True)
+        )
         empty = Verdict.failed("the output is empty")
-        verdicts = [made.get(item.output, empty) for item in items]
+        verdicts = [by_text.get(item.output, empty) for item in items]
         # Equal texts were compared once: what that cost stands on one row alone.
         return [
             verdict

@@ -51,14 +51,14 @@ def _of_grams(
 ) -> tuple[float, float, float]:
     """F1 of keeping, precision of deleting, F1 of adding. Source and output count once for each reference."""
     wanted = sum(references, Counter[tuple[str, ...]]())
-    given, made = (
+    source_grams, output_grams = (
         Counter({g: n * len(references) for g, n in one.items()})
         for one in (source, output)
     )
-    kept, keepable = given & made, given & wanted
+    kept, keepable = source_grams & output_grams, source_grams & wanted
     rightly = kept & wanted
     keep = _f1(_shares(rightly, kept), _shares(rightly, keepable))
-    deleted = given - made
+    deleted = source_grams - output_grams
     delete = _shares(deleted - wanted, deleted)
     added, addable = output.keys() - source.keys(), wanted.keys() - source.keys()
     well = len(added & addable)
@@ -106,8 +106,8 @@ class Sari(ComparedMetric):
     def values(self, rows: Sequence[Compared]) -> Iterator[float]:
         """Yield SARI of each row."""
         for output, ((source,), references) in rows:
-            given, made, *others = (
+            source_words, output_words, *others = (
                 self._tokens(text.lower()).split()
                 for text in (source, output, *references)
             )
-            yield sari(given, made, others)
+            yield sari(source_words, output_words, others)

@@ -224,8 +224,8 @@ class ComparisonLayout(Layout):
     @property
     def _asked(self) -> str:
         """Asks whether an output is better, without naming the aspect; for forms answered with Yes or No."""
-        asked, other = (1, 2) if self.question == "yes-no-first" else (2, 1)
-        return f"Is output {asked} better than output {other}"
+        subject, other = (1, 2) if self.question == "yes-no-first" else (2, 1)
+        return f"Is output {subject} better than output {other}"
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         """Return the question, with the words of its answer."""
@@ -260,8 +260,12 @@ class ComparisonLayout(Layout):
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
         """Return the comparison's word, for a demonstration."""
-        made = step.get("comparison")
-        return {"comparison": made.word if isinstance(made, Comparison) else None}
+        comparison = step.get("comparison")
+        return {
+            "comparison": comparison.word
+            if isinstance(comparison, Comparison)
+            else None
+        }
 
     def labelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the comparison of a labelled pair, for a demonstration.
@@ -473,7 +477,7 @@ class PairwiseComparer(Evaluator):
         }
 
     async def acompare(
-        self, item: Item, other: str, lm: LanguageModel, **known: str
+        self, item: Item, other: str, lm: LanguageModel, **words: str
     ) -> Comparison:
         """Compare `item.output` with `other`.
 
@@ -481,7 +485,7 @@ class PairwiseComparer(Evaluator):
             item: The row.
             other: The other output.
             lm: The model.
-            **known: Task, aspect and name.
+            **words: Task, aspect and name.
 
         Raises:
             CallError: If no answer could be read.
@@ -492,7 +496,7 @@ class PairwiseComparer(Evaluator):
             "other": other,
             "context": item.context,
         }
-        return value_of(await self.acall(**texts, **known, lm=lm), Comparison)
+        return value_of(await self.acall(**texts, **words, lm=lm), Comparison)
 
     async def aforward(
         self,
@@ -518,7 +522,7 @@ class PairwiseComparer(Evaluator):
         orders: list[Order] = (
             ["other-first", "output-first"] if self.order == "both" else [self.order]
         )
-        asked = []
+        comparisons = []
         with row_context.under(item):
             for order in orders:
                 inputs = self.inputs(
@@ -529,11 +533,11 @@ class PairwiseComparer(Evaluator):
                     self.form == "yes-no-first"
                 ):  # the other one was asked about
                     answer = replace(answer, better=answer.worse, worse=answer.better)
-                asked.append(answer)
+                comparisons.append(answer)
         compared = (
-            _mean(asked, len({answer.word for answer in asked}) > 1)
-            if len(asked) > 1
-            else asked[0]
+            _mean(comparisons, len({answer.word for answer in comparisons}) > 1)
+            if len(comparisons) > 1
+            else comparisons[0]
         )
         shown = {
             field: getattr(compared, field)
@@ -599,9 +603,9 @@ class PairwiseComparer(Evaluator):
 
     def _count(self, odds: Comparison, inputs: Mapping[str, Any]) -> Comparison:
         """Draw answers from these odds and count them. The same trial and texts draw the same."""
-        asked = repr((self.trial, self.form, sorted(inputs.items())))
+        seeded_by = repr((self.trial, self.form, sorted(inputs.items())))
         rng = np.random.default_rng(
-            list(sha256(asked.encode("utf-8", "surrogatepass")).digest())
+            list(sha256(seeded_by.encode("utf-8", "surrogatepass")).digest())
         )
         weights = np.array([odds.better, odds.worse, odds.similar]) ** (
             1.0 / self.temperature
@@ -667,7 +671,7 @@ class Comparing(OneAspect):
             self.choose(reading=reading)  # makes a comparer
             await self.comparer.prepare(lm, reading, o.samples)
 
-    def known(self) -> dict[str, Any]:
+    def prompt_words(self) -> dict[str, Any]:
         """Task and aspect for the prompt. `knowledge` may have been changed since this judge was made."""
         definition = (
             self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
@@ -689,15 +693,15 @@ class Comparing(OneAspect):
         Raises:
             CallError: If no answer could be read.
         """
-        return await self.comparer.acompare(item, other, lm, **self.known())
+        return await self.comparer.acompare(item, other, lm, **self.prompt_words())
 
-    def cautions(self, made: Collection[Comparison]) -> list[str]:
+    def cautions(self, comparisons: Collection[Comparison]) -> list[str]:
         """Return notes for the reader of a score that rests on these comparisons."""
         notes = []
-        if low := [c.share for c in made if c.share < LOW_SHARE]:  # NaN is none
+        if low := [c.share for c in comparisons if c.share < LOW_SHARE]:  # NaN is none
             notes.append(
-                f"little of the probability was on the asked words in {len(low)} of {len(made)} comparisons (at least "
-                f"{min(low):.1%})"
+                f"little of the probability was on the asked words in {len(low)} of {len(comparisons)} comparisons "
+                f"(at least {min(low):.1%})"
             )
         counted = self.comparer.counted
         if number := counted or self.comparer.samples:
@@ -712,16 +716,18 @@ class Comparing(OneAspect):
                 f"temperature {self.options.temperature:g}{why}"
             )
         if self.options.order == "both":
-            flips = sum(bool(c.flipped) for c in made)
+            flips = sum(bool(c.flipped) for c in comparisons)
             notes.append(
-                f"the two orders disagreed in {flips} of {len(made)} comparisons"
+                f"the two orders disagreed in {flips} of {len(comparisons)} comparisons"
             )
-        return notes + list(dict.fromkeys(note for c in made for note in c.notes))
+        return notes + list(
+            dict.fromkeys(note for c in comparisons for note in c.notes)
+        )
 
     def comparison_prompt(self, item: Item, other: str) -> list[Message]:
         """Return the messages that compare a row's output with another one."""
         return self.comparer.predict.messages(
-            self.comparer.inputs(item, other, **self.known())
+            self.comparer.inputs(item, other, **self.prompt_words())
         )
 
 

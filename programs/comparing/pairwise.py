@@ -214,12 +214,12 @@ class PairwiseDirectScorer(Comparing):
         self.writer = ReferenceWriter()
 
     @classmethod
-    def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
+    def aspect_options(cls, aspect: Aspect, task: Task | None) -> dict[str, str]:
         """Return the library's words for the aspect's ends and the task's family."""
         return {
-            "low": known.low,
-            "high": known.high,
-            "family": known.task if known.task in FAMILIES else "",
+            "low": aspect.low,
+            "high": aspect.high,
+            "family": aspect.task if aspect.task in FAMILIES else "",
         }
 
     @property
@@ -337,11 +337,11 @@ class PairwiseDirectScorer(Comparing):
 
     def _copies(self, text: str, judged: Item) -> dict[int, str]:
         """Perturbed copies of a text by level, none of one too short; of the judged output all but the unperturbed."""
-        made = plugin("ladders", self.options.grading)
+        ladder = plugin("ladders", self.options.grading)
         try:
             copies = dict(
                 enumerate(
-                    made(text, self.options.levels, seed=self.options.trial), start=1
+                    ladder(text, self.options.levels, seed=self.options.trial), start=1
                 )
             )
         except JudgesmithError:
@@ -373,8 +373,8 @@ class PairwiseDirectScorer(Comparing):
                 "; ".join(dict.fromkeys(str(e) for e in failures.values()))
                 or "no references"
             )
-            made = f"only {len(compared)} of {self.options.levels} comparisons could be made: {reasons}"
-            return Verdict.failed(made, usage=usage, raw=raw)
+            shortage = f"only {len(compared)} of {self.options.levels} comparisons could be made: {reasons}"
+            return Verdict.failed(shortage, usage=usage, raw=raw)
         return Verdict(
             percent=percent,
             explanation=in_words(compared, references),

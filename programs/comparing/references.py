@@ -46,10 +46,10 @@ def reference_key(
 
 def default_store_path() -> Path:
     """Return `JUDGESMITH_REFERENCES`, or `references.sqlite` under `~/.cache/judgesmith`."""
-    given = os.environ.get("JUDGESMITH_REFERENCES")
+    path = os.environ.get("JUDGESMITH_REFERENCES")
     return (
-        Path(given)
-        if given
+        Path(path)
+        if path
         else Path.home() / ".cache" / "judgesmith" / "references.sqlite"
     )
 
@@ -91,16 +91,16 @@ class ReferenceStore(SharedFile):
         Rows of one document wait for the first; errors of `write` are raised. Two processes may write at once:
         references that the first of them kept count for both.
         """
-        if (known := self.get(key)) is not None:
-            return known, Usage()
+        if (stored := self.get(key)) is not None:
+            return stored, Usage()
         async with self._locks().setdefault(key, asyncio.Lock()):
-            if (known := self.get(key)) is not None:
-                return known, Usage()
-            made, usage = await write()
+            if (stored := self.get(key)) is not None:
+                return stored, Usage()
+            written, usage = await write()
             kept = self.get(key)  # by another process in the meantime
             if kept is None:
-                self.put(key, made)
-            return kept or made, usage
+                self.put(key, written)
+            return kept or written, usage
 
 
 @lru_cache(maxsize=8)

@@ -175,18 +175,18 @@ class WritingLayout(Layout):
         if values.get("worse") and values.get("better"):
             parts += [f"Worse {noun}:\n{block('output', values['worse'])}"]
             parts += [f"Better {noun}:\n{block('output', values['better'])}"]
-            asked = (
+            request = (
                 f"Write a new {noun} whose {name} lies half-way between these two: clearly better than the worse one, "
                 "clearly not as good as the better one. Do not copy either of them."
             )
         elif values["level"] < target.levels:
-            how = f", such that {target.low}" if target.low else ""
-            asked = f"Write a {noun} whose {name} is as bad as it can be{how}. It must still be a {noun}."
+            quality = f", such that {target.low}" if target.low else ""
+            request = f"Write a {noun} whose {name} is as bad as it can be{quality}. It must still be a {noun}."
         else:
-            how = f", such that {target.high}" if target.high else ""
-            asked = f"Write a {noun} whose {name} is as good as it can be{how}."
+            quality = f", such that {target.high}" if target.high else ""
+            request = f"Write a {noun} whose {name} is as good as it can be{quality}."
         parts.append(
-            f"{asked} Aim at about {target.length(values.get('source') or '')} words."
+            f"{request} Aim at about {target.length(values.get('source') or '')} words."
         )
         if values.get("fault"):
             parts.append(
@@ -281,8 +281,8 @@ class ReferenceWriter(Evaluator):
             if fault is None:
                 outputs[level] = text
             elif not between:
-                what = f"{model.name} could not write reference {level} of {target.levels}: {fault}"
-                raise Unreadable(what, (text,), usage)
+                problem = f"{model.name} could not write reference {level} of {target.levels}: {fault}"
+                raise Unreadable(problem, (text,), usage)
             else:
                 left_out[level] = fault
         outputs, left_out = (

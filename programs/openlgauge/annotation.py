@@ -280,8 +280,8 @@ class MergeLayout(_ErrorsLayout):
     def labelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the merged errors of a labelled row with the reports, for a demonstration."""
         merged, reported = row.get("merged"), row.get("reported")
-        told = {"annotation": merged} if isinstance(merged, str) else self.held(row)
-        return told | (
+        held = {"annotation": merged} if isinstance(merged, str) else self.held(row)
+        return held | (
             {"annotations": _reports(map(error_list, reported.values()))}
             if reported
             else {}

@@ -100,21 +100,21 @@ def ground_errors(
     spans: list[ErrorSpan] = []
     near = 0
     for error in errors:
-        made = ErrorSpan(
+        span = ErrorSpan(
             error.location or "", error.explanation, error.severity, annotators=names
         )
         if error.location is None:
-            spans.append(replace(made, text="omission", how="omission"))
+            spans.append(replace(span, text="omission", how="omission"))
         elif places := ground(error.location, output):
             place = next((place for place in places if place.start >= near), places[-1])
             start, near = place.start, place.end
             spans.append(
                 replace(
-                    made, text=output[start:near], start=start, end=near, how=place.how
+                    span, text=output[start:near], start=start, end=near, how=place.how
                 )
             )
         else:
-            spans.append(replace(made, how="ungrounded"))
+            spans.append(replace(span, how="ungrounded"))
     return tuple(spans)
 
 

@@ -76,10 +76,10 @@ class Member:
             raise OptionError(
                 "an annotator needs a model's name, and perhaps @ and a temperature: MODEL@0.7"
             )
-        made = cls(match[1], float(match[2] or 0.0))
-        if made.temperature > 2:
+        member = cls(match[1], float(match[2] or 0.0))
+        if member.temperature > 2:
             raise OptionError(f"annotator {text!r}: a temperature lies between 0 and 2")
-        return made
+        return member
 
     @property
     def name(self) -> str:
@@ -97,8 +97,8 @@ class SavedMember(parts.Options):
     weight: float = option(1.0, "Its weight in the mean.", ge=0, le=1e6)
 
 
-def _members(given: Sequence[Member | str]) -> tuple[Member, ...]:
-    members = tuple(m if isinstance(m, Member) else Member.parse(m) for m in given)
+def _members(stated: Sequence[Member | str]) -> tuple[Member, ...]:
+    members = tuple(m if isinstance(m, Member) else Member.parse(m) for m in stated)
     names = [m.name for m in members]
     if len(set(names)) < len(names):
         raise OptionError(
@@ -197,12 +197,12 @@ class OpeNLGauge(OneAspect):
         self.supervisor = Supervisor(MergeLayout(forced_most=self.options.forced_most))
 
     @classmethod
-    def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
+    def aspect_options(cls, aspect: Aspect, task: Task | None) -> dict[str, str]:
         """Return the library's words for the aspect's ends and exclusions."""
         return {
-            "low": known.low,
-            "high": known.high,
-            "leave_aside": ", ".join(known.leave_aside),
+            "low": aspect.low,
+            "high": aspect.high,
+            "leave_aside": ", ".join(aspect.leave_aside),
         }
 
     @classmethod
@@ -477,11 +477,11 @@ class OpeNLGauge(OneAspect):
             note = f"the supervisor failed ({error}); errors were merged by overlap"
             return merge_errors(reported), [note], _lost(error)
         merged = ground_errors(answer.read.values["merged"], item.output)
-        made = check_merged(merged, reported)
-        lost = len(lost_reports(made, reported)) if len(made) < MOST else 0
+        checked = check_merged(merged, reported)
+        lost = len(lost_reports(checked, reported)) if len(checked) < MOST else 0
         count = sum(map(len, reported.values()))
         text = f"the supervisor dropped {lost} of {count} reported errors; they are with the annotators"
-        return made, [text] if lost else [], answer
+        return checked, [text] if lost else [], answer
 
     # -- demonstrations and prompts
 
@@ -510,14 +510,14 @@ class OpeNLGauge(OneAspect):
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         """Return the messages of annotator and supervisor."""
         inputs = self.annotator.inputs(item, self.focus())
-        made = {"annotator": self.annotator.predict.messages(inputs)}
+        messages = {"annotator": self.annotator.predict.messages(inputs)}
         if self._supervises:
             shown = {"first": (ErrorSpan("(what the annotators reported)", "…", 3.0),)}
             inputs = self.supervisor.inputs(item.output, shown)
-            made["supervisor (the annotators' errors follow)"] = (
+            messages["supervisor (the annotators' errors follow)"] = (
                 self.supervisor.predict.messages(inputs)
             )
-        return made
+        return messages
 
 
 def _lost(error: CallError) -> Answer:

@@ -324,13 +324,13 @@ def _find_label(
 
 def _gaps(errors: Sequence[FoundError]) -> Iterator[str]:
     """Yield the gaps of errors."""
-    for what, count in (
+    for missing, count in (
         ("severity that can be read", sum(math.isnan(e.severity) for e in errors)),
         ("location", sum(e.location == "" for e in errors)),
         ("explanation", sum(not e.explanation for e in errors)),
     ):
         if count:
-            yield f"{count} {'error has' if count == 1 else 'errors have'} no {what}"
+            yield f"{count} {'error has' if count == 1 else 'errors have'} no {missing}"
 
 
 def _contradictions(

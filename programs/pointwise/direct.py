@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from ...parts import option
 from ...signatures.values import Item, Verdict
-from ..active_critic.scoring import Known, OverallScorer
+from ..active_critic.scoring import OverallScorer, TaskContext
 from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..one_aspect import OneAspect
@@ -58,20 +58,20 @@ class DirectScorer(OneAspect):
                 reading="expected" if (await lm.capabilities()).logprobs else "said"
             )
 
-    def _known(self) -> Known:
-        return Known(
+    def _task_context(self) -> TaskContext:
+        return TaskContext(
             self.knowledge.description, self.knowledge.criteria, self.options.aspect
         )
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Score the output with one call."""
-        answer = await self.scorer.ascore(item, self._known(), lm)
+        answer = await self.scorer.ascore(item, self._task_context(), lm)
         return answer.verdict(answer.read.values["score"])
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         """Return the messages for a row."""
         return {
             "scorer": self.scorer.predict.messages(
-                self.scorer.inputs(item, self._known())
+                self.scorer.inputs(item, self._task_context())
             )
         }

@@ -58,10 +58,10 @@ def numbered(text: str) -> str:
         if len(steps) > 1
         else []
     )
-    made = "\n".join(
+    text_of_steps = "\n".join(
         f"{i}. {line}" for i, line in enumerate(lines, start=1)
     ) or " ".join(text.split())
-    return made[:LONGEST_STEPS]
+    return text_of_steps[:LONGEST_STEPS]
 
 
 class StepsScoreLayout(OverallLayout):
@@ -162,7 +162,7 @@ class GEval(OneAspect):
         async with self._steps.lock():
             if not self._steps.text and not self._steps.note:
                 try:
-                    answer = await self.planner.ask(lm, self._known())
+                    answer = await self.planner.ask(lm, self._task_context())
                     self._steps.text = answer.read.values["steps"]
                 except CallError as error:  # the score is still one, without them
                     self._steps.note = f"no evaluation steps: {error}"
@@ -171,11 +171,11 @@ class GEval(OneAspect):
         if (layout.steps, layout.sampled) != (self.steps, drawn):
             self.scorer.layout = StepsScoreLayout(self.steps, sampled=drawn)
 
-    def _known(self) -> dict[str, Any]:
+    def _task_context(self) -> dict[str, Any]:
         return {"task": self.knowledge.description, "criteria": self.knowledge.criteria}
 
     def _inputs(self, item: Item) -> dict[str, Any]:
-        return {**self._known(), "aspect": self.options.aspect, **material(item)}
+        return {**self._task_context(), "aspect": self.options.aspect, **material(item)}
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Score the output by the expectation of its score, or by the mean of samples."""
@@ -223,9 +223,9 @@ class GEval(OneAspect):
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         """Return the messages of the scorer, and of the planner if it is still to run."""
-        made = {"scorer": self.scorer.messages(self._inputs(item))}
+        messages = {"scorer": self.scorer.messages(self._inputs(item))}
         if not self.steps:
-            made["planner (once, before the first row)"] = self.planner.messages(
-                self._known()
+            messages["planner (once, before the first row)"] = self.planner.messages(
+                self._task_context()
             )
-        return made
+        return messages

@@ -1,5 +1,4 @@
-"""The method that reads: what a model knows of a row (how likely it finds the text, its hidden states), and what it
-says when asked for a score, weighed by the labels.
+"""The method that reads: likelihoods, hidden states and a stated score of a row, weighed by the labels.
 
 Source: GPTScore (Fu et al. 2023) and BARTScore (Yuan et al. 2021) for likelihoods; BoRP and INSPECTOR for hidden
 states; LLM-Rubric (Hashemi et al. 2024) for a fitted combination. The weighing is ours.
@@ -61,10 +60,12 @@ UNREAD, MODEL = "none", "model"
 
 @dataclass(frozen=True, slots=True)
 class Contributions(Details):
-    """How a score came about. base: the mean training row's score on the user's scale. readings: what each group of
-    readings adds to it, in points of that scale, before the score is held to the scale and calibrated. surprise:
-    (start, end, grade) of unexpected words: 1, less expected than nine in ten words of a typical output; 2, than all of
-    them; 3, clearly so. improbable: of the last, three at most with their surprise in nats (-log p).
+    """The composition of a score.
+
+    base: the mean training row's score on the user's scale. readings: each group's contribution, in points of that
+    scale, before the score is held to the scale and calibrated. surprise: (start, end, grade) of unexpected words: 1,
+    less expected than nine in ten words of a typical output; 2, than all of them; 3, clearly so. improbable: of the
+    last, three at most with their surprise in nats (-log p).
     """
 
     base: float
@@ -73,6 +74,7 @@ class Contributions(Details):
     surprise: tuple[tuple[int, int, int], ...] = ()
 
     def on(self, scale: Scale) -> Contributions:
+        """Return the contributions in points of a scale."""
         points = (scale.high - scale.low) / 100
         readings = {
             name: round(percent * points, 4) for name, percent in self.readings.items()
@@ -84,7 +86,7 @@ class Contributions(Details):
 
 @methods.register
 class ModelReadings(DirectScorer):
-    """What the model knows of a row, weighed by experience and labels; until it is compiled, the plain direct score.
+    """A model's readings of a row, weighed by experience and labels; until it is compiled, the plain direct score.
 
     Reading costs no generated token: one pass over the row as the assistant's reply to the task's instruction, or some
     over one that the model's context does not hold at once (`windows`).
@@ -160,16 +162,18 @@ class ModelReadings(DirectScorer):
         self.keeps = False
 
     @classmethod
-    def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
+    def aspect_options(cls, aspect: Aspect, task: Task | None) -> dict[str, str]:
+        """Return the library's words, with the task's instruction."""
         instruction = INSTRUCTIONS.get(task.name) if task else None
         return {
-            **super().told(known, task),
+            **super().aspect_options(aspect, task),
             **({"instruction": instruction} if instruction else {}),
         }
 
     # -- reading
 
     def cost(self) -> Cost:
+        """Return the direct scorer's cost if its score has a weight, otherwise none."""
         asks = (
             self.options.first in ("", MODEL)
             if self.head is None
@@ -201,7 +205,7 @@ class ModelReadings(DirectScorer):
         return tuple(name for name in readers if name not in ("", UNREAD))
 
     def asks_trained(self) -> bool:
-        """Whether the trained reader's score has a weight: only where there was no label to learn from."""
+        """Return True if the trained reader's score has a weight: only without labels to learn from."""
         return self.head is not None and TRAINED in self.head.weights
 
     def connect(self, connection: Connection | None) -> None:
@@ -212,6 +216,7 @@ class ModelReadings(DirectScorer):
         return self.models()
 
     def columns(self) -> tuple[Column, ...]:
+        """Return the columns that are weighed."""
         return tuple(map(Column.of, self.options.signals))
 
     def take_columns(self, columns: Sequence[Column]) -> None:
@@ -228,9 +233,10 @@ class ModelReadings(DirectScorer):
         return bool(self.options.signals) and self.options.first != MODEL
 
     def leader(self, lm: LanguageModel) -> Column | None:
-        """The signal that has the first word; None where that is the model's own score.
+        """Return the signal that has the first word; None for the model's own score.
 
-        Raises OptionError for one that is no signal.
+        Raises:
+            OptionError: For one that is no signal.
         """
         columns = {column.name: column for column in self.columns()}
         if self.options.first in (MODEL, "") and not (
@@ -244,6 +250,7 @@ class ModelReadings(DirectScorer):
         return columns[self.options.first or next(iter(columns))]
 
     async def prepare(self, lm: LanguageModel) -> None:
+        """Settle the direct score, and open the readers."""
         await super().prepare(lm)
         if self.head is not None and self._reads_rows:
             await asyncio.to_thread(self.opened, lm)
@@ -251,7 +258,11 @@ class ModelReadings(DirectScorer):
             await asyncio.to_thread(trained.open_trained)
 
     def opened(self, lm: LanguageModel) -> Opened:
-        """The reader of its rows. Raises ModelError."""
+        """Return the reader of its rows.
+
+        Raises:
+            ModelError: For a model that cannot be read.
+        """
         opened = open_reader(self.options.reader, lm)
         if self.head is not None and opened.model != self.head_model:
             raise ModelError(
@@ -264,9 +275,11 @@ class ModelReadings(DirectScorer):
         return opened
 
     def read(self, item: Item, lm: LanguageModel) -> RowReadings:
-        """What the model knows of one row, without its direct score, and its signals.
+        """Read one row, without its direct score, with its signals.
 
-        Raises CallError for a row that cannot be read, ModelError for a model that cannot.
+        Raises:
+            CallError: For a row that cannot be read.
+            ModelError: For a model that cannot be read.
         """
         row = self._read_together([item], lm)[0]
         if isinstance(row, JudgesmithError):
@@ -276,7 +289,7 @@ class ModelReadings(DirectScorer):
     def read_many(
         self, items: Sequence[Item], lm: LanguageModel, progress: Callable[[], None]
     ) -> list[RowReadings | None]:
-        """`read` of each row, None for one that cannot be read."""
+        """Read each row; None for one that cannot be read."""
         result: list[RowReadings | None] = []
         for first in range(0, len(items), TOGETHER):
             for row in self._read_together(items[first : first + TOGETHER], lm):
@@ -328,14 +341,24 @@ class ModelReadings(DirectScorer):
         )
 
     def experience_with(self, lm: LanguageModel) -> Experience:
-        """What is known of its reader's readings before labels. Raises ModelError, OptionError."""
+        """Return the experience with its reader's readings.
+
+        Raises:
+            ModelError: For a model that cannot be read.
+            OptionError: For a file that holds no experience.
+        """
         if not self._reads_rows:
             return Experience()
         return experience_of(self.opened(lm).model, self.options.experience)
 
     def begin(self, lm: Callable[[], LanguageModel]) -> None:
-        """Score by experience alone, which needs no call, and the trained reader where it can be had, or by the first
-        signal. Raises ModelError, and OptionError for a signal whose scale is not said.
+        """Score by experience alone, which needs no call, or by the first signal.
+
+        The trained reader is used if it can be had.
+
+        Raises:
+            ModelError: For a model that cannot be read.
+            OptionError: For a signal whose scale is not stated.
         """
         if self.options.signals:
             self._settle_columns([], lm)
@@ -356,6 +379,7 @@ class ModelReadings(DirectScorer):
     # -- judging
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Score a row by its head, by the first signal, or by the direct score."""
         leader = self.leader(lm)
         if leader is not None and math.isnan(said := leader.value(item.columns)):
             raise CallError(f"column {leader.name!r} is empty in this row")
@@ -438,6 +462,7 @@ class ModelReadings(DirectScorer):
     # -- what compiling fits
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
+        """Settle the scales of signals, and open the reader before anything is spent."""
         self.head = (
             None  # of a judge that is compiled again; its score is not the model's own
         )
@@ -466,7 +491,7 @@ class ModelReadings(DirectScorer):
         )
 
     def refiners(self) -> list[Refiner]:
-        """The fit of the head."""
+        """Return the fit of the head."""
         return [self._weigh_readings]
 
     def _weigh_readings(self, rows: TrainingRows) -> Refinement:
@@ -538,7 +563,13 @@ class ModelReadings(DirectScorer):
         )
 
     def take(self, head: LinearHead, model: str, way: str = "") -> None:
-        """Score by this head from now on. model, way: whose readings it was fitted to (`Opened`)."""
+        """Score by this head from now on.
+
+        Args:
+            head: The head.
+            model: The model whose readings it was fitted to (`Opened.model`).
+            way: The way of computing them (`Opened.way`).
+        """
         self.choose(experience="")
         self.load_fitted("head", head.data(model, way).model_dump(mode="json"))
 
@@ -554,13 +585,17 @@ class ModelReadings(DirectScorer):
         )
 
     def load_fitted(self, name: str, data: Any) -> None:
-        """Take what `fitted` gave. Raises OptionError."""
+        """Take the data that `fitted` gave.
+
+        Raises:
+            OptionError: For data that does not fit.
+        """
         held = parts.read_options(HeadData, data, "the head")
         self.head, self.head_model = LinearHead.of(held), held.model
         self.head_way = held.way
 
     def facts(self) -> dict[str, str]:
-        """Its readings: what each group's weights move a score by is in the verdicts (`details`)."""
+        """Return its readings; each group's contribution to a score is in the verdicts (`details`)."""
         if self.head is None:
             return super().facts()
         groups = dict.fromkeys(
@@ -570,7 +605,7 @@ class ModelReadings(DirectScorer):
 
 
 def _by_group(contributions: Mapping[str, Any]) -> dict[str, Any]:
-    """What each group of readings adds to a score, or to each row's."""
+    """Return the contributions of each group of readings to a score, or to each row's."""
     groups: dict[str, Any] = {}
     for name, added in contributions.items():
         groups[group_of(name)] = groups.get(group_of(name), 0.0) + added
@@ -592,8 +627,9 @@ def trained_scores(method: ModelReadings, items: Sequence[Item]) -> list[float]:
 def table_of(
     rows: Sequence[RowReadings], direct: Sequence[float] | None, groups: Sequence[Any]
 ) -> Readings:
-    """Rows' readings as a table, with the model's own score (percent, NaN where it gave none) as the first, where it
-    was asked for.
+    """Return rows' readings as a table, with the model's own score as the first column if it was requested.
+
+    The score is in percent, NaN where the model gave none.
     """
     names = tuple(rows[0].numbers)
     values = np.array(

@@ -304,7 +304,7 @@ def test_whatever_a_search_chooses_is_a_judge(
             critic.knowledge.criteria
         )
     if made.get("use_task") is False:
-        assert not chosen.known().task
+        assert not chosen.task_context().task
     # The judge's own values stand first: chosen throughout, nothing changes.
     own = critic.with_choices({choice.name: choice.values[0] for choice in space})
     assert (

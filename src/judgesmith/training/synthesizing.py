@@ -32,7 +32,7 @@ from ..datasets.row import Row
 from ..errors import BudgetError, OptionError
 from ..likeness import folded
 from ..parts import Options, option
-from ..programs.active_critic.scoring import Known, OverallScorer
+from ..programs.active_critic.scoring import OverallScorer, TaskContext
 from ..programs.artifact import fingerprint
 from ..programs.atomic import write_whole
 from ..programs.judge import Judge
@@ -365,7 +365,7 @@ class Synthesis:
         criterion = next(
             (c for c in learnt.criteria if c.name == aspect), Criterion(aspect[:80], "")
         )
-        known = Known(learnt.description, (criterion,), aspect)
+        known = TaskContext(learnt.description, (criterion,), aspect)
         answer = {"role": "assistant", "content": self._answer(percent, errors)}
         why = next((v["explanation"] for v in verdicts if v["explanation"]), "")
         return SyntheticRow.model_validate(
@@ -390,7 +390,7 @@ class Synthesis:
             }
         )
 
-    def _prompt(self, item: Item, known: Known) -> list[Message]:
+    def _prompt(self, item: Item, known: TaskContext) -> list[Message]:
         """A prompt that asks for an answer in the chosen form."""
         if self.options.answer == "annotation":
             marker = Annotator(MarkedLayout(HUNDRED))

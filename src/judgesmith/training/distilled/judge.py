@@ -17,7 +17,7 @@ from pydantic import Field
 from ... import parts
 from ...errors import ModelError
 from ...parts import option
-from ...programs.active_critic.scoring import Known, OverallScorer
+from ...programs.active_critic.scoring import OverallScorer, TaskContext
 from ...programs.aspects import Aspect
 from ...programs.models.files import file_sha256
 from ...programs.models.lm import LanguageModel, with_adapter
@@ -184,15 +184,15 @@ class Distilled(OneAspect):
             self.knowledge.description,
         )
 
-    def _known(self) -> Known:
-        return Known(
+    def _task_context(self) -> TaskContext:
+        return TaskContext(
             self.knowledge.description, self.knowledge.criteria, self.options.aspect
         )
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         runs = lm if self.student is None else self._runs(lm, self.student)
         if isinstance(self.scorer, OverallScorer):
-            scored = await self.scorer.ascore(item, self._known(), runs)
+            scored = await self.scorer.ascore(item, self._task_context(), runs)
             return scored.verdict(scored.read.values["score"])
         answer = await self.scorer.annotate(item, self._focus(), runs)
         errors = ground_errors(answer.read.values["annotation"].errors, item.output)
@@ -203,7 +203,7 @@ class Distilled(OneAspect):
     def messages(self, item: Item) -> list[Message]:
         """The prompt of a row, demonstrations of its group left out."""
         inputs: Mapping[str, Any] = (
-            self.scorer.inputs(item, self._known())
+            self.scorer.inputs(item, self._task_context())
             if isinstance(self.scorer, OverallScorer)
             else self.scorer.inputs(item, self._focus())
         )
