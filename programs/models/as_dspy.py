@@ -1,4 +1,4 @@
-"""What DSPy sees of our calls: callbacks, histories, tracked usage.
+"""The view that DSPy has of our calls: callbacks, histories, tracked usage.
 
 A call that nobody traces costs a look at DSPy's settings.
 """
@@ -37,7 +37,7 @@ def without_system(messages: list[Message]) -> list[Message]:
 
 
 def plain_text(content: Any) -> str:
-    """A message's text; of several parts, those that are text."""
+    """Return a message's text; of several parts, those that are text."""
     if isinstance(content, str):
         return content
     return "\n".join(
@@ -46,7 +46,7 @@ def plain_text(content: Any) -> str:
 
 
 def schema_of(form: Any) -> Mapping[str, Any] | None:
-    """The JSON schema of a response format, as DSPy's adapters give it: a pydantic model, or OpenAI's own form."""
+    """Return the JSON schema of a response format that DSPy's adapters give: a pydantic model, or OpenAI's form."""
     if isinstance(form, type) and hasattr(form, "model_json_schema"):
         declared: Mapping[str, Any] = form.model_json_schema()
         return declared
@@ -63,12 +63,12 @@ def setting(name: str) -> Any:
 
 
 def listeners(instance: Any) -> bool:
-    """Whether this object has callbacks, of its own or of DSPy's settings."""
+    """Return True if this object has callbacks, of its own or of DSPy's settings."""
     return bool(setting("callbacks") or getattr(instance, "callbacks", None))
 
 
 def heard(module: Any) -> bool:
-    """Whether anybody can see the calls of a module: by callbacks, tracked usage or a history."""
+    """Return True if anybody can see the calls of a module: by callbacks, tracked usage or a history."""
     unseen = setting("disable_history") and not setting("track_usage")
     return not unseen or listeners(module)
 
@@ -76,32 +76,53 @@ def heard(module: Any) -> bool:
 if TYPE_CHECKING:
 
     class Module:
-        """What is used of `dspy.Module`, which has no types: without them every attribute would pass."""
+        """The part of `dspy.Module` that is used, with types: without them every attribute would pass."""
 
         callbacks: list[Any]
         history: list[Any]
         candidate_programs: list[Any]
         _compiled: bool
 
-        def __call__(self, *args: Any, **named: Any) -> dspy.Prediction: ...
-        async def acall(self, *args: Any, **named: Any) -> dspy.Prediction: ...
-        async def aforward(self, *args: Any, **named: Any) -> dspy.Prediction: ...
-        def predictors(self) -> list[Any]: ...
-        def named_predictors(self) -> list[tuple[str, Any]]: ...
-        def named_parameters(self) -> list[tuple[str, Any]]: ...
-        def deepcopy(self) -> Self: ...
-        def reset_copy(self) -> Self: ...
-        def dump_state(self, json_mode: bool = True) -> dict[str, Any]: ...
+        def __call__(self, *args: Any, **named: Any) -> dspy.Prediction:
+            """Call the module in this thread."""
+
+        async def acall(self, *args: Any, **named: Any) -> dspy.Prediction:
+            """Call the module, with callbacks and histories."""
+
+        async def aforward(self, *args: Any, **named: Any) -> dspy.Prediction:
+            """Do the module's work."""
+
+        def predictors(self) -> list[Any]:
+            """Return the predictors inside."""
+
+        def named_predictors(self) -> list[tuple[str, Any]]:
+            """Return the predictors inside, by name."""
+
+        def named_parameters(self) -> list[tuple[str, Any]]:
+            """Return the parameters inside, by name."""
+
+        def deepcopy(self) -> Self:
+            """Return a deep copy."""
+
+        def reset_copy(self) -> Self:
+            """Return a deep copy with all parameters reset."""
+
+        def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
+            """Return the state of all parameters."""
+
         def load_state(
             self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False
-        ) -> Any: ...
+        ) -> Any:
+            """Take the state of all parameters."""
 else:
     Module = dspy.Module
 
 
 class Quiet(Module):
-    """A module whose `acall` is DSPy's where anybody can see the call, by callbacks, tracked usage or a history, and
-    `aforward` itself where nobody can: rows that are judged by the thousand switch `dspy.settings.disable_history` on.
+    """A module that is silent unless somebody can see its calls.
+
+    Its `acall` is DSPy's if callbacks, tracked usage or a history can see the call, and otherwise `aforward` itself:
+    rows that are judged by the thousand switch `dspy.settings.disable_history` on.
 
     Attributes are looked up as of any object: DSPy's look-up, which warns of `forward` called directly, took a tenth of
     a row's time.
@@ -175,8 +196,9 @@ def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 
 def predictors_of(module: Any) -> list[Any]:
-    """Return `module.predictors()`, which DSPy finds by a walk through everything in the module: the walk is made again
-    only where something in it was replaced.
+    """Return `module.predictors()`, kept until something in the module is replaced.
+
+    DSPy finds them by a walk through everything in the module.
     """
     if isinstance(module, Parameter):  # its tree would hold it for ever
         return list(module.predictors())
@@ -197,8 +219,9 @@ async def shown(
     request: Request,
     call: Callable[[], Awaitable[tuple[Reply, Usage, float | None]]],
 ) -> tuple[Reply, Usage, float | None]:
-    """`call()`, seen by DSPy's callbacks and usage tracker and kept in the histories of the model and of the modules
-    that called it. Its third value is the price.
+    """Return `call()`, seen by DSPy's callbacks and usage tracker and kept in histories.
+
+    The histories are those of the model and of the modules that called it. The third value of the call is the price.
     """
     if listeners(model):
         result: list[tuple[Reply, Usage, float | None]] = []

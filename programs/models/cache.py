@@ -99,14 +99,16 @@ class SharedFile:
                 return []
 
     def get(self, key: bytes) -> Any:
-        """What is kept, of whatever type a damaged file has; None where there is none."""
+        """Return the kept value, of whatever type a damaged file has; None for an unknown key."""
         rows = self._run(f"SELECT value FROM {self.table} WHERE key = ?", (key,))  # noqa: S608
         return rows[0][0] if rows else None
 
     def put(self, key: bytes, value: Any) -> None:
+        """Keep a value under a key."""
         self._run(f"INSERT OR REPLACE INTO {self.table} VALUES (?, ?)", (key, value))  # noqa: S608
 
     def close(self) -> None:
+        """Close the file."""
         with self._lock:
             self._db.close()
 
@@ -118,7 +120,7 @@ def _closed(db: sqlite3.Connection, process: int) -> None:
 
 
 def default_cache_path() -> Path:
-    """`JUDGESMITH_CACHE`, or `calls.sqlite` under `~/.cache/judgesmith`."""
+    """Return `JUDGESMITH_CACHE`, or `calls.sqlite` under `~/.cache/judgesmith`."""
     given = os.environ.get("JUDGESMITH_CACHE")
     return (
         Path(given) if given else Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
@@ -138,13 +140,16 @@ class CallCache(SharedFile):
 
     @staticmethod
     def key(request: dict[str, Any]) -> bytes:
+        """Return the SHA-256 of a request."""
         return sha256(orjson.dumps(request, option=orjson.OPT_SORT_KEYS)).digest()
 
     def get(self, key: bytes) -> Any | None:
+        """Return a kept reply; None for an unknown or damaged one."""
         try:
             return orjson.loads(zlib.decompress(super().get(key)))
         except (zlib.error, orjson.JSONDecodeError, TypeError):
             return None  # there is none; or a damaged entry is asked for again
 
     def put(self, key: bytes, value: Any) -> None:
+        """Keep a reply, compressed."""
         super().put(key, zlib.compress(orjson.dumps(value), 1))

@@ -1,7 +1,7 @@
-"""Answers of which each part is one of few texts, such as `Score: 4` or `Better`: a model that is read gives them from
-the probabilities of these texts, several requests at once, and nothing is generated.
+"""Choose answers of which each part is one of few texts, such as `Score: 4` or `Better`.
 
-What can do that is a `Chooser`; without one, and for free text, requests go on to the server.
+A model that is read gives them from the probabilities of these texts, several requests at once, and nothing is
+generated. Such a reader is a `Chooser`; without one, and for free text, requests go on to the server.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class Choosing:
         self._queue = PerLoop(_Queue)
 
     async def send(self, request: Request) -> Reply:
+        """Send a request; choose the answer if it is one of few texts."""
         if request.choices and not request.temperature:
             queue = self._queue()
             loop = asyncio.get_running_loop()

@@ -88,7 +88,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def event_loop() -> asyncio.AbstractEventLoop:
-    """The loop that all language-model traffic of this process runs on."""
+    """Return the loop that all language-model traffic of this process runs on."""
     global _loop, _thread
     with _lock:
         if _loop is None or _thread is None or not _thread.is_alive():
@@ -156,13 +156,14 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class PerLoop(Generic[T]):
-    """What belongs to one event loop (a semaphore, a lock): made again on another one, as after a fork."""
+    """A value that belongs to one event loop (a semaphore, a lock): made again on another one, as after a fork."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __call__(self) -> T:
+        """Return the value of the running loop."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._made = loop, self._make()
@@ -174,8 +175,10 @@ class PerLoop(Generic[T]):
 
 @contextlib.contextmanager
 def _heap_frozen() -> Iterator[None]:
-    """Collections of garbage leave alone what is in memory before it: looking through the modules of DSPy and LiteLLM
-    again and again took a quarter of a row's time. Batches may overlap, and a heap that others froze stays so.
+    """Leave out of garbage collections the objects that are in memory before it.
+
+    Looking through the modules of DSPy and LiteLLM again and again took a quarter of a row's time. Batches may overlap,
+    and a heap that others froze stays so.
     """
     global _batches
     with _lock:
@@ -218,16 +221,7 @@ class _Row(Generic[T, R]):
 
 
 class _Window(Generic[T, R]):
-    """What an ordered map has read ahead: at most `8 * in_flight` items, in order, `in_flight` of them at work.
-
-    Each item is a task on the engine's loop, begun by the one that ended before it. Threads share the queues without a
-    lock: each side changes its own part before it looks at the other's.
-
-    Args:
-        worker: Works on one item, on the engine's loop.
-        in_flight: Items that are worked on at once.
-        tell: Called on that loop when `head` is done.
-    """
+    """The items that an ordered map has read ahead: at most `8 * in_flight`, in order, `in_flight` of them at work."""
 
     def __init__(
         self,
@@ -315,12 +309,12 @@ class _Window(Generic[T, R]):
 def ordered_map(
     worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_flight: int
 ) -> Generator[R, None, None]:
-    """`worker(item)` for each item, `in_flight` at a time, results in the order of the items as soon as they are there.
+    """Yield `worker(item)` for each item, in the order of the items, `in_flight` of them at a time.
 
     The items are read in the caller's thread, so that they may come from a database cursor, a slow pipe or another
     judge's scores. Memory does not grow with their number: at most `8 * in_flight` are read ahead. The first exception
-    that a worker lets through ends the map; one of the source comes after the results of what was read before it.
-    Leaving the iterator early cancels what is under way. DSPy's histories keep nothing of the calls.
+    that a worker lets through ends the map; one of the source comes after the results of the items read before it.
+    Leaving the iterator early cancels the calls under way. DSPy's histories keep nothing of the calls.
     """
     _outside_the_loop()
     source = iter(items)
@@ -354,8 +348,10 @@ async def aordered_map(
     *,
     in_flight: int,
 ) -> AsyncGenerator[R, None]:
-    """`ordered_map` for asynchronous callers on any loop; the items, which may come asynchronously, are read on the
-    caller's. Close the generator (`contextlib.aclosing`) where it is left early: that cancels what is under way.
+    """Yield as `ordered_map` does, for asynchronous callers on any loop.
+
+    The items, which may come asynchronously, are read on the caller's loop. Close the generator (`contextlib.aclosing`)
+    when leaving it early: that cancels the calls under way.
     """
     source = aiter(items if isinstance(items, AsyncIterable) else _as_async(items))
     loop, ready = asyncio.get_running_loop(), asyncio.Event()

@@ -64,7 +64,7 @@ CATALOG: dict[str, LocalModel] = {
 
 
 def models_dir() -> Path:
-    """The folder of the model files: `JUDGESMITH_MODELS`, where that is a folder, or `~/.cache/judgesmith/models`.
+    """Return the folder of the model files: `JUDGESMITH_MODELS`, if it is a folder, or `~/.cache/judgesmith/models`.
 
     It need not exist yet.
     """
@@ -83,7 +83,11 @@ def _mirror() -> str:
 
 
 def find_model(name: str) -> LocalModel:
-    """The catalog's entry for NAME or `local/NAME`. Raises ModelError with the names that come closest."""
+    """Return the catalog's entry for NAME or `local/NAME`.
+
+    Raises:
+        ModelError: For an unknown name, with the names that come closest.
+    """
     name = name.removeprefix("local/")
     if name in CATALOG:
         return CATALOG[name]
@@ -94,18 +98,26 @@ def find_model(name: str) -> LocalModel:
 
 
 def installed(name: str) -> bool:
-    """Whether the model's file is here and whole. Reads all of it the first time, afterwards a note beside it."""
+    """Return True if the model's file is here and whole.
+
+    All of it is read the first time, afterwards a note beside it.
+    """
     model = find_model(name)
     return _is_whole(model, models_dir() / model.filename)
 
 
 def model_path(name: str, announce: Callable[[str], None] = lambda line: None) -> Path:
-    """The path of a model's file, which is fetched first if it is not here; on a terminal Hugging Face's library shows
-    how far it is. name: of the catalog, with or without `local/`. announce: called with one line for each source that
-    is tried: which it is, or why it was given up.
+    """Return the path of a model's file, which is fetched first if it is not here.
 
-    Raises ModelError if the name is unknown, the folder cannot be written to, or no source delivers the right file; the
-    message then names every source and why it failed.
+    On a terminal Hugging Face's library shows the progress.
+
+    Args:
+        name: A name of the catalog, with or without `local/`.
+        announce: Called with one line for each source that is tried: its name, or why it was given up.
+
+    Raises:
+        ModelError: If the name is unknown, the folder cannot be written to, or no source delivers the right file, with
+            every source and why it failed.
     """
     model = find_model(name)
     folder = models_dir()
@@ -128,9 +140,13 @@ def model_path(name: str, announce: Callable[[str], None] = lambda line: None) -
 
 
 def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal. Read in full once; later calls trust a note until size or time change.
+    """Return the SHA-256 of a file, in hexadecimal.
 
-    Raises: OSError if the file cannot be read. That the note cannot be written is no error.
+    It is read in full once; later calls trust a note until size or time change. That the note cannot be written is no
+    error.
+
+    Raises:
+        OSError: If the file cannot be read.
     """
     path = path.resolve()
     folder = models_dir()

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Usual:
-    """How long the last calls took, so that one which hangs is told from one which is slow.
+    """The time that the last calls took, so that one which hangs is told from one which is slow.
 
     A request is sent again after `TIMES` the time within which 19 of 20 had their answers, but for few and `AGAIN` of
     all calls at most: where a whole server is slow, more requests would make it slower.
@@ -29,6 +29,7 @@ class Usual:
         self._limit = math.inf
 
     def took(self, seconds: float) -> None:
+        """Record the seconds of a call; now and then set the limit from the last ones."""
         self._seconds.append(seconds)
         self._calls += 1
         if self._calls % 16 == 0:
@@ -36,7 +37,7 @@ class Usual:
             self._limit = max(self.LEAST, self.TIMES * most)
 
     def again(self) -> bool:
-        """Whether a request may be sent again, which is counted."""
+        """Return True if a request may be sent again, which is counted."""
         if self._again >= self.FEW + self.AGAIN * self._calls:
             return False
         self._again += 1
@@ -76,7 +77,7 @@ class Sends(Generic[T]):
         self._others: asyncio.Task[T] | None = None
 
     async def answer(self) -> T:
-        """Return the first answer. Raises the error of the last send where all fail."""
+        """Return the first answer. The error of the last send is raised if all fail."""
         await self._places.acquire()
         try:
             patience = self._usual.patience

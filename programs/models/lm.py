@@ -81,8 +81,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How answers are drawn. temperature: 0 to 2. max_tokens: a cap on the tokens of an answer; None leaves that to the
-    judge. Raises OptionError for values outside these limits.
+    """Options for drawing answers.
+
+    temperature: 0 to 2. max_tokens: a cap on the tokens of an answer; None leaves that to the judge. Raises OptionError
+    for values outside these limits.
     """
 
     temperature: float = 0.0
@@ -97,7 +99,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How a model is reached. Never saved in an artifact.
+    """Address and limits of a model. Never saved in an artifact.
 
     api_base, api_key: the server's address and key; None takes them from the provider's environment variables.
     timeout: seconds for one call. attempts: tries of one call, the first included. concurrency: calls under way at
@@ -122,7 +124,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a model was seen to do when it was probed."""
+    """The capabilities that a model showed when it was probed."""
 
     logprobs: bool = False
     json_schema: bool = False
@@ -148,6 +150,11 @@ class Meter:
     max_cost: float | None = None
 
     def admit(self) -> None:
+        """Count a call that is about to be made.
+
+        Raises:
+            BudgetError: If the limit of calls or of cost is reached.
+        """
         if self.max_calls is not None and self.logical >= self.max_calls:
             raise BudgetError(f"the budget of {self.max_calls} calls is used up")
         if self.max_cost is not None and self.cost >= self.max_cost:
@@ -160,7 +167,7 @@ class Unreachable(CallError):
 
 
 class _Traffic:
-    """What is under way to a model on one event loop.
+    """The calls under way to a model on one event loop.
 
     `usual`: how long calls take. `unreached`: calls in a row that got no answer. `served`: whether a call has had an
     answer, so that key and name are right. `said`: what has been logged.
@@ -255,7 +262,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         return f"LanguageModel({self.name!r})"
 
     def finetune(self, *_: Any, **__: Any) -> Any:
-        """Always raises OptionError: DSPy would train on prompts of its own form, which no judge sends."""
+        """Refuse: DSPy would train on prompts of its own form, which no judge sends."""
         raise OptionError(
             f"{self.name}: BootstrapFinetune trains a model on DSPy's own prompts, and judges ask in others; "
             "`judgesmith distill` trains a small model from a judge"
@@ -263,12 +270,12 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
 
     @property
     def dspy(self) -> Any:
-        """The model as DSPy's modules take it: the caller's own object, where it was made of one."""
+        """Return the model as DSPy's modules take it: the caller's own object, if it was made of one."""
         return self._transport.lm if isinstance(self._transport, ThroughDSPy) else self
 
     @property
     def known(self) -> Capabilities:
-        """What it can do, as far as it was probed."""
+        """Return its capabilities, as far as it was probed."""
         return self._capabilities or Capabilities()
 
     def assume(self, able: Capabilities) -> None:
@@ -277,19 +284,23 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
 
     @property
     def keeps_answers(self) -> bool:
-        """Whether the disk answers what was asked before."""
+        """Return True if the cache answers repeated requests."""
         return self._cache is not None and self.identity is not None
 
     @property
     def identity(self) -> str | None:
-        """What distinguishes its answers from another model's of the same name; part of the cache key, never saved.
+        """Return a mark that tells its answers from another model's of the same name; None if it is not known.
 
-        None where that is not known.
+        It is part of the cache key, and never saved.
         """
         return self._identity if isinstance(self._identity, str) else self._identity()
 
     def at(self, temperature: float) -> Self:
-        """The same model, connection and meter with another temperature. Raises OptionError outside 0 to 2."""
+        """Return the same model, connection and meter with another temperature.
+
+        Raises:
+            OptionError: Outside 0 to 2.
+        """
         if temperature == self.sampling.temperature:
             return self
         made = copy.copy(self)
@@ -298,7 +309,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         return made
 
     def metered(self) -> Self:
-        """The same model and connection, limits and all, with a meter of its own."""
+        """Return the same model and connection, limits and all, with a meter of its own."""
         made = copy.copy(self)
         made.meter = Meter()
         return made
@@ -306,14 +317,15 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     def pay_with(self, lm: LanguageModel) -> None:
         """Share the budget and the bill of another model.
 
-        Raises OptionError where that has a limit of cost and the price of this model is unknown.
+        Raises:
+            OptionError: If that has a limit of cost and the price of this model is unknown.
         """
         self.meter = lm.meter
         if self.meter.max_cost is not None:
             check_priced(self)
 
     def through(self, wrap: Callable[[Transport], Transport]) -> Self:
-        """The same model, cache and meter, reached by what `wrap` makes of its transport."""
+        """Return the same model, cache and meter, with its transport wrapped by `wrap`."""
         made = copy.copy(self)
         made._transport = wrap(self._transport)
         return made
@@ -327,21 +339,25 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
 
     @property
     def supports_response_schema(self) -> bool:
+        """Return True if the model follows a JSON schema."""
         return self.known.json_schema
 
     @property
     def supported_params(self) -> set[str]:
+        """Return the parameters that DSPy's adapters ask about."""
         able = {"response_format"} if self.known.json_schema else set()
         return able | {"logprobs", "top_logprobs"} if self.known.logprobs else able
 
     def __call__(
         self, prompt: str | None = None, *, messages: Any = None, **options: Any
     ) -> list[Any]:
+        """Answer a prompt or messages as a `dspy.LM` does."""
         return engine.run(self.acall(prompt, messages=messages, **options))
 
     async def acall(
         self, prompt: str | None = None, *, messages: Any = None, **options: Any
     ) -> list[Any]:
+        """Answer a prompt or messages as a `dspy.LM` does, for asynchronous callers."""
         return await engine.on_loop(
             self._answered(
                 messages or [{"role": "user", "content": prompt or ""}], options
@@ -385,7 +401,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         return [{"text": reply.text, "logprobs": {"content": listed}}]
 
     def dump_state(self) -> dict[str, Any]:
-        """As a `dspy.LM` of this name, which every DSPy program can load."""
+        """Return the state of a `dspy.LM` of this name, which every DSPy program can load."""
         return {
             "model": self.model,
             "model_type": "chat",
@@ -401,13 +417,20 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         meter: Callable[[Usage], None] | None = None,
         readable: Callable[[Reply], bool] = lambda _: True,
     ) -> Reply:
-        """Answer a request, from the disk if it was answered before. `meter` counts what this call cost.
+        """Answer a request, from the cache if it was answered before.
 
-        readable: whether the caller can use a reply, asked at least once of the one that is returned. What cannot be
-        read is never kept, and never taken from the disk: the next one who asks gets a new answer.
+        Unreadable replies are never kept, and never taken from the cache: the next request gets a new answer. DSPy's
+        callbacks, history and usage show the call.
 
-        DSPy's callbacks, history and usage show the call. Raises CallError when it failed for good, ModelError when no
-        call can succeed, BudgetError over the budget.
+        Args:
+            request: The request.
+            meter: Called with the cost of this call.
+            readable: True if the caller can use a reply; called at least once with the returned one.
+
+        Raises:
+            CallError: If it failed for good.
+            ModelError: If no call can succeed.
+            BudgetError: Over the budget.
         """
         return await engine.on_loop(self._shown(request, meter, readable))
 
@@ -611,7 +634,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         return wait
 
     async def _serves(self, traffic: _Traffic) -> bool:
-        """Whether the key and the model's name are right: a call has had an answer, or a plain question has one now."""
+        """Return True if key and model name are right: a call has had an answer, or a plain question has one now."""
         if not traffic.served:
             try:
                 async with traffic.slots:
@@ -624,15 +647,23 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     # -- what it can do
 
     async def answers(self) -> None:
-        """Ask it for one token, past the cache. Raises CallError or ModelError where nothing comes."""
+        """Request one token, past the cache.
+
+        Raises:
+            CallError: If the call failed.
+            ModelError: If no call can succeed.
+        """
         await self._ask(PLAIN)
 
     async def capabilities(self) -> Capabilities:
-        """Probe the model once; the result is kept on disk with its calls. Raises ModelError if it never answers.
+        """Probe the model once; the result is cached with its calls.
 
-        What a `dspy.BaseLM` of the caller's own can do is what it declares (`supported_params`,
+        A `dspy.BaseLM` of the caller's own has the capabilities that it declares (`supported_params`,
         `supports_response_schema`): it may follow a script, whose answers are not ours to use up. A plain `dspy.LM` is
         probed, out of sight of DSPy's history, usage and callbacks.
+
+        Raises:
+            ModelError: If it never answers.
         """
         if self._capabilities is None and isinstance(self._transport, ThroughDSPy):
             lm: Any = self._transport.lm
@@ -767,7 +798,11 @@ def _thaw(stored: Any) -> Reply | None:
 
 
 def check_priced(*models: LanguageModel) -> None:
-    """Raises OptionError for a model whose price is unknown: no cost can be kept to."""
+    """Check that the price of every model is known, without which no limit of cost can be kept.
+
+    Raises:
+        OptionError: For a model whose price is unknown.
+    """
     for model in models:
         if price(model.name, Reply("")) is None:
             raise OptionError(
@@ -813,11 +848,12 @@ def _rates(name: str) -> tuple[float, float] | None:
 
 
 def is_absent(name: str) -> bool:
-    """Whether no model is behind a name: what is asked of it stands in a file, or nothing is."""
+    """Return True for a name without a model behind it: its answers are in a file, or it has none."""
     return name == NO_MODEL or name.startswith(RECORDED)
 
 
 def is_local(name: str) -> bool:
+    """Return True for a model that runs in this process."""
     return name.startswith(("local/", "gguf:"))
 
 
@@ -827,11 +863,13 @@ def language_model(
     sampling: Sampling | None = None,
     connection: Connection | None = None,
 ) -> LanguageModel:
-    """A LanguageModel from a name, from a `dspy.LM` object, or itself.
+    """Return a LanguageModel for a name, for a `dspy.LM` object, or for one itself.
 
     Names: any DSPy/LiteLLM name (`openai/…`, `anthropic/…`), `ollama_chat/…`, `local/NAME`, `gguf:PATH`, `none` and
-    `recorded:FILE#COLUMN` (what stands in a file). Keys come from `connection` or the provider's environment variable.
-    Raises ModelError when the model cannot be used.
+    `recorded:FILE#COLUMN` (answers in a file). Keys come from `connection` or the provider's environment variable.
+
+    Raises:
+        ModelError: If the model cannot be used.
     """
     if isinstance(lm, LanguageModel):
         return lm
@@ -913,9 +951,9 @@ def _foreign(
 
 
 def _address(provider: str, connection: Connection) -> str | None:
-    """Where the provider's server is; None where LiteLLM knows.
+    """Return the address of the provider's server; None if LiteLLM knows it.
 
-    Raises OptionError for what is not an address, or where there is none: LiteLLM would take the user's own server for
+    Raises OptionError for anything but an address, or if there is none: LiteLLM would take the user's own server for
     OpenAI's.
     """
     names = (
@@ -974,8 +1012,12 @@ def _checked(where: str, base: str) -> str:
 
 
 def with_adapter(lm: LanguageModel, adapter: Path) -> LanguageModel:
-    """The same model inside this process with low-rank weights (LoRA, a GGUF file) added to its own; calls count on the
-    same meter. Raises ModelError for a model that does not run in this process, and for weights that do not fit it.
+    """Return the same model inside this process with low-rank weights (LoRA, a GGUF file) added to its own.
+
+    Calls count on the same meter.
+
+    Raises:
+        ModelError: For a model that does not run in this process, and for weights that do not fit it.
     """
     if not lm.embedded or lm.weights is None:
         raise ModelError(

@@ -65,7 +65,7 @@ def note_engine(name: str, before: str, now: str) -> None:
 
 @dataclass(frozen=True)
 class EmbeddedEndpoint:
-    """Where an embedded model answers.
+    """The address at which an embedded model answers.
 
     `base_url` has no `/v1`. The key is new for each server and keeps other users of this machine off it. `model_id`
     holds the beginning of the file's SHA-256, so that answers of two files are never taken for each other in a cache.
@@ -77,11 +77,11 @@ class EmbeddedEndpoint:
 
 
 class SharedMemory:
-    """A transport to an embedded model whose calls share one memory: those that it does not hold together with the ones
-    under way wait, in their order. llama.cpp would break off all of them instead.
+    """An embedded model whose calls share one memory.
 
-    Tokens are estimated from bytes, rather too many. A call that is longer than the memory is sent alone; the server
-    refuses it with its length.
+    Calls that it does not hold together with those under way wait, in their order. llama.cpp would break off all of
+    them instead. Tokens are estimated from bytes, rather too many. A call that is longer than the memory is sent alone;
+    the server refuses it with its length.
     """
 
     def __init__(self, inner: Transport, endpoint: EmbeddedEndpoint) -> None:
@@ -89,6 +89,7 @@ class SharedMemory:
         self._memory = _memories.setdefault(endpoint.base_url, _Memory(SLOTS * CONTEXT))
 
     async def send(self, request: Request) -> Reply:
+        """Send a request when the memory has room for it."""
         size = sum(
             len(message["content"].encode("utf-8", "replace"))
             for message in request.messages
@@ -129,12 +130,17 @@ _home_process: int | None = None  # the process that started llama.cpp
 
 
 def embedded(spec: str, adapter: Path | None = None) -> EmbeddedEndpoint:
-    """The endpoint of `local/NAME` (fetched first if it is not here) or `gguf:PATH`, started if it does not run yet;
-    one server per file lives in this process, until `close_all` or the end of the process. adapter: a GGUF file of
-    low-rank weights (LoRA) that are added to the model's.
+    """Return the endpoint of `local/NAME` (fetched first if it is not here) or `gguf:PATH`, started if it does not run.
 
-    Raises: ModelError if the model is unknown, cannot be fetched or cannot be started; MissingExtraError without
-    `xllamacpp`.
+    One server per file lives in this process, until `close_all` or the end of the process.
+
+    Args:
+        spec: The model.
+        adapter: A GGUF file of low-rank weights (LoRA) that are added to the model's.
+
+    Raises:
+        ModelError: If the model is unknown, cannot be fetched or cannot be started.
+        MissingExtraError: Without `xllamacpp`.
     """
     path, digest, model_id = identified(spec, adapter)
     with _lock:
@@ -173,6 +179,7 @@ class Lazily:
         self._traffic = PerLoop(lambda: (asyncio.Lock(), asyncio.Semaphore(SLOTS)))
 
     async def send(self, request: Request) -> Reply:
+        """Start the model at the first request; send each when a place is free."""
         opening, slots = self._traffic()
         async with opening:
             if self._inner is None:
@@ -291,8 +298,12 @@ def _hang_up(port: int) -> None:
 
 
 def model_file(spec: str) -> tuple[Path, str]:
-    """The model's file (fetched first if it is not here), and the part of its id that people read: no folder of this
-    machine in it. Raises: ModelError.
+    """Return the model's file (fetched first if it is not here), and the readable part of its id.
+
+    That part has no folder of this machine in it.
+
+    Raises:
+        ModelError: If the file cannot be had.
     """
     if spec.startswith("local/"):
         name = find_model(spec).name

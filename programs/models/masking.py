@@ -19,7 +19,7 @@ _LIKE_A_KEY = re.compile(
 
 
 def masked(text: str, *known: str | None) -> str:
-    """The text with `[key]` for the known keys, for those in the environment, and for whatever looks like one."""
+    """Return the text with `[key]` for the known keys, for those in the environment, and for anything like one."""
     named = (value for name, value in os.environ.items() if _NAMED.search(name))
     for value in sorted({*filter(None, known), *named}, key=len, reverse=True):
         if len(value) >= _SHORTEST:

@@ -81,7 +81,7 @@ _FILE = r"(?:gguf|hf):[A-Za-z0-9][A-Za-z0-9._+-]*"
 
 
 def is_listed(name: str) -> bool:
-    """Whether a file may choose the model of this name."""
+    """Return True if a file may choose the model of this name."""
     provider, slash, model = name.partition("/")
     form = LISTED.get(provider, r"(?!)") if slash else _BARE
     return (
@@ -117,8 +117,9 @@ ShownName = Annotated[
 
 
 def recorded(name: str) -> str:
-    """A model's name as an artifact records it: itself, or its provider and twelve hex digits of its hash where it
-    holds an address, an ARN, a path or what else is no name.
+    """Return a model's name as an artifact records it.
+
+    A name that holds an address, an ARN or a path is replaced by its provider and twelve hex digits of its hash.
     """
     try:
         if len(name) <= _LONGEST and "arn:" not in name.lower():
@@ -130,7 +131,11 @@ def recorded(name: str) -> str:
 
 
 def check_listed(names: Iterable[str]) -> None:
-    """May a file choose all of these, the models that a judge calls beside its own? Raises ArtifactError."""
+    """Check that a file may choose all of these, the models that a judge calls beside its own.
+
+    Raises:
+        ArtifactError: For a model that it may not choose.
+    """
     for name in names:
         if not is_listed(name):
             raise ArtifactError(
@@ -140,9 +145,14 @@ def check_listed(names: Iterable[str]) -> None:
 
 
 def check_chosen(name: str, api_base: str | None) -> None:
-    """Before a model that a file names is opened. api_base: the address that the user gave, if any.
+    """Check a model that a file names, before it is opened.
 
-    Raises ArtifactError where only the user may choose it, or must say where its server is.
+    Args:
+        name: The model.
+        api_base: The address that the user gave, if any.
+
+    Raises:
+        ArtifactError: If only the user may choose it, or must name its server.
     """
     if not is_listed(name):
         kind, _, path = name.partition(":")

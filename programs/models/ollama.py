@@ -32,10 +32,10 @@ _STALLED_AFTER = 120.0  # seconds a pull may say nothing; checking a large layer
 
 
 def ollama_host(host: str | None = None) -> str:
-    """The server's address: the argument, else `OLLAMA_HOST`, else this machine; with scheme, without a last slash.
+    """Return the server's address, with scheme, without a last slash.
 
-    `0.0.0.0`, which tells a server to listen everywhere, means this machine to a client, and the `/v1` of an
-    OpenAI-style address is left out.
+    It is the argument, else `OLLAMA_HOST`, else this machine. `0.0.0.0`, which tells a server to listen everywhere,
+    means this machine to a client, and the `/v1` of an OpenAI-style address is left out.
     """
     text = (
         (host or os.environ.get("OLLAMA_HOST") or "127.0.0.1")
@@ -52,7 +52,11 @@ def ollama_host(host: str | None = None) -> str:
 
 
 def list_ollama(host: str | None = None) -> dict[str, int]:
-    """The size in bytes of each model that the server has, by name. Raises: ModelError if it does not answer."""
+    """Return the size in bytes of each model that the server has, by name.
+
+    Raises:
+        ModelError: If it does not answer.
+    """
     with _client(host) as client:
         models = client.list().models
     return {
@@ -62,10 +66,13 @@ def list_ollama(host: str | None = None) -> dict[str, int]:
 
 
 def check_ollama(model: str, host: str | None = None) -> int:
-    """The tokens of prompt and answer that a model takes; a name without a tag means `:latest`, as Ollama itself takes
-    it, with or without `ollama_chat/` or `ollama/` before it.
+    """Return the tokens of prompt and answer that a model takes.
 
-    Raises: ModelError if the server does not answer or does not have the model.
+    A name without a tag means `:latest`, as Ollama itself takes it, with or without `ollama_chat/` or `ollama/` before
+    it.
+
+    Raises:
+        ModelError: If the server does not answer or does not have the model.
     """
     name, known = _bare(model), list_ollama(host)
     if _tagged(name).lower() not in map(str.lower, known):
@@ -118,15 +125,15 @@ def pull_ollama(
 
 
 def is_ollama(model: str) -> bool:
-    """Whether a model's name says that an Ollama server runs it."""
+    """Return True if a model's name states that an Ollama server runs it."""
     return model.startswith(("ollama_chat/", "ollama/"))
 
 
 def ollama_weights(model: str) -> Path | None:
-    """The GGUF file of a model in the store of the Ollama server on this machine, found through the store's manifest;
-    None for a server elsewhere, and for a model or a store that is not there.
+    """Return the GGUF file of a model in the store of the Ollama server on this machine, found through its manifest.
 
-    The store is `OLLAMA_MODELS`, else the server's usual folders. Nothing is asked of the server.
+    None for a server elsewhere, and for a model or a store that is not there. The store is `OLLAMA_MODELS`, else the
+    server's usual folders. The server is not called.
     """
     if not _is_loopback(ollama_host()):
         return None
@@ -160,7 +167,12 @@ def ollama_weights(model: str) -> Path | None:
 
 
 def reaching(address: str, timeout: float) -> dict[str, Any]:
-    """How a client reaches a server. timeout: seconds that it may say nothing."""
+    """Return a client's options for a server.
+
+    Args:
+        address: The server's address.
+        timeout: Seconds without an answer.
+    """
     import httpx
 
     return {

@@ -1,6 +1,6 @@
-"""What a server's refusal means: for this request, for a while, or for every request to come.
+"""Classify a server's refusal: for this request, for a while, or for every request to come.
 
-A server says it by an HTTP status or, inside an answer with status 200, in words and codes of its own.
+A server refuses by an HTTP status or, inside an answer with status 200, in words and codes of its own.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ class Unanswered(Exception):
 
 
 class Denied(ModelError):
-    """A request was answered with 403 or 404: of the key or the model's name or, where these have served before, of the
-    request itself. what: the server's words.
+    """A request was answered with 403 or 404.
+
+    The cause is the key or the model's name or, if these have served before, the request itself. what: the server's
+    words.
     """
 
     def __init__(self, message: str, what: str) -> None:
@@ -50,8 +52,9 @@ class Denied(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error in a server's own words. kind: its code and type. status: the HTTP status that it stands for, None where
-    nothing says.
+    """An error in a server's own words.
+
+    kind: its code and type. status: the HTTP status that it stands for, None if nothing states it.
     """
 
     message: str
@@ -92,7 +95,7 @@ _CREDIT_AT_400 = re.compile(
 
 
 def fault_of(data: Any) -> Fault | None:
-    """The error that an answer holds instead of a completion; None where it holds none that is known."""
+    """Return the error that an answer holds instead of a completion; None without a known one."""
     if not isinstance(data, dict):
         return None
     error = data.get("error")
@@ -151,7 +154,7 @@ def fault_of(data: Any) -> Fault | None:
 
 
 def _filtered(data: Mapping[str, Any]) -> bool:
-    """Whether Azure's or Gemini's filter of prompts stands where the answer would be."""
+    """Return True if Azure's or Gemini's filter of prompts stands in place of the answer."""
     return bool(data.get("prompt_filter_results") or data.get("promptFeedback"))
 
 
@@ -184,8 +187,13 @@ def _worded(kind: str) -> int | None:
 
 
 def is_spent(status: int, kind: str, message: str, after: float | None = None) -> bool:
-    """Whether a refusal is one of a quota or credit that is used up, which no later try changes. after: seconds until
-    the server wants to be asked again, where it says.
+    """Return True for a refusal because of a used-up quota or credit, which no later try changes.
+
+    Args:
+        status: The HTTP status.
+        kind: The error's code and type.
+        message: The server's words.
+        after: Seconds until the server accepts another request, if it states them.
     """
     if status == 402:
         return True
@@ -200,9 +208,7 @@ def is_spent(status: int, kind: str, message: str, after: float | None = None) -
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a `Retry-After` header asks for, given as a number or as a date, or `retry-after-ms`; None where
-    there is none.
-    """
+    """Return the seconds of a `Retry-After` header, a number or a date, or of `retry-after-ms`; None without either."""
     value = headers.get("Retry-After") or headers.get("retry-after") or ""
     thousandths = headers.get("retry-after-ms") or ""
     try:
@@ -229,8 +235,19 @@ def refuse(
     *,
     kind: str = "",
 ) -> NoReturn:
-    """Raises what an HTTP status stands for: ModelError where no later call can succeed (`Denied` where that may be due
-    to the request alone), else Unanswered. kind: the error's code and type, as the server names them.
+    """Raise the error that an HTTP status stands for.
+
+    Args:
+        label: The model, for messages.
+        url: The address.
+        status: The HTTP status.
+        what: The server's words.
+        headers: The answer's headers.
+        kind: The error's code and type, as the server names them.
+
+    Raises:
+        ModelError: If no later call can succeed (`Denied` if that may be due to the request alone).
+        Unanswered: Otherwise.
     """
     after = retry_after(headers)
     if is_spent(status, kind, what, after):
@@ -258,7 +275,7 @@ def refuse(
 
 
 def spent(label: str, what: str) -> str:
-    """What to say of a quota that is used up."""
+    """Return the message for a used-up quota."""
     return (
         f"{label}: the quota or credit of this key is used up ({what}); raise it with the provider, or take another "
         "key or model. What is finished is kept: the same command goes on from there"
@@ -266,5 +283,5 @@ def spent(label: str, what: str) -> str:
 
 
 def passes(status: int) -> bool:
-    """Whether a failure with this HTTP status may pass without a change."""
+    """Return True if a failure with this HTTP status may pass without a change."""
     return status in (408, 409, 425, 429) or status >= 500

@@ -31,6 +31,7 @@ class Calls:
 
     @property
     def usage(self) -> Usage:
+        """Return the cost of all calls."""
         return Usage.total(self.usages)
 
 
@@ -61,9 +62,12 @@ def own_documents_shown() -> Iterator[None]:
 
 @contextmanager
 def judging(item: Item, demos: Sequence[Mapping[str, Any]] = ()) -> Iterator[Calls]:
-    """Everything inside is done for this row. demos: all demonstrations of the judge; a prompt that shows the output of
-    one of the row's own document, which no other document's has, is a LeakError. Yields the calls, as they are
-    answered.
+    """Do everything inside for this row; yield its calls, as they are answered.
+
+    Args:
+        item: The row.
+        demos: All demonstrations of the judge; a prompt that shows the output of one of the row's own document, which
+            no other document's has, is a LeakError.
     """
     calls = Calls()
     document = document_of(item)
@@ -102,18 +106,22 @@ def under(item: Item) -> Iterator[None]:
 
 
 def current() -> Item | None:
-    """The row under judgement."""
+    """Return the row under judgement."""
     return _current.get().item
 
 
 def group() -> str | None:
-    """The document of the row under judgement; None where there is none, or no row."""
+    """Return the document of the row under judgement; None if it has none, and without a row."""
     item = current()
     return None if item is None else item.group
 
 
 def check(messages: Sequence[Message]) -> None:
-    """Raises LeakError where messages show what the row must not see."""
+    """Check that messages show nothing that the row must not see.
+
+    Raises:
+        LeakError: If they do.
+    """
     for text in _current.get().forbidden:
         if any(text in message["content"] for message in messages):
             raise LeakError(
@@ -123,20 +131,21 @@ def check(messages: Sequence[Message]) -> None:
 
 
 def count(reply: Reply, usage: Usage) -> None:
-    """Called with each answered call."""
+    """Count an answered call for the row under judgement."""
     for calls in _current.get().calls:
         calls.replies.append(reply)
         calls.usages.append(usage)
 
 
 def document_of(item: Item) -> str:
-    """The group of a row as labels have it: its own, or the one made from its source."""
+    """Return the group of a row as labels have it: its own, or the one made from its source."""
     return item.group or source_key(item.source or item.output)
 
 
 def allowed(demos: Sequence[Mapping[str, Any]], item: Item) -> list[int]:
-    """The places of the demonstrations that a row may see: none of its group, none with its output or its source or
-    nearly these.
+    """Return the places of the demonstrations that a row may see.
+
+    None of them is of its group, or has its output or its source or nearly these.
     """
     if _open.get() or not demos:
         return list(range(len(demos)))
@@ -150,7 +159,7 @@ def allowed(demos: Sequence[Mapping[str, Any]], item: Item) -> list[int]:
 
 
 def _repeats(demo: Mapping[str, Any], item: Item) -> bool:
-    """Whether a demonstration shows the judged row, or its output as another text."""
+    """Return True if a demonstration shows the judged row, or its output as another text."""
     output, reference = item.output or "", demo.get("reference")
     return same_row(
         demo.get("source") or "", demo.get("output") or "", item.source or "", output

@@ -1,7 +1,8 @@
-"""What a model says, apart from what it thinks: visible thoughts under any known mark, characters that nobody sees, and
-a chat template's last tokens are taken out of an answer where it enters, before anything reads it.
+"""Separate a model's answer from its thoughts.
 
-A mark inside a sentence is a quotation, as of a judged text that has one, and stays.
+Visible thoughts under any known mark, characters that nobody sees, and a chat template's last tokens are taken out of
+an answer when it enters, before anything reads it. A mark inside a sentence is a quotation, as of a judged text that
+has one, and stays.
 """
 
 from __future__ import annotations
@@ -67,11 +68,14 @@ _ROLE = re.compile(r"(?:assistant|model|ai|bot|answer|response)\W*\Z", re.IGNORE
 
 
 def without_thoughts(text: str, judged: Iterable[str] = ()) -> tuple[str, bool]:
-    """A text with a model's thoughts blanked out, at the same length, so that places in it still hold.
+    """Return a text with a model's thoughts blanked out, at the same length, so that places in it still hold.
 
-    judged: the texts under judgement, whose marks an answer may quote.
+    Args:
+        text: The text.
+        judged: The texts under judgement, whose marks an answer may quote.
 
-    Returns: the text, and whether the last thought never ends; then what remains is no answer.
+    Returns:
+        The text, and True if the last thought never ends; then the rest is no answer.
     """
     if _is_plain(text):
         return text, False
@@ -84,15 +88,19 @@ def without_thoughts(text: str, judged: Iterable[str] = ()) -> tuple[str, bool]:
 
 
 def at_its_places(text: str, judged: Iterable[str] = ()) -> str:
-    """What `spoken` leaves of a text, every character at its own place: spaces stand for what is taken out."""
+    """Return the text of `spoken`, every character at its own place, with spaces for those taken out."""
     kept, cut = without_thoughts(text, judged)
     return " " * len(text) if cut else _UNSEEN.sub(_blank, kept)
 
 
 def spoken(reply: Reply, judged: Iterable[str] = ()) -> Reply:
-    """A reply as its reader is to see it, tokens and all.
+    """Return a reply as its reader is to see it, tokens and all.
 
-    Where nothing but thoughts came, its text is empty and `absent` says so. judged: as in `without_thoughts`.
+    If nothing but thoughts came, its text is empty and `absent` has the reason.
+
+    Args:
+        reply: The reply.
+        judged: As for `without_thoughts`.
     """
     if _is_plain(reply.text) and reply.text.isascii():
         return reply
@@ -140,7 +148,7 @@ def _tokens(reply: Reply, text: str, gone: set[int]) -> tuple[TokenChoice, ...] 
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text can hold neither a mark nor, where it is ASCII, anything else that is taken away."""
+    """Return True if a text can hold neither a mark nor, if it is ASCII, anything else that is taken away."""
     marks = any(sign in text for sign in ("<", "[", "`", "◁", "⟨", "〈"))
     return (
         not marks
@@ -164,7 +172,7 @@ def _channels(text: str) -> tuple[list[tuple[int, int]], bool] | None:
 
 
 def _marked(text: str, judged: Iterable[str]) -> tuple[list[tuple[int, int]], bool]:
-    """Where thoughts stand between marks, and whether the last one has no end.
+    """Return the places of thoughts between marks, and True if the last one has no end.
 
     A closing mark alone ends thoughts that began with the answer.
     """
@@ -195,7 +203,10 @@ def _marked(text: str, judged: Iterable[str]) -> tuple[list[tuple[int, int]], bo
 
 
 def _line(text: str, match: re.Match[str], begin: int = 0) -> tuple[str, str]:
-    """What stands before a mark and after it on its line. begin: where what is before begins at the earliest."""
+    """Return the text before a mark and after it on its line.
+
+    begin: the earliest beginning of the text before.
+    """
     start, end = match.span()
     first, last = max(begin, start - _TAIL), end + _TAIL
     before, after = (
@@ -206,7 +217,7 @@ def _line(text: str, match: re.Match[str], begin: int = 0) -> tuple[str, str]:
 
 
 def _in_sentence(text: str, match: re.Match[str], begin: int) -> bool:
-    """Whether an opening mark stands inside a sentence, or between quotation marks."""
+    """Return True if an opening mark stands inside a sentence, or between quotation marks."""
     before, _ = _line(text, match, begin)
     if before.endswith("|>") or _ROLE.match(before):
         return False
@@ -215,7 +226,7 @@ def _in_sentence(text: str, match: re.Match[str], begin: int) -> bool:
 
 
 def _is_quoted(text: str, match: re.Match[str]) -> bool:
-    """Whether a closing mark without an opening one stands inside a sentence: "a stray </think> tag"."""
+    """Return True if a closing mark without an opening one stands inside a sentence: "a stray </think> tag"."""
     before, after = _line(text, match)
     if not before or before[-1] in ".!?。！？":
         return False
@@ -225,7 +236,7 @@ def _is_quoted(text: str, match: re.Match[str]) -> bool:
 
 
 class _Cited:
-    """Whether a mark is one of the judged texts' and stands inside a line. Prompts show it without its first sign."""
+    """A test for marks of the judged texts that stand inside a line. Prompts show them without their first sign."""
 
     def __init__(self, judged: Iterable[str]) -> None:
         self._judged = [text.casefold() for text in judged]

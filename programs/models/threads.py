@@ -17,12 +17,14 @@ VARIABLE, OPENMP = "JUDGESMITH_THREADS", "OMP_NUM_THREADS"
 
 
 def thread_count(root: Path = Path("/")) -> int:
-    """Threads for an embedded model: `JUDGESMITH_THREADS`, else the processor cores that this process may use, at most
-    `OMP_NUM_THREADS` and at most the processor time that its control group (a container, a job) is given.
+    """Return the threads for an embedded model.
 
-    On a machine that is busy with other work, one thread less is often faster: llama.cpp's threads wait for each other.
+    They are `JUDGESMITH_THREADS`, else the processor cores that this process may use, at most `OMP_NUM_THREADS` and at
+    most the processor time that its control group (a container, a job) is given. On a machine that is busy with other
+    work, one thread less is often faster: llama.cpp's threads wait for each other.
 
-    Raises: OptionError if `JUDGESMITH_THREADS` is not a number of at least 1.
+    Raises:
+        OptionError: If `JUDGESMITH_THREADS` is not a number of at least 1.
     """
     if wish := os.environ.get(VARIABLE, "").strip():
         if not wish.isascii() or not wish.isdigit() or int(wish) < 1:

@@ -1,4 +1,4 @@
-"""How a request reaches a model of Ollama: by its client, which can say how large a context the prompt needs.
+"""Send requests to a model of Ollama by its client, which can set the size of the context for a prompt.
 
 Ollama's OpenAI-style interface cannot, and cuts a prompt that is longer than its context without a word.
 """
@@ -60,6 +60,7 @@ class ThroughOllama:
         return client
 
     async def send(self, request: Request) -> Reply:
+        """Send a request with a context that holds the whole prompt."""
         try:
             return await self._whole(request)
         except ollama.ResponseError as error:

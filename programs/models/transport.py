@@ -1,8 +1,8 @@
-"""How a request reaches a model: an OpenAI-style server over our own connection, LiteLLM, or a DSPy LM object; Ollama's
-client is in `through_ollama`.
+"""Send requests to a model: to an OpenAI-style server over our own connection, by LiteLLM, or by a DSPy LM object.
 
-All of them give the same `Reply` and raise the same two errors: `ModelError` when no call can succeed (key refused,
-unknown model), `Unanswered` when this one did not, with what is needed to decide about trying again.
+Ollama's client is in `through_ollama`. All of them give the same `Reply` and raise the same two errors: `ModelError`
+when no call can succeed (key refused, unknown model), `Unanswered` when this one did not, with the facts for another
+try.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ class TokenChoice:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's answer. tokens: None where the model gave no log-probabilities. discount: the share of the price that
-    it was spared. absent: why there is no text, where that is known. odd: what stood beside the answer and was left
-    out.
+    """A model's answer.
+
+    tokens: None if the model gave no log-probabilities. discount: the share of the price that it was spared. absent:
+    the reason for a missing text, if it is known. odd: parts beside the answer that were left out.
     """
 
     text: str
@@ -71,10 +72,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a judge asks of a model.
+    """A judge's request to a model.
 
-    `grammar` is GBNF, only for models that were seen to take one. `choices` says the same of an answer whose parts are
-    each one of few texts; none where it is free text.
+    `grammar` is GBNF, only for models that were seen to take one. `choices` gives the same for an answer whose parts
+    are each one of few texts; none for free text.
     """
 
     messages: Sequence[Message]
@@ -87,7 +88,7 @@ class Request:
     choices: tuple[Choice, ...] = ()
 
     def options(self) -> dict[str, Any]:
-        """All but its messages and what only some servers know, in OpenAI's form."""
+        """Return everything but its messages and the options of a few servers, in OpenAI's form."""
         options: dict[str, Any] = {
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
@@ -101,14 +102,19 @@ class Request:
 
 
 class Transport(Protocol):
-    async def send(self, request: Request) -> Reply: ...
+    """A way to send requests to a model."""
+
+    async def send(self, request: Request) -> Reply:
+        """Send a request and return its reply."""
 
 
 def read_reply(data: Any) -> Reply:
-    """An OpenAI-style chat completion as a Reply, whatever JSON it is given.
+    """Return an OpenAI-style chat completion as a Reply, whatever JSON it is given.
 
-    What stands beside the answer (counts of tokens, log-probabilities) and makes no sense is left out and named in
-    `odd`. Raises Unanswered for what is no completion.
+    Senseless parts beside the answer (counts of tokens, log-probabilities) are left out and named in `odd`.
+
+    Raises:
+        Unanswered: For anything but a completion.
     """
     try:
         choice = data["choices"][0]
@@ -252,8 +258,10 @@ _CHOICE = itemgetter("token", "logprob")
 
 
 def _plain_choices(listed: Any) -> tuple[tuple[str, float], ...] | None:
-    """Return the likeliest tokens at a place, the chosen one among them, where they are as nearly always: ASCII with
-    log-probabilities; None where they have to be looked at one by one. There are hundreds in an answer.
+    """Return the likeliest tokens at a place, the chosen one among them, if they are plain; otherwise None.
+
+    They are nearly always: ASCII with log-probabilities. Others have to be looked at one by one. There are hundreds in
+    an answer.
     """
     try:
         choices = tuple(map(_CHOICE, listed["top_logprobs"]))
@@ -316,6 +324,7 @@ class OpenAIStyle:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def body(self, request: Request) -> dict[str, Any]:
+        """Return the request as JSON values."""
         body = {
             "model": self.model,
             "messages": list(request.messages),
@@ -324,6 +333,7 @@ class OpenAIStyle:
         return body | {"grammar": request.grammar} if request.grammar else body
 
     async def send(self, request: Request) -> Reply:
+        """Send a request over a connection that stays open."""
         loop = asyncio.get_running_loop()
         if (
             self._session is None or self._loop is not loop
@@ -391,6 +401,7 @@ class OpenAIStyle:
         return read_reply(data)
 
     async def close(self) -> None:
+        """Close the connection."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -424,10 +435,10 @@ class ThroughLiteLLM:
 
     @property
     def place(self) -> str | None:
-        """What tells the server from every other: the address that was given, or "" for the provider's own host.
+        """Return a mark that tells the server from every other: the given address, or "" for the provider's own host.
 
-        None where that is not known: for a provider without one host, or where LiteLLM's settings or an environment
-        variable that begins with the provider's name may name another address.
+        None if that is not known: for a provider without one host, or if LiteLLM's settings or an environment variable
+        that begins with the provider's name may name another address.
         """
         import litellm  # reads a .env file into the environment
 
@@ -444,6 +455,7 @@ class ThroughLiteLLM:
         return None if provider not in ONE_HOST or moved or litellm.api_base else ""
 
     async def send(self, request: Request) -> Reply:
+        """Send a request by LiteLLM."""
         import litellm
         from litellm import exceptions as failures
         from openai import OpenAIError
@@ -492,6 +504,7 @@ class ThroughDSPy:
         self.lm = lm
 
     async def send(self, request: Request) -> Reply:
+        """Send a request by the caller's own LM object, in a thread if it has no asynchronous form."""
         import dspy
 
         asked: dict[str, Any] = {
@@ -576,7 +589,7 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _json(payload: bytes) -> Any:
-    """What a body holds; None where it is no JSON. Some servers write NaN and Infinity, which JSON does not know."""
+    """Return a body's JSON; None for another body. Some servers write NaN and Infinity, which JSON does not know."""
     payload = payload.removeprefix(b"\xef\xbb\xbf")
     try:
         return orjson.loads(payload)
@@ -599,5 +612,6 @@ def _excerpt(payload: bytes, fault: Fault | None, key: str | None) -> str:
 
 
 def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, with keys masked, at most 300 characters."""
     lines = str(error).strip().splitlines()
     return masked(lines[0] if lines else type(error).__name__)[:300]

@@ -1,7 +1,7 @@
-"""How the scores of a panel's members become one: each is standardised, and they are averaged with weights that labels
-draw away from equality, hardly for prompts of one model, and as far as they say so for a jury of several models.
+"""Average the scores of a panel's members.
 
-Measured in `experiments/results/replay.md`.
+Each is standardised, and they are averaged with weights that labels draw away from equality, hardly for prompts of one
+model, and as far as they say so for a jury of several models. Measured in `experiments/results/replay.md`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOISES, SLOPES = (0.3, 0.5, 0.7, 0.9), (0.2, 0.5, 0.8)
 
 
 class Standing(Options):
-    """How a member's percents are read beside the others'."""
+    """The mean and spread by which a member's percents are standardised."""
 
     mean: float = option(50.0, "The mean of its percents.", ge=0, le=100)
     spread: float = option(25.0, "Their standard deviation.", ge=LEAST_SPREAD, le=100)
@@ -42,14 +42,19 @@ class Standing(Options):
 
 
 def averaged(percents: Matrix, standings: Sequence[Standing]) -> Vector:
-    """The panel's percents. A member that gave none is left out of its row.
-
-    percents: shape (rows, members), NaN where a member failed. Returns: shape (rows,), in [0, 100]; NaN where no member
-    with a weight gave a percent. With all members present it is their mean, weighted by weight / spread.
+    """Return the panel's percents. A member without one is left out of its row.
 
     >>> two = [Standing(mean=40, spread=10), Standing(mean=80, spread=5)]
     >>> averaged(np.array([[40.0, 80.0], [50.0, 80.0], [50.0, np.nan]]), two).round(2).tolist()
     [66.67, 70.0, 73.33]
+
+    Args:
+        percents: Shape (rows, members), NaN where a member failed.
+        standings: The standing of each member.
+
+    Returns:
+        Shape (rows,), in [0, 100]; NaN where no member with a weight gave a percent. With all members present it is
+            their mean, weighted by weight / spread.
     """
     means, spreads, weights = (
         np.array([getattr(one, name) for one in standings])
@@ -108,11 +113,17 @@ def standardised(percents: Matrix, standings: Sequence[Standing]) -> Matrix:
 def weights_by_labels(
     members: Matrix, human: Vector, departures: Sequence[float]
 ) -> Vector:
-    """Weights of standardised members, shape (rows, members), that are equal as far as human scores do not say
-    otherwise: a ridge whose penalty is on departures from equality alone, over several strengths by their evidence.
-    departures: these strengths.
+    """Fit weights of standardised members that are equal as far as human scores do not say otherwise.
 
-    Returns: non-negative weights whose mean is 1; all 1 where the scores are constant.
+    It is a ridge whose penalty is on departures from equality alone, over several strengths by their evidence.
+
+    Args:
+        members: Shape (rows, members).
+        human: Shape (rows,).
+        departures: The strengths.
+
+    Returns:
+        Non-negative weights whose mean is 1; all 1 for constant scores.
     """
     count, equal = members.shape[1], np.ones(members.shape[1])
     spread = float(human.std())
@@ -143,8 +154,9 @@ def weights_by_labels(
 
 
 def different(percents: Matrix) -> list[int]:
-    """The members that say something of their own: each, in their order, whose correlation with every one before it is
-    below ALIKE. One that has fewer than FEWEST_ROWS rows in common with another cannot be told to be alike.
+    """Return the members that differ from all before them: those whose correlation with every earlier is below ALIKE.
+
+    One that has fewer than FEWEST_ROWS rows in common with another cannot be told to be alike.
     """
     kept = list[int]()
     for place in range(percents.shape[1]):

@@ -54,6 +54,7 @@ _RATING = re.compile(r"\brating\b\W*", re.IGNORECASE)
 
 
 def of_aspect(inputs: Mapping[str, Any]) -> str:
+    """Return the aspect of a prompt's question."""
     return str(inputs.get("aspect") or "quality")
 
 
@@ -70,19 +71,24 @@ class WordsLayout(Layout):
         self.question = question
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
+        """Return a choice of the rating's words."""
         return Form(choice("Rating", self.words, f"one of {', '.join(self.words)}"))
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
+        """Return the question and the form."""
         return f"{self.question.format(aspect=of_aspect(inputs))} Answer with one line:\n{self.form(inputs).shown()}"
 
     def example(self, demo: Mapping[str, Any]) -> str:
+        """Return the word of an example's score."""
         place = math.floor(demo["score"] * (len(self.words) - 1) / 100.0 + 0.5)
         return f"Rating: {self.words[min(place, len(self.words) - 1)]}"
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        """Return the limit for one word."""
         return 16
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the word as a score."""
         text = reply.text.strip()
         stated = text[match.end() :] if (match := _RATING.search(text)) else text
         said = None if is_listed(stated, self.words) else said_word(stated, self.words)
@@ -98,6 +104,7 @@ class QuestionsLayout(Layout):
     """Yes or no to questions that demand more and more; the share of yeses is the score."""
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
+        """Return a line with Yes or No for each question."""
         return Form(
             *(
                 choice(str(number), YES_NO, "Yes or No")
@@ -106,6 +113,7 @@ class QuestionsLayout(Layout):
         )
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
+        """Return the questions and the form."""
         asked = "\n".join(
             f"{number}. {text}" for number, text in enumerate(QUESTIONS, 1)
         )
@@ -113,15 +121,18 @@ class QuestionsLayout(Layout):
         return f"{asked.format(aspect=of_aspect(inputs))}\n\nAnswer with {form.count()}:\n{form.shown()}"
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
+        """Return as many Yes as a demonstration's score stands for."""
         passed = math.floor(demo["score"] * len(QUESTIONS) / 100.0 + 0.5)
         return self.form(inputs).written(
             *(YES_NO[number >= passed] for number in range(len(QUESTIONS)))
         )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        """Return the limit for all answers."""
         return 40
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the share of Yes among the clear answers, at least half of the questions."""
         found: dict[int, set[int]] = {}
         for match in _NUMBERED.finditer(reply.text):
             said = None if is_listed(match[2], YES_NO) else said_word(match[2], YES_NO)
@@ -215,6 +226,7 @@ class Member(Evaluator):
     def inputs(
         self, item: Item, focus: Focus, criteria: Sequence[Any]
     ) -> dict[str, Any]:
+        """Return the inputs of the call for a row."""
         marks = (
             FORMS[self.form].said is _by_errors
         )  # its prompt has the definition with the aspect
@@ -230,14 +242,26 @@ class Member(Evaluator):
     async def judge(
         self, item: Item, focus: Focus, criteria: Sequence[Any], lm: LanguageModel
     ) -> Answer:
-        """Raises Unreadable or CallError."""
+        """Ask for the member's answer.
+
+        Raises:
+            Unreadable: For an answer without a score.
+            CallError: For a failed call.
+        """
         return value_of(
             await self.acall(**self.inputs(item, focus, criteria), lm=lm), Answer
         )
 
     async def aforward(self, output: str = "", **call: Any) -> dspy.Prediction:
-        """`percent` in [0, 100], explanation and errors. call: source, context, reference, task, aspect, criteria,
-        focus, group, lm. Raises Unreadable or CallError.
+        """Return `percent` in [0, 100], explanation and errors.
+
+        Args:
+            output: The judged text.
+            **call: Source, context, reference, task, aspect, criteria, focus, group, lm.
+
+        Raises:
+            Unreadable: For an answer without a score.
+            CallError: For a failed call.
         """
         call.setdefault(
             "focus",
@@ -248,4 +272,5 @@ class Member(Evaluator):
         return await self.predict.acall(output=output, **call)
 
     def opinion(self, answer: Answer, item: Item) -> Opinion:
+        """Return an answer as an opinion."""
         return FORMS[self.form].said(answer.read.values, item)

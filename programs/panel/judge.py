@@ -128,6 +128,7 @@ class Panel(OneAspect):
         self._open: dict[str, LanguageModel] = {}
 
     def build(self) -> None:
+        """Make a member for each form."""
         asked = self.forms_asked()
         for name in FORMS:
             vars(self).pop(f"by_{name}", None)
@@ -136,6 +137,7 @@ class Panel(OneAspect):
 
     @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+        """Build the panel, with several criteria of the user's own if there are some."""
         if len(words.criteria) < 2 or words.library_aspect:
             return super().in_words(given, words)
         parts.read_options(cls.Options, given, f"--method {cls.kind}")
@@ -146,7 +148,7 @@ class Panel(OneAspect):
     # -- who is asked
 
     def forms_asked(self) -> tuple[FormName, ...]:
-        """The forms of its members, in their order."""
+        """Return the forms of its members, in their order."""
         if self.options.forms:
             return tuple(self.options.forms)
         usual = IN_JURY if self.models() else MEMBERS
@@ -154,7 +156,7 @@ class Panel(OneAspect):
         return tuple(able[: self.options.members or usual])
 
     def asked_members(self) -> tuple[str, ...]:
-        """The members by name: a form, and for a model beside the judge's own `form of MODEL`."""
+        """Return the members by name: a form, and for a model beside the judge's own `form of MODEL`."""
         if self.standings:
             return tuple(self.standings)
         return self._every()[: self.options.row_calls or None]
@@ -196,6 +198,11 @@ class Panel(OneAspect):
         return self._open[name]
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
+        """Check that the rows have references if a form needs them.
+
+        Raises:
+            OptionError: If they have none.
+        """
         self.standings = {}  # of a judge that is compiled again
         lacking = [name for name in self.options.forms if FORMS[name].needs_reference]
         if lacking and not any(item.reference for item in items):
@@ -204,25 +211,29 @@ class Panel(OneAspect):
             )
 
     def cost(self) -> Cost:
+        """Return a call a row for each member."""
         return Cost(len(self.asked_members()))
 
     @property
     def brief(self) -> bool:
+        """Return False: several answers a row."""
         return False
 
     async def prepare(self, lm: LanguageModel) -> None:
+        """Probe the members' models."""
         for name in self.models():
             await self._model(name, lm).capabilities()
 
     # -- judging
 
     def focus(self) -> Focus:
-        """What members are asked about: the aspect, its definition and the task."""
+        """Return the focus of all members: the aspect, its definition and the task."""
         criteria = self.knowledge.criteria
         definition = criteria[0].definition if len(criteria) == 1 else ""
         return Focus(self.options.aspect, definition, self.knowledge.description)
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Collect the members' opinions and average them."""
         names = self.asked_members()
         # One after the other, an embedded model finds the row in its cache.
         batches = [[name] for name in names] if lm.one_by_one else [list(names)]
@@ -311,7 +322,7 @@ class Panel(OneAspect):
     # -- what is fitted
 
     def refiners(self) -> list[Refiner]:
-        """The choice of members, and how they are averaged."""
+        """Return the choice of members, and their averaging."""
         return [self._settle_members]
 
     def _settle_members(self, rows: TrainingRows) -> Refinement:
@@ -369,7 +380,11 @@ class Panel(OneAspect):
         return {"panel": standings} if standings else {}
 
     def load_fitted(self, name: str, data: Any) -> None:
-        """Take what `fitted` gave. Raises OptionError."""
+        """Take the data that `fitted` gave.
+
+        Raises:
+            OptionError: For data that does not fit.
+        """
         standings = {
             member: parts.read_options(Standing, one, f"member {member}")
             for member, one in data.items()
@@ -382,6 +397,7 @@ class Panel(OneAspect):
         self.standings = standings
 
     def facts(self) -> dict[str, str]:
+        """Return the members and the calls a row, for `judgesmith show`."""
         names = self.asked_members()
         return {
             "members": f"{', '.join(names)}; {len(names)} call{'s'[: len(names) != 1]} a row"
@@ -390,16 +406,19 @@ class Panel(OneAspect):
     # -- demonstrations and prompts
 
     def taught(self) -> list[JudgePredict]:
+        """Return the predictor of each form."""
         forms = dict.fromkeys(self._parts(name)[0] for name in self.asked_members())
         return [getattr(self, f"by_{form}").predict for form in forms]
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        """Return a labelled row with the errors of a verdict."""
         demo = super().demonstration(item, verdict)
         if verdict is not None and verdict.errors:
             demo["annotation"] = error_list(verdict.errors)
         return demo
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """Return the messages of each form for a row."""
         made: dict[str, list[Message]] = {}
         for form in dict.fromkeys(
             self._parts(name)[0] for name in self.asked_members()
@@ -416,7 +435,7 @@ def _percents(rows: Sequence[Mapping[str, Opinion]], names: Sequence[str]) -> Ma
 
 
 def _nearest(heard: Mapping[str, Opinion], percent: float) -> str:
-    """What the member says that is nearest to the panel's percent, of those that explain."""
+    """Return the explanation of the member that is nearest to the panel's percent, of those that explain."""
     explained = [one for one in heard.values() if one.explanation]
     return (
         min(explained, key=lambda one: abs(one.percent - percent)).explanation

@@ -29,7 +29,7 @@ EXPLANATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What an answer gave: field values, or the problem with it."""
+    """The values of an answer's fields, or the problem with it."""
 
     values: dict[str, Any]
     repaired: bool = False
@@ -55,7 +55,7 @@ class ReadScore:
 
 
 def token_at(reply: Reply, start: int) -> TokenChoice | None:
-    """The token that holds character `start` of the answer; None where it cannot be told."""
+    """Return the token that holds character `start` of the answer; None if it cannot be told."""
     if reply.tokens is None:
         return None
     rest = reply.text[start:]
@@ -75,9 +75,10 @@ def token_at(reply: Reply, start: int) -> TokenChoice | None:
 
 
 def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
-    """The mean score in [0, 100] over the one-digit numbers of `scale` at character `start`, and the share of
-    probability on them. Surface forms of a digit (with or without a leading space) are added up. (NaN, 0) where the
-    reply has no log-probabilities there or the number is not one digit.
+    """Return the mean score in [0, 100] over the one-digit numbers of `scale` at character `start`, and their share.
+
+    The share is the probability on them. Surface forms of a digit (with or without a leading space) are added up. (NaN,
+    0) if the reply has no log-probabilities there or the number is not one digit.
     """
     token = None if start < 0 else token_at(reply, start)
     if (
@@ -93,8 +94,10 @@ def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
 def share_of_words(
     reply: Reply, start: int | None, words: Sequence[str]
 ) -> tuple[float, float]:
-    """The mean place (0, 1, …) among `words`, which differ in their first letters, under the model's probabilities at
-    character `start` of the answer, and the share of probability on them. (NaN, 0) where there are none there.
+    """Return the mean place (0, 1, …) among `words` by their probabilities at character `start`, and their share.
+
+    The words differ in their first letters; the share is the probability on them. (NaN, 0) without log-probabilities
+    there.
     """
     token = None if start is None else token_at(reply, start)
     weights: dict[int, float] = {}
@@ -124,7 +127,13 @@ def _digits(scale: Scale) -> tuple[str, ...]:
 
 
 def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> ReadScore:
-    """The overall score of an answer. fits: whether an answer has the asked form and needs no repair."""
+    """Read the overall score of an answer.
+
+    Args:
+        reply: The answer.
+        scale: The scale of its number.
+        fits: Returns True for an answer in the prompt's form, which needs no repair.
+    """
     text = reply.text
     cut = " (cut off at the token limit)" if reply.finish == "length" else ""
     if not text.strip():
@@ -155,8 +164,17 @@ def read_criteria(
     expected: bool,
     explained: bool,
 ) -> Read:
-    """The scores of several criteria from `Name: explanation` and `Score: 4`, on one line or two, by name as
-    `criteria_scores`; a problem where fewer than half could be read. form: the asked one.
+    """Read the scores of several criteria, by name as `criteria_scores`; a problem if fewer than half are readable.
+
+    They stand as `Name: explanation` and `Score: 4`, on one line or two.
+
+    Args:
+        reply: The answer.
+        scale: The scale of its numbers.
+        criteria: The criteria.
+        form: The prompt's form.
+        expected: True to take expectations over tokens.
+        explained: True if explanations are needed.
     """
     text = reply.text
     if not text.strip():
@@ -192,7 +210,7 @@ _OF_ALL = ("overall score", "overall rating", "overall")
 def _sectioned(
     text: str, criteria: Sequence[Criterion]
 ) -> dict[str, tuple[list[Stated], str]]:
-    """What stands behind each criterion's name: the scores that are stated there, and the explanation."""
+    """Return the scores stated behind each criterion's name, and the explanation."""
     names = {c.name: c.name for c in criteria}
     taken = {name.casefold() for name in names}
     others = (
@@ -213,8 +231,9 @@ def _sectioned(
 def _keyed(
     text: str, criteria: Sequence[Criterion]
 ) -> dict[str, tuple[list[Stated], str]]:
-    """The same of an answer in JSON: {"Tone": 4}, {"Tone": {"score": 4, "explanation": …}}, or a list of objects with
-    names; empty for another answer.
+    """Return the same of an answer in JSON; empty for another answer.
+
+    Forms are {"Tone": 4}, {"Tone": {"score": 4, "explanation": …}}, or a list of objects with names.
     """
     names = {_key(c.name): c.name for c in criteria}
     found: dict[str, tuple[list[Stated], str]] = {}
@@ -262,7 +281,7 @@ def _pairs(data: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
 
 
 def _place(text: str, key: str, stated: Stated) -> tuple[int, int]:
-    """Where the number under a key stands in JSON; (-1, -1) where that cannot be told."""
+    """Return the place of the number under a key in JSON; (-1, -1) if it cannot be told."""
     begins = re.search(rf'"{re.escape(key)}"\s*:', text)
     if begins is None or not stated.words:
         return -1, -1
@@ -284,8 +303,9 @@ def read_reasons(text: str, criteria: Sequence[Criterion]) -> dict[str, str]:
 
 
 def _sections(text: str, labels: Mapping[str, str]) -> dict[str, tuple[int, int]]:
-    """Where the texts are that stand behind labels at the beginning of a line, in the order of the text: each up to the
-    next label. By the labels' keys.
+    """Return the places of the texts behind labels at the beginning of a line, by the labels' keys.
+
+    They are in the order of the text, each up to the next label.
     """
     places = []
     for key, label in labels.items():
@@ -361,8 +381,10 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Drawn]:
 
 
 def _on_scale(stated: Stated, scale: Scale) -> float | None:
-    """A stated number in [0, 100]; None off the scale, where it is said to be of another one ("8/10" on 1..5), and for
-    a fraction that may be a share ("0.8" on 0..100).
+    """Return a stated number in [0, 100]; None off the scale.
+
+    Also None for one said to be of another scale ("8/10" on 1..5), and for a fraction that may be a share ("0.8" on
+    0..100).
     """
     value = stated.number
     other = stated.top is not None and stated.top != scale.high
@@ -408,7 +430,7 @@ def _misfit(stated: Stated, scale: Scale) -> str:
 
 
 def _cut(reply: Reply, stated: Stated, scale: Scale) -> bool:
-    """Whether a number may lack its last digits: "Score: 8" at the token limit can be the start of 85."""
+    """Return True if a number may lack its last digits: "Score: 8" at the token limit can be the start of 85."""
     return (
         reply.finish == "length"
         and scale.high >= 10
@@ -437,7 +459,7 @@ def _short(text: str, most: int = 120) -> str:
 
 
 def bare(answer: str) -> str:
-    """An answer without tags, quotation marks or an introduction around it."""
+    """Return an answer without tags, quotation marks or an introduction around it."""
     text = answer.strip()
     tag = re.match(r"<(\w+)>", text)
     if tag and text.endswith(closing := f"</{tag[1]}>"):

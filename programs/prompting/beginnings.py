@@ -70,11 +70,10 @@ class Beginnings:
         inputs: Mapping[str, Any],
         make: Callable[[Mapping[str, Any]], list[Message]],
     ) -> list[Message]:
-        """Return `make(inputs)`, or what it gave for the same demonstrations and for inputs that are the same as far as
-        it read them.
+        """Return `make(inputs)`, or its earlier result for the same demonstrations and the inputs that it read.
 
         Args:
-            made_of: What else the messages depend on.
+            made_of: Other things that the messages depend on.
             demos: The demonstrations in them.
             inputs: The fields of a prompt.
             make: Writes the messages.
@@ -105,8 +104,9 @@ def _fixed(value: Any) -> Any:
 
 
 def _is_fixed(values: tuple[Any, ...]) -> bool:
-    """Return whether nothing can change in place, and with it what was made of it: all are values, and not objects that
-    are told apart by their identity.
+    """Return True if none of the values can change in place.
+
+    All are values, and not objects that are told apart by their identity.
     """
     objects = [
         value

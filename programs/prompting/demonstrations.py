@@ -20,7 +20,7 @@ from .saved import SavedDemo, other_texts
 def traced(
     step: Mapping[str, Any], layout: Layout, signature: Any
 ) -> dict[str, Any] | None:
-    """A step of a trace, inputs and outputs, as a demonstration; None where its answer cannot be shown."""
+    """Return a step of a trace, inputs and outputs, as a demonstration; None for an answer that cannot be shown."""
     made = {
         name: step[name]
         for name in SavedDemo.model_fields
@@ -43,10 +43,16 @@ def traced(
 def labelled(
     row: Any, layout: Layout, signature: Any, scale: Scale | None
 ) -> dict[str, Any] | None:
-    """A labelled row as a demonstration; None where it has nothing that the predictor could be shown.
+    """Return a labelled row as a demonstration; None if it has nothing that the predictor could be shown.
 
-    scale: of human scores; None where no one said it: then only a field `score` in percent is read. Raises OptionError
-    for another score, since a rating of 4 would pass for 4 percent.
+    Args:
+        row: The row.
+        layout: The predictor's layout.
+        signature: Its signature.
+        scale: The scale of human scores; None if nobody stated it: then only a field `score` in percent is read.
+
+    Raises:
+        OptionError: For another score, since a rating of 4 would pass for 4 percent.
     """
     told = {
         name: row[name]

@@ -1,13 +1,15 @@
-"""What an answer looks like, declared once: the rules in a prompt, a demonstration's answer, the grammar, the JSON
-schema and the test of whether an answer has the form all follow from one value.
+r"""The form of an answer, declared once.
+
+The rules in a prompt, a demonstration's answer, the grammar, the JSON schema and the test of an answer's form all
+follow from one value.
 
 >>> form = Form(Line("Explanation", "one short sentence"), number(Scale(1, 5)))
 >>> print(form.shown())
 Explanation: <one short sentence>
 Score: <number>
 >>> form.written("It reads well.", "4")
-'Explanation: It reads well.\\nScore: 4'
->>> form.fits("Explanation: It reads well.\\nScore: 4")
+'Explanation: It reads well.\nScore: 4'
+>>> form.fits("Explanation: It reads well.\nScore: 4")
 True
 """
 
@@ -41,24 +43,25 @@ class Line:
 
     @property
     def lead(self) -> str:
+        """Return the label with its colon; "" without one."""
         return f"{self.label}: " if self.label else ""
 
     @property
     def pattern(self) -> str:
-        """What a value looks like, as a regular expression."""
+        """Return a regular expression for a value."""
         if "enum" in self.schema:
             return f"(?:{'|'.join(re.escape(str(value)) for value in self.schema['enum'])})"
         return r"\d{1,3}" if self.schema["type"] == "integer" else r"[^\n]+"
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The only values that there are; none where it is free text."""
+        """Return the only values that there are; none for free text."""
         whole = range(101) if self.schema["type"] == "integer" else ()
         return tuple(map(str, self.schema.get("enum", whole)))
 
 
 def number(scale: Scale, label: str = "Score", wanted: str = "number") -> Line:
-    """A line with a whole number of a scale, of digits or up to 100."""
+    """Return a line with a whole number of a scale, of digits or up to 100."""
     low, high = int(scale.low), int(scale.high)
     if high == 100:
         return Line(label, wanted, '("100" | [0-9] [0-9]?)', {"type": "integer"})
@@ -71,7 +74,7 @@ def number(scale: Scale, label: str = "Score", wanted: str = "number") -> Line:
 
 
 def choice(label: str, words: Sequence[str], wanted: str = "") -> Line:
-    """A line with one of several words."""
+    """Return a line with one of several words."""
     return Line(
         label,
         wanted,
@@ -102,7 +105,7 @@ class Form:
         self._patterns: dict[str, re.Pattern[str]] = {}
 
     def shown(self) -> str:
-        """The form as a prompt shows it, with what is wanted in angle brackets."""
+        """Return the form as a prompt shows it, with descriptions of values in angle brackets."""
         made = ""
         for part in self.parts:
             if isinstance(part, Line):
@@ -118,11 +121,15 @@ class Form:
         return made.rstrip("\n")
 
     def count(self) -> str:
-        """How many lines an answer has, in words."""
+        """Return the number of lines of an answer, in words."""
         return "one line" if len(self.parts) == 1 else f"{len(self.parts)} lines"
 
     def written(self, *values: str) -> str:
-        """An answer. values: of each part; blocks as they stand."""
+        """Return an answer.
+
+        Args:
+            *values: The value of each part; blocks as they stand.
+        """
         leads = [
             (part.lead, "\n") if isinstance(part, Line) else ("", "\n\n")
             for part in self.parts
@@ -164,7 +171,7 @@ class Form:
         return "\n".join(f"{name} ::= {rule}" for name, rule in rules.items())
 
     def choices(self) -> tuple[Choice, ...]:
-        """The answer's parts where each is one of few texts; none where a part is free text.
+        """Return the answer's parts if each is one of few texts; none if a part is free text.
 
         >>> Form(number(Scale(1, 5))).choices()
         (('Score: ', ('1', '2', '3', '4', '5')),)
@@ -180,7 +187,7 @@ class Form:
         )
 
     def schema(self) -> dict[str, Any]:
-        """The same answer as a JSON object, by the labels in lower case."""
+        """Return the schema of the same answer as a JSON object, by the labels in lower case."""
         fields: dict[str, Any] = {}
         for part in self.parts:
             if isinstance(part, Line):
@@ -193,7 +200,12 @@ class Form:
         return _object(fields)
 
     def fits(self, text: str, *, between: str = r"\n+") -> bool:
-        """Whether an answer of lines has the form to the letter. between: what parts the lines, as a pattern."""
+        """Return True if an answer of lines has the form to the letter.
+
+        Args:
+            text: The answer.
+            between: The separator of lines, as a pattern.
+        """
         if between not in self._patterns:
             lines = [
                 f"{re.escape(part.lead)}{part.pattern}"
@@ -205,7 +217,7 @@ class Form:
 
 
 def quoted(text: str) -> str:
-    """A text as a literal of GBNF."""
+    """Return a text as a literal of GBNF."""
     return (
         '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
     )

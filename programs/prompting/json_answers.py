@@ -1,5 +1,7 @@
-"""Answers in JSON, also broken JSON: the whole of an answer, what stands in a code fence, or what begins on a line of
-its own, also where JSON is wrapped into a string once more.
+"""Read answers in JSON, also broken JSON.
+
+It is the whole of an answer, the content of a code fence, or begins on a line of its own, also where JSON is wrapped
+into a string once more.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _MOST = 8
 
 
 def json_parts(text: str) -> list[Any]:
-    """The objects and lists that an answer consists of; empty for an answer that is no JSON."""
+    """Return the objects and lists that an answer consists of; none for an answer that is no JSON."""
     body = text.strip()
     if body[:1] == '"':
         body = _unquoted(body)
@@ -46,7 +48,7 @@ def json_parts(text: str) -> list[Any]:
 
 
 def unwrapped(value: Any) -> Any:
-    """A value, or the object or list that it is written of as a string."""
+    """Return a value, or the object or list that a string spells."""
     if not isinstance(value, str) or value.strip()[:1] not in ("{", "["):
         return value
     try:
@@ -65,7 +67,7 @@ def _unquoted(body: str) -> str:
 
 
 def unfenced(text: str) -> str:
-    """A text without a code fence around it."""
+    """Return a text without a code fence around it."""
     text = text.strip()
     if opening := re.match(r"```\w*\s*", text):
         text = text[opening.end() :]

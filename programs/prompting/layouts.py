@@ -1,8 +1,8 @@
-"""How prompts are laid out and answers asked for: DSPy adapters whose order of parts serves prefix caches.
+"""Layouts of prompts and of answers: DSPy adapters whose order of parts serves prefix caches.
 
-What all rows share comes first (instructions, task, criteria, examples, the form of the answer, demonstrations as
-turns), then the source, then the output that is judged. Everything that comes from data stands between tags and can
-not leave them: whatever may begin a tag, or a model's own control token, inside a text is disarmed by replacing its `<`
+Parts that all rows share come first (instructions, task, criteria, examples, the form of the answer, demonstrations as
+turns), then the source, then the output that is judged. Everything that comes from data stands between tags and can not
+leave them: whatever may begin a tag, or a model's own control token, inside a text is disarmed by replacing its `<`
 with `‹`, which keeps every character offset.
 """
 
@@ -52,6 +52,7 @@ class Laid(str):
 
 
 def block(tag: str, text: str) -> str:
+    """Return a text between tags, disarmed."""
     return f"<{tag}>\n{text if isinstance(text, Laid) else disarm(text)}\n</{tag}>"
 
 
@@ -69,7 +70,7 @@ def _fields(signature: Any) -> tuple[tuple[str, ...], Mapping[str, str]]:
 
 
 def described(signature: Any) -> Mapping[str, str]:
-    """What a signature says of its output fields, by name; "" where it says nothing."""
+    """Return a signature's descriptions of its output fields, by name; "" for fields without one."""
     return _fields(signature)[1]
 
 
@@ -82,8 +83,9 @@ _MARKED = re.compile(r"\[\[ ## (\w+) ## \]\]\s*")
 
 
 def unmarked(reply: Reply, signature: type[dspy.Signature]) -> Reply:
-    """An answer in the form of DSPy's own chat adapter (as `dspy.utils.DummyLM` writes it) in ours: `Score: 4` in place
-    of a marker and 4; of a signature with one output, that output alone.
+    """Return an answer in the form of DSPy's own chat adapter (as `dspy.utils.DummyLM` writes it) in ours.
+
+    It has `Score: 4` in place of a marker and 4; for a signature with one output, that output alone.
     """
     if "[[ ## " not in reply.text:
         return reply
@@ -106,8 +108,9 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
     as_json = False  # whether a model that takes JSON schemas answers in JSON
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """DSPy wraps `format` and `parse` for its callbacks again in every subclass, so that an inherited one would be
-        heard twice: only those that a class defines itself are wrapped.
+        """Wrap for DSPy's callbacks only the methods that a class defines itself.
+
+        DSPy wraps `format` and `parse` again in every subclass, so that an inherited one would be heard twice.
         """
         own = {name: vars(cls).get(name) for name in ("format", "parse")}
         super().__init_subclass__(**given)
@@ -116,40 +119,42 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
                 delattr(cls, name)
 
     def form(self, inputs: Mapping[str, Any]) -> Form | None:
-        """What an answer looks like; None for free text."""
+        """Return the form of an answer; None for free text."""
         return None
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
-        """What the system message says about the form of the answer."""
+        """Return the system message's rules for the form of the answer."""
         raise NotImplementedError
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
-        """A demonstration's answer in the asked form, or None where the demonstration has too little for one."""
+        """Return a demonstration's answer in the prompt's form, or None if the demonstration has too little for one."""
         return None
 
     def example(self, demo: Mapping[str, Any]) -> str | None:
-        """What people said of a demonstration that is shown as an example only."""
+        """Return people's judgement of a demonstration that is shown as an example only."""
         return None
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
-        """What a demonstration holds of a step of a trace beside the fields that both have, by a demonstration's
-        fields.
-        """
+        """Return the part of a trace's step that a demonstration holds beside common fields, by its own fields."""
         return {}
 
     def labelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """What a demonstration holds of a labelled row beside its texts and its score. Raises OptionError."""
+        """Return the part of a labelled row that a demonstration holds beside its texts and its score.
+
+        Raises:
+            OptionError: For unreadable labels.
+        """
         return {}
 
     def shows(self, demo: Mapping[str, Any]) -> bool:
-        """Whether there is an answer to be shown in a demonstration, for forms of answers without a score."""
+        """Return True if there is an answer to be shown in a demonstration, for forms of answers without a score."""
         return self.answer(demo, {}) is not None
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        """What an answer says: the one place where answers enter.
+        """Read an answer: the one place where answers enter.
 
-        Thoughts and characters that nobody sees are taken out before `extract` sees it. Never raises: what goes wrong
-        in reading is this answer's problem.
+        Thoughts and characters that nobody sees are taken out before `extract` sees it. Never raises: errors of reading
+        are this answer's problem.
         """
         try:
             judged = (str(inputs[name]) for name in JUDGED if inputs.get(name))
@@ -179,31 +184,34 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         return read
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        """The fields of an answer without thoughts in it, or the problem with it."""
+        """Read the fields of an answer without thoughts in it, or the problem with it."""
         raise NotImplementedError
 
     def held_to(self, inputs: Mapping[str, Any]) -> Form | None:
-        """The form that a model is held to, where that can be done: an answer may end before its explanations."""
+        """Return the form that a model is held to, if it can be: an answer may end before its explanations."""
         return self.form(inputs)
 
     def grammar(self, inputs: Mapping[str, Any]) -> str | None:
+        """Return the form's GBNF; None for free text."""
         form = self.held_to(inputs)
         return None if form is None else form.grammar()
 
     def choices(self, inputs: Mapping[str, Any]) -> tuple[Choice, ...]:
-        """The parts of an answer that is one of few texts; see `Request`."""
+        """Return the parts of an answer that is one of few texts; see `Request`."""
         form = self.held_to(inputs)
         return () if form is None else form.choices()
 
     def schema(self, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the form's JSON schema; None unless answers are JSON."""
         form = self.form(inputs) if self.as_json else None
         return None if form is None else form.schema()
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        """Return the limit of tokens of an answer."""
         return 512
 
     def told(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> str:
-        """`rules`, which find what the signature says of its output fields in `inputs["wanted"]`."""
+        """Return `rules`, which find the signature's descriptions of its output fields in `inputs["wanted"]`."""
         return self.rules(with_wanted(inputs, described(signature)))
 
     def format(
@@ -212,6 +220,7 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         demos: Sequence[Mapping[str, Any]],
         inputs: Mapping[str, Any],
     ) -> list[Message]:
+        """Return the messages of a prompt: system message, demonstrations as turns, and the row."""
         return [
             *self.beginning(signature, demos, inputs),
             self.last(signature, inputs),
@@ -308,12 +317,13 @@ CUT = "the explanation was cut off at the token limit"
 
 
 def number_rule(scale: Scale) -> str:
+    """Return the rule for a number of a scale."""
     kind = "a digit" if scale.high < 10 else "a whole number"
     return f"<number> is {kind} from {scale.low:g} (very poor) to {scale.high:g} (excellent)"
 
 
 def whole(value: float) -> str:
-    """The nearest whole number, halves up: Python's own rounding would show 1.5 and 2.5 as one score."""
+    """Return the nearest whole number, halves up: Python's own rounding would show 1.5 and 2.5 as one score."""
     return str(math.floor(value + 0.5))
 
 
@@ -341,20 +351,23 @@ class ScoreLayout(Layout):
 
     @property
     def bare(self) -> bool:
-        """Whether an answer ends without explanations."""
+        """Return True if an answer ends without explanations."""
         return self.explain == "none" or (self.explain == "after" and self.brief)
 
     def digits(self, percent: float) -> str:
+        """Return a percent as a whole number on the scale."""
         return whole(self.scale.from_percent(percent))
 
     def asked(self, inputs: Mapping[str, Any]) -> str:
-        """What is to be judged, as one sentence."""
+        """Return the request to judge, as one sentence."""
         raise NotImplementedError
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
+        """Return the form of an answer."""
         raise NotImplementedError
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
+        """Return the request, the form, and the rule for its numbers."""
         form = self.form(inputs)
         return f"{self.asked(inputs)} Answer with {form.count()}:\n{form.shown()}\nwhere {number_rule(self.scale)}."
 
@@ -390,10 +403,12 @@ class OverallLayout(ScoreLayout):
     """One overall score."""
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
+        """Return a score, with an explanation before or after it."""
         reasons = (inputs.get("wanted") or {}).get("explanation") or WHY
         return _overall_form(self.explain, self.scale, reasons)
 
     def asked(self, inputs: Mapping[str, Any]) -> str:
+        """Return the request to judge the aspect, or the output."""
         return (
             f"Judge {inputs['aspect']} of the output."
             if inputs.get("aspect")
@@ -401,6 +416,7 @@ class OverallLayout(ScoreLayout):
         )
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        """Return a demonstration's score with its explanation; None if that is needed and missing."""
         why = demo.get("explanation")
         if self.explain == "none" or (self.explain == "after" and not why):
             # Without its explanation a demonstration can only be a turn where the score comes first anyway.
@@ -413,12 +429,15 @@ class OverallLayout(ScoreLayout):
         )
 
     def example(self, demo: Mapping[str, Any]) -> str:
+        """Return the score of an example."""
         return f"Score: {self.digits(demo['score'])}"
 
     def held_to(self, inputs: Mapping[str, Any]) -> Form:
+        """Return the form, or the score alone."""
         return Form(number(self.scale)) if self.bare else self.form(inputs)
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        """Return the limit of tokens: few for a score alone."""
         return 12 if self.bare else 160
 
     def _fits(self, text: str, inputs: Mapping[str, Any]) -> bool:
@@ -427,6 +446,7 @@ class OverallLayout(ScoreLayout):
         return self.form(inputs).fits(text)
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the score, by expectation or as stated, and the explanation."""
         parsed = answers.read_overall(
             reply, self.scale, lambda text: self._fits(text, inputs)
         )
@@ -461,25 +481,30 @@ class OverallLayout(ScoreLayout):
 
 
 def ended(text: str) -> str:
-    """A text that was cut off, up to its last whole sentence; "" where none ended."""
+    """Return a text that was cut off, up to its last whole sentence; "" if none ended."""
     match = re.match(r"[\s\S]*[.!?。！？।؟](?=[\s\"'”’)]|$)", text)
     return match[0].strip() if match else ""
 
 
 class CriteriaLayout(ScoreLayout):
-    """Several criteria in one answer (McS-E), each with an explanation and a score on the next line, or with a score
-    alone; "after": the scores of all of them first, then an explanation for each, so that a search can stop in between
-    (`brief`). After an explanation on the same line, small models leave the score out.
+    """Several criteria in one answer (McS-E).
+
+    Each has an explanation and a score on the next line, or a score alone; "after": the scores of all of them first,
+    then an explanation for each, so that a search can stop in between (`brief`). After an explanation on the same line,
+    small models leave the score out.
     """
 
     def form(self, inputs: Mapping[str, Any], *, bare: bool = False) -> Form:
+        """Return the lines of all criteria, in the order of the option `explain`."""
         names = tuple([c.name for c in inputs["criteria"]])
         return _criteria_form(names, self.explain, self.scale, bare)
 
     def asked(self, inputs: Mapping[str, Any]) -> str:
+        """Return the request to judge each criterion."""
         return "Judge the output on each criterion by itself."
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        """Return a demonstration's criterion scores; None for an incomplete one."""
         known: Mapping[str, CriterionScore] = demo.get("criteria_scores") or {}
         scores = [
             known.get(c.name, CriterionScore(math.nan)) for c in inputs["criteria"]
@@ -504,23 +529,28 @@ class CriteriaLayout(ScoreLayout):
         return self.form(inputs, bare=bare).written(*digits, *([] if bare else whys))
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the mean of a step's criterion scores."""
         known: Mapping[str, CriterionScore] = step.get("criteria_scores") or {}
         scores = [one.score for one in known.values() if not math.isnan(one.score)]
         return {"score": sum(scores) / len(scores)} if scores else {}
 
     def example(self, demo: Mapping[str, Any]) -> str:
+        """Return the overall score of an example, with people's reason."""
         why = "" if demo.get("augmented") else disarm(demo.get("explanation") or "")
         return f"Overall score: {self.digits(demo['score'])}" + (
             f"\nWhy: {why}" if why else ""
         )
 
     def held_to(self, inputs: Mapping[str, Any]) -> Form:
+        """Return the form, without explanations if brief."""
         return self.form(inputs, bare=self.brief)
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        """Return the limit of tokens, by the number of criteria."""
         return len(inputs["criteria"]) * (20 if self.bare else 100) + 20
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the scores and explanations of all criteria."""
         scores, whys = self._apart(reply)
         how = {
             "expected": self.reading == "expected",
@@ -570,16 +600,20 @@ class TextLayout(Layout):
         self.tokens = tokens
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
+        """Return the rule for the text."""
         return self.rule
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        """Return a demonstration's text."""
         text = demo.get(self.field)
         return disarm(text) if isinstance(text, str) and text else None
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        """Return the limit of tokens."""
         return self.tokens
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the text; an empty one is a problem."""
         text = unfenced(reply.text)
         return Read({self.field: text}, problem=None if text else "the answer is empty")
 
@@ -588,9 +622,11 @@ class SentencesLayout(TextLayout):
     """One or two sentences in one field."""
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
+        """Return a line of sentences."""
         return Form(Line("", "one or two short sentences", 'sentence (" " sentence)?'))
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the sentences; a copy of the output is a problem."""
         text = " ".join(answers.bare(reply.text).split())
         if text and text in " ".join((inputs.get("output") or "").split()):
             return Read({}, problem="the answer repeats the output")
@@ -618,9 +654,11 @@ class CriteriaListLayout(Layout):
     rates = False
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a step's criteria as JSON."""
         return self.labelled(step)
 
     def labelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row's criteria as JSON."""
         listed = row.get("criteria")
         if isinstance(listed, str) or not listed:
             return {}
@@ -631,10 +669,12 @@ class CriteriaListLayout(Layout):
         }
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        """Return a demonstration's criteria."""
         text = demo.get("criteria")
         return disarm(text) if isinstance(text, str) and text else None
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
+        """Return a block for each criterion: name, definition and, on request, numbers of comments."""
         lines = [Line("name", "one to three words"), Line("definition", "one sentence")]
         lines += (
             [Line("comments", "numbers of comments")] if inputs.get("cites") else []
@@ -642,6 +682,7 @@ class CriteriaListLayout(Layout):
         return Form(Blocks("Criterion", tuple(lines), 10, key="criteria"))
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
+        """Return the request for JSON."""
         if inputs.get("cites"):
             return (
                 'Answer in JSON: {"criteria": [{"name": …, "definition": …, "comments": "3, 7"}, …]}, each name one to '
@@ -654,6 +695,7 @@ class CriteriaListLayout(Layout):
         )
 
     def grammar(self, inputs: Mapping[str, Any]) -> str:
+        """Return the grammar of four to ten criteria."""
         cited = (
             '"\\", \\"comments\\": \\"" ([0-9]{1,3} (", " [0-9]{1,3}){0,7})? '
             if inputs.get("cites")
@@ -667,9 +709,11 @@ class CriteriaListLayout(Layout):
         )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        """Return the limit of tokens."""
         return 700
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read the criteria; none is a problem."""
         criteria = answers.read_criteria_list(reply.text)
         return Read(
             {"criteria": criteria},

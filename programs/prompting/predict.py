@@ -52,7 +52,12 @@ class Answer:
     raw: tuple[str, ...]
 
     def verdict(self, percent: float, **more: Any) -> Verdict:
-        """The verdict of this answer alone. percent: the score in [0, 100]."""
+        """Return the verdict of this answer alone.
+
+        Args:
+            percent: The score in [0, 100].
+            **more: Further fields of the verdict.
+        """
         return Verdict(
             percent=percent,
             repaired=self.read.repaired,
@@ -81,8 +86,10 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         self._beginnings = Beginnings()
 
     def settle(self) -> None:
-        """Bring demonstrations that DSPy's optimizers gave it into the form that prompts show; those that have nothing
-        to show go. Raises OptionError for a human score on an unknown scale.
+        """Bring demonstrations that DSPy's optimizers gave it into the prompts' form; those with nothing to show go.
+
+        Raises:
+            OptionError: For a human score on an unknown scale.
         """
         demos: list[Any] = self.demos
         if not all(map(self._settled, demos)):
@@ -91,7 +98,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             ]
 
     def _settled(self, demo: Any) -> bool:
-        """Whether it is in that form: DSPy gives examples; a dict with a score in percent is one by hand."""
+        """Return True if it is in that form: DSPy gives examples; a dict with a score in percent is one by hand."""
         by_hand = (
             self.scale is None
             and isinstance(demo, dict)
@@ -100,7 +107,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         return "gold" in demo or by_hand
 
     def shown(self, demo: Any) -> Any:
-        """One of them as prompts show it; None for one that shows nothing."""
+        """Return one of them as prompts show it; None for one that shows nothing."""
         if self._settled(demo):
             return demo
         if demo.get("augmented"):
@@ -108,7 +115,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         return labelled(demo, self.layout, self.signature, self.scale)
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """The demonstrations in the prompt of the row under judgement: those that it may see."""
+        """Return the demonstrations in the prompt of the row under judgement: those that it may see."""
         self.settle()
         if not self.demos or not judges_row(self.signature):
             return list(self.demos)
@@ -125,7 +132,12 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     def messages(
         self, inputs: Mapping[str, Any], *, group: str | None = None
     ) -> list[Message]:
-        """The very messages that a row sends. group: its document, where no row is under judgement."""
+        """Return the very messages that a row sends.
+
+        Args:
+            inputs: The inputs of the call.
+            group: The row's document, if no row is under judgement.
+        """
         with row_context.under(Item("", group=group)):
             demos = self.demos_for(inputs)
             return self.layout.messages(self.signature, demos, inputs, self._beginnings)
@@ -137,10 +149,17 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         *,
         usable: Callable[[Read], bool] = lambda _: True,
     ) -> Answer:
-        """One call, and one more where the answer cannot be read. Raises Unreadable or CallError.
+        """Make one call, and one more if the answer cannot be read.
 
-        usable: whether a read answer is of use to the caller. One that is not is returned all the same, but not kept:
-        it must not be what the disk says for ever.
+        Args:
+            lm: The model.
+            inputs: The inputs of the call.
+            usable: Returns True for a read answer of use to the caller. An unusable one is returned but not cached, so
+                the next run asks again.
+
+        Raises:
+            Unreadable: If neither answer can be read.
+            CallError: For a failed call.
         """
         return value_of(await self.acall(**inputs, lm=lm, usable=usable), Answer)
 
@@ -152,8 +171,13 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         usable: Callable[[Read], bool] = lambda _: True,
         **inputs: Any,
     ) -> dspy.Prediction:
-        """The fields of an answer; `value_of` gives its cost. lm: by default the predictor's own model, else DSPy's;
-        usable: as in `ask`; group: the row's document, where no judge has set it.
+        """Return the fields of an answer; `value_of` gives its cost.
+
+        Args:
+            lm: The model; by default the predictor's own, else DSPy's.
+            group: The row's document, if no judge has set it.
+            usable: As for `ask`.
+            **inputs: The inputs of the call.
         """
         model = called(lm if lm is not None else self.lm)
         with row_context.under(
@@ -168,6 +192,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         return prediction
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
+        """Call `aforward` in this thread."""
         return engine.run(self.aforward(**inputs))
 
     async def _asked(
@@ -262,7 +287,11 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     def load_state(
         self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False
     ) -> Self:
-        """Raises ArtifactError for a state of other fields, or of anything else."""
+        """Take a state of the same fields.
+
+        Raises:
+            ArtifactError: For a state of other fields, or of anything else.
+        """
         try:
             saved = SavedPredictor.model_validate_json(
                 json.dumps(state, allow_nan=False)
@@ -280,7 +309,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """A model that was set is shared with copies: it is a connection."""
+        """Return a copy that shares the set model: it is a connection."""
         if self.lm is not None:
             memo[id(self.lm)] = self.lm
         made = object.__new__(type(self))
@@ -290,7 +319,11 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
 
 
 def called(lm: Any) -> LanguageModel:
-    """The model to be used: this one, else DSPy's. Raises ModelError where there is neither."""
+    """Return the model to be used: this one, else DSPy's.
+
+    Raises:
+        ModelError: Without either.
+    """
     model = dspy.settings.lm if lm is None else lm
     if model is None:
         raise ModelError(
@@ -300,7 +333,7 @@ def called(lm: Any) -> LanguageModel:
 
 
 def material(item: Item) -> dict[str, Any]:
-    """The texts of a row as fields of a prompt."""
+    """Return the texts of a row as fields of a prompt."""
     return {
         "source": item.source,
         "context": item.context,
@@ -310,7 +343,10 @@ def material(item: Item) -> dict[str, Any]:
 
 
 class Call(TypedDict, total=False):
-    """What every call takes beside its texts. group: demonstrations of it are kept out of the prompt. lm: the model."""
+    """The arguments of every call beside its texts.
+
+    group: demonstrations of it are kept out of the prompt. lm: the model.
+    """
 
     group: str | None
     lm: Any
@@ -335,11 +371,12 @@ class Evaluator(Quiet):
             cls.forward = forward  # type: ignore[attr-defined]
 
     async def aforward(self, *args: Any, **named: Any) -> dspy.Prediction:
+        """Do the evaluator's work."""
         raise NotImplementedError
 
     @property
     def scale(self) -> Scale | None:
-        """The scale of human scores in the rows that DSPy's optimizers show it, None for percents."""
+        """Return the scale of human scores in rows that DSPy's optimizers show it, None for percents."""
         return next(
             (p.scale for p in self.predictors() if isinstance(p, JudgePredict)), None
         )
@@ -351,7 +388,11 @@ class Evaluator(Quiet):
                 predictor.scale = scale
 
     def dump_state(self, json_mode: bool = True) -> Any:
-        """DSPy's state. Raises ArtifactError for an evaluator whose `forward` an optimizer replaced."""
+        """Return DSPy's state.
+
+        Raises:
+            ArtifactError: For an evaluator whose `forward` an optimizer replaced.
+        """
         if "forward" in vars(self):
             raise ArtifactError(
                 "its `forward` was replaced (KNNFewShot does so), which a file cannot hold"

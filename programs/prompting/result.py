@@ -18,11 +18,16 @@ class Result(dspy.Prediction, Generic[T]):  # type: ignore[misc]
 
     @property
     def value(self) -> T:
+        """Return the value that the prediction was made of."""
         return self._value
 
 
 def value_of(prediction: dspy.Prediction, kind: type[T]) -> T:
-    """Return what a prediction was made of. Raises TypeError where that is not of this kind."""
+    """Return the value that a prediction was made of.
+
+    Raises:
+        TypeError: For a value of another kind.
+    """
     value = prediction.value if isinstance(prediction, Result) else None
     if not isinstance(value, kind):
         raise TypeError(

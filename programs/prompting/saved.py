@@ -1,5 +1,6 @@
-"""A predictor's instructions and demonstrations as JSON, and back: nothing in it can name a model, an address or a
-class.
+"""A predictor's instructions and demonstrations as JSON, and back.
+
+Nothing in it can name a model, an address or a class.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Part(BaseModel):
 
 
 class SavedCriterionScore(Part):
+    """A criterion's score in a saved demonstration."""
+
     score: Percent
     explanation: Text = ""
 
@@ -68,6 +71,7 @@ class SavedDemo(Part):
         return self
 
     def demonstration(self) -> dict[str, Any]:
+        """Return the demonstration as prompts use it."""
         made = self.model_dump(
             exclude_none=True, exclude={"criteria_scores", "texts"}
         ) | (self.texts or {})
@@ -80,11 +84,14 @@ class SavedDemo(Part):
 
 
 class SavedPredictor(Part):
+    """A saved predictor: instructions, demonstrations, and a digest of its fields."""
+
     instructions: Text
     demos: Annotated[list[SavedDemo], Field(max_length=MOST_DEMOS)]
     fields: Short | None = None
 
     def demonstrations(self) -> list[dict[str, Any]]:
+        """Return the demonstrations as prompts use them."""
         return [demo.demonstration() for demo in self.demos]
 
 
@@ -97,6 +104,7 @@ def signature_hash(signature: type[dspy.Signature]) -> str:
 def saved_predictor(
     signature: type[dspy.Signature], demos: Sequence[Any]
 ) -> dict[str, Any]:
+    """Return a predictor's instructions and demonstrations as JSON values."""
     return {
         "instructions": signature.instructions,
         "demos": [_saved_demo(demo, signature) for demo in demos],
@@ -104,7 +112,7 @@ def saved_predictor(
 
 
 def other_texts(values: Mapping[str, Any], signature: Any) -> dict[str, Any]:
-    """The texts of a predictor's own fields, those aside that every demonstration has."""
+    """Return the texts of a predictor's own fields, without those that every demonstration has."""
     fields = [
         *(name for name in signature.input_fields if name not in SHARED),
         *signature.output_fields,

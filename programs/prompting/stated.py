@@ -1,4 +1,4 @@
-"""Where an answer states its score: on a labelled line, in JSON, in a box, or as all that it says.
+"""Find the score that an answer states: on a labelled line, in JSON, in a box, or as the whole answer.
 
 The labelled line is the verdict. A number that is mentioned inside a sentence ("a rash rating: 20 would be wrong") is
 none, and where the line of the verdict cannot be read, nothing else in the answer is taken in its place.
@@ -121,9 +121,11 @@ _GIVEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A score as an answer states it. number: NaN where it cannot be read. start, end: its place in the answer, from
-    label to last mark; digits: where its number begins and ends, (-1, -1) where that is not known. top: the top of the
-    scale that it names. explanation: the one that stands with it, where the answer is JSON.
+    """A score as an answer states it.
+
+    number: NaN for an unreadable one. start, end: its place in the answer, from label to last mark; digits: the place
+    of its number, (-1, -1) if that is not known. top: the top of the scale that it names. explanation: the one that
+    stands with it, if the answer is JSON.
     """
 
     number: float
@@ -138,7 +140,7 @@ class Stated:
 
 
 def moved(stated: Stated, by: int) -> Stated:
-    """The same, with its digits where they stand in a text that begins `by` characters earlier."""
+    """Return the same, with its digits' place in a text that begins `by` characters earlier."""
     begin, end = stated.digits
     return replace(stated, digits=(begin + by, end + by)) if begin >= 0 else stated
 
@@ -152,8 +154,9 @@ class _Mention:
 
 
 def stated_scores(text: str) -> list[Stated]:
-    """The scores that an answer states, all of equal standing; one of them with NaN where a verdict is there and cannot
-    be read. Empty where there is none.
+    """Return the scores that an answer states, all of equal standing; none if it states none.
+
+    One of them is NaN if a verdict is there and cannot be read.
     """
     if held := _in_json(text):
         return held
@@ -227,7 +230,7 @@ def _line_before(text: str, place: int) -> str:
 
 
 def _in_quoted_json(text: str, match: re.Match[str], before: str) -> bool:
-    """Whether a label is a key of an object inside a sentence: "It says {"score": 5}, which is a trick"."""
+    """Return True if a label is a key of an object inside a sentence: "It says {"score": 5}, which is a trick"."""
     if "{" not in before or before[-1:] not in ("'", '"'):
         return False
     _, closed, after = (
@@ -356,7 +359,7 @@ def _scores(data: Any, depth: int) -> Iterator[Stated]:
 
 
 def stated_value(value: Any) -> Stated:
-    """A score that is the value of a key: a number, a text such as "4/5", or an object around one of them."""
+    """Read a score that is the value of a key: a number, a text such as "4/5", or an object around one of them."""
     if isinstance(value, dict):
         held = [value[key] for key in _INNER if key in value]
         value = held[0] if len(held) == 1 else None

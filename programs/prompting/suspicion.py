@@ -1,5 +1,4 @@
-"""Whether a text addresses its judge: a look at what is judged, so that a score that a text could have moved is not
-taken for one that it earned.
+"""Look for texts that address their judge, so that a score moved by a text is not taken for an earned one.
 
 Two kinds of signs count. *Frames* are exact: control tokens, tags that close a prompt's material, writing that people
 do not see. *Words* are likely: a small model that was trained on attacks in fifteen languages (`wording`) gives the
@@ -90,7 +89,7 @@ class Sign(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """How likely a text addresses its judge, and what in it says so, as a clause that quotes it."""
+    """The probability that a text addresses its judge, and its signs, as a clause that quotes them."""
 
     probability: float
     about: str
@@ -100,17 +99,17 @@ class Suspicion:
 
 
 def probability(odds: float) -> float:
-    """The probability of these log-odds."""
+    """Return the probability of these log-odds."""
     return 1 / (1 + math.exp(-odds))
 
 
 def log_odds(likely: float) -> float:
-    """The log-odds of this probability."""
+    """Return the log-odds of this probability."""
     return math.log(likely / (1 - likely))
 
 
 def signs(text: str, least: float = LOOKED_INTO) -> list[Sign]:
-    """What in a text addresses a judge with at least this probability, in the order of its places for each kind."""
+    """Return the parts that address a judge with at least this probability, in order for each kind."""
     floor = log_odds(least)
     shown = _ENTITY.sub(_bracket, text) if "&" in text else text
     folded = wording.fold(shown)
@@ -127,12 +126,12 @@ def signs(text: str, least: float = LOOKED_INTO) -> list[Sign]:
 
 
 def _bracket(match: re.Match[str]) -> str:
-    """What an entity stands for, at the same length: NUL is not seen."""
+    """Return the sign that an entity stands for, at the same length: NUL is not seen."""
     return html.unescape(match[0]).ljust(len(match[0]), "\0")
 
 
 def _places(folded: wording.Folded, begin: int, end: int, size: int) -> tuple[int, int]:
-    """Where a part of the folded text stands in the text, with what is not seen behind it."""
+    """Return the place of a part of the folded text in the text, with unseen characters behind it."""
     return int(folded.places[begin]), int(folded.places[end]) if end < len(
         folded.places
     ) else size
@@ -160,7 +159,7 @@ def _of_words(
 
 
 def _of_code(text: str, floor: float) -> Iterator[Sign]:
-    """What is written in base64 or in hexadecimal digits and addresses a judge: all of it is looked at together."""
+    """Yield the parts in base64 or in hexadecimal digits that address a judge: each is looked at as a whole."""
     places, said = list[re.Match[str]](), list[str]()
     for pattern, read in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
         for match in pattern.finditer(text):
@@ -246,7 +245,12 @@ def _of_writing(text: str) -> Iterator[Sign]:
 
 
 def suspicion(text: str, least: float = FLAGGED) -> Suspicion | None:
-    """None for a text that probably addresses nobody. least: the probability from which on one is suspicious."""
+    """Return the suspicion against a text; None for one that probably addresses nobody.
+
+    Args:
+        text: The text.
+        least: The probability from which on a text is suspicious.
+    """
     return _strongest(signs(text, least))
 
 
@@ -263,9 +267,14 @@ _PIECE = re.compile(r"[^\n]+")
 
 
 def blanked(text: str, found: Sequence[Sign] | None = None) -> str:
-    """A text in which each sign of addressing a judge, and what stands between two that are close, is blanked out
-    ("[…]"), and unseen characters are spaces. Same length, so that places hold; a text that addresses nobody comes back
-    as it is. found: its `signs`, where they are at hand.
+    """Return a text with each sign of addressing a judge blanked out ("[…]"), and the parts between close ones.
+
+    Unseen characters become spaces. The length is the same, so that places hold; a text that addresses nobody comes
+    back unchanged.
+
+    Args:
+        text: The text.
+        found: Its `signs`, if they are at hand.
     """
     found = signs(text) if found is None else found
     if not found:
@@ -279,7 +288,7 @@ def blanked(text: str, found: Sequence[Sign] | None = None) -> str:
 
 
 def _spans(found: Sequence[Sign]) -> Iterator[tuple[int, int]]:
-    """Where signs stand, in order, those that are close to each other as one."""
+    """Yield the places of signs, in order, those that are close to each other as one."""
     first, last = -1, -1
     for sign in sorted(found, key=lambda sign: sign.begin):
         if last >= 0 and sign.begin - last > BETWEEN:
@@ -300,8 +309,9 @@ SHOWN = ("output", "source", "context", "reference")
 
 
 def plain_texts(item: Item) -> str | None:
-    """Return the texts of a row in one, where these can be looked at together with others: they are short, and hold no
-    signs of which one text opens and another closes; else None.
+    """Return the texts of a row in one, if they can be looked at together with others; else None.
+
+    They can if they are short, and hold no signs of which one text opens and another closes.
     """
     whole = "\n\n".join(text for name in SHOWN if (text := getattr(item, name)))
     return (
@@ -312,16 +322,15 @@ def plain_texts(item: Item) -> str | None:
 
 
 def harmless(texts: Sequence[str], least: float = FLAGGED) -> bool:
-    """Return whether nothing in any of these texts addresses a judge, after one look at all of them, which costs little
-    more than one at each. False where something may: neighbours can be taken together.
+    """Return True if nothing in any of these texts addresses a judge, after one look at all of them.
+
+    The look costs little more than one at each. False if something may: neighbours can be taken together.
     """
     return not signs("\n\n".join(texts), least)
 
 
 def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]:
-    """An item without the sentences that address a judge, and what in its texts could have moved the score; None where
-    nothing could.
-    """
+    """Return an item without the sentences that address a judge, and the suspicion; None for an unsuspicious item."""
     texts = {name: text for name in SHOWN if (text := getattr(item, name))}
     whole = plain_texts(item)
     if whole is not None and harmless([whole], least):
@@ -341,8 +350,9 @@ def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]
 
 
 def weighed(with_signs: Verdict, without: Verdict, said: Suspicion) -> Verdict:
-    """Of the verdicts on a text as it is and without what addresses the judge, the one that counts: the latter where
-    the difference is more than `MOST_MOVED`. `suspicious` says so, and what the difference is.
+    """Return the verdict that counts: the one without the signs if the difference is more than `MOST_MOVED`.
+
+    `suspicious` states that, with the difference.
     """
     moved = with_signs.percent - without.percent
     within = abs(moved) <= MOST_MOVED or (

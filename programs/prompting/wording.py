@@ -1,8 +1,8 @@
-"""How likely the words of a sentence address a judge: a linear model over hashed words, beginnings of words and what
-follows what, in all languages at once.
+"""Score how likely the words of a sentence address a judge, by a linear model in all languages at once.
 
-`experiments/bench/detector` has what it was trained on and how. Everything is done for all words of a text at once, in
-time that grows with its length, and each word is looked at once.
+Its features are hashed words, beginnings of words, and neighbours. `experiments/bench/detector` has the training texts
+and the procedure. Everything is done for all words of a text at once, in time that grows with its length, and each word
+is looked at once.
 """
 
 from __future__ import annotations
@@ -61,8 +61,10 @@ class Folded(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The words of a text: a hash of each, one of its beginning, where it starts and ends in the folded text, and
-    whether it ends a sentence. Signs of scripts without spaces, and marks such as `:`, are words of their own.
+    """The words of a text.
+
+    Each has a hash, one of its beginning, its start and end in the folded text, and a flag if it ends a sentence. Signs
+    of scripts without spaces, and marks such as `:`, are words of their own.
     """
 
     hashes: Hashes
@@ -75,9 +77,7 @@ class Words(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """Runs of words that are judged, each from one word to before another, with the log-odds of its addressing a
-    judge.
-    """
+    """Runs of words to judge, each from one word to before another, with their log-odds of addressing a judge."""
 
     begins: Ints
     ends: Ints
@@ -87,6 +87,8 @@ class Runs(NamedTuple):
 
 
 class Model(NamedTuple):
+    """The trained weights with their scale and bias."""
+
     weights: NDArray[np.int8]
     scale: float
     bias: float
@@ -94,7 +96,7 @@ class Model(NamedTuple):
 
 @cache
 def model() -> Model:
-    """The trained weights. The first eight bytes of the file are the scale and the bias."""
+    """Return the trained weights. The first eight bytes of the file are the scale and the bias."""
     data = files(__package__).joinpath("wording.bin").read_bytes()
     scale, bias = np.frombuffer(data[:8], "<f4").tolist()
     return Model(np.frombuffer(data[8:], np.int8), scale, bias)
@@ -138,7 +140,7 @@ def _looked_up(character: str) -> tuple[str, int]:
 
 
 def _is_sign(code: int) -> bool:
-    """Whether this is a letter of a script that puts no spaces between words."""
+    """Return True for a letter of a script that puts no spaces between words."""
     thai, kana, han = (
         0x0E00 <= code < 0x1100,
         0x3040 <= code < 0x3100,
@@ -148,7 +150,7 @@ def _is_sign(code: int) -> bool:
 
 
 def fold(text: str) -> Folded:
-    """A text as it is looked at; its length is that of what people see."""
+    """Return a text as it is looked at; its length is that of the visible text."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     kinds = _KIND[codes]
     if not kinds.all():
@@ -164,7 +166,7 @@ def fold(text: str) -> Folded:
 
 
 def words(folded: Folded) -> Words:
-    """The words of a text, in order."""
+    """Return the words of a text, in order."""
     if not folded.text:
         nothing = np.zeros(0, np.int64)
         return Words(
@@ -216,7 +218,7 @@ def words(folded: Folded) -> Words:
 def _points(
     letters: NDArray[np.uint32], digits: NDArray[np.bool_], starts: Ints
 ) -> NDArray[np.bool_]:
-    """Which words are the point of a number such as 4.5, which ends no sentence."""
+    """Return a mask of the words that are the point of a number such as 4.5, which ends no sentence."""
     point = letters[starts] == ord(".")
     before, after = np.maximum(starts - 1, 0), np.minimum(starts + 1, len(letters) - 1)
     inside: NDArray[np.bool_] = point & digits[before] & digits[after]
@@ -261,8 +263,10 @@ def _hashed(
 def features(
     hashes: Hashes, stems: Hashes, stops: NDArray[np.bool_]
 ) -> NDArray[np.intp]:
-    """The places of each word's features among the weights: the word, its beginning, both with the word before, and
-    its beginning with those of a few words before, whatever stands between the two. A sentence begins with its stop.
+    """Return the places of each word's features among the weights.
+
+    They are the word, its beginning, both with the word before, and its beginning with those of a few words before,
+    whatever stands between the two. A sentence begins with its stop.
     """
     places = np.arange(len(hashes))
     latest = np.maximum.accumulate(np.where(stops, places, -1))
@@ -287,8 +291,10 @@ def features(
 
 
 def bounds(stops: NDArray[np.bool_]) -> tuple[Ints, Ints, int]:
-    """Where the runs of words begin and end that are judged: sentences, neighbours that are short together, and
-    stretches of long sentences, which nothing before or after them can thin out. And how many are no neighbours.
+    """Return the beginnings and ends of the judged runs of words, and how many of them are no neighbours.
+
+    Runs are sentences, neighbours that are short together, and stretches of long sentences, which nothing before or
+    after them can thin out.
     """
     at = np.flatnonzero(stops)
     begins, ends = np.concatenate(([0], at + 1)), np.concatenate((at, [len(stops)]))
@@ -314,7 +320,7 @@ def bounds(stops: NDArray[np.bool_]) -> tuple[Ints, Ints, int]:
 
 
 def _weights(found: Words, start: int, end: int) -> Ints:
-    """What each of these words adds, with those before them in sight."""
+    """Return the contribution of each of these words, with those before them in sight."""
     first = max(0, start - APART)
     part = features(
         found.hashes[first:end], found.stems[first:end], found.stops[first:end]
@@ -325,7 +331,7 @@ def _weights(found: Words, start: int, end: int) -> Ints:
 
 
 def runs(found: Words) -> Runs:
-    """The log-odds of each run of words."""
+    """Return the log-odds of each run of words."""
     _, scale, bias = model()
     begins, ends, alone = bounds(found.stops)
     count = len(found.stops)

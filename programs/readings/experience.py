@@ -1,8 +1,8 @@
-"""What earlier human ratings have taught about readings: where a judge starts before it has seen a label.
+"""Experience with readings from earlier human ratings: the start of a judge that has seen no label.
 
 An experience is fitted once to many tasks (`judgesmith study experience`). For every reading it holds the mean and the
-spread that it had there, and its weight in a score; a task's own labels move on from that. What was learnt from the
-hidden states of a model holds for its file alone; what was learnt from its numbers is taken for other models, too.
+spread that it had there, and its weight in a score; a task's own labels move on from that. The part learnt from the
+hidden states of a model holds for its file alone; the part learnt from its numbers is taken for other models, too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StateExperience(parts.Options):
 
 
 class Card(parts.Options):
-    """Where an experience comes from. reader: the model that read the rows. sets: the licence of each set."""
+    """The origin of an experience. reader: the model that read the rows. sets: the licence of each set."""
 
     reader: _Text = ""
     date: _Text = ""
@@ -55,13 +55,11 @@ class Card(parts.Options):
 
 
 class Experience(parts.Options):
-    """What a file holds of earlier tasks; nothing, without a file.
+    """Experience as a file holds it; empty without a file.
 
     model: SHA-256 of the reader's weights. level, points: the mean human score in percent, and how many percent one
     unit of a score is worth, which is its spread on other tasks. numbers: reading -> (mean, spread, weight of the
     standardised reading). trained: the same where the trained reader's score is one of them. states: the same by block.
-    ranges: reading -> the least and the most that any task had, or block -> what it added to a score of unit spread
-    there; without an entry there is no limit.
     """
 
     format: Literal["judgesmith.experience/1"] = "judgesmith.experience/1"
@@ -81,15 +79,7 @@ class Experience(parts.Options):
     )
 
     def head(self, names: Collection[str], blocks: Collection[str]) -> LinearHead:
-        """Return the head of a judge without labels, whose scores are percents.
-
-        A reading beyond its range adds what it adds at the range's end: what is learnt from short texts is not drawn
-        out to long ones.
-
-        Args:
-            names: the readings that rows have.
-            blocks: the blocks of states that they have.
-        """
+        """Return the head, in percent, of a judge without labels that has these readings and these blocks of states."""
         known = self.trained if TRAINED in names else self.numbers
         numbers = {name: of for name, of in known.items() if name in names}
         parts_of = {
@@ -140,10 +130,15 @@ def _mostly_beyond(values: Vector, ends: tuple[float, float]) -> bool:
 
 
 def experience_of(model: str, name: str = "") -> Experience:
-    """What is known of a model's readings before labels. model: its SHA-256. name: a file, `none`, or empty for what
-    judgesmith brings: all of it for the models it was learnt from, the numbers alone for others.
+    """Return the experience with a model's readings.
 
-    Raises: OptionError for a file that holds no experience.
+    Args:
+        model: The SHA-256 of its file.
+        name: A file, `none`, or empty for judgesmith's own: all of it for the models it was learnt from, the numbers
+            alone for others.
+
+    Raises:
+        OptionError: For a file that holds no experience.
     """
     if name == "none":
         return Experience()
@@ -155,7 +150,11 @@ def experience_of(model: str, name: str = "") -> Experience:
 
 
 def read_experience(path: Path) -> Experience:
-    """Raises OptionError for a file that holds no experience."""
+    """Read an experience.
+
+    Raises:
+        OptionError: For a file that holds none.
+    """
     try:
         return Experience.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -166,7 +165,7 @@ def read_experience(path: Path) -> Experience:
 
 @cache
 def _shipped() -> list[Experience]:
-    """What judgesmith brings, that from most sets and the larger model first."""
+    """Return judgesmith's own experiences, that from most sets and the larger model first."""
     folder = files(__package__) / "learnt"
     found = [
         Experience.model_validate_json(file.read_bytes()) for file in folder.iterdir()

@@ -1,6 +1,6 @@
-"""What of an output stands in its source, context and reference, counted without a model: sequences of words, names,
-numbers, dates, negations, and the values of a table or meaning representation.
+"""Count the facts of an output that its source, context and reference have, without a model.
 
+Counted are sequences of words, names, numbers, dates, negations, and the values of a table or meaning representation.
 Shares of word sequences reward copying, so that they stand among other readings and are weighed by experience and
 labels (experiments/results/facts.md).
 """
@@ -98,7 +98,7 @@ def details_in(text: str) -> set[str]:
 
 
 def share(made: Iterable[str], given: Iterable[str]) -> float:
-    """The share of the first that the second has, too; NaN of nothing."""
+    """Return the share of the first that the second has, too; NaN for none."""
     said, there = set(made), set(given)
     return len(said & there) / len(said) if said else math.nan
 
@@ -107,12 +107,12 @@ def share(made: Iterable[str], given: Iterable[str]) -> float:
 
 
 def sequences(words: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
-    """The sequences of `length` words, with how often each stands there."""
+    """Return the sequences of `length` words with their counts."""
     return Counter(zip(*(words[start:] for start in range(length)), strict=False))
 
 
 def found_in(made: Sequence[str], given: Sequence[str], length: int) -> float:
-    """The share of an output's sequences of words that a text has; NaN where one of them has none."""
+    """Return the share of an output's sequences of words that a text has; NaN if one of them has none."""
     said, there = sequences(made, length), sequences(given, length)
     if not said or not there:
         return math.nan
@@ -130,6 +130,7 @@ class Sentence:
 
     @cached_property
     def telling(self) -> frozenset[str]:
+        """Return the stems of its long words and numbers, which tell it from other sentences."""
         words = _WORD.findall(self.text.casefold())
         return frozenset(
             _stem(word) for word in words if len(word) >= TELLING or not word.isalpha()
@@ -137,10 +138,12 @@ class Sentence:
 
     @cached_property
     def negations(self) -> int:
+        """Return the number of its negations."""
         return len(_NEGATION.findall(self.text.casefold()))
 
 
 def sentences_of(text: str) -> list[Sentence]:
+    """Return the sentences of a text that have a word."""
     return [
         Sentence(part) for part in _SENTENCE.split(text) if part and _WORD.search(part)
     ]
@@ -149,7 +152,7 @@ def sentences_of(text: str) -> list[Sentence]:
 def beside(
     made: Sequence[Sentence], given: Sequence[Sentence]
 ) -> Iterator[tuple[Sentence, Sentence | None, float]]:
-    """Each sentence of the output with the one of the source that has most of its telling words, and their share.
+    """Yield each sentence of the output with the most similar one of the source, and their share of telling words.
 
     Words that many sentences of the source have do not decide which it is.
     """
@@ -176,8 +179,10 @@ def beside(
 def sentence_numbers(
     made: Sequence[Sentence], given: Sequence[Sentence]
 ) -> dict[str, float]:
-    """supported, weakest: the mean and the least share of a sentence's telling words that its best sentence of the
-    source has. negations: the share of sentences that negate as often as that one, among those where either negates.
+    """Return the support of an output's sentences by those of the source.
+
+    supported, weakest: the mean and the least share of a sentence's telling words that its best sentence of the source
+    has. negations: the share of sentences that negate as often as that one, among those where either negates.
     """
     shares, alike = list[float](), list[bool]()
     for sentence, best, found in beside(made, given):
@@ -262,8 +267,9 @@ def _stem(word: str) -> str:
 
 
 def values_said(source: str, made: Sequence[str]) -> float:
-    """The share of a table's values that an output has word for word, or by the attribute where a value is yes, no or
-    nothing; NaN of prose.
+    """Return the share of a table's values that an output has; NaN for prose.
+
+    A value is there word for word, or by the attribute if it is yes, no or nothing.
     """
     values = dict.fromkeys(
         (" ".join(_split(name)), " ".join(_split(value)))
@@ -283,6 +289,8 @@ def values_said(source: str, made: Sequence[str]) -> float:
 
 @readings.register
 class Facts(Reading):
+    """Counts of facts as a reading."""
+
     name = "facts"
     about = "word sequences, names, numbers, dates and negations that the source, context and reference have, counted"
     counted = True
@@ -345,11 +353,12 @@ class Facts(Reading):
 
     @classmethod
     def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
+        """Return the counts of a row."""
         return facts(text)
 
 
 def facts(text: Text) -> dict[str, float]:
-    """Shares, from 0 to 1, NaN where there is nothing to compare.
+    """Return shares, from 0 to 1, NaN if there is nothing to compare.
 
     pairs, triples: of an output's sequences of words those that the source or context has. details: of its names,
     numbers and dates those that these have. supported, weakest, negations: see `sentence_numbers`. values: see

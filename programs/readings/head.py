@@ -55,7 +55,7 @@ class Readings:
         return len(self.groups)
 
     def rows(self, index: Iterable[int] | NDArray[Any]) -> Readings:
-        """The table of some of its rows."""
+        """Return the table of some of its rows."""
         at = np.asarray(index, dtype=np.intp)
         states = {block: states[at] for block, states in self.states.items()}
         return Readings(
@@ -63,7 +63,11 @@ class Readings:
         )
 
     def columns(self, names: Sequence[str]) -> Matrix:
-        """Some readings, in the order of `names`. Raises: OptionError for one that the table does not have."""
+        """Return some readings, in the order of `names`, shape (rows, names).
+
+        Raises:
+            OptionError: For one that the table does not have.
+        """
         missing = [name for name in names if name not in self.names]
         if missing:
             raise OptionError(
@@ -85,10 +89,11 @@ class StateWeights(parts.Options):
 
 
 class HeadData(parts.Options):
-    """A head as a saved judge holds it. model: SHA-256 of the file (or the name of the served model) whose readings it
-    was fitted to. weights: reading -> (its mean among the training rows, points of percent for each unit above it).
-    limits: the least and the most that a reading, or a block of states, adds to a score. way: what computed the
-    readings (`Opened.way`).
+    """A head as a saved judge holds it.
+
+    model: SHA-256 of the file (or the name of the served model) whose readings it was fitted to. weights: reading ->
+    (its mean among the training rows, points of percent for each unit above it). limits: the least and the most that a
+    reading, or a block of states, adds to a score.
     """
 
     model: Annotated[str, Field(max_length=400)]
@@ -116,12 +121,16 @@ class LinearHead:
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __call__(self, table: Readings) -> Vector:
-        """A score for each row. Raises: OptionError if the table lacks a reading that has a weight."""
+        """Return a score for each row.
+
+        Raises:
+            OptionError: If the table lacks a reading that has a weight.
+        """
         parts = self.contributions(table)
         return np.asarray(sum(parts.values(), np.full(len(table), self.base)))
 
     def contributions(self, table: Readings) -> dict[str, Vector]:
-        """What each reading adds to each row's score, within its limits; the head's base is what they add to."""
+        """Return the contribution of each reading to each row's score, within its limits; the head's base is added."""
         limits = self.limits
         return {
             name: np.clip(x, *limits[name]) if name in limits else x
@@ -129,7 +138,7 @@ class LinearHead:
         }
 
     def held_to(self, table: Readings) -> LinearHead:
-        """The head with limits: what readings add in these rows, and a little more, the more rows the less."""
+        """Return the head with limits: the contributions in these rows, and a little more, the more rows the less."""
         ends = {
             name: (float(x.min()), float(x.max()))
             for name, x in self._added(table).items()
@@ -142,8 +151,9 @@ class LinearHead:
         return replace(self, limits=limits)
 
     def unlike(self, table: Readings) -> list[str]:
-        """The readings that would add far more, or less, to the first row than to any that the head was fitted to:
-        beyond the limits by more than their distance.
+        """Return the readings that would add far more, or less, to the first row than to any training row.
+
+        They are beyond the limits by more than their distance.
         """
         ends = (
             (name, float(x[0]), *self.limits.get(name, (-np.inf, np.inf)))
@@ -227,7 +237,7 @@ class LinearHead:
         return LinearHead(base, weights, states)
 
     def data(self, model: str, way: str = "") -> HeadData:
-        """The head as a saved judge holds it, with seven significant digits."""
+        """Return the head as a saved judge holds it, with seven significant digits."""
         return HeadData(
             model=model,
             way=way,
@@ -250,7 +260,7 @@ class LinearHead:
 
     @classmethod
     def of(cls, data: HeadData) -> Self:
-        """The head that `data` wrote down."""
+        """Return the head that `data` wrote down."""
         states = {
             block: (held.offset, np.array(held.weights))
             for block, held in data.states.items()

@@ -1,4 +1,4 @@
-"""What is read of a row: how likely the model finds the text, its hidden states, and what is counted without a model.
+"""The readings of a row: likelihoods, hidden states, and counts without a model.
 
 All but the counts come from one pass over the row, or of a long one from some (`windows`). Numbers are parts
 (`Reading`), and those of other packages are weighed beside these.
@@ -48,13 +48,16 @@ class Reading(ABC):
     @classmethod
     @abstractmethod
     def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
-        """By key, the same keys for every row; NaN where there is none. text: the row. tokens: how the model took
-        the output.
+        """Return the numbers by key, the same keys for every row; NaN for absent ones.
+
+        Args:
+            text: The row.
+            tokens: The model's numbers for the tokens of the output.
         """
 
 
 def middle(layers: int, count: int) -> tuple[int, ...]:
-    """`count` layers around the middle of a model, a twelfth of it apart: 10, 12, 14 of 24."""
+    """Return `count` layers around the middle of a model, a twelfth of it apart: 10, 12, 14 of 24."""
     step = max(1, round(layers / 12))
     first = round(layers / 2) - step * (count - 1) // 2
     return tuple(sorted({min(layers, max(1, first + step * i)) for i in range(count)}))
@@ -66,7 +69,7 @@ _AT_ONCE = 10**8
 
 
 def surface(source: str, output: str) -> dict[str, float]:
-    """Counts of an output beside what it was made from.
+    """Count words of an output and of its source.
 
     words: log of the number of words. ratio: log of the output's words to the source's. from_source: share of the
     output's distinct words that the source has. of_source: share of the source's that the output has. order: similarity
@@ -93,8 +96,9 @@ def surface(source: str, output: str) -> dict[str, float]:
 
 
 def reference(known: str, output: str) -> dict[str, float]:
-    """How near an output is to a reference, NaN without one. reference: F1 of their words. reference_order: similarity
-    as sequences of words, 0 to 1.
+    """Return how near an output is to a reference, NaN without one.
+
+    reference: F1 of their words. reference_order: similarity as sequences of words, 0 to 1.
     """
     right, made = (_WORD.findall(text.casefold()) for text in (known, output))
     if not right:
@@ -123,13 +127,15 @@ def _longest_common(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _similarity(common: int, one: Sequence[str], other: Sequence[str]) -> float:
-    """How near two sequences are, from 0 to 1, by the words that they have in common in one order."""
+    """Return how near two sequences are, from 0 to 1, by the words that they have in common in one order."""
     total = len(one) + len(other)
     return 1 - (total - 2 * common) / total if total else 1.0
 
 
 @readings.register
 class Likelihood(Reading):
+    """Log-probabilities of the output as a reading."""
+
     name = "assistant"
     about = "how likely the model finds the output as its own reply"
     words = {  # noqa: RUF012  # see Reading
@@ -181,11 +187,11 @@ class Likelihood(Reading):
 
     @classmethod
     def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
-        """A passage's numbers, in nats.
+        """Return a passage's numbers, in nats.
 
         mean, min, sum, q10, q25, q50: of log p over the target's tokens. excess: the mean of -log p - entropy, how much
         more surprising the tokens were than the model itself expected. gap: the mean of top - log p, how far the tokens
-        lie behind the likeliest ones. tokens: log of their number. excess and gap are NaN where the reader cannot give
+        lie behind the likeliest ones. tokens: log of their number. excess and gap are NaN if the reader cannot give
         them.
         """
         logp = tokens.logp.astype(np.float64)
@@ -205,6 +211,8 @@ class Likelihood(Reading):
 
 @readings.register
 class Surface(Reading):
+    """Counts of words as a reading."""
+
     name = "surface"
     about = "length, overlap with the source and a reference, repetition, counted without a model"
     counted = True
@@ -259,6 +267,7 @@ class Surface(Reading):
 
     @classmethod
     def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
+        """Return the counts of a row."""
         return surface(text.given, text.made) | reference(text.reference, text.made)
 
 
@@ -269,9 +278,11 @@ _PUNCTUATION = string.punctuation + "“”‘’‚„«»‹›¿¡。、，�
 
 @dataclass(frozen=True)
 class RowReadings:
-    """One row's numbers by name (assistant.mean, surface.words), states by block (assistant.mean12), and how the model
-    took each token. source: the share of the source and context that the model read; see `windows`. notes: what else a
-    reader should know.
+    """The readings of one row.
+
+    It has numbers by name (assistant.mean, surface.words), states by block (assistant.mean12), and the model's numbers
+    for each token. source: the share of the source and context that the model read; see `windows`. notes: for the
+    reader of the verdict.
     """
 
     numbers: dict[str, float]
@@ -281,8 +292,10 @@ class RowReadings:
     notes: tuple[str, ...] = ()
 
     def surprise(self, text: str) -> list[tuple[int, int, float]]:
-        """The words of a text that was read, as (start, end, surprise): -log p in nats of a word's least expected
-        token. Punctuation is left out; where a script has no spaces, the tokens stand for words.
+        """Return the words of a text that was read, as (start, end, surprise).
+
+        Surprise is -log p in nats of a word's least expected token. Punctuation is left out; if a script has no spaces,
+        the tokens stand for words.
         """
         ends, result = np.array(self.tokens.ends), list[tuple[int, int, float]]()
         for match in _RUN.finditer(text, 0, int(ends[-1]) if len(ends) else 0):
@@ -310,10 +323,16 @@ UNREAD = TokenReading(
 def read_row(
     reader: Reader | None, text: Text, *, layers: int, counted: bool
 ) -> RowReadings:
-    """One row's readings; without a reader those alone that need no model.
+    """Read one row; without a reader only the readings that need no model.
 
-    layers: how many middle layers' states are read, where the reader gives any. counted: whether those that need no
-    model are read, too. Raises: what the reader raises; OptionError for a row without an output.
+    Args:
+        reader: The reader.
+        text: The row.
+        layers: The number of middle layers whose states are read, if the reader gives any.
+        counted: True to add the readings that need no model.
+
+    Raises:
+        OptionError: For a row without an output. Errors of the reader are raised, too.
     """
     if reader is None:
         return RowReadings(
@@ -333,7 +352,7 @@ def read_row(
 def read_rows(
     reader: Reader | None, texts: Sequence[Text], *, layers: int, counted: bool
 ) -> list[RowReadings | JudgesmithError]:
-    """`read_row` of each, several at once where the reader can; of a row that cannot be read the error."""
+    """Read rows, several at once if the reader can; an error takes the place of an unreadable row."""
     with contextlib.suppress(
         OptionError, CallError
     ):  # of one row, which is found below
@@ -387,8 +406,10 @@ def _numbers(
 
 
 def group_of(name: str) -> str:
-    """What people call a reading by its name: "direct score", "likelihood", "hidden states", "surface", "trained
-    reader", the column of a signal, or the name of a plug-in.
+    """Return people's name for a reading.
+
+    It is "direct score", "likelihood", "hidden states", "surface", "trained reader", the column of a signal, or the
+    name of a plug-in.
     """
     part, _, key = name.partition(".")
     if part == SIGNAL:

@@ -1,4 +1,4 @@
-"""What a model reads of a row: a prompt in pieces, one of which may be the text whose tokens are measured.
+"""Passages for a model to read: prompts in pieces, one of which may be the text whose tokens are measured.
 
 A piece keeps the model's own marks (`<|im_start|>`) apart from what people wrote: only a mark may become a control
 token, so that a text which spells one is read as plain characters. Pieces are tokenised one by one, which makes the
@@ -58,7 +58,12 @@ class Chat(Protocol):
     """A model's chat template: the text around the messages' contents."""
 
     def __call__(self, messages: Sequence[tuple[str, str]], *, answer: bool) -> str:
-        """The prompt of (role, content) pairs. answer: with the opening of the assistant's next turn at its end."""
+        """Return the prompt of (role, content) pairs.
+
+        Args:
+            messages: The pairs.
+            answer: True to end with the opening of the assistant's next turn.
+        """
         ...
 
 
@@ -185,7 +190,7 @@ class Text:
 
     @property
     def given(self) -> str:
-        """What the output was made from: context and source."""
+        """Return the material that the output was made from: context and source."""
         sides = Trajectory.read(self.output).sides()
         return "\n\n".join(
             part
@@ -195,15 +200,16 @@ class Text:
 
     @property
     def made(self) -> str:
-        """The output."""
+        """Return the output."""
         sides = Trajectory.read(self.output).sides()
         return sides[1] if sides else self.output
 
 
 def passage(text: Text, chat: Chat) -> Passage:
-    """The row up to the end of its output: what stands after it cannot change its tokens' probabilities.
+    """Return the row up to the end of its output: text after it cannot change its tokens' probabilities.
 
-    Raises: OptionError for an empty output.
+    Raises:
+        OptionError: For an empty output.
     """
     return framed(chat, text.instruction, text.given, text.made)
 
@@ -211,9 +217,17 @@ def passage(text: Text, chat: Chat) -> Passage:
 def framed(
     chat: Chat, instruction: str, given: str, made: str, *, before: str = ""
 ) -> Passage:
-    """A passage whose target is `made`. before: what of the output stands before that.
+    """Return a passage whose target is `made`.
 
-    Raises OptionError where `made` is empty.
+    Args:
+        chat: The chat template.
+        instruction: The task's instruction.
+        given: Context and source.
+        made: The target.
+        before: The part of the output before it.
+
+    Raises:
+        OptionError: For an empty `made`.
     """
     asked = f"{instruction}\n\n{given}" if given else instruction
     own = (before, made) if before else (made,)

@@ -1,4 +1,4 @@
-"""What puts passages through a model and says how it takes every token."""
+"""Readers, which put passages through a model and return its numbers for every token."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """What a reader can give beside log-probabilities, and how much it reads at once.
+    """The abilities of a reader beside log-probabilities, and the length it reads at once.
 
-    layers: how many the model has, or 0 where their states are out of reach. context: tokens of one passage at most; 0
-    where that is not known.
+    layers: the number of the model's layers, or 0 if their states are out of reach. context: tokens of one passage at
+    most; 0 if that is not known.
     """
 
     layers: int = 0
@@ -58,12 +58,14 @@ class Reader(Protocol):
     ability: Ability
 
     def size(self, pieces: Sequence[Piece]) -> int:
-        """Tokens of pieces that a passage begins with, the mark before them included; where only a server knows, an
-        upper estimate.
+        """Return the number of tokens of pieces that a passage begins with, the mark before them included.
+
+        It is an upper estimate if only a server knows.
         """
         ...
 
-    def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading: ...
+    def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
+        """Read a passage, with the states of some layers."""
 
 
 @runtime_checkable
@@ -73,14 +75,14 @@ class BatchReader(Reader, Protocol):
     def read_many(
         self, passages: Sequence[Passage], *, layers: Sequence[int] = ()
     ) -> list[TokenReading]:
-        """`read` of each. Raises as `read`, for any of them."""
+        """Read each passage. Raises as `read`, for any of them."""
         ...
 
 
 def read_all(
     reader: Reader, passages: Sequence[Passage], *, layers: Sequence[int] = ()
 ) -> list[TokenReading]:
-    """Passages, read at once where the reader can. Raises what the reader raises."""
+    """Read passages, at once if the reader can. Errors of the reader are raised."""
     if isinstance(reader, BatchReader):
         return reader.read_many(passages, layers=layers)
     return [reader.read(passage, layers=layers) for passage in passages]
@@ -106,7 +108,7 @@ def token_numbers(
 
 
 def common_length(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many tokens two prompts share from their beginning."""
+    """Return how many tokens two prompts share from their beginning."""
     return next(
         (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y),
         min(len(a), len(b)),

@@ -14,7 +14,7 @@ WORTH, SHARE, MOST, CLEARLY = 1.0, 0.2, 3, 2.0
 
 
 class Reason(NamedTuple):
-    """What moved a score. points: by how many percent. about: the topic. words: what is true of the output."""
+    """A cause of a score. points: by how many percent. about: the topic. words: a true clause about the output."""
 
     points: float
     about: str
@@ -22,11 +22,14 @@ class Reason(NamedTuple):
 
 
 def reasons(added: Mapping[str, float], above: Mapping[str, float]) -> list[Reason]:
-    """What moved a score, the most first. added: what each reading and each block of states adds to it. above: how far
-    a reading is above its mean; states have none.
+    """Return the causes of a score, the largest first.
 
-    Readings that tell of one thing are one reason, in the words of the one that moves the score most: each may be far
-    from zero where together they say little.
+    Readings about one thing are one reason, in the words of the one that moves the score most: each may be far from
+    zero where together they say little.
+
+    Args:
+        added: The contribution of each reading and each block of states.
+        above: How far a reading is above its mean; states have none.
     """
     topics: dict[str, dict[str, float]] = {}
     for name, points in added.items():
@@ -85,8 +88,11 @@ def shades(
 
 
 def explained(why: Sequence[Reason], words: Sequence[str]) -> str:
-    """Whether a score is above or below a typical one, and what spoke for the output and against it. words: the least
-    expected ones, which are named where such words spoke against it.
+    """Describe whether a score is above or below a typical one, with reasons for the output and against it.
+
+    Args:
+        why: The reasons.
+        words: The least expected words, which are named if such words spoke against it.
     """
     moved = sum(reason.points for reason in why)
     place = (

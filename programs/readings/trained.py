@@ -42,8 +42,9 @@ _TASKS = {
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """How good the trained reader finds an output: 50 is usual, 20 a standard deviation. shares: the share of each text
-    of which it did not read all.
+    """The trained reader's score of an output: 50 is usual, 20 a standard deviation.
+
+    shares: the share of each text that it did not read in full.
     """
 
     score: float
@@ -51,11 +52,15 @@ class Trained:
 
 
 def trained_score(text: Text, aspect: str) -> Trained:
-    """The trained reader's score of an output.
+    """Return the trained reader's score of an output.
 
     Up to 3,000 characters are read as in training: a text of more tokens than `OUTPUT` loses its middle. A longer
     output is read whole, in windows of as many tokens, each beside the same beginning; their states count by their
-    tokens. Raises: ModelError, MissingExtraError where it cannot be opened.
+    tokens.
+
+    Raises:
+        ModelError: If the model cannot be opened.
+        MissingExtraError: Without the extra that reads it.
     """
     reader = open_trained()
     before, after, shares = _prompt(reader, text, aspect)
@@ -91,7 +96,7 @@ def trained_score(text: Text, aspect: str) -> Trained:
 
 
 def open_trained() -> StatesReader:
-    """The model under its trained weights; fetches the model first if it is not here. Raises as `trained_score`."""
+    """Return the model under its trained weights; it is fetched first if it is not here. Raises as `trained_score`."""
     return open_adapted(BASE, _folder() / f"{NAME}.gguf", LAYER)
 
 

@@ -1,4 +1,4 @@
-"""How a row is read that is longer than a model's context: in windows, every word of the output in one of them.
+"""Read a row that is longer than a model's context in windows, every word of the output in one of them.
 
 A row that fits into the context is one passage. Any other is divided by these rules, of the tokens that the instruction
 and the template leave of the context (the room):
@@ -57,7 +57,13 @@ class Room:
 
     @classmethod
     def of(cls, room: int, given: int, made: int) -> Room:
-        """room: tokens beside the instruction. given, made: tokens of what the output was made from, and of it."""
+        """Divide the room of a window.
+
+        Args:
+            room: Tokens beside the instruction.
+            given: Tokens of the material that the output was made from.
+            made: Tokens of the output.
+        """
         if made <= room * 3 // 4:
             return cls(min(given, room - made), 0, made)
         source = min(given, room // 4)
@@ -65,7 +71,7 @@ class Room:
         return cls(source, before, room - source - before)
 
     def windows(self, made: int) -> int:
-        """How many windows an output takes, about."""
+        """Return about how many windows an output takes."""
         return 1 + max(
             0, math.ceil((made - self.target - self.before) / max(1, self.target))
         )
@@ -81,16 +87,20 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """What is read of a row. source: the share of its source and context that stands in some window, from 0 to 1."""
+    """The parts of a row that are read.
+
+    source: the share of its source and context that stands in some window, from 0 to 1.
+    """
 
     each: tuple[Window, ...]
     source: float = 1.0
 
 
 def windows(text: Text, reader: Reader) -> Windows:
-    """The passages that a row is read in.
+    """Return the passages that a row is read in.
 
-    Raises OptionError for an empty output, and for a context that holds little more than the instruction.
+    Raises:
+        OptionError: For an empty output, and for a context that holds little more than the instruction.
     """
     whole, context = passage(text, reader.chat), reader.ability.context
     if not context or _holds(reader, whole):
@@ -127,7 +137,7 @@ def windows(text: Text, reader: Reader) -> Windows:
 
 
 def _holds(reader: Reader, whole: Passage) -> bool:
-    """Whether a passage fits into the context. Tokens are not counted of one that is far too long."""
+    """Return True if a passage fits into the context. Tokens of one that is far too long are not counted."""
     length, context = (
         sum(len(piece.text) for piece in whole.pieces),
         reader.ability.context,
@@ -136,8 +146,9 @@ def _holds(reader: Reader, whole: Passage) -> bool:
 
 
 def _divided(sizes: Sequence[int], rooms: Room) -> Iterator[tuple[int, int, int]]:
-    """The windows of an output as indices of stretches: the first one before the window, its own first one, its end.
-    sizes: the stretches' tokens.
+    """Yield the windows of an output as indices of stretches.
+
+    They are the first one before the window, its own first one, and its end. sizes: the stretches' tokens.
     """
     first = 0
     while first < len(sizes):
@@ -225,8 +236,9 @@ def _words(text: str) -> set[str]:
 
 
 def stretches(text: str, longest: int) -> Iterator[tuple[int, int]]:
-    """Where a text is divided: after a sentence, else before a space, else after `longest` characters, which are the
-    most that a stretch has.
+    """Yield the places that divide a text: after a sentence, else before a space, else after `longest` characters.
+
+    No stretch has more than `longest` characters.
 
     >>> [("One two. Three"[a:b]) for a, b in stretches("One two. Three", 12)]
     ['One two.', ' Three']
@@ -242,9 +254,9 @@ def stretches(text: str, longest: int) -> Iterator[tuple[int, int]]:
 def read_windows(
     reader: Reader, each: Sequence[Window], *, layers: Sequence[int] = ()
 ) -> TokenReading:
-    """Windows as one reading: the tokens of all in their order, and of hidden states the mean over all tokens.
+    """Read windows as one: the tokens of all in their order, and of hidden states the mean over all tokens.
 
-    Raises what the reader raises.
+    Errors of the reader are raised.
     """
     return joined(
         each, read_all(reader, [window.passage for window in each], layers=layers)
@@ -252,7 +264,7 @@ def read_windows(
 
 
 def joined(each: Sequence[Window], read: Sequence[TokenReading]) -> TokenReading:
-    """What was read of windows as one reading."""
+    """Return the readings of windows as one."""
     if len(read) == 1:
         return read[0]
     layers = read[0].means
@@ -280,7 +292,7 @@ FRAME, BYTES_A_TOKEN, USUAL_CONTEXT = 60, 3.5, 4096
 
 
 def expected_passes(text: Text, context: int = USUAL_CONTEXT) -> Passes:
-    """What reading a row will take, about; no model is opened."""
+    """Return about how many passes and tokens reading a row will take; no model is opened."""
     given, made = (
         math.ceil(len(part.encode("utf-8", "replace")) / BYTES_A_TOKEN)
         for part in (text.given, text.made)

@@ -1,1 +1,1 @@
-
+"""Readers of models: by OpenVINO, llama.cpp, torch or a server."""

@@ -1,4 +1,4 @@
-"""Which passages go through a model together: those of like length behind one beginning, which is computed once."""
+"""Group passages that go through a model together: of like length behind one beginning, which is computed once."""
 
 from __future__ import annotations
 
@@ -30,12 +30,15 @@ class Batch:
 
 
 def batches(rows: Sequence[Row], most: int) -> Iterator[Batch]:
-    """Each row in one batch, those with one long beginning next to each other. most: tokens of a batch, padding
-    included; a longer row is alone.
+    """Yield batches with each row in one, those with one long beginning next to each other.
 
     >>> rows = [Row([*range(60), 100 + row], 59) for row in range(3)] + [Row([7, 8, 9], 1)]
     >>> [(batch.places, batch.shared) for batch in batches(rows, 512)]
     [((3,), 0), ((0, 1, 2), 59)]
+
+    Args:
+        rows: The rows.
+        most: Tokens of a batch, padding included; a longer row is alone.
     """
     order = sorted(range(len(rows)), key=lambda place: rows[place].tokens)
     everywhere = _shared([rows[place] for place in order])

@@ -27,8 +27,10 @@ BEYOND = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, and the ends of its scale: NaN until they are known. worst above best: lower is better. steps: of a
-    column of words, the words of each step from the worst one, which has the number 1.
+    """A column, and the ends of its scale: NaN until they are known.
+
+    worst above best: lower is better. steps: of a column of words, the words of each step from the worst one, which has
+    the number 1.
     """
 
     name: str
@@ -38,8 +40,10 @@ class Column:
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """`gpt4`, or with the ends of its scale `gpt4=1..5`, and `ter=100..0` where lower is better; of words
-        `gpt4=fail,pass`. Raises OptionError.
+        """Read `gpt4`, `gpt4=1..5` with its scale's ends, `ter=100..0` if lower is better, or words, `gpt4=fail,pass`.
+
+        Raises:
+            OptionError: For any other text.
         """
         name, equals, ends = text.rpartition("=")
         found = _ENDS.fullmatch(ends) if equals else None
@@ -76,7 +80,7 @@ class Column:
 
     @property
     def turned(self) -> Column:
-        """The same column, its best end the worst."""
+        """Return the same column, its best end the worst."""
         return (
             replace(self, steps=self.steps[::-1])
             if self.steps
@@ -84,9 +88,10 @@ class Column:
         )
 
     def known(self, values: Iterable[float]) -> Column:
-        """With ends that these values have room in, where it has none; higher is better then.
+        """Return the column with ends that these values have room in, if it has none; higher is better then.
 
-        Raises OptionError where there is nothing to tell it from.
+        Raises:
+            OptionError: If there is nothing to tell them from.
         """
         present = [value for value in values if not math.isnan(value)]
         if not math.isnan(self.worst):
@@ -106,23 +111,26 @@ class Column:
         )
 
     def in_words(self, steps: Sequence[Sequence[str]]) -> Column:
-        """A column of words, which stand for these steps, worst first."""
+        """Return a column of words, which stand for these steps, worst first."""
         return replace(
             self, worst=1.0, best=float(len(steps)), steps=tuple(map(tuple, steps))
         )
 
     def cell(self, record: Mapping[str, Any]) -> Any:
-        """What a record has in it: under its name, or as `NAME.KEY` in an object that a column holds.
+        """Return a record's cell: under the column's name, or as `NAME.KEY` in an object that a column holds.
 
-        Raises OptionError for a record without the column.
+        Raises:
+            OptionError: For a record without the column.
         """
         return _cell(record, self.name)
 
     def value(self, record: Mapping[str, Any]) -> float:
-        """The number that a record has in it, or that its word there stands for.
+        """Return the number in a record's cell, or the one that its word stands for.
 
-        NaN for an empty cell, or an object without the key. Raises OptionError for a record without the column, and for
-        what is no number or no word of the scale.
+        NaN for an empty cell, or an object without the key.
+
+        Raises:
+            OptionError: For a record without the column, and for a cell that is no number and no word of the scale.
         """
         cell = self.cell(record)
         if is_missing(cell):
@@ -141,7 +149,11 @@ class Column:
         return number
 
     def kept(self, record: Mapping[str, Any]) -> float | str:
-        """`value`, of a column of words its word: what stands for the record's cell. Raises OptionError."""
+        """Return `value`, or for a column of words its word.
+
+        Raises:
+            OptionError: As `value`.
+        """
         value = self.value(record)
         return (
             value

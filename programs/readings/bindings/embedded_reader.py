@@ -133,8 +133,9 @@ class EmbeddedReader:
         )
 
     def states(self, tokens: Sequence[int], layer: int, *, start: int = 0) -> Floats:
-        """A layer's states at the tokens from `start` on, after the mark that begins a text, which some models do not
-        set by themselves: tokens x width. Raises as `read`.
+        """Return a layer's states at the tokens from `start` on: tokens x width.
+
+        They come after the mark that begins a text, which some models do not set by themselves. Raises as `read`.
         """
         begun = [self._llama.llama_vocab_bos(self._vocab), *tokens]
         first = (
@@ -147,7 +148,7 @@ class EmbeddedReader:
             ]
 
     def tokens(self, piece: Piece) -> list[int]:
-        """A piece's tokens; a control token can come from a mark only."""
+        """Return a piece's tokens; a control token can come from a mark only."""
         self._open()
         text = piece.text.encode()
         room = len(text) + 8
@@ -234,8 +235,9 @@ class EmbeddedReader:
         *,
         logits: bool = True,
     ) -> tuple[Floats, ...]:
-        """How the model takes the tokens behind position `start` (`token_numbers`), or nothing where only the wanted
-        states are asked for, computing only what no sequence holds. Needs the lock.
+        """Return the numbers (`token_numbers`) of the tokens behind position `start`, none if only states are wanted.
+
+        Only tokens that no sequence holds are computed. Needs the lock.
         """
         self._open()
         if len(tokens) > self.context:
@@ -267,8 +269,9 @@ class EmbeddedReader:
         return tuple(map(np.concatenate, zip(*numbers, strict=True)))
 
     def _numbers(self, following: Sequence[int]) -> Iterator[tuple[Floats, ...]]:
-        """How the model takes the tokens that follow those of the last step, a few at a time: all logits of a long
-        text would be gigabytes.
+        """Yield the numbers of the tokens that follow those of the last step, a few at a time.
+
+        All logits of a long text would be gigabytes.
         """
         for first in range(0, len(following), _AT_ONCE):
             some = following[first : first + _AT_ONCE]

@@ -32,8 +32,10 @@ BLOCK = 64
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a model. heads, shared: attention's heads, and the keys and values that they share. turned: whether the
-    file keeps a head's rotated columns in pairs, as Llama's files do, instead of in halves.
+    """Sizes of a model.
+
+    heads, shared: attention's heads, and the keys and values that they share. turned: whether the file keeps a head's
+    rotated columns in pairs, as Llama's files do, instead of in halves.
     """
 
     layers: int
@@ -47,7 +49,11 @@ class Shape:
 
     @classmethod
     def of(cls, weights: Weights) -> Self:
-        """Raises: ModelError for a kind of model that cannot be read here."""
+        """Read the sizes of a file.
+
+        Raises:
+            ModelError: For a kind of model that cannot be read here.
+        """
         kind = weights.settings.get("general.architecture")
         if kind not in ("llama", "qwen2"):
             raise ModelError(f"models of the kind {kind} are not known here")
@@ -89,7 +95,7 @@ class Adapter:
     weights: Weights
 
     def of(self, name: str) -> Floats | None:
-        """What is added to a matrix; None where nothing is."""
+        """Return the addition to a matrix; None without one."""
         if f"{name}.lora_a" not in self.weights.tensors:
             return None
         first, second = (self.weights.floats(f"{name}.lora_{half}") for half in "ab")
@@ -270,8 +276,10 @@ class Body:
 
 
 def head(weights: Weights, threads: int) -> Any:
-    """The graph of what follows the last state: of `states` (tokens x width) and the tokens that come `next` (tokens x
-    1), `logp`, `entropy` and `top`, as `token_numbers` gives them, and `all` words' log-probabilities.
+    """Return the graph of the part after the last state.
+
+    From `states` (tokens x width) and the tokens that come `next` (tokens x 1) it gives `logp`, `entropy` and `top`, as
+    `token_numbers` does, and `all` words' log-probabilities.
     """
     op, types = openvino().opset13, openvino().Type
     name = (
@@ -309,7 +317,7 @@ def matrix(
     order: Any = None,
     added: Floats | None = None,
 ) -> Any:
-    """A matrix as a constant in groups, in another order of rows where one is given."""
+    """Return a matrix as a constant in groups, in another order of rows if one is given."""
     op, types = openvino().opset13, openvino().Type
     groups, (rows, width) = (
         weights.groups(name, threads=threads, added=added),
@@ -352,10 +360,10 @@ class Turns:
 
 
 def hidden(before: int, count: int) -> Floats:
-    """What each of `count` tokens does not see of the keys, which are filled up to whole blocks: all that is behind it.
+    """Return the mask of each of `count` tokens over the keys: everything behind it.
 
-    A processor adds up what a token sees lane by lane: only where each number of keys is one of whole blocks, the sum
-    does not depend on how many there are behind it.
+    Keys are filled up to whole blocks. A processor adds up the keys of a token lane by lane: only if each number of
+    keys is one of whole blocks, the sum does not depend on how many there are behind it.
     """
     keys = -(-(before + count) // BLOCK) * BLOCK
     return np.triu(np.full((count, keys), -math.inf, np.float32), before + 1)[
@@ -374,7 +382,11 @@ def _whole(op: Any, *numbers: int) -> Any:
 
 
 def openvino() -> Any:
-    """The package. Raises: MissingExtraError."""
+    """Return the package.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
     try:
         import openvino
         from openvino import opset13  # noqa: F401
@@ -386,13 +398,13 @@ def openvino() -> Any:
 
 
 def precision() -> str:
-    """How this processor multiplies: `bf16`, as 16-bit floats, where it has instructions for these, else `f32`."""
+    """Return how this processor multiplies: `bf16`, as 16-bit floats, if it has instructions for these, else `f32`."""
     able = openvino().Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     return "bf16" if "BF16" in able else "f32"
 
 
 def compiled(model: Any, threads: int) -> Any:
-    """A graph for this processor, with as many threads."""
+    """Return a graph compiled for this processor, with as many threads."""
     options = {
         "INFERENCE_PRECISION_HINT": precision(),
         "INFERENCE_NUM_THREADS": threads,

@@ -28,7 +28,7 @@ class _Store(SharedFile):
 
 
 def default_store_path() -> Path:
-    """`readings.sqlite` beside the call cache."""
+    """Return `readings.sqlite` beside the call cache."""
     return default_cache_path().with_name("readings.sqlite")
 
 
@@ -58,6 +58,7 @@ class KeptReader:
         self._store.close()
 
     def size(self, pieces: Sequence[Piece]) -> int:
+        """Return the reader's own count of tokens."""
         return self._reader.size(pieces)
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:

@@ -134,7 +134,11 @@ class Library:
         raise AttributeError(name)
 
     def model(self, path: Path) -> int:
-        """A model, loaded with the library's defaults. Raises: ModelError."""
+        """Load a model with the library's defaults.
+
+        Raises:
+            ModelError: If it cannot be loaded.
+        """
         model: int | None = self.llama_model_load_from_file(
             str(path).encode(), self.llama_model_default_params()
         )
@@ -154,12 +158,18 @@ class Library:
         threads: int,
         each: Callable[[int, bool], bool],
     ) -> int:
-        """A context of `sequences` sequences with `tokens` tokens each.
+        """Make a context of `sequences` sequences with `tokens` tokens each.
 
-        each: called with every tensor of the computation, first to ask whether its values are wanted, and if so again
-        when they are there.
+        Args:
+            model: The model.
+            tokens: Tokens of a sequence.
+            sequences: The number of sequences.
+            threads: The number of threads.
+            each: Called with every tensor of the computation, first to ask for interest in its values, and if so again
+                when they are there.
 
-        Raises: ModelError.
+        Raises:
+            ModelError: If there is no memory for it.
         """
         block = self.llama_context_default_params()
         batch = min(tokens, 512)
@@ -224,7 +234,7 @@ class Library:
     def values(
         self, tensor: int, width: int
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-        """A tensor's values, one row a token."""
+        """Return a tensor's values, one row a token."""
         size = self.ggml_nbytes(tensor)
         rows = np.empty((size // (4 * width), width), dtype=np.float32)
         self.ggml_backend_tensor_get(tensor, rows.ctypes.data, 0, rows.nbytes)
@@ -237,9 +247,10 @@ _kept_alive: dict[
 
 
 def _callback_place(defaults: bytes, said: str) -> int:
-    """Where the callback's address belongs: two empty pointers, then the types of keys and values, both 16-bit floats.
+    """Return the offset of the callback's address.
 
-    Raises: ModelError if there is no such place, or more than one.
+    It stands between two empty pointers and the types of keys and values, both 16-bit floats. Raises ModelError if
+    there is no such place, or more than one.
     """
     pattern = bytes(16) + _F16.to_bytes(4, "little") * 2
     places = [

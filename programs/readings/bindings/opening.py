@@ -43,8 +43,10 @@ OPENVINO = "openvino"
 
 @dataclass(frozen=True)
 class Opened:
-    """A reader, and what tells its model from every other: the file's SHA-256, or the served model's name and
-    address. way: what computes, where several give nearly the same: `openvino bf16`, `openvino f32`; "" for others.
+    """A reader, with a mark that tells its model from every other.
+
+    The mark is the file's SHA-256, or the served model's name and address. way: the way of computing, if several give
+    nearly the same: `openvino bf16`, `openvino f32`; "" for others.
     """
 
     reader: Reader
@@ -53,7 +55,7 @@ class Opened:
 
     @cached_property
     def kept(self) -> KeptReader:
-        """The same reader with a memory on disk."""
+        """Return the same reader with a memory on disk."""
         return KeptReader(
             self.reader, default_store_path(), model=f"{self.model} {self.way}".strip()
         )
@@ -62,11 +64,11 @@ class Opened:
 class StatesReader(Protocol):
     """Gives a model's states at every token."""
 
-    def tokens(self, piece: Piece) -> list[int]: ...
+    def tokens(self, piece: Piece) -> list[int]:
+        """Return a piece's tokens."""
 
-    def states(
-        self, tokens: Sequence[int], layer: int, *, start: int = 0
-    ) -> Floats: ...
+    def states(self, tokens: Sequence[int], layer: int, *, start: int = 0) -> Floats:
+        """Return a layer's states at the tokens from `start` on: tokens x width."""
 
 
 _opened: dict[str, Opened] = {}
@@ -74,8 +76,9 @@ _lock = threading.Lock()
 
 
 def offer(model: str) -> str | None:
-    """A line that offers the readings of a model which is asked through Ollama; None where its weights are not on this
-    machine, or llama.cpp is not.
+    """Return a line that offers the readings of a model called through Ollama.
+
+    None if its weights are not on this machine, or llama.cpp is not.
     """
     weights = (
         ollama_weights(model) if is_ollama(model) and find_spec("xllamacpp") else None
@@ -89,10 +92,14 @@ def offer(model: str) -> str | None:
 
 
 def open_reader(name: str, lm: LanguageModel) -> Opened:
-    """A reader by the name of an embedded model (`local/…`, `gguf:PATH`) or of one in Ollama's store on this machine
-    (`ollama/NAME`), or with no name for `lm` itself.
+    """Open a reader by the name of a model, or with no name for `lm` itself.
 
-    Raises: ModelError for a model that cannot be read; MissingExtraError without llama.cpp.
+    Names are those of an embedded model (`local/…`, `gguf:PATH`) or of one in Ollama's store on this machine
+    (`ollama/NAME`).
+
+    Raises:
+        ModelError: For a model that cannot be read.
+        MissingExtraError: Without llama.cpp.
     """
     if name and not is_local(name) and not is_ollama(name):
         raise OptionError(
@@ -128,9 +135,11 @@ def _of_file(path: Path, name: str) -> Opened:
 
 
 def open_adapted(base: str, adapter: Path, layer: int) -> StatesReader:
-    """A reader of a layer's states, of a model of the catalog under low-rank weights.
+    """Open a reader of a layer's states, of a model of the catalog under low-rank weights.
 
-    Raises: ModelError for a model that cannot be had or read; MissingExtraError without the extra `local`.
+    Raises:
+        ModelError: For a model that cannot be had or read.
+        MissingExtraError: Without the extra `local`.
     """
     with _lock:
         if (key := f"{adapter} {layer}") not in _opened:
@@ -208,8 +217,9 @@ def _say_slow(why: str) -> None:
 
 
 def openvino_way(path: Path) -> tuple[str, bool] | None:
-    """How OpenVINO reads a file, and whether its chat template takes a system message; None where it cannot, or
-    llama.cpp is chosen.
+    """Return how OpenVINO reads a file, and whether its chat template takes a system message.
+
+    None if it cannot read it, or if llama.cpp is chosen.
     """
     if _wished() == LLAMA_CPP:
         return None
@@ -237,8 +247,10 @@ def _looked_at(path: Path, changed: int) -> tuple[str, bool]:
 
 
 def _embedded(path: Path, name: str) -> Opened:
-    """The fastest reader that can open a file: OpenVINO knows few kinds of models, llama.cpp nearly all, and torch
-    reads where a build of llama.cpp hides what readings need.
+    """Return the fastest reader that can open a file.
+
+    OpenVINO knows few kinds of models, llama.cpp nearly all, and torch reads if a build of llama.cpp hides the
+    functions that readings need.
     """
     digest, threads = file_sha256(path), thread_count()
     fast = _by_openvino(OpenVinoReader, path, threads=threads, name=name)

@@ -56,8 +56,10 @@ class _Past:
 
 @dataclass(frozen=True)
 class _Found:
-    """A row, read. last: the last layer's states at its tokens behind the beginning that was computed before. sums:
-    layer -> the sum of its states at the counted tokens.
+    """A row, read.
+
+    last: the last layer's states at its tokens behind the beginning that was computed before. sums: layer -> the sum of
+    its states at the counted tokens.
     """
 
     past: _Past
@@ -130,11 +132,11 @@ class OpenVinoReader:
 
     @property
     def ours(self) -> bool:
-        """Whether it is open and belongs to this process, not to the one that this one was forked from."""
+        """Return True if it is open and belongs to this process, not to the one that this one was forked from."""
         return self._layers is not None and self._process == os.getpid()
 
     def tokens(self, piece: Piece) -> list[int]:
-        """A piece's tokens; a control token can come from a mark only."""
+        """Return a piece's tokens; a control token can come from a mark only."""
         return self.words.tokens(piece)
 
     def size(self, pieces: Sequence[Piece]) -> int:
@@ -148,7 +150,7 @@ class OpenVinoReader:
     def read_many(
         self, passages: Sequence[Passage], *, layers: Sequence[int] = ()
     ) -> list[TokenReading]:
-        """`read` of each, several at once. Raises as `read`, for any of them."""
+        """Read each passage, several at once. Raises as `read`, for any of them."""
         wrong = [layer for layer in layers if not 1 <= layer <= self._until]
         if wrong:
             raise OptionError(f"layer {wrong[0]}: {self.name} has 1 to {self._until}")
@@ -177,9 +179,10 @@ class OpenVinoReader:
     # What comes next -----------------------------------------------------------------------------------------------
 
     def prompt(self, messages: Sequence[tuple[str, str]]) -> list[int]:
-        """The tokens of a chat, up to where its answer begins.
+        """Return the tokens of a chat, up to where its answer begins.
 
-        messages: (role, content) pairs; a content cannot hold a control token.
+        Args:
+            messages: (role, content) pairs; a content cannot hold a control token.
         """
         turns = [Message(role, (content,)) for role, content in messages]
         return self._begun(rendered(self.chat, turns))
@@ -208,8 +211,9 @@ class OpenVinoReader:
         return found
 
     def states(self, tokens: Sequence[int], layer: int, *, start: int = 0) -> Floats:
-        """The last computed layer's states at the tokens from `start` on, after the mark that begins a text, which some
-        models do not set by themselves: tokens x width. Raises as `read`.
+        """Return the last computed layer's states at the tokens from `start` on: tokens x width.
+
+        They come after the mark that begins a text, which some models do not set by themselves. Raises as `read`.
         """
         if layer != self._until:
             raise OptionError(
@@ -252,7 +256,7 @@ class OpenVinoReader:
     # Computing -----------------------------------------------------------------------------------------------------
 
     def _read(self, rows: Sequence[Row], shared: int) -> list[_Found]:
-        """What the layers say of rows that begin with the same `shared` tokens."""
+        """Return the layers' states of rows that begin with the same `shared` tokens."""
         if len(rows) == 1:
             return [self._through(rows[0].tokens, rows[0].start, rows[0].start + 1)]
         past = self._through(rows[0].tokens[:shared], shared, shared).past
@@ -269,8 +273,9 @@ class OpenVinoReader:
         return [_Found(past, last, of) for last, of in zip(lasts, sums, strict=True)]
 
     def _through(self, tokens: list[int], most: int, counted: int) -> _Found:
-        """One row through the layers, from the longest kept beginning of at most `most` tokens on. counted: the first
-        token whose states are added up.
+        """Put one row through the layers, from the longest kept beginning of at most `most` tokens on.
+
+        counted: the first token whose states are added up.
         """
         past = self._longest(tokens, most)
         lasts = [np.zeros((0, self._shape.width), np.float32)]

@@ -1,5 +1,7 @@
-"""Models that are not there: `none`, for judges that need no model, and `recorded:FILE#COLUMN`, which repeats what
-another judge once said of the same rows, so that a judge can be studied on a strong model without asking it.
+"""Models that are not there: `none`, for judges that need no model, and `recorded:FILE#COLUMN`.
+
+The latter repeats another judge's scores of the same rows, so that a judge can be studied on a strong model without
+calling it.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ class Nobody:
     def __init__(self, name: str) -> None: ...
 
     async def send(self, request: Request) -> Reply:
+        """Refuse the request."""
         raise Unanswered(
             "this judge was compiled without a model, and something asks one",
             again=False,
@@ -30,12 +33,12 @@ class Nobody:
 
 
 class Recorded:
-    """Answers for every row with what stands in a file, as a number from 0 to 100: FILE has a row as JSON in every
-    line, and COLUMN is written as in `--signal`, by default `verdict.score`, as `judgesmith score` writes it. A row is
-    found by its texts. Only methods that ask for one number can be studied with it: `direct`, and `readings` with a
-    reader.
+    """A model that answers for every row with a number of a file, from 0 to 100.
 
-    Raises: OptionError for a file that cannot be read, or a row without the column.
+    FILE has a row as JSON in every line, and COLUMN is written as in `--signal`, by default `verdict.score`, as
+    `judgesmith score` writes it. A row is found by its texts. Only methods that ask for one number can be studied with
+    it: `direct`, and `readings` with a reader. Raises OptionError for a file that cannot be read, or a row without the
+    column.
     """
 
     def __init__(self, name: str) -> None:
@@ -60,6 +63,7 @@ class Recorded:
         self._scores, self._column = scores, wanted.known(scores.values())
 
     async def send(self, request: Request) -> Reply:
+        """Return the recorded score of the row under judgement."""
         item = row_context.current()
         if item is None:
             raise ModelError(

@@ -1,8 +1,8 @@
-"""A reader by a server of completions that says how likely the prompt's own tokens are: `echo` with `logprobs`, as vLLM
-gives them and OpenAI's `/v1/completions` did.
+"""A reader by a server of completions that gives the probabilities of the prompt's own tokens.
 
-It gives no hidden states, nor the entropy. llama.cpp's own server and Ollama say nothing of a prompt's tokens; their
-models can be read inside this process (`EmbeddedReader`).
+It needs `echo` with `logprobs`, as vLLM gives them and OpenAI's `/v1/completions` did. It gives no hidden states, nor
+the entropy. llama.cpp's own server and Ollama give nothing for a prompt's tokens; their models can be read inside this
+process (`EmbeddedReader`).
 """
 
 from __future__ import annotations

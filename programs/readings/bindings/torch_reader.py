@@ -30,6 +30,7 @@ class Weights:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def tokens(self, piece: Piece) -> list[int]:
+        """Return a piece's tokens; a control token can come from a mark only."""
         # The tokenizer keeps whether control tokens are split; another thread would change that halfway.
         with self._lock:
             result: list[int] = self.tokenizer(
@@ -41,9 +42,12 @@ class Weights:
 
 
 def open_weights(path: Path, dtype: str = "float32") -> Weights:
-    """The weights of a GGUF file, made full floats or halves, or of a folder that `transformers` reads.
+    """Open the weights of a GGUF file, made full floats or halves, or of a folder that `transformers` reads.
 
-    Nothing is fetched. Raises: MissingExtraError without torch and transformers.
+    Nothing is fetched.
+
+    Raises:
+        MissingExtraError: Without torch and transformers.
     """
     torch, transformers = _torch()
     folder, extra = (
@@ -110,6 +114,7 @@ class TorchReader:
         self._lock = threading.Lock()
 
     def tokens(self, piece: Piece) -> list[int]:
+        """Return a piece's tokens."""
         return self._weights.tokens(piece)
 
     def size(self, pieces: Sequence[Piece]) -> int:

@@ -74,7 +74,7 @@ class Vocabulary:
         self.chat = chat_of(settings)
 
     def tokens(self, piece: Piece) -> list[int]:
-        """A piece's tokens; a control token can come from a mark only."""
+        """Return a piece's tokens; a control token can come from a mark only."""
         result = list[int]()
         places = self._places if piece.mark else self._added
         cuts = self._in_marks if piece.mark else self._in_texts
@@ -95,7 +95,7 @@ class Vocabulary:
         return word.encode() if whole else bytes(map(_byte, word))
 
     def ends(self, text: str, tokens: list[int]) -> tuple[int, ...]:
-        """The character of a text after which each of its tokens ends."""
+        """Return the character of a text after which each of its tokens ends."""
         sizes = np.array([len(letter.encode()) for letter in _sound(text)])
         found = np.searchsorted(
             np.cumsum(sizes), np.cumsum(self._bytes[tokens]), "right"

@@ -39,7 +39,7 @@ Halves = NDArray[np.float16]
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Where a tensor stands in the file. shape: outermost dimension first. kind: GGUF's code of its type."""
+    """The place of a tensor in the file. shape: outermost dimension first. kind: GGUF's code of its type."""
 
     shape: tuple[int, ...]
     kind: int
@@ -70,7 +70,7 @@ class Weights:
             ) from error
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """A setting under the architecture's name, such as `block_count`."""
+        """Return a setting under the architecture's name, such as `block_count`."""
         return self.settings.get(
             f"{self.settings.get('general.architecture')}.{name}", default
         )
@@ -92,7 +92,11 @@ class Weights:
                 raise ModelError(f"{self._path}: cut off in {name}; fetch it again")
 
     def floats(self, name: str) -> Floats:
-        """A whole tensor as floats. Raises: ModelError."""
+        """Return a whole tensor as floats.
+
+        Raises:
+            ModelError: For a type that cannot be read.
+        """
         tensor = self._tensor(name)
         return self._plain(tensor, self._raw(name, 0, None)).reshape(tensor.shape)
 
@@ -112,9 +116,15 @@ class Weights:
     def groups(
         self, name: str, *, threads: int = 1, added: Floats | None = None
     ) -> Groups:
-        """A matrix in groups. added: floats that are added first.
+        """Return a matrix in groups.
 
-        Raises: ModelError for a width that is no multiple of 32.
+        Args:
+            name: The tensor.
+            threads: The number of threads.
+            added: Floats that are added first.
+
+        Raises:
+            ModelError: For a width that is no multiple of 32.
         """
         tensor = self._tensor(name)
         rows, width = tensor.shape
@@ -284,8 +294,10 @@ def _of_eight_bits(raw: NDArray[np.uint8]) -> tuple[Bytes, Halves]:
 
 
 def _of_five_bits(raw: NDArray[np.uint8]) -> tuple[Bytes, Halves]:
-    """A scale, the numbers' highest bits, then their lower four: those of the first half in the lower halves of the
-    bytes. 16 stands for zero.
+    """Return scales and numbers of a block of five bits.
+
+    A block has a scale, the numbers' highest bits, then their lower four: those of the first half in the lower halves
+    of the bytes. 16 stands for zero.
     """
     blocks = raw.reshape(-1, 22)
     numbers = np.empty((len(blocks), GROUP), np.uint8)
