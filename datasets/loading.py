@@ -29,6 +29,8 @@ Record: TypeAlias = dict[str, Any]
 
 #: Before the aspects whose mean is the score.
 MEAN = "mean:"
+#: In place of aspects: all that a file has ratings of.
+ALL = "all"
 FEWEST = 8  # labels that can be learnt from, and measured on
 _HEAD = 1000  # records that decide which columns a streamed file has
 
@@ -103,6 +105,51 @@ def read_labels(
             " to agree with; add rows with other scores"
         )
     return labels
+
+
+def read_aspects(
+    source: Source, aspects: Sequence[str], **how: Any
+) -> dict[str, Labels]:
+    """Read the labels of several aspects of one file, by aspect; a row may lack some.
+
+    Args:
+        source: as of `read_labels`, but rows that can be read once only.
+        aspects: their names, or `all` for those that have enough labels to learn from.
+        how: what else `read_labels` takes, for every aspect.
+
+    Raises:
+        LabelsError: as `read_labels` does; with `all` only where fewer than two aspects can be learnt.
+        OptionError: for a name that stands there twice.
+    """
+    if twice := next((one for one in aspects if list(aspects).count(one) > 1), None):
+        raise OptionError(f"--aspect {twice} stands there twice; name each once")
+    if list(aspects) == [ALL]:
+        return _every_aspect(source, **how)
+    if ALL in aspects:
+        raise OptionError(f"--aspect {ALL} stands alone; leave the others out")
+    return {name: read_labels(source, aspect=name, **how) for name in aspects}
+
+
+def _every_aspect(source: Source, **how: Any) -> dict[str, Labels]:
+    """Read the labels of all aspects that can be learnt, with a note on each that cannot. Raises LabelsError."""
+    outputs = read_outputs(
+        source, columns=how.get("columns"), categories=how.get("categories") or ()
+    )
+    made, lacking = dict[str, Labels](), list[str]()
+    for name in outputs.aspects():
+        try:
+            made[name] = read_labels(source, aspect=name, **how)
+        except LabelsError as error:
+            lacking.append(f"{name} is left out: {error}")
+    if len(made) < 2:
+        found = ", ".join(outputs.aspects()) or "none"
+        why = "".join(f"; {one}" for one in lacking)
+        raise LabelsError(
+            f"{outputs.origin}: --aspect {ALL} takes two aspects that can be learnt at least; ratings: {found}{why}"
+        )
+    first = next(iter(made))
+    notes = (*made[first].warnings, *(f"{outputs.origin}: {one}" for one in lacking))
+    return made | {first: replace(made[first], warnings=notes)}
 
 
 def read_outputs(

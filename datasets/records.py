@@ -53,6 +53,8 @@ _RARE_SCALES = ((1.0, 3.0), (1.0, 6.0))
 _MANY_ROWS = 30
 #: Up to here sums, differences and squares of scores are finite, and differences of 0.001 are kept.
 LARGEST_SCORE = 1e12
+#: The aspect of labels that have the scores of several, in percent, and their mean as this one.
+TOGETHER = "all aspects"
 _LEAST_OF_100 = 25.0  # 0..100 is no plausible scale for scores that all lie below this
 
 

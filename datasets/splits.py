@@ -24,10 +24,14 @@ _Rows: TypeAlias = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Split:
-    """Two parts of one set of labels that share no group."""
+    """Two parts of one set of labels that share no group.
+
+    shown: the rows to learn from with the labels of all aspects, where `train` has those with a label of one.
+    """
 
     train: Labels
     heldout: Labels
+    shown: Labels | None = None
 
 
 def holdout_split(labels: Labels, *, share: float = 0.25, seed: int = 0) -> Split:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
@@ -21,7 +21,8 @@ from ..agreement.correlation import Level
 from ..agreement.objectives import Objective, chosen_objective, objectives
 from ..agreement.resampling import FEWEST_SYSTEMS
 from ..datasets.duplicates import SHARE
-from ..datasets.records import Labels
+from ..datasets.records import TOGETHER, Labels
+from ..datasets.row import OVERALL as OVERALL_SCORE
 from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
 from ..parts import Options, nearest, option, read_options
@@ -52,7 +53,7 @@ from ..programs.outcome import Calibration, Decision, Outcome
 from ..programs.progress import Progress, Silent
 from ..programs.readings.bindings.opening import offer
 from ..programs.refining import Refinement, fitted_always
-from ..signatures.values import Item, Passes, Scale
+from ..signatures.values import Item, Passes, Scale, Usage
 from .budget import Budget, BudgetShare
 from .crossing import FEW_LABELS, FOLDS, RUNS
 from .examples import (
@@ -154,6 +155,26 @@ class CompileOptions(Options):
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spent:
+    """What a run took: this time, and (cost) as it would be without what was kept."""
+
+    usage: Usage
+    seconds: float
+    cost: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found(_Spent):
+    """What one run fitted and measured, before it is written up."""
+
+    labels: Labels
+    plan: Plan
+    final: Fitted
+    runs: Sequence[Sequence[Measured]]
+    lm: LanguageModel
+
+
 @dataclass(slots=True, init=False)
 class Compiler:
     """One compile run; `compile()` is its front door.
@@ -170,6 +191,7 @@ class Compiler:
     teacher: LanguageModel | None
     progress: Progress
     outcome: tuple[Fitted, Labels] | None = field(init=False)
+    inferred: dict[str, Inference] = field(init=False)
 
     def __init__(
         self,
@@ -214,6 +236,7 @@ class Compiler:
             batches=o.batches, batch_size=o.batch_size, keep=o.keep
         )
         self.teacher, self.progress, self.outcome = teacher, progress or Silent(), None
+        self.inferred = {}
         if teacher is not None and not self.search.uses_teacher:
             raise OptionError(
                 f"teacher does nothing with optimizer {self.search.name}: {NO_TEACHER}"
@@ -229,7 +252,14 @@ class Compiler:
         """
         judge, labels = in_words(judge, labels.regrouped(self.options.template_share))
         self.refuse(judge, labels, lm)
-        plan = self.plan(judge, labels, lm)
+        return self.written_up(
+            self.find(judge, labels, lm, self.plan(judge, labels, lm))
+        )
+
+    def find(
+        self, judge: Judge, labels: Labels, lm: LanguageModel, plan: Plan
+    ) -> Found:
+        """Fit a judge to each side that is learnt from, and measure it on the other. plan: of this run."""
         parts, budget, meter = (
             plan.parts,
             Budget(self.options.max_calls, self.options.max_cost),
@@ -261,7 +291,7 @@ class Compiler:
                         runs.append(measured)
                     share.for_fit()
                     final = (
-                        self.fit(judge, labels, lm, plan)
+                        self.fit(judge, labels, lm, plan, parts.shown)
                         if parts.crossed
                         else runs[0][0].fitted
                     )
@@ -270,23 +300,41 @@ class Compiler:
                 f"the budget of {budget} was used up before there was a judge to report on; all that compiling "
                 f"these labels would do takes up to {plan.calls:,} calls"
             ) from None
-        o = self.options
-        findings = Findings(
-            labels, runs, final, plan.objective, o.seed, new_systems=o.new_systems
-        )
-        report = findings.report(meter.usage - before, time.monotonic() - started)
         prompt, completion = np.subtract(meter.logical_tokens, tokens).tolist()
-        final.judge.outcome = replace(final.judge.outcome, sureness=findings.sureness)
-        final.judge.provenance = findings.provenance(
-            report,
-            optimizer=self._search(plan.objective).settings()
-            | {"teacher": self.teacher and self.teacher.name},
-            lm=lm,
+        return Found(
+            labels,
+            plan,
+            final,
+            runs,
+            lm,
+            usage=meter.usage - before,
+            seconds=time.monotonic() - started,
             cost={
                 "calls": meter.logical - calls,
                 "prompt_tokens": prompt,
                 "completion_tokens": completion,
             },
+        )
+
+    def written_up(self, found: Found) -> tuple[Judge, CompileReport]:
+        """The judge that was found, with how far it agrees with people."""
+        final, objective, o = found.final, found.plan.objective, self.options
+        findings = Findings(
+            found.labels,
+            found.runs,
+            final,
+            objective,
+            o.seed,
+            new_systems=o.new_systems,
+        )
+        report = findings.report(found.usage, found.seconds)
+        final.judge.outcome = replace(final.judge.outcome, sureness=findings.sureness)
+        final.judge.provenance = findings.provenance(
+            report,
+            optimizer=self._search(objective).settings()
+            | {"teacher": self.teacher and self.teacher.name},
+            lm=found.lm,
+            cost=found.cost,
         )
         return final.judge, report
 
@@ -299,7 +347,7 @@ class Compiler:
         share: BudgetShare,
     ) -> Measured:
         share.for_fit()
-        fitted = self.fit(judge, split.train, lm, plan)
+        fitted = self.fit(judge, split.train, lm, plan, split.shown)
         share.for_heldout()
         return self._measured(fitted, split)
 
@@ -310,7 +358,7 @@ class Compiler:
 
         The cache answers the folds' calls, and they are not counted again.
         """
-        final = self.fit(judge, labels, lm, plan)
+        final = self.fit(judge, labels, lm, plan, plan.parts.shown)
         self.progress.stage(
             f"{len(plan.parts.splits)} folds, of which nothing is asked",
             len(plan.parts.splits),
@@ -325,7 +373,9 @@ class Compiler:
                 for split in run
             ):
                 runs[place].append(
-                    self._measured(self.fit(judge, split.train, lm, plan), split)
+                    self._measured(
+                        self.fit(judge, split.train, lm, plan, split.shown), split
+                    )
                 )
                 shown.step()
         finally:
@@ -428,7 +478,7 @@ class Compiler:
                 f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}"
             )
 
-    def _folds_are_free(self, judge: Judge, lm: LanguageModel | str | None) -> bool:
+    def folds_are_free(self, judge: Judge, lm: LanguageModel | str | None) -> bool:
         """Return True if the folds need no call beyond those of the fit to all rows.
 
         That holds if at most weights are fitted and answers and readings are cached. A budget counts every call.
@@ -455,8 +505,24 @@ class Compiler:
         teacher: bool = False,
     ) -> Plan:
         """Estimate calls, tokens and cost with a model or its name, and optionally a teacher. No model is called."""
-        parts = self.splits(labels, free=self._folds_are_free(judge, lm))
-        plan = self._plan_of(parts, judge, labels, lm, teacher=teacher)
+        return self.chosen_plan(
+            labels,
+            lambda parts: self.plan_of(parts, judge, labels, lm, teacher=teacher),
+            free=self.folds_are_free(judge, lm),
+        )
+
+    def chosen_plan(
+        self, labels: Labels, plan_of: Callable[[Parts], Plan], *, free: bool
+    ) -> Plan:
+        """Return the plan by folds of these labels, or by a held-out part where a budget forbids folds.
+
+        Args:
+            labels: The rows that are split.
+            plan_of: Estimates a split of them.
+            free: As in `splits`.
+        """
+        parts = self.splits(labels, free=free)
+        plan = plan_of(parts)
         if (
             self.options.cv is not None
             or not parts.crossed
@@ -465,9 +531,7 @@ class Compiler:
         ):
             return plan
         try:
-            other = self._plan_of(
-                self.splits(labels, crossed=False), judge, labels, lm, teacher=teacher
-            )
+            other = plan_of(self.splits(labels, crossed=False))
         except LabelsError:  # no such split
             return plan
         most_calls, most_cost = self.options.max_calls, self.options.max_cost
@@ -483,7 +547,7 @@ class Compiler:
         )
         return replace(plan, notes=(*plan.notes, note))
 
-    def _plan_of(
+    def plan_of(
         self,
         parts: Parts,
         judge: Judge,
@@ -567,7 +631,12 @@ class Compiler:
     # -- its stages
 
     def fit(
-        self, judge: Judge, train: Labels, lm: LanguageModel, plan: Plan | None = None
+        self,
+        judge: Judge,
+        train: Labels,
+        lm: LanguageModel,
+        plan: Plan | None = None,
+        shown: Labels | None = None,
     ) -> Fitted:
         """Run task inference, choice of form and search on these rows alone.
 
@@ -576,6 +645,7 @@ class Compiler:
             train: The rows to learn from.
             lm: The judge's model.
             plan: The run's plan; by default that of these rows.
+            shown: The rows, with the labels of all aspects, that the task is inferred from by several judges.
         """
         plan = plan or self.plan(judge, train, lm)
         by = plan.objective
@@ -584,24 +654,7 @@ class Compiler:
         inference: Inference | None = None
         learner = student.method
         if isinstance(learner, InfersTask) and learner.infers():
-            order = np.random.default_rng([self.options.seed, 77]).permutation(
-                len(examples)
-            )
-            pairs = [(train.rows[i], examples[i]) for i in order]
-            shown = [
-                Labelled(
-                    e.source or "",
-                    e.output,
-                    round(e.score, 1),
-                    r.id,
-                    r.why(train.aspect),
-                )
-                for r, e in pairs
-            ]
-            self.progress.stage("task inference", self.inference.calls(len(shown)))
-            inference = engine.run(
-                learner.infer(shown, lm, self.inference, self.progress.step)
-            )
+            inference = self._infer(learner, shown or train, lm)
         more = {} if plan.dearer else _dearer(student, lm.name)
         student, forms, dearer = self._settle(
             student, examples, by, more, inference is not None
@@ -640,7 +693,7 @@ class Compiler:
             plan.dearer or dearer,
             left_out,
         )
-        self._decide(fitted, train)
+        self.decide(fitted, train)
         self.outcome = fitted, train
         if (take := self.options.take) is None:
             return fitted
@@ -652,6 +705,37 @@ class Compiler:
                 f"take: there is no candidate {take!r}{nearest(take, by_name)}, but {', '.join(by_name)}{where}"
             )
         return by_name[take]
+
+    def _infer(
+        self, learner: InfersTask, train: Labels, lm: LanguageModel
+    ) -> Inference:
+        """Infer task and criteria from these rows; for several aspects once, since the others take what was found."""
+        key = train.fingerprint()
+        if (known := self.inferred.get(key)) is not None:
+            learner.learn(known, lm)
+            return known
+        examples = examples_of(train)
+        order = np.random.default_rng([self.options.seed, 77]).permutation(
+            len(examples)
+        )
+        pairs = [(train.rows[i], examples[i]) for i in order]
+        several = train.aspect == TOGETHER
+        shown = [
+            Labelled(
+                e.source or "",
+                e.output,
+                round(e.score, 1),
+                r.id,
+                r.why(OVERALL_SCORE if several else train.aspect),
+                dict(r.scores) if several else {},
+            )
+            for r, e in pairs
+        ]
+        self.progress.stage("task inference", self.inference.calls(len(shown)))
+        made = engine.run(learner.infer(shown, lm, self.inference, self.progress.step))
+        if several:
+            self.inferred[key] = made
+        return made
 
     def _student(self, judge: Judge, labels: Labels, lm: LanguageModel) -> Judge:
         """A copy that has met these rows, and has learnt nothing."""
@@ -688,10 +772,10 @@ class Compiler:
                 other = replace(
                     fitted, judge=judge, record=record, refined=(), left_out=unknown
                 )
-                self._decide(other, train)
+                self.decide(other, train)
                 yield other
 
-    def _decide(self, fitted: Fitted, train: Labels) -> None:
+    def decide(self, fitted: Fitted, train: Labels) -> None:
         """Fit how the judge's raw scores become scores of the labels' scale, categories and preferences."""
         judge, percents = fitted.judge, fitted.percents
         scale = Scale(*train.scale)

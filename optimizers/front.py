@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
-from ..datasets.loading import read_labels
+from ..datasets.loading import ALL, read_aspects, read_labels
 from ..datasets.records import Labels, on_one_scale
+from ..errors import OptionError
 from ..programs.capabilities import without_model
 from ..programs.judge import Judge
 from ..programs.method import Method
@@ -16,16 +19,19 @@ from ..programs.models.lm import (
     Sampling,
     language_model,
 )
+from ..programs.one_aspect import OneAspect
 from ..programs.progress import Progress, watching
 from ..programs.registry import methods
+from ..programs.several.judge import SeveralAspects
 from .compiling import Compiler, default_optimizer, level_for
 from .registry import build_optimizer
 from .search.base import DemonstrationSearch
+from .several import SeveralCompiler
 
 
 def compile(
-    judge: Judge | Method | str,
-    labels: Labels | Any,
+    judge: Judge | Method | str | Mapping[str, Judge | Method | str],
+    labels: Labels | Mapping[str, Labels] | Any,
     *,
     lm: str | LanguageModel | Any | None = None,
     teacher: str | LanguageModel | Any | None = None,
@@ -55,7 +61,9 @@ def compile(
         **options: Those of `CompileOptions` by their names. `level` (by default pooled, and of preferences sample) and
             `seed` hold for the optimizer, too, whatever its own. `heldout` may also be other labels to hold out, whose
             scores widen an inferred scale, not a stated one. `budget=Budget(…)` stands for `max_calls` and `max_cost`,
-            and `inference=TaskInference(…)` for how the task is inferred.
+            and `inference=TaskInference(…)` for how the task is inferred. `aspect` is the score that is learnt, if rows
+            have several; two or more, `aspect=["fluency", "coherence"]` or "all", make one judge of them all. Judge,
+            labels and held-out labels may then be given by aspect, too, and a row may lack some.
 
     Returns:
         The compiled judge. Its `report` (CompileReport) has the agreement with people, its `provenance` goes into the
@@ -68,31 +76,152 @@ def compile(
         BudgetError: For a budget that not even a zero-shot judge fits in.
         OptionError: For unknown or unfitting options.
     """
-    if not isinstance(judge, Judge):
-        judge = Judge(methods.get(judge)() if isinstance(judge, str) else judge)
-    if lm is None and judge.own_lm is None and without_model(judge.method):
-        lm = NO_MODEL
+    aspect = options.pop("aspect", None)
+    several = _several(judge, labels, aspect)
+    if several is None:
+        judges = {"": _judge(judge)}
+        read = {"": _labels(labels, aspect)}
+        if isinstance(options.get("heldout"), Labels):
+            read[""], options["heldout"] = on_one_scale(read[""], options["heldout"])
+    else:
+        read, judges = several, judges_of(judge, several)
+    first = next(iter(judges.values()))
+    if lm is None and first.own_lm is None:
+        able = [without_model(one.method) for one in judges.values()]
+        lm = NO_MODEL if all(able) else None
     if lm is None:
-        model = judge.lm
+        model = first.lm
     else:
         model = language_model(lm, sampling=sampling, connection=connection)
     written_by = None
     if teacher is not None:
         written_by = language_model(teacher, connection=connection)
-
-    labels = labels if isinstance(labels, Labels) else read_labels(labels)
-    if isinstance(options.get("heldout"), Labels):
-        labels, options["heldout"] = on_one_scale(labels, options["heldout"])
-    search = optimizer or default_optimizer(judge.method)
+    search = optimizer or default_optimizer(first.method)
     search = build_optimizer(search) if isinstance(search, str) else search
     with watching(progress, "compiling") as watcher:
-        chosen = {"level": level_for(labels)} | options
+        level = {"level": level_for(next(iter(read.values())))}
+        apart: Mapping[str, Labels] = {}
+        if isinstance(options.get("heldout"), Mapping):
+            apart = options.pop("heldout")
         compiler = Compiler(
-            search=search, teacher=written_by, progress=watcher, **chosen
+            search=search, teacher=written_by, progress=watcher, **level | options
         )
-        compiled, report = compiler.run(judge, labels, model)
-    compiled.report = report
-    compiled._compiled = (
-        False  # DSPy leaves what is frozen out of the state of a program around it
+        made: Judge
+        report: Any
+        if several is None:
+            made, report = compiler.run(first, read[""], model)
+        else:
+            made, report = SeveralCompiler(compiler, judges, read, apart).run(model)
+    made.report = report
+    # DSPy leaves what is frozen out of the state of a program around it.
+    made._compiled = False
+    return made
+
+
+def _judge(judge: Any) -> Judge:
+    return judge if isinstance(judge, Judge) else Judge(_method(judge))
+
+
+def _labels(labels: Any, aspect: Any) -> Labels:
+    """Return the labels of one aspect. Raises LabelsError, OptionError."""
+    if not isinstance(labels, Labels):
+        return read_labels(labels, aspect=aspect)
+    if aspect not in (None, labels.aspect):
+        raise OptionError(
+            f"these labels are of {labels.aspect}; give the rows, or read_labels(…, aspect={aspect!r})"
+        )
+    return labels
+
+
+def _several(
+    judge: Any, labels: Any, aspect: str | Sequence[str] | None
+) -> dict[str, Labels] | None:
+    """Return the labels of each aspect, where several are compiled. Raises OptionError, LabelsError."""
+    of_judge = _aspects_of(judge)
+    if isinstance(labels, Mapping) and all(
+        isinstance(one, Labels) for one in labels.values()
+    ):
+        wanted = dict(labels)
+        if aspect is not None:
+            names = [aspect] if isinstance(aspect, str) else list(aspect)
+            if names != [ALL] and set(names) != set(wanted):
+                raise OptionError(
+                    f"the labels are of {', '.join(wanted)}, and aspect names {', '.join(names)}"
+                )
+        return wanted
+    if aspect is None:
+        aspect = of_judge
+    if aspect is None or (isinstance(aspect, str) and aspect != ALL):
+        return None
+    if isinstance(labels, Labels):
+        raise OptionError(
+            f"these labels are of {labels.aspect} alone; for several aspects give the rows, or labels by aspect"
+        )
+    names = [aspect] if isinstance(aspect, str) else list(aspect)
+    source = labels if _read_again(labels) else list(labels)
+    return read_aspects(source, names)
+
+
+def _read_again(source: Any) -> bool:
+    """Return whether rows can be read more than once: of a path, a table or a list."""
+    return isinstance(source, str | PathLike | Sequence) or hasattr(source, "columns")
+
+
+def _aspects_of(judge: Any) -> list[str] | None:
+    """Return the aspects of a judge of several, or of judges by aspect; None of another."""
+    if isinstance(judge, Mapping):
+        return list(judge)
+    method = judge.method if isinstance(judge, Judge) else judge
+    return list(method.parts()) if isinstance(method, SeveralAspects) else None
+
+
+def _method(judge: Method | str | Any) -> Method:
+    made: Method = methods.get(judge)() if isinstance(judge, str) else judge
+    return made
+
+
+def judges_of(judge: Any, names: Iterable[str]) -> dict[str, Judge]:
+    """Return a judge for each aspect, before it is compiled.
+
+    Args:
+        judge: a method (or its name) whose options all of them have, judges or methods by aspect, or a judge of several
+            aspects.
+        names: the aspects.
+
+    Raises:
+        OptionError: for an aspect that it has none for, or that a method cannot judge by its name alone.
+    """
+    method = judge.method if isinstance(judge, Judge) else judge
+    known: Mapping[str, Any] = judge if isinstance(judge, Mapping) else {}
+    if isinstance(method, SeveralAspects):
+        own = judge.own_lm if isinstance(judge, Judge) else None
+        known = {
+            name: Judge(part.method, lm=own, outcome=part.outcome)
+            for name, part in method.parts().items()
+        }
+    elif not isinstance(judge, Mapping):
+        return {name: _named(judge, name) for name in names}
+    made = {}
+    for name in names:
+        if name not in known:
+            raise OptionError(
+                f"there is no judge of {name!r} to begin with; there are {', '.join(known)}"
+            )
+        made[name] = _judge(known[name])
+    return made
+
+
+def _named(judge: Judge | Method | str, name: str) -> Judge:
+    """Return a judge of an aspect, with the options of another one."""
+    method = _method(judge.method if isinstance(judge, Judge) else judge)
+    options = {
+        key: value for key, value in method.saved_options().items() if key != "aspect"
+    }
+    criteria = () if isinstance(method, OneAspect) else method.knowledge.criteria
+    made = type(method).from_options(
+        options,
+        labels_aspect=name,
+        criteria=criteria,
+        task=method.knowledge.description,
     )
-    return compiled
+    return Judge(made, lm=judge.own_lm if isinstance(judge, Judge) else None)

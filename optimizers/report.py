@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective
+from ..datasets.records import Labels
 from ..datasets.splits import Split
 from ..programs.active_critic.task import Inference
 from ..programs.capabilities import Form
@@ -26,12 +28,14 @@ class Parts:
     """The split of the labels: one training and one held-out side, or the folds of cross-validation (at least two).
 
     Folds are in one run or several, while the judge itself is compiled from all rows. free: whether folds need no call
-    that the fit to all rows has not made.
+    that the fit to all rows has not made. shown: the rows that the fit to all rows infers the task from, as
+    `Split.shown`.
     """
 
     runs: tuple[tuple[Split, ...], ...]
     crossed: bool = False
     free: bool = False
+    shown: Labels | None = None
 
     @property
     def splits(self) -> tuple[Split, ...]:
@@ -82,6 +86,8 @@ class Plan:
     """What will not be tried, and why."""
     dearer: str | None = None
     """The note on a form that takes more calls a row, where the budget forbids it."""
+    aspects: Mapping[str, Plan] = field(default_factory=dict, repr=False)
+    """Of each aspect, where several are compiled together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +200,11 @@ class CompileReport:
     """By criterion, the rows and comments of people that the model says it comes from; empty without comments."""
     heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
+    @property
+    def nothing_scored(self) -> bool:
+        """Whether no held-out row got a score."""
+        return self.heldout.reached.failed == self.heldout_rows
+
     def __repr__(self) -> str:
         value, low, high, _ = self.difference
         return (
@@ -298,6 +309,99 @@ class CompileReport:
             "notes": list(self.notes),
             "stopped": self.stopped,
             **({"criteria_from": self.drawn_from} if self.drawn_from else {}),
+            "calls": self.usage.calls,
+            "cached_calls": self.usage.cached,
+            **{name: getattr(self.usage, name) for name in usage},
+            "seconds": round(self.seconds, 1),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AspectsReport:
+    """How far a judge of several aspects agrees with people, aspect by aspect, on the same held-out rows."""
+
+    aspects: Mapping[str, CompileReport]
+
+    @property
+    def signature(self) -> str:
+        """The signatures of all aspects' agreement, with their names."""
+        return "; ".join(f"{name} {one.heldout}" for name, one in self.aspects.items())
+
+    @property
+    def usage(self) -> Usage:
+        """What all of them took."""
+        return sum((one.usage for one in self.aspects.values()), Usage())
+
+    @property
+    def seconds(self) -> float:
+        """How long all of them took."""
+        return sum(one.seconds for one in self.aspects.values())
+
+    @property
+    def nothing_scored(self) -> bool:
+        """Whether there is an aspect of which no held-out row got a score."""
+        return any(one.nothing_scored for one in self.aspects.values())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of every aspect, with its name; once where all of them say the same."""
+        every = [note for one in self.aspects.values() for note in one.notes]
+        return tuple(
+            dict.fromkeys(
+                note if every.count(note) == len(self.aspects) else f"{name}: {note}"
+                for name, one in self.aspects.items()
+                for note in one.notes
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"AspectsReport({self.signature}; {self.usage.calls:,} calls)"
+
+    def table(self) -> Table:
+        """Every aspect's agreement beside its zero-shot judge and what needs no model."""
+        first = next(iter(self.aspects.values()))
+        how = "held out, never seen by the search"
+        if first.folds:
+            times = f"{first.runs} × " if first.runs > 1 else ""
+            how = f"{times}{first.folds}-fold cross-validation"
+        labels = {one.heldout.by.label for one in self.aspects.values()}
+        label = labels.pop() if len(labels) == 1 else "agreement"
+        made = Table(
+            [
+                "aspect",
+                Column(label, ".2f"),
+                Column("Spearman", ".2f"),
+                Column("zero-shot", ".2f"),
+                Column("surface", ".2f"),
+                Column("error", ".2f"),
+                Column("rows", "d"),
+                Column("failed", "d"),
+            ],
+            f"Agreement with people by aspect ({how})",
+        )
+        for name, one in self.aspects.items():
+            reached = one.heldout
+            made.add(
+                name,
+                Cell(reached.value, reached.low, reached.high),
+                reached.objective.spearman,
+                one.zero_shot.value,
+                one.surface.value,
+                one.calibrated_error,
+                reached.reached.n,
+                reached.reached.failed,
+            )
+        return made
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the table and the notes."""
+        return self.table().notebook() + facts([("note", note) for note in self.notes])
+
+    def to_dict(self) -> dict[str, Any]:
+        usage = ("tokens", "prompt_tokens", "completion_tokens", "prefix_tokens")
+        return {
+            "aspects": {name: one.to_dict() for name, one in self.aspects.items()},
+            "notes": list(self.notes),
             "calls": self.usage.calls,
             "cached_calls": self.usage.cached,
             **{name: getattr(self.usage, name) for name in usage},

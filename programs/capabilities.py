@@ -176,6 +176,9 @@ class InfersTask(Protocol):
             OptionError: If the model gave nothing readable and the method needs it.
         """
 
+    def learn(self, inferred: Inference, lm: LanguageModel) -> None:
+        """Fill `knowledge` by what was inferred for another aspect of the same rows; what the user gave stays."""
+
     def without_inferred(self) -> Self | None:
         """Return a copy whose prompts leave out the inferred words; None if that is not to be tried."""
 

@@ -402,10 +402,14 @@ class Outcome:
         if knots.score[0] < scale.low - slack or knots.score[-1] > scale.high + slack:
             raise ArtifactError(f"the calibration's scores leave the scale {scale}")
 
+    def score(self, percent: float) -> float:
+        """Return the score on the user's scale."""
+        return (self.calibration or _linear(self.scale))(percent)
+
     def __call__(self, verdict: Verdict) -> Verdict:
         """Complete a verdict that has a percent: score, interval, category, and pass or fail."""
         percent = verdict.percent
-        score = (self.calibration or _linear(self.scale))(percent)
+        score = self.score(percent)
         decided: dict[str, Any] = {"score": score}
         if self.sureness is not None:
             decided["interval"] = self.sureness.interval(percent, score, self.scale)

@@ -61,14 +61,22 @@ async def scored(
     method: Method, outcome: Outcome, item: Item, lm: LanguageModel
 ) -> Verdict:
     """Judge a row as it stands; a failure is NaN with its reason."""
-    verdict = await _raw(method, outcome.scale, item, lm)
+    verdict = await unmapped(method, outcome.scale, item, lm)
+    return verdict if verdict.failure is not None else outcome(verdict)
+
+
+async def unmapped(
+    method: Method, scale: Scale, item: Item, lm: LanguageModel
+) -> Verdict:
+    """Judge a row as it stands, without what an outcome makes of the percent; a failure is NaN with its reason."""
+    verdict = await _raw(method, scale, item, lm)
     failure = verdict.failure or _no_percent(verdict.percent)
     if failure is not None:
         return verdict.model_copy(update={"score": math.nan, "failure": failure})
-    if not 0.0 <= verdict.percent <= 100.0:
-        percent = min(100.0, max(0.0, verdict.percent))
-        verdict = verdict.model_copy(update={"percent": percent})
-    return outcome(verdict)
+    if 0.0 <= verdict.percent <= 100.0:
+        return verdict
+    percent = min(100.0, max(0.0, verdict.percent))
+    return verdict.model_copy(update={"percent": percent})
 
 
 async def _raw(method: Method, scale: Scale, item: Item, lm: LanguageModel) -> Verdict:

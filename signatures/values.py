@@ -295,6 +295,14 @@ class Verdict(BaseModel):
     raw: tuple[str, ...] = ()
     """The model's texts."""
     usage: Usage = Usage()
+    aspects: Annotated[
+        Mapping[str, Verdict],
+        PlainSerializer(
+            lambda verdicts: {name: one.to_dict() for name, one in verdicts.items()},
+            return_type=dict[str, Any],
+        ),
+    ] = {}
+    """By aspect, where the judge has several: a verdict each, on a scale of its own. `score` is their overall."""
 
     if (
         not TYPE_CHECKING
@@ -347,6 +355,8 @@ class Verdict(BaseModel):
                     f"[{self.interval.low:g}, {self.interval.high:g}]",
                 )
             )
+        for name, one in self.aspects.items():
+            rows.append((name, one._outcome()))
         rows += [
             (name, f"{_shown(c.score)} {c.explanation}")
             for name, c in self.criteria.items()
@@ -366,6 +376,8 @@ class Verdict(BaseModel):
         if self.interval is not None:
             text += f" [{self.interval.low:g}, {self.interval.high:g}]"
         text += f", category={self.category!r}" if self.category is not None else ""
+        for name, one in self.aspects.items():
+            text += f", {name}={_shown(one.score)}"
         text += (
             f", {len(self.errors)} error{'s'[: len(self.errors) != 1]}"
             if self.errors
@@ -385,7 +397,15 @@ def _shown(value: float) -> str:
 
 
 #: Fields that a verdict's JSON leaves out where they say nothing.
-_ABSENT = ("partly", "interval", "opinions", "category", "passed", "details")
+_ABSENT = (
+    "partly",
+    "interval",
+    "opinions",
+    "category",
+    "passed",
+    "details",
+    "aspects",
+)
 
 
 @dataclass(frozen=True, slots=True)

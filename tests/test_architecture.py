@@ -109,6 +109,7 @@ INSIDE = {
             "openlgauge",
         },
         "readings": {"", "models", "pointwise"},
+        "several": {"", "models", "prompting", "readings"},
         "baselines": {
             "",
             "models",

@@ -220,6 +220,11 @@ class ActiveCritic(Method):
             "described": self.options.use_task,
         }
         inferred = value_of(await inference.acall(rows, lm=lm, **settings), Inference)
+        self.learn(inferred, lm)
+        return inferred
+
+    def learn(self, inferred: Inference, lm: LanguageModel) -> None:
+        """Fill what is not known by what was inferred; see `capabilities.InfersTask`."""
         knowledge = self.knowledge
         knowledge.description = knowledge.description or inferred.description
         knowledge.criteria = knowledge.criteria or inferred.criteria
@@ -230,7 +235,6 @@ class ActiveCritic(Method):
                 f"{lm.name} named no criteria that could be read ({'; '.join(inferred.notes) or 'empty answers'}); "
                 "give them with criteria=… (--criteria FILE), or take a stronger model"
             )
-        return inferred
 
     def forms(self, *, logprobs: bool, model: str = "the model") -> list[Form]:
         """Return readings of the score and places of the explanation; see `capabilities.HasForms`."""

@@ -65,13 +65,16 @@ class TaskKnowledge(Parameter):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """One labelled example as task inference sees it. why: the reasons that people gave."""
+    """One labelled example as task inference sees it. why: the reasons that people gave. scores: by aspect, where
+    several are shown in place of the one.
+    """
 
     source: str
     output: str
     score: float
     id: str = ""
     why: tuple[str, ...] = ()
+    scores: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +231,18 @@ class TaskInference(Evaluator):
                 else text[: self.text_limit - 1] + "…"
             )
 
-        label = f"score given by people{' for ' + disarm(aspect) if aspect else ''}"
+        def given(e: Labelled) -> str:
+            said = e.scores or {aspect: e.score}
+            lines = (
+                f"score given by people{' for ' + disarm(name) if name else ''}: {score:g} of 100"
+                for name, score in said.items()
+            )
+            return "\n".join(lines)
+
         return Laid(
             "\n\n".join(
                 f"Example {i}\n{block('source', cut(e.source) or '(none)')}\n{block('output', cut(e.output))}\n"
-                f"{label}: {e.score:g} of 100"
+                f"{given(e)}"
                 + "".join(f"\n{block('comment', c.text)}" for c in self._comments([e]))
                 for i, e in enumerate(batch, 1)
             )

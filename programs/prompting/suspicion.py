@@ -352,12 +352,16 @@ def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]
 def weighed(with_signs: Verdict, without: Verdict, said: Suspicion) -> Verdict:
     """Return the verdict that counts: the one without the signs if the difference is more than `MOST_MOVED`.
 
-    `suspicious` states that, with the difference.
+    That holds for one of several aspects, too. `suspicious` states it, with the difference.
     """
-    moved = with_signs.percent - without.percent
-    within = abs(moved) <= MOST_MOVED or (
-        math.isnan(moved) and said.probability < FLAGGED
-    )
+    moves = [with_signs.percent - without.percent]
+    moves += [
+        one.percent - without.aspects[name].percent
+        for name, one in with_signs.aspects.items()
+        if name in without.aspects
+    ]
+    moved = max(moves, key=lambda by: (_far(by, said), abs(np.nan_to_num(by))))
+    within = not _far(moved, said)
     counts = with_signs if within else without
     if math.isnan(moved):
         effect = "a score is missing with or without it"
@@ -379,3 +383,9 @@ def weighed(with_signs: Verdict, without: Verdict, said: Suspicion) -> Verdict:
     return counts.model_copy(
         update={"usage": with_signs.usage + without.usage, "suspicious": told}
     )
+
+
+def _far(moved: float, said: Suspicion) -> bool:
+    """Return whether a score moved by more than may be, or is missing on one side of a text that is flagged."""
+    missing = math.isnan(moved)
+    return said.probability >= FLAGGED if missing else abs(moved) > MOST_MOVED

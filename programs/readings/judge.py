@@ -33,6 +33,7 @@ from ..models.local import LLAMA_CPP, note_engine
 from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import methods
+from ..sharing import each_once
 from . import saying, trained
 from .bindings.columns import Column
 from .bindings.opening import Opened, open_reader
@@ -189,6 +190,11 @@ class ModelReadings(DirectScorer):
         """Return what its model reads of a row, about."""
         return expected_passes(self._text(item)) if self._reads_rows else Passes()
 
+    def read_as(self, item: Item) -> tuple[Any, ...]:
+        """Return what tells its reading of a row from another judge's: equal ones need one pass."""
+        options = self.options
+        return (options.reader, options.layers, options.surface, self._text(item))
+
     def _text(self, item: Item) -> Text:
         asked = self.options.instruction or GENERAL
         return Text(
@@ -312,8 +318,10 @@ class ModelReadings(DirectScorer):
             for item in items
         ]
         texts = [self._text(item) for item in items]
-        rows = read_rows(
-            reader, texts, layers=self.options.layers, counted=self.options.surface
+        how: Any = {"layers": self.options.layers, "counted": self.options.surface}
+        rows = each_once(
+            [(id(reader), text, *how.values()) for text in texts],
+            lambda places: read_rows(reader, [texts[i] for i in places], **how),
         )
         return [
             self._with_others(*each) for each in zip(texts, said, rows, strict=True)

@@ -44,6 +44,7 @@ OTHERS: dict[str, Any] = {
     "signals": ["gpt4=1..5"],
     "forms": ["words", "percent"],
     "models": ["openai/other"],
+    "of": "g-eval",
 }
 #: Options that go only with others.
 WITH = {"combine": {"variant": "fine"}}

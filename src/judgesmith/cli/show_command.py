@@ -132,6 +132,12 @@ def _print_judge(
 def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How it was compiled: agreement, what was chosen, labels, cost and date."""
     lines = []
+    aspects = provenance.get("aspects")
+    for name, one in aspects.items() if isinstance(aspects, Mapping) else ():
+        agreed = one.get("heldout") if isinstance(one, Mapping) else None
+        if isinstance(agreed, Mapping):
+            signature = str(agreed.get("signature", "–"))
+            lines.append((f"agreement, {name}", signature))
     for title, key in (
         ("agreement", "heldout"),
         ("within systems", "within_systems"),
@@ -139,7 +145,7 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("systems' mean labels", "system_means"),
         ("zero-shot", "zero_shot"),
     ):
-        if entry := provenance.get(key):
+        if (entry := provenance.get(key)) and not aspects:
             lines.append((title, str(entry.get("signature", "–"))))
     if selected := provenance.get("selected"):
         candidates = len(provenance.get("candidates", []))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -66,8 +66,11 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
         "words NAME=WORST,…,BEST the order: gpt4=fail,pass. Without --lm the judge needs no model.",
         metavar="COLUMN",
     )
-    aspect: str | None = flag(
-        None, "Which score, where rows have several. mean:A,B,… is the mean of several."
+    aspect: list[str] = flag(
+        [],
+        "Which score, where rows have several. Repeat it, or say all, for one judge of several aspects: a row is read "
+        "once, and each aspect has a score and an agreement of its own. mean:A,B,… is the mean of several.",
+        metavar="NAME",
     )
     heldout: str | None = flag(
         None,
@@ -121,6 +124,7 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
 
     def run(self) -> int:
         from .run import CompileRun, with_orders
+        from .several import compile_aspects
 
         given = dict(self)
         setup = self._setup(
@@ -141,6 +145,7 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
         share, file = _heldout(self.heldout)
         flags = {"heldout": share, "max_calls": self.max_calls}
         chosen["run"] |= {name: value for name, value in flags.items() if value}
+        one, several = _aspects(self.aspect, setup.aspects)
         run = CompileRun.of(
             setup,
             chosen,
@@ -148,7 +153,8 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
             lm=self.first_lm() or setup.model,
             start=self.begin,
             output=self.output,
-            aspect=self.aspect,
+            aspect=one,
+            aspects=several,
             scale=self.scale,
             columns=self.columns,
             orders=orders,
@@ -157,7 +163,20 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
             api_base=self.api_base,
             registered=self.registered,
         )
+        if several:
+            return compile_aspects(run, dry_run=self.dry_run, as_json=self.as_json)
         return compile_judge(run, dry_run=self.dry_run, as_json=self.as_json)
+
+
+def _aspects(
+    named: Sequence[str], of_start: tuple[str, ...]
+) -> tuple[str | None, tuple[str, ...]]:
+    """The one aspect, or the several: those that are named, else those of the judge to go on from."""
+    from ..datasets.loading import ALL
+
+    if len(named) == 1 and named[0] != ALL:
+        return named[0], ()
+    return None, tuple(named) or of_start
 
 
 def _heldout(given: str | None) -> tuple[float | None, Path | None]:
@@ -194,13 +213,14 @@ def compile_judge(
         open_others,
         quiet,
     )
+    from .telling import tell_labels
 
     with quiet():
         labels = run.read()
         judge, compiler = run.judge(labels.aspect), run.compiler(labels)
         run = replace(run, lm=model_for(judge, run.lm))
         if not as_json:
-            _tell_labels(labels)
+            tell_labels(labels)
         plan = compiler.plan(judge, labels, run.lm, teacher=run.run.teacher is not None)
         compared = (
             plugin("also", run.run.also)(run, compiler, judge, labels, plan)
@@ -276,110 +296,6 @@ def compile_judge(
         return 1 if nothing or problem is not None else 0
 
 
-def _tell_labels(labels: Labels) -> None:
-    """What was understood of a file, where it is not as usual."""
-    from ..datasets.sheet import rows_in_words
-    from ..running.console import out
-    from ..signatures.values import Scale
-
-    account = labels.account
-    told_by = account.scale_from if account is not None else None
-    whence = (
-        (f"said by {told_by}" if told_by else "given")
-        if labels.scale_given
-        else "inferred"
-    )
-    out.print(
-        f"{len(labels)} rows of {labels.origin}, {labels.aspect} on {Scale(*labels.scale)} ({whence})",
-        markup=False,
-    )
-    lines: list[str] = []
-    if account is not None:
-        if labels.kind != "score":
-            words = f": {' < '.join(labels.categories)}" if labels.categories else ""
-            lines.append(f"kind: {labels.kind}{words}")
-        if account.skipped or account.labelled != len(labels):
-            outputs = (
-                "" if account.labelled == len(labels) else f" of {len(labels)} outputs"
-            )
-            lines.append(
-                f"{account.rows} rows in the file, {account.labelled} of them labels{outputs}"
-            )
-        lines += [
-            f"left out, {reason}: {rows_in_words(which)}"
-            for reason, which in account.reasons().items()
-        ]
-        lines += [f"{account.raters} raters"] if account.raters > 1 else []
-        reasons = sum(bool(row.why(labels.aspect)) for row in labels.rows)
-        lines += (
-            [f"{reasons} of {len(labels)} outputs have a reason for their score"]
-            if reasons
-            else []
-        )
-        lines.append(
-            "columns: "
-            + ", ".join(
-                f"{role} = {column!r}" for role, column in account.columns.items()
-            )
-        )
-        if account.unused:
-            lines.append(
-                f"texts without a role, which the judge is not shown: {', '.join(map(repr, account.unused))} "
-                "(--columns ROLE=NAME gives one)"
-            )
-    for line in lines:
-        out.print(f"  {line}", style="dim", markup=False)
-    for warning in labels.warnings:
-        out.print(f"note: {warning}", style="yellow", markup=False)
-
-
-def _show_labels(labels: Labels) -> None:
-    """How the ratings are distributed, and two rows as they are judged: the worst and the best."""
-    import numpy as np
-
-    from ..datasets.sheet import undecided
-    from ..running.console import out
-    from ..tables import shortened
-
-    scores = labels.scores
-    levels = labels.levels or tuple(np.unique(scores).tolist())
-    if len(levels) > 10:
-        levels = tuple(np.linspace(*labels.scale, 6).tolist())
-    nearest = np.abs(scores[:, None] - np.array(levels)).argmin(axis=1)
-    counts = np.bincount(nearest, minlength=len(levels))
-    names = labels.categories or tuple(f"{level:g}" for level in levels)
-    split = (
-        sum(undecided(score, np.array(levels)) for score in scores)
-        if labels.categories
-        else 0
-    )
-    if split:
-        counts -= np.bincount(
-            nearest[[undecided(s, np.array(levels)) for s in scores]],
-            minlength=len(levels),
-        )
-        names, counts = (*names, "split"), np.append(counts, split)
-    for name, count in zip(names, counts, strict=True):
-        out.print(
-            f"  {name:>10} {'▇' * round(24 * count / counts.max())} {count}",
-            markup=False,
-            highlight=False,
-        )
-    for row in (labels.rows[int(scores.argmin())], labels.rows[int(scores.argmax())]):
-        out.print(
-            f"  row {row.line}, {labels.aspect} {row.scores[labels.aspect]:g}:",
-            style="dim",
-            markup=False,
-        )
-        for role in ("source", "context", "reference", "output"):
-            if text := getattr(row, role):
-                out.print(
-                    f"    {role}: {shortened(text, 160)}", style="dim", markup=False
-                )
-        for text in row.why(labels.aspect):
-            out.print(f"    why: {shortened(text, 160)}", style="dim", markup=False)
-
-
 def _dry_run(
     run: CompileRun,
     judge: Judge,
@@ -393,6 +309,7 @@ def _dry_run(
     from ..programs.models.lm import NO_MODEL
     from ..running.console import print_json
     from ..running.opening import expected_seconds
+    from .telling import show_labels
 
     seconds = expected_seconds(plan.calls, run.lm, run.connection())
     plan = replace(plan, seconds=seconds)
@@ -410,6 +327,6 @@ def _dry_run(
             | {"method": judge.method.settings(), "optimizer": search}
         )
     else:
-        _show_labels(labels)
+        show_labels(labels)
         show_plan(plan, "no model" if run.lm == NO_MODEL else run.lm or "any model")
     return 0

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from ..datasets.loading import FEWEST, read_labels
+from ..datasets.loading import FEWEST, read_aspects, read_labels
 from ..datasets.marks import Kind
 from ..datasets.orders import check_orders, order_of
 from ..datasets.records import Labels, on_one_scale
@@ -20,8 +20,10 @@ from ..optimizers.compiling import (
     default_optimizer,
     level_for,
 )
+from ..optimizers.front import judges_of
 from ..optimizers.registry import build_optimizer, optimizers
 from ..optimizers.seen import Seen
+from ..optimizers.several import SeveralCompiler
 from ..parts import Options, option, plugin
 from ..programs import artifact, loading
 from ..programs.capabilities import InfersTask
@@ -31,6 +33,7 @@ from ..programs.models.lm import Connection, Sampling, is_local
 from ..programs.readings.bindings.columns import Column as Signal
 from ..programs.refining import fitted_always
 from ..programs.registry import methods
+from ..programs.several.judge import scales_of
 from ..running.criteria import read_criteria_file
 from ..running.opening import benchmark_scale, column_roles, connection_of, rows_file
 from ..running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
@@ -114,11 +117,12 @@ def every_part() -> tuple[tuple[str, type[Options]], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A method and an optimizer (None for a judge without labels). model: that of a judge to go on from."""
+    """A method and an optimizer (None for a judge without labels). model, aspects: those of a judge to go on from."""
 
     method: str = METHOD
     optimizer: str | None = OPTIMIZER
     model: str | None = None
+    aspects: tuple[str, ...] = ()
 
     @classmethod
     def choose(
@@ -140,7 +144,10 @@ class Setup:
                 raise OptionError(
                     f"--start {start} is a judge of method {kind}; leave --method {method} out"
                 )
-            return cls(kind, optimizer or default_optimizer(methods.get(kind)), model)
+            aspects = tuple(scales_of(saved.plain()))
+            each = methods.get(saved.program.options.get("of", kind))
+            found = optimizer or default_optimizer(each)
+            return cls(kind, found, model, aspects)
         if method is None:
             names = list(options)
             read = cls(READ, optimizer or default_optimizer(methods.get(READ)))
@@ -253,6 +260,8 @@ class CompileRun:
     lm: str | None = None
     output: Path = Path("judge.json")
     aspect: str | None = None
+    aspects: tuple[str, ...] = ()
+    """Several, or `all`, for one judge of them."""
     scale: tuple[float, float] | None = None
     columns: Sequence[str] = ()
     orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -320,7 +329,26 @@ class CompileRun:
         judge.method.choose(**self.of_method)
         return judge
 
-    def compiler(self, labels: Labels) -> Compiler:
+    def judges(self, names: Sequence[str]) -> dict[str, Judge]:
+        """The judges of several aspects as they are before anything is learnt. Raises OptionError."""
+        if self.start is None:
+            return {
+                name: replace(self, library_aspect=self._in_library(name)).judge(name)
+                for name in names
+            }
+        return judges_of(self.judge(None), names)
+
+    def _in_library(self, name: str) -> str | None:
+        """The aspect of the library that a score stands for, where `--as` names its task."""
+        task = self.library_aspect
+        if task is not None and "/" in task:
+            raise OptionError(
+                f"--as {task}: with several aspects name the task alone, for example --as {task.split('/')[0]}"
+            )
+        return None if task is None else f"{task}/{name}"
+
+    def compiler(self, labels: Labels, *, several: bool = False) -> Compiler:
+        """The compiler of one aspect, or of all of several, which have held-out labels of their own."""
         where = f"--optimizer {self.setup.optimizer}"
         search = build_optimizer(
             str(self.setup.optimizer), self.of_optimizer, where=where
@@ -333,7 +361,42 @@ class CompileRun:
                 f"--level {options.level} cannot be used with preferences, which order outputs within documents; leave "
                 "it out, or take --level sample"
             )
-        return Compiler(search=search, options=options, heldout=self._heldout(labels))
+        heldout = None if several else self._heldout(labels)
+        return Compiler(search=search, options=options, heldout=heldout)
+
+    def several(self) -> SeveralCompiler:
+        """The run for several aspects. Raises LabelsError, OptionError."""
+        name = str(self.labels)
+        how = {
+            "scale": self.scale or benchmark_scale(name, self.aspects[0]),
+            "columns": column_roles(self.columns),
+            "kind": self.run.kind,
+            "categories": self.run.categories or self.orders,
+        }
+        read = read_aspects(rows_file(name), self.aspects, **how)
+        self._check_orders(*read.values())
+        labels, held = dict[str, Labels](), dict[str, Labels]()
+        for one, of in self._forgetting_each(read).items():
+            labels[one] = self._widened(of.regrouped(self.run.template_share))
+            heldout = self._heldout(labels[one])
+            held |= {} if heldout is None else {one: heldout}
+        first = next(iter(labels.values()))
+        compiler = self.compiler(first, several=True)
+        return SeveralCompiler(compiler, self.judges(list(labels)), labels, held)
+
+    def _forgetting_each(self, labels: Mapping[str, Labels]) -> dict[str, Labels]:
+        """The labels of several aspects without those that are forgotten, each of which one aspect has at least."""
+        unknown, made = set(self.run.forget), dict[str, Labels]()
+        for name, one in labels.items():
+            own = {row.id for row in one.rows} & set(self.run.forget)
+            asked = self.run.model_copy(update={"forget": tuple(sorted(own))})
+            made[name] = replace(self, run=asked)._forgetting(one) if own else one
+            unknown -= own
+        if unknown:
+            raise OptionError(
+                f"--forget {min(unknown)}: {self.labels} has no label with this id"
+            )
+        return made
 
     def files(self) -> list[Path]:
         """The files that it reads or writes beside labels and judge."""
@@ -439,24 +502,27 @@ class CompileRun:
     def _of_heldout(self, labels: Labels, scale: tuple[float, float] | None) -> Labels:
         return read_labels(
             str(self.heldout_file),
-            aspect=self.aspect or labels.aspect,
+            aspect=labels.aspect if self.aspects else self.aspect or labels.aspect,
             scale=scale,
             columns=column_roles(self.columns),
             kind=self.run.kind,
             categories=self.run.categories or self.orders,
         ).regrouped(self.run.template_share)
 
-    def _check_orders(self, labels: Labels) -> None:
+    def _check_orders(self, *every: Labels) -> None:
         """Raise OptionError for an order of words that nothing here has."""
         if self.run.categories and self.orders:
             raise OptionError(
                 "--categories and --scale NAME=… both order people's words; leave one out"
             )
-        score = labels.account.columns.get("score") if labels.account else None
+        scores = [
+            labels.account.columns["score"]
+            for labels in every
+            if labels.account and "score" in labels.account.columns
+        ]
         signals = (Signal.of(text).name for text in self.of_method.get("signals", ()))
-        check_orders(
-            self.orders, [labels.aspect, *([score] if score else []), *signals]
-        )
+        aspects = (labels.aspect for labels in every)
+        check_orders(self.orders, [*aspects, *scores, *signals])
 
     def _heldout(self, labels: Labels) -> Labels | None:
         if self.heldout_file is None:

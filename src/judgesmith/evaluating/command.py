@@ -48,7 +48,7 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
     pass or fail, or preferences: 'kappa>=0.5', 'accuracy>=0.8', 'balanced-accuracy>=0.7', 'f1>=0.7', 'precision>=0.6',
     'recall>=0.6' (for fail), 'auc>=0.8', 'pairwise>=0.6'. All but the last two take the judge's own decisions where
     scored rows carry them. 'way>=0.8' is the share of the way to one human rater; of errors the upper end of the
-    interval counts: 'mae<=0.5', 'rmse<=0.7'.
+    interval counts: 'mae<=0.5', 'rmse<=0.7'. A bar for one aspect has its name before it: 'fluency:spearman>=0.4'.
 
     With --spans TRUTH: does a judge mark the errors that people marked? Precision, recall and F1 of the spans of a
     scored file, which --fail-under takes, too (of all characters).
@@ -99,11 +99,11 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
     output: Path | None = flag(
         None, "A report: one .html file, no network.", "-o", "--output"
     )
-    fail_under: str | None = flag(
-        None,
+    fail_under: list[str] = flag(
+        [],
         "Exit with 1 if the lower end of the first judge's interval is below X "
-        "(of mae and rmse: the upper end above X).",
-        metavar="[LEVEL.]COEFFICIENT>=X",
+        "(of mae and rmse: the upper end above X). Repeatable; ASPECT: asks it of one aspect, as fluency:q>=1.",
+        metavar="[ASPECT:][LEVEL.]COEFFICIENT>=X",
     )
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from ..agreement.meta.inputs import AVERAGE, COEFFICIENTS, DECIDED, LEVEL_OF, LEVELS
 from ..errors import OptionError
+from .sources import plain_name
 
 #: Names of tables beside the agreement: the way to one human rater, and errors in points of the scale, which pass
 #: where they are small.
@@ -26,7 +27,7 @@ SYNONYMS = {
     "agreement": "accuracy",
 }
 _FORM = re.compile(
-    r"\s*(?:(?P<level>\w+)\.)?(?P<name>[\w-]+)\s*(?P<sign>[<>]=)\s*(?P<bar>\S+)\s*"
+    r"\s*(?:(?P<aspect>[^:]*\S)\s*:\s*)?(?:(?P<level>\w+)\.)?(?P<name>[\w-]+)\s*(?P<sign>[<>]=)\s*(?P<bar>\S+)\s*"
 )
 
 
@@ -40,10 +41,15 @@ class Gate:
     level: str | None
     bar: float
     text: str
+    aspect: str | None = None
+    """The one that it is for, as `plain_name` has it; None: every one."""
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """Read `spearman>=0.4`, `sample.kendall >= 0.3`, `recall>=0.7`, `mae<=0.5`. Raises OptionError."""
+        """Read `spearman>=0.4`, `sample.kendall >= 0.3`, `recall>=0.7`, `mae<=0.5`, `fluency:q>=1`.
+
+        Raises OptionError.
+        """
         found = _FORM.fullmatch(text.lower())
         name = found["name"] if found else ""
         name = SYNONYMS.get(name, name)
@@ -56,13 +62,16 @@ class Gate:
             or name not in (*COEFFICIENTS, WAY, *ERRORS)
             or not math.isfinite(bar)
         ):
+            errors = ", ".join(f"{one}<=0.5" for one in ERRORS)
             raise OptionError(
-                f"--fail-under {text!r} is not of the form [LEVEL.]COEFFICIENT>=NUMBER, such as spearman>=0.4 or "
-                f"sample.kendall>=0.3; the coefficients are {', '.join(COEFFICIENTS)}, {WAY} (the share of the way to "
-                f"one human rater), and errors that may not exceed a number: {', '.join(f'{e}<=0.5' for e in ERRORS)}"
+                f"--fail-under {text!r} is not of the form [ASPECT:][LEVEL.]COEFFICIENT>=NUMBER, such as "
+                "spearman>=0.4, sample.kendall>=0.3 or fluency:q>=1; the coefficients are "
+                f"{', '.join(COEFFICIENTS)}, {WAY} (the share of the way to one human rater), and errors that may "
+                f"not exceed a number: {errors}"
             )
         _fits(text, name, found["level"], found["sign"], bar)
-        return cls(name, found["level"], bar, text.strip())
+        aspect = found["aspect"] and plain_name(found["aspect"])
+        return cls(name, found["level"], bar, text.strip(), aspect)
 
     def judge(self, result: MetaEvaluation, min_coverage: float) -> list[str]:
         """The reasons why the first judge fails, none if it passes. Coverage: share of labelled rows with a score."""
@@ -117,9 +126,16 @@ class Gate:
         self, judge: str, rows: Iterable[Mapping[str, Any]], min_coverage: float
     ) -> list[str]:
         """Why numbers do not pass. rows: aspect, what it is, value, low, high, rows, failed ones, and a reason."""
-        found = list(rows)
+        found, others = list[Mapping[str, Any]](), dict[str, None]()
+        for row in rows:
+            aspect = str(row["aspect"])
+            if self.aspect in (None, plain_name(aspect)):
+                found.append(row)
+            others[aspect] = None
         if not found:
-            return [f"{self.coefficient} was not computed for {judge}"]
+            there = ", ".join(others)
+            of = f" for aspect {self.aspect}; there are: {there}" if there else ""
+            return [f"{self.coefficient} was not computed for {judge}{of}"]
         reasons = (
             self._reason(f"{judge}, {row['aspect']}: {row['what']}", row, min_coverage)
             for row in found
@@ -154,6 +170,11 @@ class Gate:
             if passes
             else f"{what} is {value:.3f}, but the {end}, is not {limit} {self.bar:g}"
         )
+
+
+def in_words(gates: Sequence[Gate]) -> str | None:
+    """Several gates in words; None for none."""
+    return ", ".join(gate.text for gate in gates) or None
 
 
 def _fits(text: str, name: str, level: str | None, sign: str, bar: float) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,13 @@ import numpy as np
 from ..agreement.correlation import Vector
 from ..datasets.orders import check_orders
 from ..datasets.results import JUDGES as RESULTS
+from ..datasets.row import OVERALL
 from ..datasets.sheet import Outputs as File
 from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.seen import Seen
 from ..programs import artifact, loading
 from ..programs.baselines.metrics import PREFIX, reference_metric
+from ..programs.several.judge import scales_of
 from ..rows import as_text
 from ..running.opening import roles_for, rows_file
 from ..wording import folded
@@ -40,8 +42,11 @@ from .sources import (
     read_people,
     read_raters,
     references_beside,
+    several_of,
     some,
+    speaking_of,
     verdict_of,
+    verdict_on,
     with_metrics,
 )
 
@@ -427,20 +432,30 @@ def _verdicts(
     names = itertools.chain([stem], (f"{stem} ({k})" for k in itertools.count(2)))
     name = next(name for name in names if name not in joined.judges)
     verdicts = [verdict_of(record) or {} for record in file.records]
-    scores = np.full(len(joined.rows), np.nan)
-    categories: list[tuple[Any, Any]] = [(None, None)] * len(joined.rows)
     reasons = [""] * len(joined.rows)
-    column = "verdict.score" if nested else "judge_score"
     for i, j in where:
-        record, verdict = file.records[j], verdicts[j]
+        record = file.records[j]
         if str(record.get("seen", record.get("judge_seen"))).lower() in ("true", "yes"):
             joined.seen.add(i)
-        scores[i] = read_number(file, file.rows[j], column, verdict.get("score"))
-        categories[i] = verdict.get("category"), verdict.get("passed")
-        reasons[i] = as_text(verdict.get("explanation")) or ""
-    humans = matched(joined, name, aspects_of(verdicts))
-    own_categories(joined, name, categories, humans)
-    joined.judges[name], joined.reasons[name] = dict.fromkeys(humans, scores), reasons
+        reasons[i] = as_text(verdicts[j].get("explanation")) or ""
+    several = several_of(verdicts)
+    speaking: Mapping[str, str | None] = (
+        speaking_of(joined, name, several)
+        if several
+        else dict.fromkeys(matched(joined, name, aspects_of(verdicts)))
+    )
+    joined.judges[name], joined.reasons[name] = {}, reasons
+    for human, own in speaking.items():
+        column = "verdict.score" if nested else "judge_score"
+        column = column if own is None else f"{column} of {own}"
+        scores = np.full(len(joined.rows), np.nan)
+        categories: list[tuple[Any, Any]] = [(None, None)] * len(joined.rows)
+        for i, j in where:
+            said = verdict_on(verdicts[j], own)
+            scores[i] = read_number(file, file.rows[j], column, said.get("score"))
+            categories[i] = said.get("category"), said.get("passed")
+        own_categories(joined, name, categories, [human])
+        joined.judges[name][human] = scores
     joined.on_scale.add(name)
 
 
@@ -448,8 +463,12 @@ def _judged_aspects(files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
     """The aspects of human ratings that the judges say they judge: those are compared where none is named."""
     judged: set[str] = set()
     for path in _judge_files(specs):
-        judged |= {plain_name(loading.build(artifact.read(path)).judges_aspect)} - {""}
+        judge = loading.build(artifact.read(path))
+        judged |= {plain_name(judge.judges_aspect)} - {""}
+        judged |= _plain_names(scales_of(judge.method))
     for file in files if not specs else ():
+        verdicts = [verdict_of(record) or {} for record in file.records]
+        judged |= _plain_names(several_of(verdicts))
         judged |= {
             plain_name(name)
             for name in aspects_of(
@@ -458,3 +477,9 @@ def _judged_aspects(files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
         }
     known = dict.fromkeys(name for row in files[0].rows for name in row.scores)
     return [name for name in known if plain_name(name) in judged]
+
+
+def _plain_names(several: Iterable[str]) -> set[str]:
+    """The names of a judge's aspects, and that of the whole, where it has several."""
+    names = {plain_name(name) for name in several}
+    return names | {OVERALL} if names else names

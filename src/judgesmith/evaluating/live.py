@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from ..programs import artifact, loading
 from ..programs.aspects import OVERALL as GENERAL
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection
+from ..programs.several.judge import scales_of
 from ..running.console import Watch, duration, err
 from ..running.estimates import SAMPLED, Estimate, estimate
 from ..running.limits import Limits
@@ -21,7 +22,7 @@ from ..running.opening import open_judge, quiet
 from ..running.plain import clean
 from ..scoring.scoring import ScoreSummary
 from ..signatures.values import Item, Scale, Verdict
-from .sources import Judged, own_categories, plain_name, some
+from .sources import Judged, own_categories, plain_name, some, speaking_of
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
     for name, path in joined.live.items():
         read = artifact.read(path)
         judge = loading.build(read)
-        rows = _rows_with_people(joined, _aspects(joined, name, judge))
+        rows = _rows_with_people(joined, list(_aspects(joined, name, judge)))
         items = [Item.of(joined.rows[i]) for i in rows[:SAMPLED]]
         model = lm or (read.lm.model if read.lm else None)
         total += estimate(judge, model, len(rows), items, where)
@@ -89,7 +90,9 @@ def judge_live(
         aspects = {
             name: _aspects(joined, name, judge) for name, judge in opened.items()
         }
-        asked = {name: _rows_with_people(joined, aspects[name]) for name in opened}
+        asked = {
+            name: _rows_with_people(joined, list(aspects[name])) for name in opened
+        }
         for name, judge in opened.items():
             for row in (joined.rows[i] for i in asked[name]):
                 numbers_of(judge, row, joined.origin)
@@ -122,10 +125,12 @@ def judge_live(
     return runs
 
 
-def _aspects(joined: Judged, name: str, judge: Judge) -> list[str]:
-    """The aspects of human ratings that a judge is compared with: the one that it was compiled for, or, where people
-    rated no such aspect, all of them, with a note.
+def _aspects(joined: Judged, name: str, judge: Judge) -> dict[str, str | None]:
+    """The aspects of human ratings that a judge is compared with, each with its name among those of a judge of several:
+    the ones that it was compiled for, or, where people rated no such aspect, all of them, with a note.
     """
+    if several := scales_of(judge.method):
+        return speaking_of(joined, name, list(several))
     compiled = judge.method.saved_options().get("aspect") or judge.judges_aspect
     same = [
         aspect for aspect in joined.human if plain_name(aspect) == plain_name(compiled)
@@ -134,7 +139,7 @@ def _aspects(joined: Judged, name: str, judge: Judge) -> list[str]:
         joined.notes.append(
             f"{name} was compiled for {compiled!r}; it is compared with human ratings of {some(joined.human)} here"
         )
-    return same or list(joined.human)
+    return dict.fromkeys(same or joined.human)
 
 
 def _rows_with_people(joined: Judged, aspects: Sequence[str]) -> list[int]:
@@ -147,7 +152,7 @@ def _judge_rows(
     joined: Judged,
     name: str,
     judge: Judge,
-    aspects: Sequence[str],
+    aspects: Mapping[str, str | None],
     rows: Sequence[int],
     watch: Watch,
     limits: Limits,
@@ -169,28 +174,39 @@ def _judge_rows(
             )
             watch.step()
             limits.check(summary.failed, summary.rows, verdict.failure)
-    joined.judges[name] |= dict.fromkeys(
-        aspects, np.array([verdict.score for verdict in verdicts])
-    )
     joined.reasons[name] = [verdict.explanation for verdict in verdicts]
-    own_categories(
-        joined,
-        name,
-        [(verdict.category, verdict.passed) for verdict in verdicts],
-        aspects,
-    )
-    other = [
-        a
-        for a in aspects
-        if a in joined.scales
-        and joined.scales[a] != (judge.scale.low, judge.scale.high)
-    ]
-    if other:
-        scales = dict.fromkeys(str(Scale(*joined.scales[a])) for a in other)
-        joined.notes.append(
-            f"{name} scores on {judge.scale}, human {some(other)} on {some(scales)}: correlations do not depend "
-            "on that, errors on the scale do; --scale LOW HIGH corrects a scale that was inferred wrongly"
-        )
-    else:
-        joined.on_scale.add(name)
+    for human, own in aspects.items():
+        said = [_on(verdict, own) for verdict in verdicts]
+        joined.judges[name][human] = np.array([one.score for one in said])
+        decided = [(one.category, one.passed) for one in said]
+        own_categories(joined, name, decided, [human])
+    _note_scales(joined, name, judge, aspects)
     return summary
+
+
+def _on(verdict: Verdict, aspect: str | None) -> Verdict:
+    """What a verdict says of one of its aspects; None for the whole."""
+    if aspect is None:
+        return verdict
+    return verdict.aspects.get(aspect, Verdict.failed(verdict.failure or "no score"))
+
+
+def _note_scales(
+    joined: Judged, name: str, judge: Judge, aspects: Mapping[str, str | None]
+) -> None:
+    """Note the aspects whose scores are on another scale than people's."""
+    own, other = scales_of(judge.method), list[str]()
+    ours, theirs = dict[str, None](), dict[str, None]()
+    for human, aspect in aspects.items():
+        scale = judge.scale if aspect is None else own[aspect]
+        people = Scale(*joined.scales[human]) if human in joined.scales else scale
+        if people != scale:
+            other.append(human)
+            ours[str(scale)] = theirs[str(people)] = None
+    if not other:
+        joined.on_scale.add(name)
+        return
+    joined.notes.append(
+        f"{name} scores on {some(ours)}, human {some(other)} on {some(theirs)}: correlations do not depend "
+        "on that, errors on the scale do; --scale LOW HIGH corrects a scale that was inferred wrongly"
+    )

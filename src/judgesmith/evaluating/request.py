@@ -30,8 +30,8 @@ class EvaluateRequest:
     """Error spans of people, to be compared with those of the one source."""
     output: Path | None = None
     """The report."""
-    fail_under: str | None = None
-    """The gate."""
+    fail_under: Sequence[str] = ()
+    """The gates."""
     lm: str | None = None
     api_base: str | None = None
     reach: ReachOptions = field(default_factory=ReachOptions)

@@ -18,7 +18,7 @@ from ..running.plain import clean, finite
 from ..tables import Table
 from .decided import Decided, decisions
 from .export import agreement_table, check_kind, row_table
-from .gate import Gate
+from .gate import Gate, in_words
 from .judges import Wanted, read_judged
 from .live import LiveRun, judge_live, plan_live
 from .options import EvaluateOptions
@@ -38,8 +38,9 @@ def run(request: EvaluateRequest) -> int:
     how = request.options
     if request.spans is not None:
         return _spans(request, how)
-    gate = Gate.parse(request.fail_under) if request.fail_under else None
-    how = how if gate is None else _with_gate(how, gate)
+    gates = [Gate.parse(text) for text in request.fail_under]
+    for gate in gates:
+        how = _with_gate(how, gate)
     data = read_judged(request.sources, _wanted(request, how))
     kinds = (
         set(data.kinds.values()) if data.kinds.keys() == data.human.keys() else set()
@@ -87,7 +88,9 @@ def run(request: EvaluateRequest) -> int:
         lengths=data.lengths,
         options=how,
     )
-    reasons = gate.judge(result, how.min_coverage) if gate is not None else []
+    reasons = [
+        reason for gate in gates for reason in gate.judge(result, how.min_coverage)
+    ]
     decided = decisions(data, how)
     people = persons(data)
     notes = [
@@ -103,9 +106,7 @@ def run(request: EvaluateRequest) -> int:
     )
     made = {
         request.output: lambda: render(data, result, notes, decided, beside.tables()),
-        how.markdown: lambda: agreement_markdown(
-            result, None if gate is None else gate.text, reasons
-        ),
+        how.markdown: lambda: agreement_markdown(result, in_words(gates), reasons),
         how.table: lambda: agreement_table(result, how.table or Path()),
         how.rows: lambda: row_table(data, how.rows or Path()),
     }
@@ -120,7 +121,7 @@ def run(request: EvaluateRequest) -> int:
                 "notes": notes,
                 "origin": data.origin,
                 "rows": len(data.rows),
-                "gate": _passed(gate, reasons),
+                "gate": _passed(gates, reasons),
             }
             | {"decisions": [one.to_dict() for one in decided]}
             | beside.to_dict()
@@ -138,7 +139,7 @@ def run(request: EvaluateRequest) -> int:
             out.print(
                 f"Wrote {len(drawn)} files of figures to {escape(str(how.figures))}"
             )
-    return _leave(gate, reasons)
+    return _leave(gates, reasons)
 
 
 def _wanted(request: EvaluateRequest, how: EvaluateOptions) -> Wanted:
@@ -200,31 +201,28 @@ def _spans(request: EvaluateRequest, how: EvaluateOptions) -> int:
         confidence=how.confidence,
         seed=how.seed,
     )
-    gate = Gate.parse(request.fail_under) if request.fail_under else None
-    reasons = report.gated(gate, how.min_coverage) if gate is not None else []
+    gates = [Gate.parse(text) for text in request.fail_under]
+    reasons = [
+        reason for gate in gates for reason in report.gated(gate, how.min_coverage)
+    ]
     if request.as_json:
-        print_json(report.to_dict() | {"gate": _passed(gate, reasons)})
+        print_json(report.to_dict() | {"gate": _passed(gates, reasons)})
     else:
         report.show()
-    return _leave(gate, reasons)
+    return _leave(gates, reasons)
 
 
-def _passed(gate: Gate | None, reasons: Sequence[str]) -> dict[str, Any] | None:
-    return (
-        None
-        if gate is None
-        else {"gate": gate.text, "passed": not reasons, "reasons": list(reasons)}
-    )
+def _passed(gates: Sequence[Gate], reasons: Sequence[str]) -> dict[str, Any] | None:
+    text = in_words(gates)
+    if text is None:
+        return None
+    return {"gate": text, "passed": not reasons, "reasons": list(reasons)}
 
 
-def _leave(gate: Gate | None, reasons: Sequence[str]) -> int:
-    """Say whether the gate was passed; the exit code."""
-    if gate is not None:
-        line = (
-            f"FAILED {gate.text}: {'; '.join(reasons)}"
-            if reasons
-            else f"passed {gate.text}"
-        )
+def _leave(gates: Sequence[Gate], reasons: Sequence[str]) -> int:
+    """Say whether the gates were passed; the exit code."""
+    if text := in_words(gates):
+        line = f"FAILED {text}: {'; '.join(reasons)}" if reasons else f"passed {text}"
         err.print(
             clean(line),
             markup=False,

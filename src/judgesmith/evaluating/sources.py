@@ -438,6 +438,10 @@ CELLS = {
 }
 
 
+#: Before the name of an aspect, of whose score a column is.
+OF_JUDGE, OF_AN_ASPECT = "judge_score", "judge_score_"
+
+
 def verdict_of(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The verdict of a row that `judgesmith score` wrote, from JSON, or from the columns of a CSV, where numbers are
     text; None where there is none.
@@ -447,7 +451,17 @@ def verdict_of(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return verdict
     if "judge_score" not in record and "judge_failure" not in record:
         return None
-    return {name: record.get(column) for name, column in CELLS.items()}
+    aspects = {
+        name.removeprefix(OF_AN_ASPECT): _cells(record, name.removeprefix(OF_JUDGE))
+        for name in record
+        if isinstance(name, str) and name.startswith(OF_AN_ASPECT)
+    }
+    return _cells(record) | ({"aspects": aspects} if aspects else {})
+
+
+def _cells(record: Mapping[str, Any], of: str = "") -> dict[str, Any]:
+    """What the columns of a scored CSV say of a verdict, or of one of its aspects."""
+    return {name: record.get(f"{column}{of}") for name, column in CELLS.items()}
 
 
 def aspects_of(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -456,9 +470,52 @@ def aspects_of(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
+def verdict_on(verdict: Mapping[str, Any], aspect: str | None) -> Mapping[str, Any]:
+    """What a verdict says of one of its aspects, {} where that is nothing; None for the whole."""
+    if aspect is None:
+        return verdict
+    several = verdict.get("aspects")
+    one = several.get(aspect) if isinstance(several, Mapping) else None
+    return one if isinstance(one, Mapping) else {}
+
+
+def several_of(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The aspects that each verdict has a score of its own for; none where it has one score."""
+    held = (verdict.get("aspects") for verdict in verdicts)
+    return list(
+        dict.fromkeys(
+            str(name)
+            for aspects in held
+            if isinstance(aspects, Mapping)
+            for name in aspects
+        )
+    )
+
+
+def speaking_of(
+    joined: Judged, name: str, several: Sequence[str]
+) -> dict[str, str | None]:
+    """The aspects of human ratings that a judge of several speaks of, each with its name there; None for the whole. All
+    are compared with the whole where it speaks of none, which is noted.
+    """
+    by_name = {plain_name(aspect): aspect for aspect in several}
+    found: dict[str, str | None] = {
+        human: by_name[plain_name(human)]
+        for human in joined.human
+        if plain_name(human) in by_name
+    }
+    if OVERALL in joined.human:
+        found.setdefault(OVERALL, None)
+    if not found:
+        joined.notes.append(
+            f"{name} judged {some(several)}; its overall score is compared with human {some(joined.human)} here"
+        )
+    return found or dict.fromkeys(joined.human)
+
+
 def plain_name(aspect: str) -> str:
     """By which an aspect of human ratings and one that was judged are the same."""
-    return aspect.removeprefix("zscores.").casefold()
+    return aspect.removeprefix("zscores.").removeprefix("scores.").casefold()
 
 
 def matched(joined: Judged, name: str, aspects: Iterable[str]) -> list[str]:

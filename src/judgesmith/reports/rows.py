@@ -319,6 +319,10 @@ def _verdict(data: Mapping[str, Any], output: str = "") -> Verdict:
         partly=_shares(data.get("partly")),
         category=_words(data.get("category")) or None,
         passed=passed if isinstance(passed := data.get("passed"), bool) else None,
+        aspects={
+            name: _verdict({**one, "aspects": None}, output)
+            for name, one in _named(data.get("aspects"))
+        },
     )
 
 
@@ -530,7 +534,8 @@ def _sides(
     yield _side("", scores, people.get(standard or "", nothing))
     called = {plain_name(name): name for name in aspects}
     criteria = [name for row in rows for name in row.verdict.criteria]
-    own = [row.aspect for row in rows if row.aspect]
+    several = [name for row in rows for name in row.verdict.aspects]
+    own = [*several, *(row.aspect for row in rows if row.aspect)]
     for name in dict.fromkeys(
         [*criteria, *own, *(a for a in aspects if a != standard)]
     ):
@@ -550,6 +555,9 @@ def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
     """The judge's score for an aspect: the one that was given for it, else the criterion's, else the verdict's where it
     speaks of this aspect.
     """
+    if row.verdict.aspects:
+        one = row.verdict.aspects.get(name)
+        return row.score if one is None and name == OVERALL else _score(one)
     if name in row.verdict.criteria:
         return row.verdict.criteria[name].score
     return (
@@ -557,6 +565,10 @@ def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
         if row.aspect == name or (not row.aspect and name in people)
         else math.nan
     )
+
+
+def _score(verdict: Verdict | None) -> float:
+    return math.nan if verdict is None else verdict.score
 
 
 def _side(name: str, score: Vector, human: Vector) -> Side:

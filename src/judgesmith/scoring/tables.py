@@ -37,6 +37,8 @@ OF_VERDICT = (
     "judge_errors",
     "judge_aspect",
 )
+#: Of each aspect, where the judge has several: judge_score_NAME and so on.
+OF_ASPECT = ("score", "explanation", "failure", "category", "low", "high")
 COLUMNS = (*OF_VERDICT[:4], "judge_seen", "judge_id", "judge", *OF_VERDICT[4:])
 
 
@@ -209,7 +211,22 @@ def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
             "judge_id": record["id"],
             "judge": record["judge"],
         }
+        | _by_aspect(verdict)
     )
+
+
+def _by_aspect(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of each aspect: its score, and what else there is of it."""
+    cells: dict[str, Any] = {}
+    for name, one in (verdict.get("aspects") or {}).items():
+        values = {**one, **(one.get("interval") or {})}
+        kept = {part: values.get(part) for part in OF_ASPECT}
+        cells |= {
+            f"judge_{part}_{name}": value
+            for part, value in kept.items()
+            if part == "score" or value not in (None, "")
+        }
+    return cells
 
 
 def _typed(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -95,15 +95,29 @@ class SentOpinion(Opinion):
     failure_code: str | None = None
 
 
+_OPINIONS: Any = (
+    Mapping[str, SentOpinion],
+    Field({}, description="By annotator, where several judged."),
+)
+#: What is said of one aspect of several.
+SentAspect: Any = create_model(
+    "SentAspect",
+    __config__=_CONFIG,
+    __doc__="The verdict on one aspect, on a scale of its own.",
+    **_fields(Verdict, "raw", "usage", "opinions", "aspects"),
+    opinions=_OPINIONS,
+    failure_code=_CODE,
+)
 #: A verdict as it is sent.
 Answer: Any = create_model(
     "Answer",
     __config__=_CONFIG,
     __doc__="The verdict on one output. `score` is null where there is none; `failure` then says why.",
-    **_fields(Verdict, "raw", "usage", "opinions"),
-    opinions=(
-        Mapping[str, SentOpinion],
-        Field({}, description="By annotator, where several judged."),
+    **_fields(Verdict, "raw", "usage", "opinions", "aspects"),
+    opinions=_OPINIONS,
+    aspects=(
+        Mapping[str, SentAspect],
+        Field({}, description="By aspect, where the judge has several."),
     ),
     usage=(Counted, ...),
     failure_code=_CODE,

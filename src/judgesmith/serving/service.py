@@ -16,6 +16,7 @@ from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel
 from ..programs.pipeline import rows_at_once
+from ..programs.several.judge import scales_of
 from ..rows import ROLES
 from ..signatures.values import Item, Verdict
 from .metrics import Metrics
@@ -79,7 +80,8 @@ class Served:
             "model": self.lm.name,
             "scale": [self.judge.scale.low, self.judge.scale.high],
             "ready": self.problem is None,
-            "aspects": [name for name in [self.judge.judges_aspect] if name],
+            "aspects": list(scales_of(self.judge.method))
+            or [name for name in [self.judge.judges_aspect] if name],
         }
 
 

@@ -1,0 +1,470 @@
+"""Several aspects compiled into one judge: the same splits for all, so that what one aspect is measured on no other has
+learnt from; rows are read once; and each aspect's score may be corrected by the others', where that agrees better on
+rows that the correction was fitted without.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..datasets.records import TOGETHER, Labels, merge_groups
+from ..datasets.row import Row
+from ..datasets.splits import MIN_SIDE, Split, assert_disjoint
+from ..errors import LabelsError, OptionError
+from ..programs.judge import Judge
+from ..programs.models.lm import LanguageModel
+from ..programs.readings.experience import Experience
+from ..programs.readings.head import LinearHead
+from ..programs.readings.kinds import SIGNAL
+from ..programs.refining import Refinement
+from ..programs.several.judge import (
+    WHOLE,
+    Part,
+    SeveralAspects,
+    corrected,
+    percents_table,
+)
+from ..programs.sharing import shared
+from ..signatures.values import Scale, Verdict
+from .compiling import Compiler, Found
+from .examples import Scored, Vector, examples_of, in_words
+from .findings import Measured, origin_of
+from .fitting.weights import FEWEST_GROUPS, FEWEST_ROWS, Training
+from .report import AspectsReport, CompileReport, Fitted, Parts, Plan
+
+#: What tells a row from every other, whichever aspect's labels it is read from.
+Key = tuple[str, str, str]
+#: What the correction by other aspects is called in reports and provenances.
+BESIDE = "other aspects"
+
+
+def key_of(row: Row) -> Key:
+    """Return what tells a row from every other one."""
+    return row.id, row.source, row.output
+
+
+def together(labels: Mapping[str, Labels], share: float) -> dict[str, Labels]:
+    """Return the labels of several aspects, their rows in groups that share no text with any other aspect's rows.
+
+    Args:
+        share: as `Labels.template_share`.
+    """
+    every = {name: one.regrouped(share) for name, one in labels.items()}
+    rows: dict[Key, Row] = {}
+    for one in every.values():
+        for row in one.rows:
+            apart = replace(row, group=row.own_group or row.group)
+            rows[key_of(row)] = apart
+    group = {key_of(row): row for row in merge_groups(list(rows.values()), share)}
+    return {name: _regrouped(one, group) for name, one in every.items()}
+
+
+def _regrouped(labels: Labels, known: Mapping[Key, Row]) -> Labels:
+    rows = [
+        replace(row, group=known[key_of(row)].group, own_group=row.own_group)
+        for row in labels.rows
+    ]
+    return replace(labels, rows=tuple(rows))
+
+
+def union(labels: Mapping[str, Labels]) -> Labels:
+    """Return all rows with a label of any aspect: by aspect in percent, and the mean of these."""
+    scores: dict[Key, dict[str, float]] = {}
+    rows: dict[Key, Row] = {}
+    for name, one in labels.items():
+        scale = Scale(*one.scale)
+        for row, score in zip(one.rows, one.scores.tolist(), strict=True):
+            rows.setdefault(key_of(row), row)
+            scores.setdefault(key_of(row), {})[name] = round(scale.to_percent(score), 1)
+    first = next(iter(labels.values()))
+    return replace(
+        first,
+        rows=tuple(
+            replace(
+                row,
+                scores=scores[key]
+                | {TOGETHER: math.fsum(scores[key].values()) / len(scores[key])},
+            )
+            for key, row in rows.items()
+        ),
+        aspect=TOGETHER,
+        scale=(0.0, 100.0),
+        kind="score",
+        categories=(),
+        levels=(),
+        warnings=(),
+    )
+
+
+@dataclass
+class SeveralCompiler:
+    """One compile run for several aspects.
+
+    Args:
+        compiler: how each aspect is compiled.
+        judges: by aspect, before anything is learnt.
+        labels: by aspect; a row may lack some.
+        heldout: by aspect, labels to hold out in place of a share or folds.
+    """
+
+    compiler: Compiler
+    judges: Mapping[str, Judge]
+    labels: Mapping[str, Labels]
+    heldout: Mapping[str, Labels] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.labels) < 2:
+            raise OptionError("several aspects are two at least; name more")
+        if self.compiler.options.take is not None:
+            raise OptionError("take names a candidate of one aspect; leave it out")
+        if any(one.kind == "preference" for one in self.labels.values()):
+            raise OptionError(
+                "preferences say which output is better as a whole; compile them without several aspects"
+            )
+        share = self.compiler.options.template_share
+        judges, labels = dict[str, Judge](), dict[str, Labels]()
+        for name, one in self.labels.items():
+            judges[name], labels[name] = in_words(self.judges[name], one)
+        self.judges, self.labels = judges, together(labels, share)
+        if self.heldout:
+            self.heldout = together(self.heldout, share)
+            assert_disjoint(self.rows, union(self.heldout))
+
+    @cached_property
+    def rows(self) -> Labels:
+        """All rows that have a label of any aspect."""
+        return union(self.labels)
+
+    # -- what it will do
+
+    def plan(self, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
+        """Return calls, tokens and cost of all aspects together; `Plan.aspects` has those of each."""
+        free = all(
+            self.compiler.folds_are_free(judge, lm) for judge in self.judges.values()
+        )
+        if self.heldout:
+            return self._plan_of(None, lm, teacher=teacher)
+        return self.compiler.chosen_plan(
+            self.rows,
+            lambda parts: self._plan_of(parts, lm, teacher=teacher),
+            free=free,
+        )
+
+    def _plan_of(
+        self, parts: Parts | None, lm: LanguageModel | str | None, *, teacher: bool
+    ) -> Plan:
+        """Return the plan of these splits of all rows, or of the held-out labels."""
+        plans = {}
+        for name, judge in self.judges.items():
+            own = self._restricted(name, parts)
+            plans[name] = self.compiler.plan_of(
+                own, judge, self.labels[name], lm, teacher=teacher
+            )
+        shown = parts or Parts(((Split(self.rows, union(self.heldout)),),))
+        return _sum_of(plans, shown, len(self.rows))
+
+    def _restricted(self, name: str, parts: Parts | None) -> Parts:
+        """Return splits of all rows, each with the rows that have a label of this aspect."""
+        labels = self.labels[name]
+        if parts is None:
+            return Parts(
+                ((Split(labels, self.heldout[name], self.rows),),), shown=self.rows
+            )
+        place = {key_of(row): i for i, row in enumerate(labels.rows)}
+
+        def own(side: Labels) -> Labels:
+            return labels.subset(
+                place[key_of(row)] for row in side.rows if key_of(row) in place
+            )
+
+        runs = []
+        for run in parts.runs:
+            splits = [
+                Split(own(split.train), own(split.heldout), split.train)
+                for split in run
+            ]
+            runs.append(tuple(split for split in splits if len(split.heldout)))
+        _check(name, labels, runs, crossed=parts.crossed)
+        return replace(parts, runs=tuple(runs), shown=self.rows)
+
+    # -- running
+
+    def run(
+        self, lm: LanguageModel, plan: Plan | None = None
+    ) -> tuple[Judge, AspectsReport]:
+        """Return the judge of all aspects, and how far each agrees with people."""
+        plan = plan or self.plan(lm)
+        found, spent = dict[str, Found](), 0
+        for name, judge in self.judges.items():
+            self._of(name).refuse(judge, self.labels[name], lm)
+        with shared():
+            for name, judge in self.judges.items():
+                compiler, own = self._of(name, plan, spent), plan.aspects[name]
+                found[name] = compiler.find(judge, self.labels[name], lm, own)
+                spent += found[name].cost["calls"]
+            heads = self._correct(found)
+        parts, reports = dict[str, Part](), dict[str, CompileReport]()
+        provenances = dict[str, Mapping[str, Any]]()
+        for name, one in found.items():
+            made, reports[name] = self.compiler.written_up(one)
+            parts[name] = Part(made.method, made.outcome, heads.get(name))
+            provenances[name] = made.provenance
+        several, report = SeveralAspects.of_parts(parts), AspectsReport(reports)
+        judge = Judge(several, lm=lm, outcome=several.whole())
+        judge.provenance = self._provenance(provenances, report)
+        return judge, report
+
+    def _of(self, name: str, plan: Plan | None = None, spent: int = 0) -> Compiler:
+        """Return the compiler of one aspect, with its share of a budget. spent: calls of the aspects before it."""
+        o = self.compiler.options
+        if plan is not None and (o.max_calls or o.max_cost):
+            names = list(self.judges)
+            rest = names[names.index(name) :]
+            left = sum(plan.aspects[one].calls for one in rest)
+            share = plan.aspects[name].calls / max(1, left)
+            whole = plan.aspects[name].calls / max(1, plan.calls)
+            o = o.model_copy(
+                update={
+                    "max_calls": o.max_calls
+                    and max(1, math.floor((o.max_calls - spent) * share)),
+                    "max_cost": o.max_cost and o.max_cost * whole,
+                }
+            )
+        made = replace(self.compiler, options=o, heldout=self.heldout.get(name))
+        made.inferred = self.compiler.inferred
+        return made
+
+    # -- each aspect beside the others
+
+    def _correct(self, found: dict[str, Found]) -> dict[str, LinearHead]:
+        """Correct each aspect's scores by the others', where that is ahead on rows that it was fitted without: the
+        held-out rows of a fold by what the fold's training rows say. Return the heads of the judges to be saved.
+        """
+        folds = {name: _by_fold(one) for name, one in found.items()}
+        every = {name: (one.final, one.labels) for name, one in found.items()}
+        heads: dict[str, LinearHead] = {}
+        corrected_ones: dict[str, Found] = {}
+        for name, one in found.items():
+            final, head, runs = one.final, None, list[list[Measured]]()
+            for run in one.runs:
+                runs.append([])
+                for part in run:
+                    measured, head = self._corrected(name, part, folds)
+                    final = measured.fitted
+                    runs[-1].append(measured)
+            if one.plan.parts.crossed:
+                final, head = self._beside(name, every)
+            if head is not None:
+                heads[name] = head
+            corrected_ones[name] = replace(one, final=final, runs=runs)
+        found.update(corrected_ones)
+        return heads
+
+    def _corrected(
+        self,
+        name: str,
+        part: Measured,
+        folds: Mapping[str, Mapping[int, Measured]],
+    ) -> tuple[Measured, LinearHead | None]:
+        """Return what a fold found of an aspect, beside what it found of the others, and the head for that."""
+        fits: dict[str, tuple[Fitted, Labels]] = {}
+        known: dict[str, dict[Key, float]] = {}
+        for other, by in folds.items():
+            one = by.get(id(part.split.shown))
+            if one is not None:
+                fits[other] = (one.fitted, one.split.train)
+                known[other] = _by_row(one.split.heldout, one.compiled.percents)
+        fitted, head = self._beside(name, fits)
+        if head is None:
+            return replace(part, fitted=fitted), None
+        rows = _table(name, part.split.heldout, known)
+        percents = corrected(head, percents_table(rows, part.split.heldout.groups))
+        percents = np.where(np.isnan(part.compiled.percents), math.nan, percents)
+        outcome = fitted.judge.outcome
+        verdicts = list[Verdict]()
+        for verdict, percent in zip(
+            part.compiled.verdicts, percents.tolist(), strict=True
+        ):
+            moved = {"percent": percent, "score": outcome.score(percent)}
+            verdicts.append(
+                verdict if verdict.failure else verdict.model_copy(update=moved)
+            )
+        return replace(part, fitted=fitted, compiled=Scored.of(verdicts)), head
+
+    def _beside(
+        self, name: str, fits: Mapping[str, tuple[Fitted, Labels]]
+    ) -> tuple[Fitted, LinearHead | None]:
+        """Return a fit with its scores corrected by the other aspects', and the head that does so; None, and the fit
+        with the reason, where that is not clearly ahead of the aspect's own scores.
+        """
+        fitted, train = fits[name]
+        own, examples = fitted.percents, examples_of(train)
+        known = np.isfinite(own)
+        groups = {group for group, ok in zip(train.groups, known, strict=True) if ok}
+        others = {
+            other: _by_row(rows, fit.percents) for other, (fit, rows) in fits.items()
+        }
+        if known.sum() < FEWEST_ROWS or len(groups) < FEWEST_GROUPS:
+            reason = f"{known.sum()} rows of {len(groups)} documents are too few to weigh other aspects"
+            return _refined(fitted, Refinement(BESIDE, own, reason=reason)), None
+        objective, seed = self.compiler.objective(train), self.compiler.options.seed
+        training = Training(examples, (), own, objective, seed)
+        table = percents_table(_table(name, train, others), train.groups)
+        fit = training.fit_head(
+            table.rows(np.flatnonzero(known)),
+            known,
+            Experience(),
+            f"{SIGNAL}.{name}",
+            strong=True,
+        )
+        compared = f"Q {fit.q:.2f} by weights that were learnt without the rows, {fit.direct:.2f} by itself"
+        details = {
+            "q": round(fit.q, 6),
+            "direct": round(fit.direct, 6),
+            "ahead": fit.ahead,
+        }
+        if not fit.ahead:
+            reason = f"{name} stands alone: beside the other aspects it is not clearly ahead ({compared})"
+            made = Refinement(BESIDE, own, details, reason=reason)
+            return _refined(fitted, made), None
+        percents = np.full(len(own), math.nan)
+        percents[known] = np.clip(fit.percents, 0.0, 100.0)
+        changed = f"{name} is corrected by the scores of the other aspects: {compared}"
+        made = Refinement(BESIDE, percents, details, changed=changed)
+        fitted = _refined(fitted, made)
+        self.compiler.decide(fitted, train)
+        return fitted, fit.head
+
+    # -- what a file says of it
+
+    def _provenance(
+        self, of: Mapping[str, Mapping[str, Any]], report: AspectsReport
+    ) -> dict[str, Any]:
+        first = next(iter(of.values()))
+        all_same = ("versions", "optimizer", "seed", "capabilities")
+        whole = {"created", "seen", "seen_texts", *all_same}
+        origin = origin_of(self.rows)
+        origin |= {"aspect": WHOLE, "train": 0, "heldout": 0}
+        origin["columns"].pop("score", None)
+        cost = dict.fromkeys(("calls", "prompt_tokens", "completion_tokens"), 0)
+        seen, texts, aspects = set[str](), set[str](), dict[str, Any]()
+        for name, one in of.items():
+            for side in ("train", "heldout"):
+                origin[side] = max(origin[side], one["labels"][side])
+            for counted in cost:
+                cost[counted] += one["cost"][counted]
+            seen.update(one["seen"])
+            texts.update(one["seen_texts"])
+            aspects[name] = {key: one[key] for key in one if key not in whole}
+        return {
+            "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "labels": origin,
+            **{name: first[name] for name in all_same},
+            "heldout": {"signature": report.signature},
+            "aspects": aspects,
+            "cost": cost,
+            "seen": sorted(seen),
+            "seen_texts": sorted(texts),
+        }
+
+
+def _check(
+    name: str, labels: Labels, runs: Sequence[Sequence[Split]], *, crossed: bool
+) -> None:
+    """Raise LabelsError where the rows with a label of an aspect cannot be split as all rows are."""
+    for run in runs:
+        sides = [split.train for split in run]
+        sides += [] if crossed else [split.heldout for split in run]
+        least = 2 if crossed else 1
+        fit = all(
+            len(side) >= MIN_SIDE and len(np.unique(side.scores)) > 1 for side in sides
+        )
+        if len(run) < least or not fit:
+            raise LabelsError(
+                f"{labels.origin}: the {len(labels)} rows with a label of {name!r} cannot be split as the rows of all "
+                "aspects are; label more rows for it, or compile without it"
+            )
+
+
+def _by_fold(found: Found) -> dict[int, Measured]:
+    """Return what was measured in each fold, by what tells folds apart: their training rows, of all aspects."""
+    return {id(one.split.shown): one for run in found.runs for one in run}
+
+
+def _by_row(labels: Labels, percents: Vector) -> dict[Key, float]:
+    rows = map(key_of, labels.rows)
+    return dict(zip(rows, percents.tolist(), strict=True))
+
+
+def _table(
+    name: str, labels: Labels, known: Mapping[str, Mapping[Key, float]]
+) -> list[dict[str, float]]:
+    """Return what is known of each row by aspect, the aspect itself first."""
+    made = []
+    for row in labels.rows:
+        key = key_of(row)
+        own = {name: known[name].get(key, math.nan)}
+        made.append(own | {other: of.get(key, math.nan) for other, of in known.items()})
+    return made
+
+
+def _refined(fitted: Fitted, made: Refinement) -> Fitted:
+    left_out = fitted.left_out
+    if made.changed and left_out is not None:
+        left_out = np.full(len(left_out), math.nan)
+    return replace(fitted, refined=(*fitted.refined, made), left_out=left_out)
+
+
+#: What the plans of several aspects add up to.
+_ADDED = (
+    "calls",
+    "heldout_calls",
+    "row_calls",
+    "steps",
+    "prompt_tokens",
+    "completion_tokens",
+)
+
+
+def _sum_of(plans: Mapping[str, Plan], parts: Parts, rows: int) -> Plan:
+    """Return the plans of several aspects as one, over all rows."""
+    total: dict[str, Any] = dict.fromkeys(_ADDED, 0)
+    notes = list[str]()
+    cost: float | None = 0.0
+    for name, plan in plans.items():
+        for counted in total:
+            total[counted] += getattr(plan, counted)
+        cost = None if cost is None or plan.cost is None else cost + plan.cost
+        notes += [f"{name}: {note}" for note in plan.notes]
+    return replace(
+        next(iter(plans.values())),
+        rows=rows,
+        train=sum(parts.fits(rows)),
+        heldout=parts.heldout,
+        folds=len(parts.runs[0]) if parts.crossed else 0,
+        runs=len(parts.runs),
+        parts=parts,
+        cost=cost,
+        notes=_common(notes, list(plans)),
+        dearer=None,
+        aspects=dict(plans),
+        **total,
+    )
+
+
+def _common(notes: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Return notes by aspect, those that all aspects share once and without a name."""
+    plain = [note.partition(": ")[2] for note in notes]
+    return tuple(
+        dict.fromkeys(
+            text if plain.count(text) == len(names) else note
+            for note, text in zip(notes, plain, strict=True)
+        )
+    )

@@ -1,0 +1,1 @@
+"""Several aspects of one output, judged together."""

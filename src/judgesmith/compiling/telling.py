@@ -1,0 +1,112 @@
+"""What `judgesmith compile` shows of labels: how a file was understood, and how its ratings are distributed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..datasets.records import Labels
+
+
+def tell_labels(labels: Labels) -> None:
+    """What was understood of a file, where it is not as usual."""
+    from ..datasets.sheet import rows_in_words
+    from ..running.console import out
+    from ..signatures.values import Scale
+
+    account = labels.account
+    told_by = account.scale_from if account is not None else None
+    whence = (
+        (f"said by {told_by}" if told_by else "given")
+        if labels.scale_given
+        else "inferred"
+    )
+    out.print(
+        f"{len(labels)} rows of {labels.origin}, {labels.aspect} on {Scale(*labels.scale)} ({whence})",
+        markup=False,
+    )
+    lines: list[str] = []
+    if account is not None:
+        if labels.kind != "score":
+            words = f": {' < '.join(labels.categories)}" if labels.categories else ""
+            lines.append(f"kind: {labels.kind}{words}")
+        if account.skipped or account.labelled != len(labels):
+            outputs = (
+                "" if account.labelled == len(labels) else f" of {len(labels)} outputs"
+            )
+            lines.append(
+                f"{account.rows} rows in the file, {account.labelled} of them labels{outputs}"
+            )
+        lines += [
+            f"left out, {reason}: {rows_in_words(which)}"
+            for reason, which in account.reasons().items()
+        ]
+        lines += [f"{account.raters} raters"] if account.raters > 1 else []
+        reasons = sum(bool(row.why(labels.aspect)) for row in labels.rows)
+        lines += (
+            [f"{reasons} of {len(labels)} outputs have a reason for their score"]
+            if reasons
+            else []
+        )
+        lines.append(
+            "columns: "
+            + ", ".join(
+                f"{role} = {column!r}" for role, column in account.columns.items()
+            )
+        )
+        if account.unused:
+            lines.append(
+                f"texts without a role, which the judge is not shown: {', '.join(map(repr, account.unused))} "
+                "(--columns ROLE=NAME gives one)"
+            )
+    for line in lines:
+        out.print(f"  {line}", style="dim", markup=False)
+    for warning in labels.warnings:
+        out.print(f"note: {warning}", style="yellow", markup=False)
+
+
+def show_labels(labels: Labels) -> None:
+    """How the ratings are distributed, and two rows as they are judged: the worst and the best."""
+    import numpy as np
+
+    from ..datasets.sheet import undecided
+    from ..running.console import out
+    from ..tables import shortened
+
+    scores = labels.scores
+    levels = labels.levels or tuple(np.unique(scores).tolist())
+    if len(levels) > 10:
+        levels = tuple(np.linspace(*labels.scale, 6).tolist())
+    nearest = np.abs(scores[:, None] - np.array(levels)).argmin(axis=1)
+    counts = np.bincount(nearest, minlength=len(levels))
+    names = labels.categories or tuple(f"{level:g}" for level in levels)
+    split = (
+        sum(undecided(score, np.array(levels)) for score in scores)
+        if labels.categories
+        else 0
+    )
+    if split:
+        counts -= np.bincount(
+            nearest[[undecided(s, np.array(levels)) for s in scores]],
+            minlength=len(levels),
+        )
+        names, counts = (*names, "split"), np.append(counts, split)
+    for name, count in zip(names, counts, strict=True):
+        out.print(
+            f"  {name:>10} {'▇' * round(24 * count / counts.max())} {count}",
+            markup=False,
+            highlight=False,
+        )
+    for row in (labels.rows[int(scores.argmin())], labels.rows[int(scores.argmax())]):
+        out.print(
+            f"  row {row.line}, {labels.aspect} {row.scores[labels.aspect]:g}:",
+            style="dim",
+            markup=False,
+        )
+        for role in ("source", "context", "reference", "output"):
+            if text := getattr(row, role):
+                out.print(
+                    f"    {role}: {shortened(text, 160)}", style="dim", markup=False
+                )
+        for text in row.why(labels.aspect):
+            out.print(f"    why: {shortened(text, 160)}", style="dim", markup=False)
