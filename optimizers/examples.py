@@ -54,6 +54,8 @@ def examples_of(labels: Labels, judge: Judge | None = None) -> list[dspy.Example
     for row, example in zip(labels.rows, examples, strict=True):
         if why := " / ".join(row.why(labels.aspect)):
             example["why"] = shortened(why, LONGEST_REASON)
+        if who := row.raters.get(labels.aspect, ()):
+            example["raters"] = tuple(who)
     if judge is not None and judge.method.columns():
         for row, example in zip(labels.rows, examples, strict=True):
             example["columns"] = tuple(numbers_of(judge, row, labels.origin).items())
@@ -189,6 +191,12 @@ def humans(examples: Sequence[dspy.Example]) -> Vector:
 def documents(examples: Sequence[dspy.Example]) -> list[str]:
     """Return the document id of each row."""
     return [e.document for e in examples]
+
+
+def raters(examples: Sequence[dspy.Example]) -> tuple[tuple[str, ...], ...]:
+    """Return who rated each row; () for all where nobody is named."""
+    every = tuple(tuple(e.get("raters") or ()) for e in examples)
+    return every if any(every) else ()
 
 
 def groups(examples: Sequence[dspy.Example]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,6 +25,13 @@ from ..agreement.decisions import (
 from ..agreement.differences import Difference
 from ..agreement.metric import AgreementValue
 from ..agreement.objectives import Objective, Q
+from ..agreement.raters import (
+    DIFFERENT,
+    MOST,
+    between_raters,
+    by_person,
+    within_raters,
+)
 from ..agreement.replacement import way_to_rater
 from ..agreement.resampling import Bounded, Range, estimates_of
 from ..datasets.records import Labels
@@ -41,6 +48,8 @@ from .levels import LEVELS, Levels, levels_of, system_means
 from .report import CompileReport, Fitted, FormTrial
 from .seen import marks
 
+#: Rows of a rater that agreement within raters takes at least, of the few that are labelled.
+FEWEST_OF_RATER = 5
 #: With fewer held-out groups an interval over groups says next to nothing.
 FEW_GROUPS = 8
 #: The objectives that measures of raw scores are.
@@ -540,6 +549,7 @@ class Findings:
                 f"judge is compiled from all {len(self.labels)} labels, and intervals are wider by what fitting adds",
             ),
             *((True, against) for against in self._against()),
+            *((True, about) for about in self._raters()),
             (
                 self.labels.suggested.any() and not self._suggested,
                 f"{self.labels.suggested.sum()} of {len(self.labels)} labels are of rows that `suggest` chose: they "
@@ -597,6 +607,35 @@ class Findings:
             (self._stopped, f"the search ended early: {self._stopped}"),
         ]
         return [*self.labels.warnings, *(note for holds, note in notes if holds)]
+
+    def _raters(self) -> Iterator[str]:
+        """Yield a sentence where one rater gave most labels, and one where raters differ in how high they rate."""
+        rows, aspect = self.rows, self.labels.aspect
+        names, table = by_person(
+            [row.single(aspect) for row in rows],
+            [row.raters.get(aspect, ()) for row in rows],
+        )
+        if len(names) < 2 or self.labels.kind == "preference":
+            return
+        counts = (~np.isnan(table)).sum(axis=0)
+        if counts.max() > MOST * counts.sum():
+            yield (
+                f"{names[int(counts.argmax())]} gave {counts.max()} of {counts.sum()} labels; agreement is mostly "
+                "with this one person"
+            )
+        share = between_raters(table)
+        within, raters = within_raters(self.percents, table, FEWEST_OF_RATER)
+        if share > DIFFERENT and raters:
+            pooled, _ = within_raters(self.percents, self._human[:, None], 2)
+            yield (
+                f"raters differ in how high they rate ({share:.0%} of the variance); the fit leaves that out, and the "
+                f"judge does not follow it: Spearman {within:.2f} within single raters, {pooled:.2f} with all labels"
+            )
+
+    @property
+    def _human(self) -> Vector:
+        """The human ratings of the held-out rows."""
+        return np.array([row.scores[self.labels.aspect] for row in self.rows])
 
     def _against(self) -> list[str]:
         """A sentence on each signal that human ratings fall with, on all labels: nothing is fitted to its scale."""

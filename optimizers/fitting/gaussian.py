@@ -59,10 +59,14 @@ class Sizes:
     noise: float
     log_prior: float = 0.0
     facts: float = 0.0
+    raters: float = 0.0
 
 
 #: What facts may add: they decide some tasks (consistency), and are noise in most.
 OF_FACTS = (0.0, 0.1)
+#: Variance of what the ratings of one rater have in common, and how likely it is before the labels are seen (log):
+#: none, up to more than half of all (experiments/results/raters.md).
+OF_RATERS = ((0.0, 0.0), (0.05, -1.5), (0.2, -1.5), (0.6, -1.5))
 #: Experience that fits, or less; an own score that is one reading of many, up to one that says nearly all. Each of them
 #: with facts and without.
 SIZES = tuple(
@@ -156,13 +160,22 @@ def gaussian(
     shares_of = _shares(table.names, own, first)
     numbers, states = _blocks(table, experience)
     wanted, unit = target(scores, 2 * experience.points)
-    kernels, tried = _kernels(shares_of, numbers, states), BESIDE if first else SIZES
+    kernels, raters = _kernels(shares_of, numbers, states), same_rater(table.raters)
+    tried = [
+        replace(sizes, raters=size, log_prior=sizes.log_prior + likely)
+        for sizes in (BESIDE if first else SIZES)
+        for size, likely in OF_RATERS[: 1 if raters is None else None]
+    ]
     expected = np.sum(
         [block.z @ block.expected for block in (numbers, *states.values())], axis=0
     )
     document = WITHIN if within else DOCUMENT_BESIDE if first else DOCUMENT
     shared = LEVEL + document * (groups[:, None] == groups)
-    fits = [_fit(sizes, kernels, shared, expected, groups, wanted) for sizes in tried]
+    strict = np.zeros_like(shared) if raters is None else raters
+    fits = [
+        _fit(sizes, kernels, shared + sizes.raters * strict, expected, groups, wanted)
+        for sizes in tried
+    ]
     evidence = np.array([fit.evidence for fit in fits])
     shares = np.exp(evidence - evidence.max())
     shares /= shares.sum()
@@ -188,6 +201,22 @@ def gaussian(
     return Fitted(
         head.scaled(1.0, base).held_to(table), unit * left_out, unit * deviation, learnt
     )
+
+
+def same_rater(raters: Sequence[tuple[str, ...]]) -> Matrix | None:
+    """Return by how much pairs of rows share who rated them, from 0 to 1; None where that tells no rows apart.
+
+    How strict people are moves their ratings, and says nothing of a text: the part of a score that rows of one rater
+    have in common is fitted, as what rows of one document have in common is, and left out of the head.
+    """
+    names = list(dict.fromkeys(name for row in raters for name in row))
+    if not 2 <= len(names) < len(raters):
+        return None
+    share = np.zeros((len(raters), len(names)))
+    for place, row in enumerate(raters):
+        for name in row:
+            share[place, names.index(name)] += 1 / len(row)
+    return share @ share.T
 
 
 # Its parts ------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ And the baseline of rows without any model.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import dspy
 import numpy as np
@@ -124,7 +125,7 @@ def weigh(
 
 def _without_own(table: Readings) -> Readings:
     kept = tuple(name for name in table.names if name != DIRECT)
-    return Readings(kept, table.columns(kept), table.groups, table.states)
+    return replace(table, names=kept, values=table.columns(kept))
 
 
 def fit_head(

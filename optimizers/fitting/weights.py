@@ -43,6 +43,7 @@ from ..examples import (
     groups,
     humans,
     item_of,
+    raters,
     rows_of,
 )
 from .folds import fold_numbers
@@ -342,7 +343,7 @@ class Training:
         """Fit a head to the labelled rows, and compare it with the own score on rows that it did without."""
         rows, within = self.part(readable), self.objective.within
         fit = fit_head(
-            table,
+            replace(table, raters=raters(rows.examples)),
             rows.human,
             experience,
             own,

@@ -25,7 +25,7 @@ class Readings:
     """A table: one row for each judged text.
 
     values: rows x names; NaN where a reading is missing. states: block -> rows x width, without gaps. groups: rows of
-    equal group are never used to check what was fitted on one of them.
+    equal group are never used to check what was fitted on one of them. raters: who rated each row, where that is known.
 
     Raises: OptionError where shapes do not agree, or a block has gaps.
     """
@@ -34,6 +34,7 @@ class Readings:
     values: Matrix
     groups: tuple[Hashable, ...]
     states: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    raters: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.groups), len(self.names)):
@@ -58,8 +59,13 @@ class Readings:
         """Return the table of some of its rows."""
         at = np.asarray(index, dtype=np.intp)
         states = {block: states[at] for block, states in self.states.items()}
+        raters = tuple(self.raters[i] for i in at) if self.raters else ()
         return Readings(
-            self.names, self.values[at], tuple(self.groups[i] for i in at), states
+            self.names,
+            self.values[at],
+            tuple(self.groups[i] for i in at),
+            states,
+            raters,
         )
 
     def columns(self, names: Sequence[str]) -> Matrix:

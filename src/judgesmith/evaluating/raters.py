@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..agreement.correlation import Vector, correlate
+from ..agreement.raters import DIFFERENT, FEWEST, MOST, between_raters
+from ..agreement.raters import within_raters as within_raters_of
 from ..agreement.replacement import Replacement, alternative_annotator_test
 from ..agreement.significance import against_others
 from ..tables import Column, Table
 from .decided import places
 from .sources import Judged
-
-#: Rows that a rater needs to be looked at alone, and the share of all labels that makes a rater stand out.
-FEWEST, MOST = 10, 0.5
-#: Raters differ where they explain more than this share of the variance of single ratings.
-DIFFERENT = 0.1
 
 
 @dataclass(frozen=True)
@@ -32,18 +29,7 @@ class Persons:
 
     def between(self) -> float:
         """The share of the variance of single ratings that lies between persons (ICC of a one-way analysis)."""
-        given = [column[~np.isnan(column)] for column in self.table.T]
-        kept = [one for one in given if len(one) > 1]
-        if len(kept) < 2:
-            return math.nan
-        sizes = np.array([len(one) for one in kept], dtype=float)
-        n, k = sizes.sum(), len(kept)
-        means = np.array([one.mean() for one in kept])
-        inside = sum(float(((one - one.mean()) ** 2).sum()) for one in kept) / (n - k)
-        outside = float((sizes * (means - (sizes @ means) / n) ** 2).sum()) / (k - 1)
-        usual = (n - (sizes**2).sum() / n) / (k - 1)
-        total = outside + (usual - 1) * inside
-        return (outside - inside) / total if total > 0 else math.nan
+        return between_raters(self.table)
 
 
 def persons(data: Judged) -> list[Persons]:
@@ -138,22 +124,14 @@ def within_raters(data: Judged, found: Sequence[Persons]) -> list[dict[str, Any]
             scores = by_aspect.get(one.aspect)
             if scores is None:
                 continue
-            sizes, values = list[int](), list[float]()
-            for column in one.table.T:
-                both = ~np.isnan(column) & ~np.isnan(scores)
-                value = correlate(
-                    scores[both], column[both], coefficient="spearman", level="pooled"
-                ).value
-                if both.sum() >= FEWEST and not math.isnan(value):
-                    sizes, values = [*sizes, int(both.sum())], [*values, value]
+            within, raters = within_raters_of(scores, one.table)
             pooled = correlate(
                 scores, data.human[one.aspect], coefficient="spearman", level="pooled"
             ).value
-            within = float(np.average(values, weights=sizes)) if values else math.nan
             about = {
                 "judge": judge,
                 "aspect": one.aspect,
-                "raters": len(values),
+                "raters": raters,
                 "between": between,
             }
             rows.append(about | {"pooled": pooled, "within": within})

@@ -1,0 +1,82 @@
+"""How far raters differ in how high they rate, and how far scores agree with single raters.
+
+Severity is not quality: a judge that is told nothing of raters cannot follow it, and agreement within raters leaves it
+out. Source: one-way analysis of variance (Shrout and Fleiss 1979).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from .correlation import Vector, correlate
+
+#: Rows of a rater that agreement within raters takes at least.
+FEWEST = 10
+#: Raters differ where they explain more than this share of the variance of single ratings.
+DIFFERENT = 0.1
+#: The share of all labels from which on one rater stands out.
+MOST = 0.5
+
+
+def by_person(
+    ratings: Sequence[Sequence[float]], raters: Sequence[Sequence[str]]
+) -> tuple[tuple[str, ...], Vector]:
+    """Return the raters' names, and their ratings with shape (rows, raters), NaN where there is none.
+
+    Args:
+        ratings: the single ratings of each row.
+        raters: who gave them, in the same order; a row without names is left empty.
+    """
+    names = tuple(dict.fromkeys(name for row in raters for name in row))
+    place = {name: k for k, name in enumerate(names)}
+    table = np.full((len(ratings), len(names)), np.nan)
+    for i, (values, who) in enumerate(zip(ratings, raters, strict=True)):
+        if len(values) == len(who):
+            for name, value in zip(who, values, strict=True):
+                table[i, place[name]] = value
+    return names, table
+
+
+def between_raters(table: Vector) -> float:
+    """Return the raters' share of the variance of single ratings (ICC of a one-way analysis), NaN for fewer than two.
+
+    >>> between_raters(np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, 4.0], [np.nan, 5.0]]))
+    0.8947368421052632
+    """
+    given = [column[~np.isnan(column)] for column in table.T]
+    kept = [one for one in given if len(one) > 1]
+    if len(kept) < 2:
+        return math.nan
+    sizes = np.array([len(one) for one in kept], dtype=float)
+    n, k = sizes.sum(), len(kept)
+    means = np.array([one.mean() for one in kept])
+    inside = sum(float(((one - one.mean()) ** 2).sum()) for one in kept) / (n - k)
+    outside = float((sizes * (means - (sizes @ means) / n) ** 2).sum()) / (k - 1)
+    usual = (n - (sizes**2).sum() / n) / (k - 1)
+    total = outside + (usual - 1) * inside
+    return float((outside - inside) / total) if total > 0 else math.nan
+
+
+def within_raters(
+    scores: Vector, table: Vector, fewest: int = FEWEST
+) -> tuple[float, int]:
+    """Return Spearman's correlation of scores with single raters, averaged by their rows, and how many raters it is of.
+
+    Args:
+        scores: of the rows.
+        table: ratings, shape (rows, raters).
+        fewest: rows that a rater needs to count.
+    """
+    sizes, values = list[int](), list[float]()
+    for column in table.T:
+        both = ~np.isnan(column) & ~np.isnan(scores)
+        value = correlate(
+            scores[both], column[both], coefficient="spearman", level="pooled"
+        ).value
+        if both.sum() >= fewest and not math.isnan(value):
+            sizes, values = [*sizes, int(both.sum())], [*values, value]
+    mean = float(np.average(values, weights=sizes)) if values else math.nan
+    return mean, len(values)
