@@ -556,6 +556,7 @@ class Compiler:
         *,
         teacher: bool,
     ) -> Plan:
+        """Estimate a run with this split of the labels."""
         every, search = parts.fits(len(labels)), self.search
         name = lm if lm is None or isinstance(lm, str) else lm.name
         # Of folds that ask nothing new only the fit to all rows is paid for.

@@ -398,6 +398,7 @@ class AspectsReport:
         return self.table().notebook() + facts([("note", note) for note in self.notes])
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the reports of all aspects as JSON values."""
         usage = ("tokens", "prompt_tokens", "completion_tokens", "prefix_tokens")
         return {
             "aspects": {name: one.to_dict() for name, one in self.aspects.items()},

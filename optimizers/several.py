@@ -1,6 +1,7 @@
-"""Several aspects compiled into one judge: the same splits for all, so that what one aspect is measured on no other has
-learnt from; rows are read once; and each aspect's score may be corrected by the others', where that agrees better on
-rows that the correction was fitted without.
+"""Several aspects compiled into one judge.
+
+The splits are the same for all, so that no aspect learns from rows that another is measured on, and rows are read once.
+Each aspect's score may be corrected by the others', where that agrees better on rows the correction was fitted without.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ def together(labels: Mapping[str, Labels], share: float) -> dict[str, Labels]:
     """Return the labels of several aspects, their rows in groups that share no text with any other aspect's rows.
 
     Args:
+        labels: by aspect.
         share: as `Labels.template_share`.
     """
     every = {name: one.regrouped(share) for name, one in labels.items()}
@@ -244,8 +246,9 @@ class SeveralCompiler:
     # -- each aspect beside the others
 
     def _correct(self, found: dict[str, Found]) -> dict[str, LinearHead]:
-        """Correct each aspect's scores by the others', where that is ahead on rows that it was fitted without: the
-        held-out rows of a fold by what the fold's training rows say. Return the heads of the judges to be saved.
+        """Correct each aspect's scores by the others', where that is ahead on rows that it was fitted without.
+
+        The held-out rows of a fold are corrected by what its training rows say. Return the heads of the final judges.
         """
         folds = {name: _by_fold(one) for name, one in found.items()}
         every = {name: (one.final, one.labels) for name, one in found.items()}
@@ -301,8 +304,9 @@ class SeveralCompiler:
     def _beside(
         self, name: str, fits: Mapping[str, tuple[Fitted, Labels]]
     ) -> tuple[Fitted, LinearHead | None]:
-        """Return a fit with its scores corrected by the other aspects', and the head that does so; None, and the fit
-        with the reason, where that is not clearly ahead of the aspect's own scores.
+        """Return a fit with its scores corrected by the other aspects', and the head that does so.
+
+        None, and the fit with the reason, where that is not clearly ahead of the aspect's own scores.
         """
         fitted, train = fits[name]
         own, examples = fitted.percents, examples_of(train)

@@ -43,10 +43,12 @@ def timed(judge: js.Judge, rows: list[Any]) -> tuple[list[js.Verdict], float]:
 
 
 def q(scores: Any, human: Any) -> float:
+    """Return Q."""
     return float(CorrelationSum()(scores, human).q)
 
 
 def main() -> None:
+    """Compile, score and compare."""
     parser = argparse.ArgumentParser()
     parser.add_argument("rows", type=Path)
     parser.add_argument("--lm", default="local/qwen2.5-0.5b")

@@ -42,10 +42,12 @@ CONDITIONS = (
 
 
 def q(scores: Vector, human: Vector) -> float:
+    """Return Q."""
     return float(CorrelationSum()(scores, human).q)
 
 
 def table(values: Vector, raters: Sequence[tuple[str, ...]]) -> Readings:
+    """Return readings of rows of different documents."""
     names = tuple(f"r.{i}" for i in range(values.shape[1]))
     return Readings(names, values, tuple(range(len(values))), raters=tuple(raters))
 
@@ -98,6 +100,7 @@ def spoken(gains: Vector) -> list[float]:
 
 
 def of_simulation(repeats: int) -> list[list[object]]:
+    """Return a line for each condition."""
     rows: list[list[object]] = []
     for icc, own in CONDITIONS:
         rng = np.random.default_rng([int(100 * icc), own])
@@ -122,8 +125,9 @@ def rubric(records: list[dict[str, Any]]) -> Vector:
 def gains(
     values: Vector, human: Vector, raters: Vector, repeats: int, seed: int
 ) -> Vector:
-    """Q without and with the term of each draw of labels by half of the raters: on rows of the other half, on the
-    other rows of the same raters, and within all raters.
+    """Return Q without and with the term for each draw of labels by half of the raters.
+
+    It is that on rows of the other raters, on other rows of the same raters, and within all raters.
     """
     known, found = np.flatnonzero(~np.isnan(human)), []
     rng = np.random.default_rng(seed)
@@ -146,6 +150,7 @@ def gains(
 
 
 def of_rubric(path: Path, repeats: int) -> list[list[object]]:
+    """Return a line for each aspect."""
     records = list(map(json.loads, path.read_text("utf-8").splitlines()))
     raters = np.array([record["group"] for record in records])
     values, rows = rubric(records), list[list[object]]()
@@ -164,6 +169,7 @@ def of_rubric(path: Path, repeats: int) -> list[list[object]]:
 
 
 def main() -> None:
+    """Run both parts, or one."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path)
     parser.add_argument("--only", choices=("simulated", "llm_rubric"))

@@ -65,8 +65,9 @@ class TaskKnowledge(Parameter):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """One labelled example as task inference sees it. why: the reasons that people gave. scores: by aspect, where
-    several are shown in place of the one.
+    """One labelled example as task inference sees it.
+
+    why: the reasons that people gave. scores: by aspect, where several are shown in place of the one.
     """
 
     source: str

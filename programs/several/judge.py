@@ -1,5 +1,6 @@
-"""One judge of several aspects: each has a method, a scale and a calibration of its own, and what is read of a row is
-read once for all of them.
+"""One judge of several aspects, each with a method, a scale and a calibration of its own.
+
+What is read of a row is read once for all of them.
 
 A call of a model is made for each aspect: answers on several aspects in one call lean on each other. The score of the
 whole is the aspect called "overall", where there is one, and else the mean of the aspects on a common scale.
@@ -154,6 +155,7 @@ class SeveralAspects(Method):
 
     @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+        """See `Method.in_words`."""
         if words.library_aspect:
             raise OptionError(
                 f"--as is for methods that judge one aspect of the library; {cls.kind} takes --criteria"
@@ -163,6 +165,7 @@ class SeveralAspects(Method):
         return cls(task=words.task, criteria=words.criteria, **named)
 
     def build(self) -> None:
+        """Make a method for each aspect."""
         self._take(
             {
                 name: Part(self._method(name), Outcome(PERCENT))
@@ -237,6 +240,7 @@ class SeveralAspects(Method):
     # -- judging
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Judge every aspect, and the whole."""
         made = self.parts()
         with shared():
             raw = await self._asked(made, item, lm)
@@ -310,10 +314,12 @@ class SeveralAspects(Method):
         return math.fsum(percents) / len(percents)
 
     async def prepare(self, lm: LanguageModel) -> None:
+        """Prepare the method of every aspect."""
         for method in self._methods():
             await method.prepare(lm)
 
     def cost(self) -> Cost:
+        """Return the calls of all aspects together."""
         costs = [method.cost() for method in self._methods()]
         return Cost(
             sum(cost.calls_per_row for cost in costs),
@@ -322,9 +328,11 @@ class SeveralAspects(Method):
 
     @property
     def brief(self) -> bool:
+        """Return True if the answers of one aspect are a word or a number."""
         return any(method.brief for method in self._methods())
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
+        """Let every method take what training rows show."""
         for name, part in self.parts().items():
             part.method.meet(name, items, lm)
 
@@ -363,6 +371,7 @@ class SeveralAspects(Method):
         return all(able)
 
     def columns(self) -> tuple[Column, ...]:
+        """Return the columns that any aspect weighs."""
         every = [column for method in self._methods() for column in method.columns()]
         return tuple({column.name: column for column in every}.values())
 
@@ -386,15 +395,19 @@ class SeveralAspects(Method):
     # -- demonstrations and prompts
 
     def taught(self) -> list[JudgePredict]:
+        """Return the predictors of all aspects that demonstrations are for."""
         return [predict for method in self._methods() for predict in method.taught()]
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        """Return a row as a demonstration; see `Method.demonstration`."""
         return self._methods()[0].demonstration(item, verdict)
 
     def no_bootstrap(self) -> str | None:
+        """Return why the answers of an aspect cannot be demonstrations."""
         return next(filter(None, (one.no_bootstrap() for one in self._methods())), None)
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """Return the messages of each step, by aspect."""
         return {
             f"{name}: {step}": messages
             for name, part in self.parts().items()
@@ -429,6 +442,7 @@ class SeveralAspects(Method):
         )
 
     def facts(self) -> dict[str, str]:
+        """Return the method and the scale of each aspect."""
         shown = {}
         for name, part in self.parts().items():
             told = [f"{part.method.kind} on {part.outcome.scale}"]
