@@ -21,6 +21,7 @@ import numpy as np
 
 from judgesmith.datasets.loading import read_labels
 from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
 from judgesmith.errors import OptionError
 from judgesmith.experiments.studies.experience import (
     Task,
@@ -127,11 +128,13 @@ def alone(folder: Path | None) -> None:
 
 @dataclass(frozen=True)
 class Pair:
-    """A task without facts and with them; whether experience may learn from it."""
+    """A task without facts and with them; whether experience may learn from it; its rows."""
 
     plain: Task
     with_facts: Task
     teaches: bool
+    spec: TaskSpec
+    rows: tuple[Row, ...]
 
 
 def read_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
@@ -151,9 +154,10 @@ def read_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
         if kept is None:
             continue
         rows = load(kept)
-        if len(rows.scores) != len(labels):
+        same = len(rows.scores) == len(labels)
+        if not same or not np.allclose(rows.scores, percents(labels)):
             raise OptionError(
-                f"{kept.name} has {len(rows.scores)} rows, the set {len(labels)}; read it again"
+                f"{kept.name} has other rows than the set has now; read it again"
             )
         task = Task(
             name,
@@ -167,7 +171,14 @@ def read_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
             task,
             replace(task, table=joined(task.table, texts(labels))),
             spec in specs.tasks,
+            spec,
+            labels.rows,
         )
+
+
+def percents(labels: Labels) -> Vector:
+    low, high = labels.scale
+    return np.asarray(100 * (labels.scores - low) / (high - low))
 
 
 def chosen_rows(spec: TaskSpec) -> Labels:
