@@ -92,6 +92,7 @@ class Beside:
 
     @property
     def name(self) -> str:
+        """Return the set and the aspect in words."""
         return self.task.name.replace(".", " ")
 
 
@@ -171,6 +172,7 @@ class Sets:
 
 
 def estimate(agreement: Agreement) -> list[float]:
+    """Return an agreement with the ends of its interval."""
     found = interval_of(agreement)
     return [found.value, found.low, found.high]
 
@@ -228,6 +230,7 @@ AHEAD = "{:+.2f} [{:+.2f}, {:+.2f}]"
 
 
 def columns_of() -> dict[str, str]:
+    """Return the columns of a table of tasks with their formats."""
     plain = {"task": "", "recorded": "", "rows": "{}", "documents": "{}"}
     figures = dict.fromkeys(("its Q", *OURS), INTERVAL)
     ahead_by = [f"{name} − recorded" for name in ENDS]
@@ -253,6 +256,7 @@ def by_judge(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 
 def columns_of_judges() -> dict[str, str]:
+    """Return the columns of the table of judges with their formats."""
     counts = [
         f"{who} surely ahead, {name}"
         for name in ENDS
@@ -263,6 +267,7 @@ def columns_of_judges() -> dict[str, str]:
 
 
 def main() -> None:
+    """Read the command line and run."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -276,11 +281,13 @@ def main() -> None:
 
 
 def without_family(teachers: Sequence[Task], family: str) -> Experience:
+    """Fit an experience to the tasks of all other families."""
     others = [other for other in teachers if other.family != family]
     return fit_experience(others, Card())
 
 
 def run(folders: Sequence[Path], draws: int, output: Path | None) -> None:
+    """Measure every task that has a table and recorded judges, and save the tables."""
     pairs = list(read_pairs(folders))
     teachers = [pair.plain for pair in pairs if pair.teaches]
     pooled, within = list[list[Any]](), list[list[Any]]()

@@ -177,6 +177,7 @@ def read_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
 
 
 def percents(labels: Labels) -> Vector:
+    """Return the human scores in percent of their scale."""
     low, high = labels.scale
     return np.asarray(100 * (labels.scores - low) / (high - low))
 

@@ -64,6 +64,8 @@ LONGEST_WAIT, LONG_WAIT = 120.0, 20.0
 #: The model of a judge that needs none, and before the file whose verdicts one repeats: see the entry points of
 #: `judgesmith.models`.
 NO_MODEL, RECORDED = "none", "recorded:"
+#: How names of models begin that answer typed questions: on a server, and in this process.
+DECISIONS = ("decision:", "zeroshot:")
 #: Calls in a row without an answer of any kind, retries included, after which the server is taken to be down.
 OUTAGE_AFTER = 10
 #: LiteLLM's table of prices, beside its own modules.
@@ -865,8 +867,9 @@ def language_model(
 ) -> LanguageModel:
     """Return a LanguageModel for a name, for a `dspy.LM` object, or for one itself.
 
-    Names: any DSPy/LiteLLM name (`openai/…`, `anthropic/…`), `ollama_chat/…`, `local/NAME`, `gguf:PATH`, `none` and
-    `recorded:FILE#COLUMN` (answers in a file). Keys come from `connection` or the provider's environment variable.
+    Names: any DSPy/LiteLLM name (`openai/…`, `anthropic/…`), `ollama_chat/…`, `local/NAME`, `gguf:PATH`,
+    `decision:NAME` and `zeroshot:NAME` (which answer typed questions), `none` and `recorded:FILE#COLUMN` (answers in a
+    file). Keys come from `connection` or the provider's environment variable.
 
     Raises:
         ModelError: If the model cannot be used.
@@ -897,6 +900,8 @@ def language_model(
         )
         made.assume(Capabilities())
         return made
+    if name.startswith(DECISIONS):
+        return _deciding(name, sampling, connection)
     provider, slash, model = name.partition("/")
     if not provider or (slash and not model):
         raise OptionError(
@@ -948,6 +953,33 @@ def _foreign(
     return LanguageModel(
         name, ThroughDSPy(lm), identity="dspy", sampling=sampling, connection=connection
     )
+
+
+def _deciding(
+    name: str, sampling: Sampling | None, connection: Connection
+) -> LanguageModel:
+    """Return a model that answers typed questions. Raises OptionError for a name without one."""
+    from .decisions import ADDRESS, KEY, Served, ZeroShot
+
+    kind, _, model = name.partition(":")
+    if not model:
+        raise OptionError(f"{name} names no model; write {kind}:NAME")
+    base = connection.api_base or os.environ.get(ADDRESS, "")
+    place = _checked("--api-base", base).rstrip("/") if base else ""
+    key = connection.api_key or os.environ.get(KEY, "")
+    through: Transport = Served(model, place, key, connection.timeout)
+    if not name.startswith(DECISIONS[0]):
+        # Nothing tells whether the weights behind a folder's name are still the same.
+        through, connection = ZeroShot(model), replace(connection, cache=False)
+    result = LanguageModel(
+        name,
+        through,
+        identity=place,
+        sampling=sampling,
+        connection=connection,
+    )
+    result.assume(Capabilities())
+    return result
 
 
 def _address(provider: str, connection: Connection) -> str | None:

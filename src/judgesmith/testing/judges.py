@@ -27,6 +27,8 @@ ROWS = [{"source": f"Source {n // 3}.", "output": f"Output {n}."} for n in range
 
 
 #: A field that DSPy's chat adapter asks for: its name and its type.
+#: An answer to a question of levels.
+TYPED = {"type": "score", "probabilities": {"1": 0.25, "3": 0.75}}
 _ASKED = re.compile(r"^\d+\. `(\w+)` \((.*?)\):", re.MULTILINE)
 
 
@@ -84,8 +86,8 @@ def shortest(grammar: str) -> str:
 
 
 def obliging() -> Callable[[Request], str]:
-    """A model that gives every judge the form of answer that it asks for: as its grammar or DSPy's adapter has it, and
-    free text otherwise.
+    """A model that gives every judge the form of answer that it asks for: as its grammar or DSPy's adapter has it,
+    typed answers to typed questions, and free text otherwise.
     """
     written = 0
 
@@ -105,6 +107,8 @@ def obliging() -> Callable[[Request], str]:
             )
         if request.grammar:
             return shortest(request.grammar)
+        if system.startswith('{"'):
+            return json.dumps(dict.fromkeys(json.loads(system), TYPED))
         written += 1
         return f"1. This is text number {written}, which is plain."
 
