@@ -21,9 +21,10 @@ from .vocabulary import Vocabulary
 from .weights import Weights
 
 CONTEXT = 4096
-#: Tokens that go through the layers at once, and through the vocabulary: their numbers for each of 150,000 words are
-#: 20 MB, of which four tables are held. Tokens of beginnings that are kept: 25 MB a thousand of the 0.5B.
-STEP, AT_ONCE, KEPT = 512, 32, 2048
+#: Tokens that go through the layers at once, of one row and of several. Tokens that go through the vocabulary at once:
+#: their numbers for each of 150,000 words are 10 MB, of which four tables are held. Tokens of beginnings that are kept:
+#: 25 MB a thousand of the 0.5B.
+STEP, BATCH, AT_ONCE, KEPT = 256, 512, 16, 2048
 
 _process: int | None = None  # the one that OpenVINO's threads belong to
 
@@ -157,7 +158,7 @@ class OpenVinoReader:
         rows = [self._row(passage) for passage in passages]
         result: list[TokenReading | None] = [None] * len(rows)
         with self._lock:
-            for batch in batches(rows, STEP):
+            for batch in batches(rows, BATCH):
                 found = self._read(
                     [rows[place] for place in batch.places], batch.shared
                 )
@@ -196,7 +197,7 @@ class OpenVinoReader:
         for row in rows:
             self._checked(row.tokens)
         with self._lock:
-            for batch in batches(rows, STEP):
+            for batch in batches(rows, BATCH):
                 some = [rows[place] for place in batch.places]
                 found = self._read(some, batch.shared)
                 for place, row, one in zip(batch.places, some, found, strict=True):
