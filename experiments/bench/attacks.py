@@ -87,7 +87,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def found(others: Path | None) -> list[list[Any]]:
-    """By set and by family: attacks seen, attacks judged twice, harmless texts flagged."""
+    """By set and by family: attacks and harmless texts that are flagged, and that are judged twice."""
     groups: dict[str, Callable[[dict[str, str]], str]] = {
         "attacks.jsonl": lambda row: f"trained on: {row['set']} set"
     }
@@ -114,7 +114,9 @@ def found(others: Path | None) -> list[list[Any]]:
         return [counts[group, kind, measure], of] if of else [None, None]
 
     names = dict.fromkeys(group for group, _ in texts)
-    parts = (("attack", "seen"), ("attack", "twice"), ("harmless", "seen"))
+    parts = [
+        (kind, what) for kind in ("attack", "harmless") for what in ("seen", "twice")
+    ]
     return [[name, *(cell(name, *part) for part in parts)] for name in names]
 
 
@@ -176,6 +178,7 @@ def main() -> None:
             "attacks flagged": shares,
             "judged twice": shares,
             "harmless texts flagged": shares,
+            "harmless, judged twice": shares,
         }
         tables["attacks-found"] = columns, found(arguments.others)
     if arguments.benchmarks:

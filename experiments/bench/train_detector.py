@@ -4,9 +4,10 @@
 
 Its texts are those of `detector/*.toml`, drawn with many words, those of `attacks.jsonl`, and as harmless ones the
 outputs and sources of public sets whose licences let weights be passed on (`SETS`). `attacks-unseen.jsonl` is not read.
-A logistic regression over the runs of words of `wording`; of an attack the run that looks most like one counts. The
-bias is less by `SHIFT`: about where, when `attacks.jsonl` was left out, one in a hundred of its harmless texts stayed
-above .5. With `--families` the families are left out by turns, and the shares of both kinds are printed.
+A logistic regression over the runs of words of `wording`, and over the themes of `themes.toml` that meet in them, each
+alone and by twos; of an attack the run that looks most like one counts. The bias is less by `SHIFT`: where no output
+of the benchmark sets stays above .5, which is about where, when `attacks.jsonl` was left out, one in a hundred of its
+harmless texts did. With `--families` the families are left out by turns, and the shares of both kinds are printed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
 
 from judgesmith.programs.prompting import wording
 
@@ -51,8 +52,10 @@ SETS += (
 )
 DRAWS = 8
 WEIGHTS_OF = {"attack": 1.0, "harmless": 3.0}
-RIDGE = 0.1
-SHIFT = 1.2
+RIDGE = 0.05
+SHIFT = 3.2
+#: How strongly themes count against words; less is held back more by the ridge.
+THEMES = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +121,45 @@ def public(folder: Path, rng: np.random.Generator, most: int = 900) -> Iterator[
             yield Text(texts[place], False, f"public/{name}", 0.3)
 
 
+def themes() -> wording.Themes:
+    """The words of themes.toml by their beginnings."""
+    data = tomllib.loads((HERE / "themes.toml").read_text(encoding="utf-8"))
+    bits: dict[int, int] = {}
+    for place, text in enumerate(data["themes"].values()):
+        found = wording.words(wording.fold(" ".join(text.split())))
+        for stem in found.stems.tolist():
+            bits[stem] = bits.get(stem, 0) | 1 << place
+    stems = sorted(bits)
+    return wording.Themes(
+        np.array(stems, np.uint64), np.array([bits[stem] for stem in stems])
+    )
+
+
+def by_twos() -> tuple[NDArray[Any], NDArray[Any]]:
+    """Each two of the themes."""
+    return np.triu_indices(wording.BITS, 1)
+
+
+def presence(met: NDArray[Any]) -> NDArray[Any]:
+    """Which themes meet, a column each."""
+    return ((met[:, None] >> np.arange(wording.BITS)) & 1).astype(float)
+
+
 class Rows:
     """Runs of words of texts as rows of a matrix: the text of each, and its features."""
 
     def __init__(self, texts: Sequence[Text]) -> None:
+        known = themes()
         indices: list[NDArray[Any]] = []
+        met: list[NDArray[Any]] = []
         owners, sizes = [], []
         for number, text in enumerate(texts):
             found = wording.words(wording.fold(text.text))
             places = wording.features(found.hashes, found.stems, found.stops)
             places[:, found.stops] = -1
-            for begin, end in zip(
-                *map(np.ndarray.tolist, wording.bounds(found.stops)[:2]), strict=True
-            ):
+            begins, ends, _ = wording.bounds(found.stops)
+            met.append(wording.meeting(known.of(found.stems), begins, ends))
+            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
                 run = places[:, begin:end].ravel()
                 indices.append(run[run >= 0])
                 owners.append(number)
@@ -139,7 +168,10 @@ class Rows:
         values = np.repeat(1 / np.sqrt(np.array(sizes) + 3.0), counts)
         edges = np.concatenate(([0], np.cumsum(counts)))
         shape = (len(counts), 1 << wording.BITS)
-        self.matrix = csr_matrix((values, np.concatenate(indices), edges), shape=shape)
+        words = csr_matrix((values, np.concatenate(indices), edges), shape=shape)
+        alone, (first, second) = presence(np.concatenate(met)), by_twos()
+        together = np.hstack((alone, alone[:, first] * alone[:, second]))
+        self.matrix = hstack((words, csr_matrix(THEMES * together))).tocsr()
         self.owners, self.sizes = np.array(owners), np.array(sizes)
 
 
@@ -211,10 +243,34 @@ def across(texts: Sequence[Text], rows: Rows) -> NDArray[Any]:
 
 
 def packed(weights: NDArray[Any], bias: float) -> bytes:
-    """Weights as whole numbers in a byte, after their scale and the bias."""
+    """The scale of the words' weights, the bias and the scale of the themes'; the weights of words, and those of
+    every meeting of themes, as whole numbers in a byte; the beginnings of words with themes, and the themes of each.
+    """
+    words, alone, pairs = np.split(
+        weights, np.cumsum([1 << wording.BITS, wording.BITS])
+    )
+    between = np.zeros((wording.BITS, wording.BITS))
+    between[by_twos()] = pairs
+    met = presence(np.arange(1 << wording.BITS))
+    meeting = THEMES * (met @ alone + ((met @ between) * met).sum(1))
+    (scale, whole), (scale_of_themes, together) = map(in_bytes, (words, meeting))
+    known = themes()
+    return b"".join(
+        (
+            np.array([scale, bias, scale_of_themes], "<f4").tobytes(),
+            whole.tobytes(),
+            together.tobytes(),
+            known.stems.astype("<u8").tobytes(),
+            known.bits.astype("<u8").tobytes(),
+        )
+    )
+
+
+def in_bytes(weights: NDArray[Any]) -> tuple[float, NDArray[np.int8]]:
+    """Weights as whole numbers in a byte, after their scale."""
     scale = float(np.quantile(np.abs(weights[weights != 0]), 0.9995)) / 127
-    whole = np.clip(np.round(weights / scale), -127, 127).astype(np.int8)
-    return np.array([scale, bias], "<f4").tobytes() + whole.tobytes()
+    whole = np.clip(np.round(weights / scale), -127, 127)
+    return scale, whole.astype(np.int8)
 
 
 def main() -> None:

@@ -31,11 +31,11 @@ from ...signatures.values import Item, Verdict
 from . import wording
 
 #: From this probability on a text is called suspicious; from the second on it is judged without its signs, too.
-FLAGGED, LOOKED_INTO = 0.5, 0.2
+FLAGGED, LOOKED_INTO = 0.5, 0.05
 #: How far signs may move a score, in percent of its scale, before the verdict without them counts.
 MOST_MOVED = 10.0
-#: Log-odds of a frame, and of one that a sentence on markup mentions.
-FRAME, MENTIONED = 1.0, -1.5
+#: Log-odds of a frame, and of one that a sentence on markup mentions; from which on neighbours count together.
+FRAME, MENTIONED, NEIGHBOURS = 1.0, -3.5, -1.4
 #: Characters between two signs that are left out with them: a request may go on there.
 BETWEEN = 300
 #: Up to how many characters the texts of a row are looked at together.
@@ -142,8 +142,12 @@ def _of_words(
 ) -> Iterator[Sign]:
     runs = wording.runs(found)
     high = runs.odds >= floor
+    if not high.any():
+        return  # as in most texts
     alone = np.flatnonzero(high[: runs.alone])
-    neighbours = runs.alone + np.flatnonzero(runs.odds[runs.alone :] >= max(floor, 0.0))
+    neighbours = runs.alone + np.flatnonzero(
+        runs.odds[runs.alone :] >= max(floor, NEIGHBOURS)
+    )
     # Of neighbours that only together are a request.
     neighbours = neighbours[~np.isin(runs.begins[neighbours], runs.begins[alone])]
     neighbours = neighbours[~np.isin(runs.ends[neighbours], runs.ends[alone])]
@@ -177,7 +181,7 @@ def _of_code(text: str, floor: float) -> Iterator[Sign]:
     folded = wording.fold(joined)
     for sign in _of_words(joined, folded, wording.words(folded), floor):
         match = places[bisect_right(begins, sign.begin) - 1]
-        yield Sign(sign.odds + 1, match.start(), match.end(), f"{sign.about}, in code")
+        yield Sign(sign.odds + 2, match.start(), match.end(), f"{sign.about}, in code")
 
 
 def _from_base64(code: str) -> bytes:
@@ -239,7 +243,7 @@ def _of_writing(text: str) -> Iterator[Sign]:
         about = f"holds writing that people do not see{f' ({said[:40].casefold()!r})' if said else ''}"
         yield Sign(FRAME, match.start(), match.end(), about)
     split = list(_SPLIT.finditer(text))
-    odds = min(2.5, 0.8 * len(split)) - 4
+    odds = min(2.5, 0.8 * len(split)) - 5.5
     about = "holds characters that people do not see, inside words"
     yield from (Sign(odds, match.start(), match.end(), about) for match in split)
 

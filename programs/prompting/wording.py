@@ -1,7 +1,7 @@
 """Score how likely the words of a sentence address a judge, by a linear model in all languages at once.
 
-Its features are hashed words, beginnings of words, and neighbours. `experiments/bench/detector` has the training texts
-and the procedure. Everything is done for all words of a text at once, in time that grows with its length, and each word
+Its features are hashed words, beginnings of words, neighbours, and the themes that meet. `experiments/bench/detector`
+has the training texts and the procedure. Everything is done for all words of a text at once, in time that grows with its length, and each word
 is looked at once.
 """
 
@@ -46,6 +46,9 @@ for _sign, _letter in zip(
 _SPREAD = np.random.default_rng(0).integers(
     1 << 62, 1 << 63, 64, dtype=np.uint64
 ) | np.uint64(1)
+#: Those of the beginning of a word, and of what is behind it.
+_PARTS = np.zeros((LETTERS, 2), np.uint64)
+_PARTS[:STEM, 0], _PARTS[STEM:, 1] = _SPREAD[:STEM], _SPREAD[STEM:LETTERS]
 _PLAIN = np.zeros(0x110000, np.uint32)
 _KIND = np.zeros(0x110000, np.uint8)
 
@@ -86,20 +89,40 @@ class Runs(NamedTuple):
     """How many of them are of one sentence; the others are neighbours together."""
 
 
+class Themes(NamedTuple):
+    """Which words belong to which themes: beginnings of words, in order, and a bit a theme."""
+
+    stems: Hashes
+    bits: Ints
+
+    def of(self, stems: Hashes) -> Ints:
+        """Return the themes of each word."""
+        places = np.minimum(np.searchsorted(self.stems, stems), len(self.stems) - 1)
+        return np.where(self.stems[places] == stems, self.bits[places], 0)
+
+
 class Model(NamedTuple):
     """The trained weights with their scale and bias."""
 
     weights: NDArray[np.int8]
     scale: float
     bias: float
+    together: NDArray[np.int8]
+    """By the themes that meet in a run."""
+    meeting: float
+    """The scale of `together`."""
+    themes: Themes
 
 
 @cache
 def model() -> Model:
-    """Return the trained weights. The first eight bytes of the file are the scale and the bias."""
+    """Return the trained weights, in the order of `packed` in `experiments/bench/train_detector.py`."""
     data = files(__package__).joinpath("wording.bin").read_bytes()
-    scale, bias = np.frombuffer(data[:8], "<f4").tolist()
-    return Model(np.frombuffer(data[8:], np.int8), scale, bias)
+    scale, bias, meeting = np.frombuffer(data, "<f4", 3).tolist()
+    weights, together = np.frombuffer(data, np.int8, 2 << BITS, 12).reshape(2, -1)
+    stems, bits = np.frombuffer(data, "<u8", offset=12 + (2 << BITS)).reshape(2, -1)
+    themes = Themes(stems, bits.astype(np.int64))
+    return Model(weights, scale, bias, together, meeting, themes)
 
 
 def _learn(letters: NDArray[np.uint32]) -> None:
@@ -116,18 +139,14 @@ def _looked_up(character: str) -> tuple[str, int]:
         or "\u0300" <= character < "\u0370"
     ):
         return character, _DROPPED
-    if (
-        character == "…"
-    ):  # stands for what was left out, as in `suspicion.blanked`, and joins no sentences
+    if character == "…":  # stands for what was left out, and joins no sentences
         return character, _MARK
     plain = (
         unicodedata.normalize("NFKC", character).translate(_ALIKE).casefold()[:1]
         or character
     )
     base = unicodedata.normalize("NFD", plain)[0]
-    plain = (
-        base if base < "\u0530" else plain
-    )  # accents of Latin, Greek and Cyrillic letters
+    plain = base if base < "\u0530" else plain  # Latin, Greek and Cyrillic letters
     if plain in _STOPS or plain in "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029":
         return plain if plain in _STOPS else "\n", _STOP
     if plain in _MARKS:
@@ -167,16 +186,7 @@ def fold(text: str) -> Folded:
 
 def words(folded: Folded) -> Words:
     """Return the words of a text, in order."""
-    if not folded.text:
-        nothing = np.zeros(0, np.int64)
-        return Words(
-            nothing.astype(np.uint64),
-            nothing.astype(np.uint64),
-            nothing,
-            nothing,
-            nothing.astype(bool),
-            0,
-        )
+    folded = folded if folded.text else fold(" ")
     letters, kinds = folded.letters, folded.kinds
     word, alone = kinds == _WORD, (kinds > _WORD) & (kinds <= _STOP)
     first, last = word.copy(), word.copy()
@@ -253,11 +263,8 @@ def _hashed(
     offsets = np.arange(min(LETTERS, int(sizes.max(initial=1))))
     block = letters.take(starts[:, None] + offsets, mode="clip").astype(np.uint64)
     block *= offsets < sizes[:, None]
-    block *= _SPREAD[: len(offsets)]
-    stems = block[:, :STEM].sum(1)
-    return stems + block[:, STEM:].sum(1) + sizes.astype(np.uint64) * _SPREAD[
-        LETTERS
-    ], stems
+    parts = block @ _PARTS[: len(offsets)]
+    return parts.sum(1) + sizes.astype(np.uint64) * _SPREAD[LETTERS], parts[:, 0]
 
 
 def features(
@@ -274,17 +281,15 @@ def features(
     latest[:1] = -1
     a, b, c, d, e, f, g, h = _SPREAD[20:28]
     stop = _SPREAD[63:]
-    hashes_before, stems_before = (
-        np.concatenate((stop, hashes)),
-        np.concatenate((stop, stems)),
-    )
+    hashes_before = np.concatenate((stop, hashes))
+    stems_before = np.concatenate((stop, stems))
     rows = np.empty((3 + APART, len(places)), np.uint64)
     rows[0], rows[1] = hashes * a, stems * b
-    rows[2] = hashes_before[places] * c + hashes * d
-    rows[3] = stems_before[places] * e + stems * f
-    for distance in range(2, APART + 1):
-        rows[2 + distance] = stems_before[np.maximum(places - distance, latest) + 1] * h
-    rows[4:] += stems * g
+    rows[2] = hashes_before[:-1] * c + hashes * d
+    rows[3] = stems_before[:-1] * e + stems * f
+    distances = np.arange(2, APART + 1)[:, None]
+    far = np.maximum(places - distances, latest) + 1
+    rows[4:] = stems_before[far] * h + stems * g
     rows ^= rows >> np.uint64(29)
     rows *= _SPREAD[30]
     return (rows >> np.uint64(64 - BITS)).astype(np.intp)
@@ -330,9 +335,15 @@ def _weights(found: Words, start: int, end: int) -> Ints:
     return each[start - first :]
 
 
+def meeting(bits: Ints, begins: Ints, ends: Ints) -> Ints:
+    """Return the themes of each run, where those of each word are known."""
+    edges = np.stack((begins, ends), 1).ravel()
+    return np.bitwise_or.reduceat(np.append(bits, 0), edges)[::2]
+
+
 def runs(found: Words) -> Runs:
     """Return the log-odds of each run of words."""
-    _, scale, bias = model()
+    trained = model()
     begins, ends, alone = bounds(found.stops)
     count = len(found.stops)
     parts = [
@@ -340,9 +351,7 @@ def runs(found: Words) -> Runs:
         for start in range(0, count, AT_ONCE)
     ]
     sums = np.cumsum(np.concatenate(([0], *parts)))
-    return Runs(
-        begins,
-        ends,
-        bias + scale * (sums[ends] - sums[begins]) / np.sqrt(ends - begins + 3.0),
-        alone,
-    )
+    odds = trained.scale * (sums[ends] - sums[begins]) / np.sqrt(ends - begins + 3.0)
+    met = meeting(trained.themes.of(found.stems), begins, ends)
+    odds += trained.meeting * trained.together[met]
+    return Runs(begins, ends, trained.bias + odds, alone)
