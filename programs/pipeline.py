@@ -25,7 +25,7 @@ from .models.transport import Message
 from .outcome import Outcome
 from .prompting.layouts import SentencesLayout
 from .prompting.predict import JudgePredict, material
-from .prompting.suspicion import weighed
+from .prompting.weighing import weighed
 from .screening import screened
 
 #: The form of an explanation that is asked for after the score.

@@ -243,8 +243,10 @@ def across(texts: Sequence[Text], rows: Rows) -> NDArray[Any]:
 
 
 def packed(weights: NDArray[Any], bias: float) -> bytes:
-    """The scale of the words' weights, the bias and the scale of the themes'; the weights of words, and those of
-    every meeting of themes, as whole numbers in a byte; the beginnings of words with themes, and the themes of each.
+    """Return the file of weights.
+
+    It holds the scale of the words' weights, the bias and the scale of the themes', the weights of words and those of
+    every meeting of themes as whole numbers in a byte, the beginnings of words with themes, and the themes of each.
     """
     words, alone, pairs = np.split(
         weights, np.cumsum([1 << wording.BITS, wording.BITS])

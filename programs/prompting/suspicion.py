@@ -8,7 +8,7 @@ and who wrote the texts.
 
 What could break the frame of a prompt is disarmed in every text (`judgesmith.disarming`). A text with signs is judged
 twice, as it is and without the sentences that hold them, and where that moves the score the verdict without them counts
-(`weighed`).
+(`weighing.weighed`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...disarming import HIDDEN
-from ...signatures.values import Item, Verdict
+from ...signatures.values import Item
 from . import wording
 
 #: From this probability on a text is called suspicious; from the second on it is judged without its signs, too.
 FLAGGED, LOOKED_INTO = 0.5, 0.05
-#: How far signs may move a score, in percent of its scale, before the verdict without them counts.
-MOST_MOVED = 10.0
 #: Log-odds of a frame, and of one that a sentence on markup mentions; from which on neighbours count together.
 FRAME, MENTIONED, NEIGHBOURS = 1.0, -3.5, -1.4
 #: Characters between two signs that are left out with them: a request may go on there.
@@ -351,45 +349,3 @@ def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]
         return item, None
     changed: dict[str, Any] = dict(safe)
     return replace(item, **changed), strongest
-
-
-def weighed(with_signs: Verdict, without: Verdict, said: Suspicion) -> Verdict:
-    """Return the verdict that counts: the one without the signs if the difference is more than `MOST_MOVED`.
-
-    That holds for one of several aspects, too. `suspicious` states it, with the difference.
-    """
-    moves = [with_signs.percent - without.percent]
-    moves += [
-        one.percent - without.aspects[name].percent
-        for name, one in with_signs.aspects.items()
-        if name in without.aspects
-    ]
-    moved = max(moves, key=lambda by: (_far(by, said), abs(np.nan_to_num(by))))
-    within = not _far(moved, said)
-    counts = with_signs if within else without
-    if math.isnan(moved):
-        effect = "a score is missing with or without it"
-    else:
-        size, way = round(abs(moved)), "raises" if moved > 0 else "lowers"
-        effect = (
-            f"it {way} the score by {size} percent of the scale"
-            if size
-            else "it does not change the score"
-        )
-        effect += (
-            ", and the text is judged without it"
-            if not within
-            else ", too little to judge without it"
-            if size
-            else ""
-        )
-    told = None if within and said.probability < FLAGGED else f"{said}; {effect}"
-    return counts.model_copy(
-        update={"usage": with_signs.usage + without.usage, "suspicious": told}
-    )
-
-
-def _far(moved: float, said: Suspicion) -> bool:
-    """Return whether a score moved by more than may be, or is missing on one side of a text that is flagged."""
-    missing = math.isnan(moved)
-    return said.probability >= FLAGGED if missing else abs(moved) > MOST_MOVED

@@ -1,8 +1,8 @@
 """Score how likely the words of a sentence address a judge, by a linear model in all languages at once.
 
 Its features are hashed words, beginnings of words, neighbours, and the themes that meet. `experiments/bench/detector`
-has the training texts and the procedure. Everything is done for all words of a text at once, in time that grows with its length, and each word
-is looked at once.
+has the training texts and the procedure. Everything is done for all words of a text at once, in time that grows with
+its length, and each word is looked at once.
 """
 
 from __future__ import annotations
