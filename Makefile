@@ -73,6 +73,7 @@ tutorials: $(BIN)/judgesmith
 bench: $(BIN)/judgesmith
 	$(BIN)/python -m pip install --quiet $(PINNED) -e '.[serve,ray]'
 	$(BIN)/python experiments/bench/scoring.py --json
+	$(BIN)/python experiments/bench/rows.py --json
 	$(BIN)/python experiments/bench/serve.py --json --requests 1500 --workers 1
 	$(BIN)/python experiments/bench/meta.py --json --rounds 200 --theirs 5
 	$(BIN)/python experiments/bench/racing.py --json --repeats 20

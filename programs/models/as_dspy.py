@@ -147,7 +147,7 @@ class Quiet(Module):
         return list(super(Quiet, bare).named_parameters())
 
 
-#: Entries of a list or a dictionary in a module, from which on it is gone through anew each time.
+#: Entries of a list or a dictionary in a module, from which on it is gone through each time.
 MANY = 64
 _trees: WeakKeyDictionary[Any, _Tree] = WeakKeyDictionary()
 

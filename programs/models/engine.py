@@ -196,7 +196,7 @@ def _heap_frozen() -> Iterator[None]:
 
 
 class _Row(Generic[T, R]):
-    """An item that was read, with the caller's context variables, and what became of it."""
+    """An item that was read, with the caller's context variables, and its result."""
 
     __slots__ = ("_error", "_value", "context", "done", "item")
 

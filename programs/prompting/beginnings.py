@@ -11,6 +11,7 @@ from ..models.transport import Message
 
 #: Beginnings of a predictor that are kept: one for each choice of demonstrations.
 KEPT = 4
+_BY_IDENTITY: Any = object.__hash__
 
 
 class Inputs(Mapping[str, Any]):
@@ -111,7 +112,7 @@ def _is_fixed(values: tuple[Any, ...]) -> bool:
     objects = [
         value
         for value in values
-        if type(value).__hash__ is object.__hash__ and value is not None
+        if type(value).__hash__ is _BY_IDENTITY and value is not None
     ]
     try:
         hash(values)

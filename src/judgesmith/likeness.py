@@ -65,7 +65,7 @@ class Folded:
 
     @cached_property
     def runs(self) -> list[str]:
-        """All of its words in so many runs that a nearly equal text has one of them unchanged.
+        """All of its words, in runs of which a nearly equal text has at least one unchanged.
 
         The longest of those has 1 / `NEAR` times as many words, and each different word changes one run.
         """
