@@ -68,6 +68,7 @@ class AtOnce:
         self._answers = {mark: completion(text) for mark, text in ANSWERS.items()}
 
     async def send(self, request: Request) -> Reply:
+        """Return the answer to what is asked, and count the call."""
         self.calls += 1
         asked = request.messages[0]["content"]
         mark = next(mark for mark in self._answers if mark in asked)
@@ -76,6 +77,7 @@ class AtOnce:
 
 
 def model(name: str, transport: AtOnce) -> LanguageModel:
+    """Return a model that answers at once."""
     connection = Connection(cache=False, concurrency=IN_FLIGHT)
     lm = LanguageModel(name, transport, identity="", connection=connection)
     lm.assume(Capabilities(logprobs=True, json_schema=True))
@@ -83,6 +85,7 @@ def model(name: str, transport: AtOnce) -> LanguageModel:
 
 
 def judge(kind: str, transport: AtOnce) -> Judge:
+    """Return a judge of a kind."""
     lm = model("bench/model", transport)
     if kind == "overall":
         return make_judge(lm)
@@ -104,6 +107,7 @@ def judge(kind: str, transport: AtOnce) -> Judge:
 
 
 def measure(kind: str, count: int, repetitions: int) -> dict[str, float]:
+    """Return the least processor time of a row in milliseconds, and its calls."""
     transport = AtOnce()
     judged, texts, times = judge(kind, transport), list(rows(count)), list[float]()
     for _ in range(repetitions + 1):
@@ -120,6 +124,7 @@ def measure(kind: str, count: int, repetitions: int) -> dict[str, float]:
 
 
 def main() -> None:
+    """Measure and print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
