@@ -129,8 +129,8 @@ def beside(pair: Pair) -> Beside | None:
     return Beside(
         part,
         {judge: values[kept] for judge, values in found.items()},
-        np.unique(part.table.groups, return_inverse=True)[1],
-        np.unique(named, return_inverse=True)[1] if named else None,
+        np.unique(np.array(part.table.groups), return_inverse=True)[1],
+        np.unique(np.array(named), return_inverse=True)[1] if named else None,
     )
 
 
