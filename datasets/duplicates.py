@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice, product
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -381,28 +381,35 @@ def near_pairs(texts: Sequence[Folded]) -> Iterator[tuple[int, int]]:
 
 def minhashes(texts: Sequence[Folded], values: int) -> NDArray[np.uint32]:
     """MinHash of each text's pairs of neighbouring words, shape (texts, values)."""
-    empty = _empty(values)
+    factors, summands = _permutations(values)
     result = np.empty((len(texts), values), dtype=np.uint32)
     for place, text in enumerate(texts):
-        sketches = empty.copy()
-        sketches.update_batch(_pairs(text))
-        result[place] = sketches.hashvalues
+        permuted = _mixed(_pairs(text))[:, None] * factors + summands
+        result[place] = permuted.min(axis=0)
     return result
 
 
 @cache
-def _empty(values: int) -> Any:
-    from datasketch.minhash import MinHash  # takes a second to import
+def _permutations(values: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return the factors and summands of permutations of the numbers of 32 bits: an odd factor maps no two to one."""
+    generator = np.random.RandomState(
+        1
+    )  # the artifacts' fingerprints rest on its numbers
+    factors = generator.randint(0, 1 << 31, values, dtype=np.uint32)
+    summands = generator.randint(0, 1 << 32, values, dtype=np.uint32)
+    return factors * np.uint32(2) + np.uint32(1), summands
 
-    return MinHash(num_perm=values, seed=1, hashfunc=int, scheme="affine32")
+
+def _mixed(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the numbers spread over all 32 bits, one to one. Source: MurmurHash3's finalizer."""
+    numbers = (numbers ^ (numbers >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    numbers = (numbers ^ (numbers >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return numbers ^ (numbers >> np.uint32(16))
 
 
-def _pairs(text: Folded) -> list[int]:
-    """A number in 32 bits for each pair of neighbouring words, the ends of the text counting as words."""
+def _pairs(text: Folded) -> NDArray[np.uint32]:
+    """Return 32 bits for each pair of neighbouring words, the ends of the text counting as words."""
     words = np.frombuffer(
         f"\0{text.words[:COMPARED]}\0".encode("utf-32-le"), dtype=np.uint32
     )
-    hashes: list[int] = (
-        words[:-1] * np.uint32(0x9E3779B1) + words[1:] * np.uint32(0x85EBCA77)
-    ).tolist()
-    return hashes
+    return words[:-1] * np.uint32(0x9E3779B1) + words[1:] * np.uint32(0x85EBCA77)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from ..conversation import parsed
 from ..errors import LabelsError
+from ..extras import from_extra
 from ..rows import arrow_records, arrow_table
 from .encoding import binary, encoding_of
 from .json_shapes import rows_in
@@ -395,11 +396,9 @@ def _objects(content: str, origin: str) -> Iterator[Any]:
 
 
 def _parquet_records(path: Path) -> Iterator[Record]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    pa = from_extra("tables", f"{path.name}: Parquet", "pyarrow", "pyarrow.parquet")
     try:
-        with pq.ParquetFile(path) as file:
+        with pa.parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=1024):
                 yield from batch.to_pylist()
     except pa.ArrowException as error:

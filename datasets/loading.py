@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import LabelsError, OptionError
+from ..extras import from_extra
 from .encoding import binary
 from .exports import recognised
 from .formats import Table, kind_of, open_table
@@ -365,8 +366,7 @@ def count_rows(path: str | PathLike[str]) -> int | None:
     kind = kind_of(path)
     try:
         if kind == "parquet":
-            import pyarrow.parquet as pq
-
+            pq = from_extra("tables", f"{path.name}: Parquet", "pyarrow.parquet")
             return int(pq.read_metadata(path).num_rows)
         if kind == "jsonl":
             with binary(path) as lines:

@@ -21,11 +21,12 @@ TOP = ("signatures", "programs", "optimizers", "datasets", "experiments")
 #: Small modules of src/judgesmith that serve every room and import no DSPy, and what each may import.
 SMALL: dict[str, set[str]] = {
     "errors": set(),
+    "extras": {"errors"},
     "tables": set(),
     "trajectories": set(),
     "conversation": {"trajectories"},
     "disarming": set(),
-    "rows": {"errors", "conversation", "likeness", "trajectories"},
+    "rows": {"errors", "extras", "conversation", "likeness", "trajectories"},
     "likeness": {"errors"},
     "parts": {"errors"},
     "wording": set(),
@@ -36,6 +37,7 @@ LIBRARY = SMALL | {
     "signatures": {"errors", "conversation", "rows", "tables"},
     "datasets": {
         "errors",
+        "extras",
         "trajectories",
         "conversation",
         "likeness",
@@ -376,16 +378,16 @@ def test_the_package_itself_imports_rooms_only_when_asked() -> None:
     ] == []
 
 
-#: Imports the whole room, and measures, where nothing of what judgesmith requires can be had but five packages.
+#: Imports the whole room, and measures, where nothing of what judgesmith requires can be had but four packages.
 ALONE = """
 import importlib, pkgutil, re, sys
 from importlib.metadata import requires
 needed = {re.split("[^a-z0-9_-]", one)[0].replace("-", "_") for one in requires("judgesmith") if "extra" not in one}
-sys.modules.update(dict.fromkeys(needed - {"numpy", "scipy", "pandas", "pydantic", "lazy_loader"}))
+sys.modules.update(dict.fromkeys(needed - {"numpy", "scipy", "pandas", "pydantic"}))
 import judgesmith as js, judgesmith.agreement as room
 for one in pkgutil.walk_packages(room.__path__, room.__name__ + "."): importlib.import_module(one.name)
 html = js.meta_evaluate({"judge": [1, 2, 3, 4, 6]}, [1, 2, 3, 5, 4], coefficients=["accuracy", "q"])._repr_html_()
-print(len(needed) > 20, "judge" in html, js.estimate([1, 2, 3, 4], [2, 3, 4, 5]).systems[0].mean)
+print(len(needed) > 15, "judge" in html, js.estimate([1, 2, 3, 4], [2, 3, 4, 5]).systems[0].mean)
 """
 
 

@@ -15,10 +15,10 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import ClassVar, Literal
 
-import sentencex  # type: ignore[import-untyped,unused-ignore]
 from rapidfuzz.distance import Levenshtein
 
 from ...errors import JudgesmithError, OptionError
+from ...extras import from_extra
 from ...trajectories.value import Trajectory
 
 Kind = Literal["degradation", "invariance", "attack"]
@@ -197,6 +197,7 @@ def sentences(text: str, language: str = "en") -> tuple[str, ...]:
 
     Split by sentencex, which knows about 300 languages and leaves abbreviations and decimal points alone.
     """
+    sentencex = from_extra("discern", "splitting texts into sentences", "sentencex")
     result: list[str] = []
     place = 0
     # a lone surrogate, which broken JSON holds, is no text to it; "?" has the same length

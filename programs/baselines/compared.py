@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
-from ...errors import CallError, MissingExtraError, OptionError
+from ...errors import CallError, OptionError
+from ...extras import from_extra
 from ...signatures.values import Verdict
 from .metrics import PREFIX, Metric, cell, output_of
 
@@ -143,10 +143,4 @@ def needed(module: str, metric: type[Metric]) -> Any:
     Raises:
         MissingExtraError: If it is missing; names the metric's extra.
     """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        command = f"pip install 'judgesmith[{metric.extra}]'"
-        raise MissingExtraError(
-            f"{PREFIX}{metric.name} needs a package ({error}): {command}"
-        ) from None
+    return from_extra(metric.extra, f"{PREFIX}{metric.name}", module)

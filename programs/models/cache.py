@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import random
 import sqlite3
 import threading
+import time
 import weakref
 import zlib
 from hashlib import sha256
@@ -19,11 +21,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import orjson
-from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 
 from ...errors import OptionError
 
 logger = logging.getLogger(__name__)
+#: Seconds to wait for another process's lock.
+_WAIT = 30.0
 
 
 class SharedFile:
@@ -51,16 +54,22 @@ class SharedFile:
                 f"{self.what} {self.path} cannot be used ({error}); {self.advice}"
             ) from None
 
-    # SQLite's own waiting does not cover the switch to write-ahead mode, which processes that start together all do.
-    @retry(
-        retry=retry_if_exception(
-            lambda e: isinstance(e, sqlite3.OperationalError) and "locked" in str(e)
-        ),
-        stop=stop_after_delay(30),
-        wait=wait_random(0.005, 0.05),
-        reraise=True,
-    )
     def _open(self) -> None:
+        """Connect, and wait for others: SQLite's own waiting does not cover the switch to write-ahead mode.
+
+        Processes that start together all make that switch. Raises sqlite3.Error, OSError.
+        """
+        last = time.monotonic() + _WAIT
+        while True:
+            try:
+                self._connect()
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > last:
+                    raise
+            time.sleep(random.uniform(0.005, 0.05))
+
+    def _connect(self) -> None:
         self._process = os.getpid()
         with contextlib.suppress(
             FileExistsError
@@ -68,7 +77,7 @@ class SharedFile:
             # Never an existing file: closing it would end the locks of this process's other connections to it.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         self._db = sqlite3.connect(
-            self.path, timeout=30, check_same_thread=False, isolation_level=None
+            self.path, timeout=_WAIT, check_same_thread=False, isolation_level=None
         )
         weakref.finalize(self, _closed, self._db, self._process)
         self._db.execute("PRAGMA journal_mode=WAL")

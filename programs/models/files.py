@@ -25,11 +25,12 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-import filelock
 import httpx
 
 from ...errors import ModelError
+from ...extras import from_extra
 from ...parts import nearest
+from .locking import locked
 
 _ANSWER_WITHIN = (
     8.0  # seconds until a source starts to answer, else the next one is tried
@@ -127,7 +128,7 @@ def model_path(name: str, announce: Callable[[str], None] = lambda line: None) -
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # The operating system lets go of the lock when its process dies, so a stale one cannot block anybody.
-        with filelock.FileLock(f"{path}.lock"):
+        with locked(path.with_name(f"{path.name}.lock"), wait=True):
             # Another process may have fetched it while this one waited.
             if not _is_whole(model, path):
                 _fetch(model, path, announce)
@@ -249,13 +250,13 @@ def _fetch(model: LocalModel, path: Path, announce: Callable[[str], None]) -> No
 
 
 def _from_hub(model: LocalModel, folder: Path, endpoint: str) -> Path:
-    from huggingface_hub import hf_hub_download
+    hub = from_extra("local", f"fetching local/{model.name}", "huggingface_hub")
 
     httpx.head(
         endpoint, timeout=_ANSWER_WITHIN
     )  # where nothing answers, the library would try for half a minute
     return Path(
-        hf_hub_download(
+        hub.hf_hub_download(
             model.repository,
             model.filename,
             revision=model.revision,

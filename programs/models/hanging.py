@@ -9,9 +9,25 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
-from aiolimiter import AsyncLimiter
-
 T = TypeVar("T")
+
+
+class Pace:
+    """Calls that start at least `seconds` apart.
+
+    They go one after another: with a full minute's allowance at once, twice as many would fit into the first minute.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._next = 0.0
+
+    async def acquire(self) -> None:
+        """Return when the next call may start."""
+        now = time.monotonic()
+        start = max(now, self._next)
+        self._next = start + self._seconds
+        await asyncio.sleep(start - now)
 
 
 class Usual:
@@ -67,7 +83,7 @@ class Sends(Generic[T]):
         send: Callable[[], Coroutine[Any, Any, T]],
         usual: Usual,
         places: asyncio.Semaphore,
-        pace: AsyncLimiter | None,
+        pace: Pace | None,
         most: int,
     ) -> None:
         self._send, self._usual, self._places = send, usual, places

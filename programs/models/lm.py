@@ -25,7 +25,6 @@ from urllib.parse import urlsplit
 
 import dspy
 import orjson
-from aiolimiter import AsyncLimiter
 
 from ...errors import BudgetError, CallError, ModelError, OptionError, OutageError
 from ...parts import plugin
@@ -34,7 +33,7 @@ from . import engine, row_context
 from .as_dspy import TOKENS, plain_text, schema_of, shown, without_system
 from .cache import CallCache
 from .engine import PerLoop
-from .hanging import Sends, Usual
+from .hanging import Pace, Sends, Usual
 from .ollama import check_ollama, is_ollama, ollama_host
 from .refusals import Denied
 from .thoughts import spoken
@@ -179,8 +178,7 @@ class _Traffic:
         self.under_way: dict[bytes, asyncio.Future[Reply]] = {}
         self.probing: asyncio.Task[Capabilities] | None = None
         self.slots = asyncio.Semaphore(concurrency)
-        # One after another: with a full minute's allowance at once, twice as many would fit into the first minute.
-        self.pace = AsyncLimiter(1, 60 / connection.rpm) if connection.rpm else None
+        self.pace = Pace(60 / connection.rpm) if connection.rpm else None
         self.usual = Usual()
         self.unreached = 0
         self.served = False

@@ -31,7 +31,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from ...errors import MissingExtraError, ModelError
+from ...errors import ModelError
+from ...extras import from_extra
 from .engine import PerLoop
 from .files import file_sha256, find_model, model_path
 from .threads import thread_count as thread_count
@@ -333,10 +334,6 @@ def model_file(spec: str) -> tuple[Path, str]:
 
 
 def _xllamacpp() -> Any:
-    try:
-        import xllamacpp
-    except ImportError as error:
-        raise MissingExtraError(
-            "an embedded model (local/NAME or gguf:PATH) needs llama.cpp: pip install 'judgesmith[local]'"
-        ) from error
-    return xllamacpp
+    return from_extra(
+        "local", "an embedded model (local/NAME or gguf:PATH)", "xllamacpp"
+    )

@@ -1,9 +1,33 @@
 """judgesmith: turn a handful of human scores into a language-model judge, and say honestly how far to trust it."""
 
-import lazy_loader
+import ast
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
-# Public names stand in __init__.pyi and are imported on first use: DSPy alone takes seconds.
-__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
-__all__ = ["__version__", *_names]
+
+def _public_names() -> dict[str, str]:
+    """Return the module of each public name, as `__init__.pyi` imports them."""
+    stub = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    modules = [
+        node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom)
+    ]
+    return {name.name: f".{node.module}" for node in modules for name in node.names}
+
+
+# Public names are imported on first use: DSPy alone takes seconds.
+_MODULES = _public_names()
+__all__ = ["__version__", *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES[name], __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

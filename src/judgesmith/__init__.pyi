@@ -1,4 +1,4 @@
-"""The public names and where they live: read by type checkers, and by lazy_loader when a name is first used."""
+"""The public names and where they live: for type checkers, and for `__init__.py`, which imports a name on first use."""
 
 from .adapters.asserting import assert_agreement as assert_agreement
 from .adapters.asserting import assert_judged as assert_judged

@@ -24,7 +24,7 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from .errors import OptionError
+from .errors import MissingExtraError, OptionError
 
 logger = logging.getLogger(__name__)
 
@@ -250,7 +250,16 @@ def plugin(group: str, name: str) -> Any:
         raise OptionError(
             f"no package offers {name!r} for judgesmith.{group}{nearest(name, points)}"
         )
-    return points[name].load()
+    point = points[name]
+    try:
+        return point.load()
+    except ModuleNotFoundError as error:
+        package = error.name
+        if point.dist and name in (point.dist.metadata.get_all("Provides-Extra") or ()):
+            package = f"{point.dist.name}[{name}]"
+        raise MissingExtraError(
+            f"{name!r} needs {error.name}, which is not installed: pip install '{package}'"
+        ) from None
 
 
 def _place(part: object) -> str:

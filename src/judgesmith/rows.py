@@ -23,6 +23,7 @@ from typing import Any, cast
 
 from .conversation import judged, parsed, passages, rendered, trajectory
 from .errors import OptionError
+from .extras import from_extra
 from .trajectories.value import marked, unmarked
 
 
@@ -123,13 +124,16 @@ def read_texts(record: Any) -> Texts:
 def arrow_table(table: Any) -> Any:
     """A reader of a table that Arrow reads (polars, pyarrow, DuckDB), with its `schema`; None for anything else."""
     speaks = hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__")
-    if not speaks or type(table).__module__.startswith("pandas."):
+    if not speaks or _package(table) == "pandas":
         return None
-    import pyarrow as pa
-
+    pa = from_extra("tables", f"a table of {_package(table)}", "pyarrow")
     if hasattr(table, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(table)
     return pa.Table.from_batches([pa.record_batch(table)]).to_reader()
+
+
+def _package(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
 
 
 def arrow_records(reader: Any) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ....errors import MissingExtraError, ModelError
+from ....errors import ModelError
+from ....extras import from_extra
 from ..reader import Floats
 from .weights import Weights
 
@@ -387,14 +388,7 @@ def openvino() -> Any:
     Raises:
         MissingExtraError: If it is not installed.
     """
-    try:
-        import openvino
-        from openvino import opset13  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "fast reading needs OpenVINO: pip install 'judgesmith[local]'"
-        ) from error
-    return openvino
+    return from_extra("local", "fast reading", "openvino", "openvino.opset13")
 
 
 def precision() -> str:

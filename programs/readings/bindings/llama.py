@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ....errors import MissingExtraError, ModelError
+from ....errors import ModelError
+from ....extras import from_extra
 
 _BLOCK = 1024  # bytes; more than any of the structures, whose true size only the library knows
 _EVALUATE = ctypes.CFUNCTYPE(
@@ -266,12 +267,7 @@ def _callback_place(defaults: bytes, said: str) -> int:
 @functools.cache
 def library() -> Library:
     """llama.cpp as `xllamacpp` brings it. Raises: MissingExtraError without the package; ModelError as `Library`."""
-    try:
-        import xllamacpp
-    except ImportError as error:
-        raise MissingExtraError(
-            "reading with an embedded model needs llama.cpp: pip install 'judgesmith[local]'"
-        ) from error
+    xllamacpp = from_extra("local", "reading with an embedded model", "xllamacpp")
     folder = Path(xllamacpp.__file__).parent
     libraries = sorted([*folder.glob("xllamacpp*.so"), *folder.glob("xllamacpp*.pyd")])
     if not libraries:

@@ -14,9 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
-import psutil
-
 from ....errors import CallError, MissingExtraError, ModelError, OptionError
+from ....extras import from_extra
 from ...models.files import file_sha256
 from ...models.lm import LanguageModel, is_local
 from ...models.local import LLAMA_CPP, READER_VARIABLE, model_file, thread_count
@@ -167,6 +166,7 @@ def _weights(name: str, lm: LanguageModel) -> Path | None:
                 f"reader={name!r}: Ollama's store on this machine has no weights of that name; fetch them with `ollama "
                 "pull`, or name the store with OLLAMA_MODELS"
             )
+        psutil = from_extra("local", f"reader={name!r}", "psutil")
         needed, free = _needed(weights), psutil.virtual_memory().available
         if needed > free:
             raise ModelError(

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import MissingExtraError, OptionError
+from ....errors import OptionError
+from ....extras import from_extra
 from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece
 from ..reader import Ability, TokenReading, common_length, token_numbers
 
@@ -215,11 +216,6 @@ class TorchReader:
 
 
 def _torch() -> tuple[Any, Any]:
-    try:
-        import torch  # type: ignore[import-not-found,unused-ignore]
-        import transformers  # type: ignore[import-not-found,unused-ignore]
-    except ImportError as error:
-        raise MissingExtraError(
-            "reading with torch needs: pip install 'judgesmith[torch]'"
-        ) from error
-    return torch, transformers
+    what = "reading with torch"
+    torch = from_extra("torch", what, "torch")
+    return torch, from_extra("torch", what, "transformers")

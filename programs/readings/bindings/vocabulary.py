@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import MissingExtraError, ModelError
+from ....errors import ModelError
+from ....extras import from_extra
 from ..passages import PLAIN_TURNS, JinjaChat, Piece
 
 _SHORT = r"'s|'t|'re|'ve|'m|'ll|'d"
@@ -158,12 +159,9 @@ def _lengths(
 
 
 def _merging(words: list[str], merges: list[str], division: str) -> Any:
-    try:
-        from tokenizers import Regex, Tokenizer, models, pre_tokenizers
-    except ImportError as error:
-        raise MissingExtraError(
-            "a GGUF file's tokens need: pip install 'judgesmith[local]'"
-        ) from error
+    from_extra("local", "reading a GGUF file's tokens", "tokenizers")
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+
     try:
         pairs = [
             (first, second)

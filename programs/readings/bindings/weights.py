@@ -16,7 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import MissingExtraError, ModelError
+from ....errors import ModelError
+from ....extras import from_extra
 from ..reader import Floats
 
 #: Columns that share a scale.
@@ -199,13 +200,7 @@ class Weights:
 
 
 def _gguf() -> Any:
-    try:
-        import gguf  # type: ignore[import-not-found,unused-ignore]
-    except ImportError as error:
-        raise MissingExtraError(
-            "reading a GGUF file's weights needs: pip install 'judgesmith[local]'"
-        ) from error
-    return gguf
+    return from_extra("local", "reading a GGUF file's weights", "gguf")
 
 
 # The header ----------------------------------------------------------------------------------------------------------

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from ..datasets.records import ROLES, Columns, columns_of
 from ..errors import ArtifactError, LabelsError, OptionError
+from ..extras import from_extra
 from ..optimizers.examples import numbers_of
 from ..programs import artifact, loading
 from ..programs.artifact import Artifact
@@ -25,13 +24,11 @@ from ..running.opening import open_artifact, quiet
 from ..running.plain import json_text
 from ..signatures.values import Item, Verdict
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 #: What a batch gets beside its own columns; `name` and an underscore stand before each.
-COLUMNS: Mapping[str, pa.DataType] = {
-    "score": pa.float64(),
-    "explanation": pa.string(),
-    "failure": pa.string(),
-    "verdict": pa.string(),
-}
+COLUMNS = ("score", "explanation", "failure", "verdict")
 #: The batch in messages.
 BATCH = "the batch"
 Record = Mapping[str, Any]
@@ -50,7 +47,8 @@ class BatchScorer:
     opens its model once, when it first judges. Where the file is there, too, and is another judge by then, the call
     raises ArtifactError. An `api_key` of the connection travels with the scorer; keys of the environment do not.
 
-    Raises ArtifactError for a file that is no judge, OptionError for a judge that ranks whole documents.
+    Raises ArtifactError for a file that is no judge, OptionError for a judge that ranks whole documents,
+    MissingExtraError without pyarrow.
     """
 
     judge: str | Path
@@ -74,6 +72,7 @@ class BatchScorer:
             raise OptionError(
                 f"a BatchScorer takes the name of a model, which it opens in each process; got {self.lm}"
             )
+        _arrow()
         read = artifact.read(self.judge)
         judge = loading.build(read)
         if judge.whole_documents:
@@ -89,9 +88,13 @@ class BatchScorer:
     @property
     def schema(self) -> pa.Schema:
         """The new columns, as Arrow's types."""
-        return pa.schema(
-            [(f"{self.name}_{column}", kind) for column, kind in COLUMNS.items()]
-        )
+        pa = _arrow()
+        text, number = pa.string(), pa.float64()
+        kinds = (number if column == "score" else text for column in COLUMNS)
+        return pa.schema(list(zip(self._names(), kinds, strict=True)))
+
+    def _names(self) -> list[str]:
+        return [f"{self.name}_{column}" for column in COLUMNS]
 
     def __call__(self, batch: Any) -> Any:
         """Return the batch with the judge's columns.
@@ -100,7 +103,7 @@ class BatchScorer:
         model cannot be used.
         """
         rows, names = _rows_of(batch)
-        if taken := sorted(set(names) & set(self.schema.names)):
+        if taken := sorted(set(names) & set(self._names())):
             raise OptionError(
                 f"{BATCH} has a column {taken[0]!r} already; give the scorer another name="
             )
@@ -115,9 +118,10 @@ class BatchScorer:
             "failure": [_text(verdict.failure) for verdict in verdicts],
             "verdict": [_text(json_text(verdict.to_dict())) for verdict in verdicts],
         }
+        array = _arrow().array
         return {
-            f"{self.name}_{n}": pa.array(values[n], kind, from_pandas=True)
-            for n, kind in COLUMNS.items()
+            field.name: array(values[column], field.type, from_pandas=True)
+            for column, field in zip(COLUMNS, self.schema, strict=True)
         }
 
     def verdicts(
@@ -162,6 +166,15 @@ class BatchScorer:
             if role in ROLES and name in names
         }
         return known | dict(self.columns)
+
+
+def _arrow() -> Any:
+    return from_extra("tables", "a BatchScorer", "pyarrow")
+
+
+def _is_arrow(batch: Any) -> bool:
+    pa = _arrow()
+    return isinstance(batch, pa.Table | pa.RecordBatch)
 
 
 _opening = threading.Lock()
@@ -211,7 +224,7 @@ def _rows_of(batch: Any) -> tuple[list[Record], list[str]]:
     """The records of a batch, and the names of its columns. Raises OptionError for what is no batch."""
     if isinstance(batch, Mapping):
         return _records_of(batch), list(map(str, batch))
-    if isinstance(batch, pa.Table | pa.RecordBatch):
+    if _is_arrow(batch):
         rows, names = batch.to_pylist(), batch.schema.names
     elif hasattr(batch, "to_dicts"):  # Polars
         rows, names = batch.to_dicts(), list(batch.columns)
@@ -253,7 +266,7 @@ def with_columns(batch: Any, made: Mapping[str, pa.Array]) -> Any:
     """Return a batch with further columns, as a batch of its own kind."""
     if isinstance(batch, Mapping):
         return {**batch, **{name: column.to_pylist() for name, column in made.items()}}
-    if isinstance(batch, pa.Table | pa.RecordBatch):
+    if _is_arrow(batch):
         for name, column in made.items():
             batch = batch.append_column(name, column)
         return batch

@@ -12,9 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from filelock import FileLock, Timeout
-
 from ..errors import OptionError
+from ..programs.models.locking import locked
 from .plain import finite
 
 
@@ -154,16 +153,13 @@ def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
     with ExitStack() as held:
         try:
             (path if folder else path.parent).mkdir(parents=True, exist_ok=True)
-            lock = FileLock(
-                path / ".lock" if folder else path.with_name(f".{path.name}.lock")
-            )
-            lock.acquire(timeout=0)
-            held.callback(lock.release)
-            # Before it is released, so that no other process's is removed; Windows keeps a file that is open.
-            held.callback(_without, Path(lock.lock_file))
+            lock = path / ".lock" if folder else path.with_name(f".{path.name}.lock")
+            held.enter_context(locked(lock))
+            # Before it is let go, so that no other process's is removed; Windows keeps a file that is open.
+            held.callback(_without, lock)
             if not folder:
                 _hold(path, held)
-        except (Timeout, BlockingIOError):
+        except BlockingIOError:
             raise TakenError(
                 f"{path}: another process is writing there; wait for it, or give another -o"
             ) from None

@@ -14,7 +14,8 @@ import socket
 from collections.abc import Awaitable, Callable, Container, MutableMapping
 from typing import Any
 
-from ..errors import MissingExtraError, OptionError
+from ..errors import OptionError
+from ..extras import from_extra
 from .origin import LOOPBACK, foreign
 
 Scope = MutableMapping[str, Any]
@@ -114,13 +115,7 @@ class Gate:
 
 def require_server() -> None:
     """Raises MissingExtraError where the page cannot be served."""
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"the page needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
-        ) from None
+    from_extra("serve", "the page", "fastapi", "uvicorn")
 
 
 def listening(port: int, *others: int) -> socket.socket:

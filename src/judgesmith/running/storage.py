@@ -9,9 +9,10 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError, OptionError
+from ..extras import from_extra
 from ..programs.models.cache import default_cache_path
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ def place_of(name: str) -> tuple[FileSystem, str]:
 
     Raises OptionError for an address that none knows, MissingExtraError for a package that it needs.
     """
-    import pyarrow as pa
-    from pyarrow import fs
-
+    pa, fs = _arrow(name)
     if not is_address(name):
         return fs.LocalFileSystem(), str(Path(name).absolute())
     try:
@@ -64,6 +63,11 @@ def place_of(name: str) -> tuple[FileSystem, str]:
     return fs.PyFileSystem(fs.FSSpecHandler(found)), path
 
 
+def _arrow(name: str) -> tuple[Any, Any]:
+    arrow = from_extra("tables", f"{name}: object storage", "pyarrow", "pyarrow.fs")
+    return arrow, arrow.fs
+
+
 def size_of(name: str) -> int:
     """Return the bytes of a file, -1 where there is none. Raises OptionError where the storage cannot be reached."""
     try:
@@ -76,8 +80,7 @@ def size_of(name: str) -> int:
 
 def copy(source: str, target: str) -> None:
     """Copy a file; names are paths or addresses. Raises OptionError."""
-    from pyarrow import fs
-
+    _, fs = _arrow(source)
     (there, old), (here, new) = place_of(source), place_of(target)
     try:
         fs.copy_files(old, new, source_filesystem=there, destination_filesystem=here)

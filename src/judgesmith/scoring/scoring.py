@@ -31,7 +31,7 @@ from ..running.journal import Journal, alone, read_journal, replacing
 from ..running.limits import Limits
 from ..running.plain import finite
 from ..signatures.values import Item, Verdict
-from .tables import write_table
+from .tables import require_parquet, write_table
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
 OURS = ("id", "verdict", "judge", "asked", "seen")
@@ -335,13 +335,15 @@ def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSu
 def journal_of(output: Path) -> Path:
     """Where the rows of an output grow: the output itself, or beside a table, which is written from it.
 
-    Raises OptionError for another kind of file.
+    Raises OptionError for another kind of file, MissingExtraError for Parquet without its package.
     """
     kind = output.suffix.lower()
     if kind not in (".jsonl", *TABLES):
         raise OptionError(
             f"{output.name}: scores are written as .jsonl, .csv or .parquet; name such an output"
         )
+    if kind == ".parquet":
+        require_parquet(output)
     return output.with_name(f"{output.name}.jsonl") if kind in TABLES else output
 
 

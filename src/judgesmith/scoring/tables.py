@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..datasets.spreadsheets import guarded
 from ..errors import OptionError
+from ..extras import from_extra
 from ..running.journal import read_journal
 from ..running.plain import json_text
 
@@ -40,6 +41,11 @@ OF_VERDICT = (
 #: Of each aspect, where the judge has several: judge_score_NAME and so on.
 OF_ASPECT = ("score", "explanation", "failure", "category", "low", "high")
 COLUMNS = (*OF_VERDICT[:4], "judge_seen", "judge_id", "judge", *OF_VERDICT[4:])
+
+
+def require_parquet(file: Path) -> None:
+    """Raises MissingExtraError where Parquet cannot be written."""
+    from_extra("tables", f"{file.name}: Parquet", "pyarrow.parquet")
 
 
 def write_table(scored: Path, output: Path) -> None:

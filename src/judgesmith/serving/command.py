@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..cli.commands import Command, Reach, argument, flag
-from ..errors import MissingExtraError, OptionError
+from ..errors import OptionError
+from ..extras import from_extra
 
 
 class Serve(Command, Reach):
@@ -49,13 +50,12 @@ class Serve(Command, Reach):
         from ..running.console import err
         from ..running.opening import open_judge, quiet
 
-        try:
-            from .run import KEYS, admitted, bound, hosts, keys, serve, use_fast_loop
-            from .service import Bounds, Service
-        except ModuleNotFoundError as error:
-            raise MissingExtraError(
-                f"serving needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
-            ) from None
+        from_extra(
+            "serve", "serving", "fastapi", "prometheus_client", "psutil", "uvicorn"
+        )
+        from .run import KEYS, admitted, bound, hosts, keys, serve, use_fast_loop
+        from .service import Bounds, Service
+
         given, files, where = keys(), named(self.judges), self.connection()
         listening = bound(self.host, self.port)
         known = hosts(listening, tuple(self.known_as))

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from planted import PlantedReader, guessing
 from tables import cases
@@ -317,7 +318,7 @@ def test_a_model_of_ollama_is_read_from_its_store(
     assert opening.offer("ollama_chat/other") is None
     monkeypatch.setattr(opening, "_opened", {})
     monkeypatch.setattr(
-        opening.psutil, "virtual_memory", lambda: SimpleNamespace(available=7.9e9)
+        psutil, "virtual_memory", lambda: SimpleNamespace(available=7.9e9)
     )
     with weights.open("r+b") as file:
         file.truncate(6_000_000_000)

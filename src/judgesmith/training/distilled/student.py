@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import MissingExtraError, ModelError
+from ...errors import ModelError
+from ...extras import from_extra
 from ...programs.models.files import file_sha256
 from ...programs.models.transport import Message
 from ...programs.prompting.layouts import DIGITS, SCORE_LINE
@@ -293,11 +294,6 @@ def _common(prompts: Sequence[Sequence[int]]) -> int:
 
 def training_modules() -> tuple[Any, Any]:
     """Torch and peft. Raises MissingExtraError."""
-    try:
-        import peft
-        import torch  # type: ignore[import-not-found,unused-ignore]
-    except ImportError as error:
-        raise MissingExtraError(
-            "a model of your own needs: pip install 'judgesmith[train]'"
-        ) from error
-    return torch, peft
+    what = "training a model"
+    torch = from_extra("train", what, "torch")
+    return torch, from_extra("train", what, "peft")
