@@ -269,6 +269,32 @@ def cycle(edges: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
+#: Folders that no figure of ours makes worth having for everybody, and the page with their figures.
+BESIDE = {
+    "judgesmith.training": "distillation.md",
+    "judgesmith.watching": "watching.md",
+    "judgesmith.experiments.studies.papers": "papers.md",
+}
+
+
+@pytest.mark.parametrize("room", BESIDE)
+def test_a_room_beside_is_imported_by_nothing_else(room: str) -> None:
+    inside = {name for name in graph() if name == room or name.startswith(f"{room}.")}
+    assert inside
+    importing = {name for name, (imported, _) in graph().items() if imported & inside}
+    assert importing - inside == set()
+
+
+@pytest.mark.parametrize("room", BESIDE)
+def test_a_room_beside_says_first_what_it_is_worth(room: str) -> None:
+    said = ast.get_docstring(ast.parse(modules()[room].read_text(encoding="utf-8")))
+    assert said is not None
+    worth, _, rest = said.partition("\n\n")
+    assert ";" in worth or ":" in worth
+    assert f"experiments/results/{BESIDE[room]}" in rest
+    assert (ROOT / "experiments/results" / BESIDE[room]).is_file()
+
+
 def test_every_folder_is_a_room_of_the_table() -> None:
     folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     modules_of_package = {*SMALL, "figures"}

@@ -2,7 +2,7 @@
 
     python experiments/bench/recorded_tables.py [-o experiments/results/data]
 
-Printed values come from `experiments/studies/published`, recorded scores and human ratings from JUDGESMITH_DATA
+Printed values come from `experiments/studies/papers/published`, recorded scores and human ratings from JUDGESMITH_DATA
 (SET.jsonl and SET.metrics.jsonl). Each line compares one printed coefficient with that of the rows at hand. For HANNA
 the coefficient is also given without the human stories, whose reference is the story itself.
 """
@@ -23,7 +23,7 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from judgesmith.experiments.studies.saving import save
 
-PUBLISHED = Path(__file__).resolve().parents[1] / "studies" / "published"
+PUBLISHED = Path(__file__).resolve().parents[1] / "studies" / "papers" / "published"
 COEFFICIENTS = {"pearson": pearsonr, "spearman": spearmanr, "kendall": kendalltau}
 HUMAN = "Human"
 

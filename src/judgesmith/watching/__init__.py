@@ -1,1 +1,5 @@
-"""Does a judge still mean what it meant? How two judges differ, and sentinel rows that are scored again and again."""
+"""Notice that a judge has changed: at once if its answers repeat, with noise after 100 to 800 rows.
+
+Measured in experiments/results/watching.md. Sentinel rows are scored again and again; two judges are compared; a folder
+of judges and runs is shown as a page.
+"""

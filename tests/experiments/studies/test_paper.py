@@ -11,8 +11,8 @@ from tables import cases, table
 
 from judgesmith import presets
 from judgesmith.errors import OptionError
-from judgesmith.experiments.studies import paper
-from judgesmith.experiments.studies.paper import PaperTable
+from judgesmith.experiments.studies.papers import table as paper
+from judgesmith.experiments.studies.papers.table import PaperTable
 
 CASES = cases(__file__)
 

@@ -12,21 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from ... import presets
-from ...agreement.correlation import correlate
-from ...datasets.loading import read_labels
-from ...datasets.records import Labels
-from ...errors import OptionError
-from ...evaluating.spans import evaluate_spans
-from ...programs.atomic import write_whole
-from ...programs.judge import Judge
-from ...programs.models.lm import Connection
-from ...programs.openlgauge.judge import OpeNLGauge
-from ...running.console import Watch
-from ...running.opening import open_model, open_others, rows_file
-from ...scoring.scoring import Run, score_file
-from ...signatures.values import Scale
-from .paper import Joined, PaperRow, PaperTable, published_row, slug
+from .... import presets
+from ....agreement.correlation import correlate
+from ....datasets.loading import read_labels
+from ....datasets.records import Labels
+from ....errors import OptionError
+from ....evaluating.spans import evaluate_spans
+from ....programs.atomic import write_whole
+from ....programs.judge import Judge
+from ....programs.models.lm import Connection
+from ....programs.openlgauge.judge import OpeNLGauge
+from ....running.console import Watch
+from ....running.opening import open_model, open_others, rows_file
+from ....scoring.scoring import Run, score_file
+from ....signatures.values import Scale
+from .table import Joined, PaperRow, PaperTable, published_row, slug
 
 _MOST = 8  # annotators: 255 subsets
 

@@ -9,14 +9,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...cli.commands import Command, Json, Model, argument, flag
-from ...errors import OptionError
-from ...parts import read_options
+from ....cli.commands import Command, Json, Model, argument, flag
+from ....errors import OptionError
+from ....parts import read_options
 
 if TYPE_CHECKING:
-    from ...running.settings import Catalogue
-    from .analysis import Analysis
-    from .paper import Joined, PaperTable
+    from ....running.settings import Catalogue
+    from ..analysis import Analysis
+    from .table import Joined, PaperTable
 
 
 class Paper(Command, Model, Json):
@@ -59,7 +59,7 @@ class Paper(Command, Model, Json):
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
         """Return the settings that the table's arms may have."""
-        from .config import catalogue
+        from ..config import catalogue
 
         return catalogue()
 
@@ -77,7 +77,7 @@ class Paper(Command, Model, Json):
     @property
     def folder(self) -> Path:
         """Return the folder for the results: --output, or paper-TABLE."""
-        from .paper import slug
+        from .table import slug
 
         return self.output or Path(f"paper-{slug(self.table or '')}")
 
@@ -87,8 +87,8 @@ class Paper(Command, Model, Json):
         Args:
             settings: Settings of `judgesmith compile`, for all arms.
         """
-        from ...running.opening import quiet
-        from . import paper as papers
+        from ....running.opening import quiet
+        from . import table as papers
 
         if self.table is None:
             return self._list()
@@ -107,8 +107,8 @@ class Paper(Command, Model, Json):
 
     def _list(self) -> int:
         """The tables there are."""
-        from ...running.console import out, print_json
-        from . import paper as papers
+        from ....running.console import out, print_json
+        from . import table as papers
 
         listed = [
             {"name": name, "about": papers.about(name)} for name in papers.names()
@@ -128,9 +128,9 @@ class Paper(Command, Model, Json):
         self, table: PaperTable, columns: list[str], settings: dict[str, Any]
     ) -> int:
         """Columns whose rows an ensemble annotates once."""
-        from ...programs.models.lm import Connection
-        from ...running.console import out
-        from ...running.journal import alone
+        from ....programs.models.lm import Connection
+        from ....running.console import out
+        from ....running.journal import alone
         from . import annotating
 
         request = annotating.AnnotationRequest(
@@ -169,10 +169,10 @@ class Paper(Command, Model, Json):
         self, table: PaperTable, columns: list[str], settings: dict[str, Any]
     ) -> int:
         """Every column's study, then the joined table."""
-        from ...running.journal import alone
-        from . import paper as papers
-        from . import running as studies
-        from .run import Study
+        from ....running.journal import alone
+        from .. import running as studies
+        from ..run import Study
+        from . import table as papers
 
         if self.rows:
             raise OptionError(
@@ -233,7 +233,7 @@ class Paper(Command, Model, Json):
 
     def _arms(self, table: PaperTable) -> list[Any] | None:
         """The chosen arms of the preset, None for all of them."""
-        from ...presets import read
+        from ....presets import read
 
         if not self.arm:
             return None
@@ -254,7 +254,7 @@ class Paper(Command, Model, Json):
         return {}
 
     def _planned(self, plans: list[dict[str, Any]]) -> int:
-        from ...running.console import print_json
+        from ....running.console import print_json
 
         if self.as_json:
             calls = sum(plan["calls"] for plan in plans)
@@ -265,9 +265,9 @@ class Paper(Command, Model, Json):
 
     def _finish(self, joined: Joined, failures: list[str]) -> int:
         """Write and show the joined table."""
-        from ...running.console import out, print_json
-        from ...running.plain import clean
-        from . import paper as papers
+        from ....running.console import out, print_json
+        from ....running.plain import clean
+        from . import table as papers
 
         written = papers.write(joined, self.folder)
         if self.as_json:

@@ -18,18 +18,18 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ... import tables
-from ...agreement.correlation import Coefficient, Level, correlate
-from ...datasets.loading import iter_rows
-from ...errors import LabelsError, OptionError
-from ...programs.aspects import aspects
-from ...programs.atomic import write_whole
-from ...running.opening import benchmark_scale, rows_file
-from ...running.settings import Shelf, read_yaml
-from ...signatures.values import json_number
-from ...tables import Cell, Table, md, number
-from .analysis import Analysis, Line
-from .config import StudyRequest
+from .... import tables
+from ....agreement.correlation import Coefficient, Level, correlate
+from ....datasets.loading import iter_rows
+from ....errors import LabelsError, OptionError
+from ....programs.aspects import aspects
+from ....programs.atomic import write_whole
+from ....running.opening import benchmark_scale, rows_file
+from ....running.settings import Shelf, read_yaml
+from ....signatures.values import json_number
+from ....tables import Cell, Table, md, number
+from ..analysis import Analysis, Line
+from ..config import StudyRequest
 
 _SHELF = Shelf(
     Path(__file__).parent / "published",
