@@ -235,19 +235,26 @@ class Choice:
         )
 
 
+class Choices(Protocol):
+    """What a search may choose of one method beside its demonstrations."""
+
+    def space(self) -> list[Choice]:
+        """Return the choices in the order in which they are to be made."""
+
+    def chosen(self, values: Mapping[str, Any]) -> Any:
+        """Return a copy of the method without demonstrations, with the values that a search took, by name."""
+
+    def most_calls_per_row(self) -> int:
+        """Return `Cost.calls_per_row` at most, whatever is chosen."""
+
+
 @runtime_checkable
 class HasChoices(Protocol):
     """A method of which a search may choose more than demonstrations."""
 
-    def search_space(self, *, variants: Sequence[str] = ()) -> list[Choice]:
-        """Return the choices in the order in which they are to be made.
+    def choices(self, *, variants: Sequence[str] = ()) -> Choices:
+        """Return what may be chosen of it as it is now.
 
         Args:
             variants: Variants to try beside the judge's own, if the method has such.
         """
-
-    def with_choices(self, made: Mapping[str, Any]) -> Self:
-        """Return a copy without demonstrations, with the values that a search took of its `search_space`, by name."""
-
-    def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
-        """Return `Cost.calls_per_row` at most, whatever is chosen."""

@@ -184,8 +184,9 @@ class Method(Quiet):
 
     @property
     def brief(self) -> bool:
-        """Return True if its answers are a word or a number with the present options."""
-        return False
+        """Return True if its answers are a word or a number as they are asked for now."""
+        layouts = [predictor.layout for predictor in self.taught()]
+        return any(getattr(layout, "brief", False) for layout in layouts)
 
     def columns(self) -> tuple[Column, ...]:
         """Return the columns of a row that it weighs beside the texts."""

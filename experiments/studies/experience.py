@@ -208,11 +208,11 @@ def read_table(
     progress.stage(f"{labels.aspect}: direct scores", len(examples))
     direct = score_rows(Judge(method, lm=lm), examples, progress).percents
     progress.stage(f"{labels.aspect}: readings", len(examples))
-    read = method.read_many([item_of(e) for e in examples], lm, progress.step)
+    read = method.rows.read_many([item_of(e) for e in examples], lm, progress.step)
     present = [i for i, row in enumerate(read) if row is not None]
     if not present:
         raise OptionError(
-            f"no row of {labels.origin} could be read by {method.opened(lm).reader.name}"
+            f"no row of {labels.origin} could be read by {method.rows.opened(lm).reader.name}"
         )
     members = groups(examples)
     rows = [row for row in read if row is not None]

@@ -58,7 +58,7 @@ class Experience(Command, Model, Json):
         specs = read_specs(self.tasks)
         with quiet():
             lm = open_model(self.lm, connection_of(ReachOptions(), self.api_base))
-            opened = ModelReadings(reader=self.reader).opened(lm)
+            opened = ModelReadings(reader=self.reader).rows.opened(lm)
             every = (*specs.tasks, *specs.measured)
             with Watch("reading", len(every)) as watch:
                 kept = self.output / "tables"

@@ -98,7 +98,7 @@ class OptunaSearch(DemonstrationSearch):
         """Return the calls for one output in the dearest variant that may be tried."""
         method = judge.method
         most = (
-            method.most_calls_per_row(variants=self.variants)
+            method.choices(variants=self.variants).most_calls_per_row()
             if isinstance(method, HasChoices)
             else 0
         )
@@ -194,7 +194,7 @@ class OptunaSearch(DemonstrationSearch):
         """Return the choices beside demonstrations, each with the judge's own value first."""
         method = base.method
         return (
-            list(method.search_space(variants=self.variants))
+            method.choices(variants=self.variants).space()
             if isinstance(method, HasChoices)
             else []
         )
@@ -213,7 +213,7 @@ class OptunaSearch(DemonstrationSearch):
                 form[choice.name] = choices[choice.name]
         method = base.method
         program = (
-            base.with_(method=method.with_choices(choices))
+            base.with_(method=method.choices(variants=self.variants).chosen(choices))
             if isinstance(method, HasChoices)
             else base.with_()
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -18,7 +18,7 @@ from ... import parts
 from ...errors import CallError, OptionError
 from ...parts import option
 from ...signatures.values import CriterionScore, Item, Usage, Verdict
-from ..capabilities import Choice, Form
+from ..capabilities import Form
 from ..method import Cost, Method, Words
 from ..models.lm import LanguageModel
 from ..models.transport import Message
@@ -27,6 +27,7 @@ from ..prompting.predict import JudgePredict
 from ..prompting.result import value_of
 from ..refining import Refinement, Refiner, TrainingRows, score_matrix
 from ..registry import methods
+from .choices import CriticChoices
 from .scoring import (
     Combination,
     MultiCriteriaScorer,
@@ -34,13 +35,11 @@ from .scoring import (
     TaskContext,
     mean_score,
 )
-from .task import Inference, Labelled, TaskInference, TaskKnowledge
+from .task import Inference, Labelled, TaskInference
 
 Variant = Literal["vanilla", "coarse", "fine"]
 #: Its steps, by the names of their attributes.
 STEPS = ("criteria_scorer", "overall_scorer")
-#: Up to this number, a search decides for each criterion whether it is in the prompt; longer lists stay whole.
-MOST_CRITERIA = 12
 
 
 @methods.register
@@ -183,20 +182,6 @@ class ActiveCritic(Method):
         """The variant that it is, or that it begins with where the labels are to decide."""
         return "coarse" if self.options.variant == "auto" else self.options.variant
 
-    def as_variant(self, variant: Variant) -> Self:
-        """Return the same judge as another variant, without demonstrations.
-
-        Parts that only the fine variant has are dropped.
-        """
-        critic = self.with_(
-            variant=variant,
-            combine=self.options.combine if variant == "fine" else "os-e",
-        )
-        critic.combination = None
-        for predictor in critic.predictors():
-            predictor.demos = []
-        return critic
-
     # -- compiling
 
     def infers(self) -> bool:
@@ -272,72 +257,9 @@ class ActiveCritic(Method):
         )
         return self.with_(use_task=False, use_criteria=False) if both else None
 
-    def _variants(self, wanted: Sequence[str]) -> list[str]:
-        """Of these, the ones that it can be tried in beside its own."""
-        return [
-            v
-            for v in wanted
-            if v != self._own and (v != "fine" or self.options.use_criteria)
-        ]
-
-    def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
-        """Return the calls a row at most, whatever variant a search takes."""
-        others = (
-            self.as_variant(cast(Variant, v)).cost() for v in self._variants(variants)
-        )
-        return max(cost.calls_per_row for cost in (self.cost(), *others))
-
-    def search_space(self, *, variants: Sequence[str] = ()) -> list[Choice]:
-        """Return the choices: variant, task and criteria in the prompt or not, and which of the criteria."""
-        knowledge, space = self.knowledge, list[Choice]()
-        # Without a task and criteria the variants have one prompt.
-        tried = [self._own, *(self._variants(variants) if knowledge.criteria else [])]
-        if len(tried) > 1:
-            space.append(Choice("variant", tuple(tried)))
-        informed = tuple(v for v in tried if v != "vanilla")
-        if not informed:
-            return space
-        when = {"variant": informed}
-        if self.options.use_task and knowledge.description:
-            space.append(Choice("use_task", (True, False), when))
-        if not self.options.use_criteria or not knowledge.criteria:
-            return space
-        if "coarse" in informed:
-            space.append(
-                Choice("use_criteria", (True, False), {"variant": ("coarse",)})
-            )
-        if 1 < len(knowledge.criteria) <= MOST_CRITERIA:
-            shown = when | {"use_criteria": (True,)}
-            names = (f"criterion {i}" for i in range(1, len(knowledge.criteria) + 1))
-            space += [Choice(name, (True, False), shown) for name in names]
-        return space
-
-    def with_choices(self, made: Mapping[str, Any]) -> Self:
-        """Return a copy with these choices. If all criteria are left out one by one, the first of them stays."""
-        variant = made.get("variant", self.options.variant)
-        chosen = (
-            self.with_()
-            if variant == self.options.variant
-            else self.as_variant(variant)
-        )
-        chosen.choose(
-            **{
-                name: made[name]
-                for name in ("use_task", "use_criteria")
-                if name in made
-            }
-        )
-        knowledge = chosen.knowledge
-        kept = [
-            c
-            for i, c in enumerate(knowledge.criteria, start=1)
-            if made.get(f"criterion {i}", True)
-        ]
-        if len(kept) < len(knowledge.criteria):
-            chosen.knowledge = TaskKnowledge(
-                knowledge.description, kept or knowledge.criteria[:1]
-            )
-        return chosen
+    def choices(self, *, variants: Sequence[str] = ()) -> CriticChoices[Self]:
+        """Return the choices that a search may make; see `capabilities.HasChoices`."""
+        return CriticChoices(self, self._own, variants)
 
     def refiners(self) -> list[Refiner]:
         """Return the fit of the criteria's weights, for a fine judge without any."""
@@ -363,7 +285,7 @@ class ActiveCritic(Method):
         if fit.reason is not None:
             return Refinement("combination", rows.percents, details, fit.reason)
         combination = Combination(criteria=weights, overall=fit.own)
-        self.combine_by(combination)
+        self.combination = self._checked(combination)
         percents = [
             combination(v.criteria, math.nan if v.failure else v.percent)
             for v in rows.verdicts
@@ -380,7 +302,7 @@ class ActiveCritic(Method):
         """Return the combination of its scores; see `capabilities.Learns`."""
         if self.combination is None:
             return {}
-        self.combine_by(self.combination)  # its criteria may have been changed since
+        self._checked(self.combination)  # its criteria may have been changed since
         weights = {
             name: round(float(w), 6) for name, w in self.combination.criteria.items()
         }
@@ -397,7 +319,25 @@ class ActiveCritic(Method):
         Raises:
             OptionError: For data that does not fit.
         """
-        self.combine_by(Combination(**data))
+        self.combination = self._checked(Combination(**data))
+
+    def _checked(self, combination: Combination) -> Combination:
+        """Return fitted weights that it can combine its scores by.
+
+        Raises:
+            OptionError: For weights of criteria that this judge has not, or of scores that its variant does not give.
+        """
+        unknown = set(combination.criteria) - {c.name for c in self.knowledge.criteria}
+        if unknown:
+            raise OptionError(
+                f"there is a weight for {sorted(unknown)[0]!r}, which is not one of the criteria"
+            )
+        overall = self.options.combine == "os-e" or not combination.overall
+        if self.options.variant != "fine" or not overall:
+            raise OptionError(
+                "weights need the fine variant, and a share of the overall score combine='os-e'"
+            )
+        return combination
 
     def facts(self) -> dict[str, str]:
         """Return the fitted weights, for `judgesmith show`."""
@@ -411,11 +351,6 @@ class ActiveCritic(Method):
         return {
             "weights": f"{weights}; share of the overall score {self.combination.overall:.2f}"
         }
-
-    @property
-    def brief(self) -> bool:
-        """Return True if scoring stops after the overall score (same score, no explanation): for searches."""
-        return any(predictor.layout.brief for predictor in self._steps())
 
     def set_brief(self, on: bool) -> None:
         """Leave explanations out that come after the score, or ask for them again."""
@@ -433,28 +368,6 @@ class ActiveCritic(Method):
     def _steps(self) -> list[JudgePredict]:
         """The predictors of its steps, in their order."""
         return [p for p in self.predictors() if isinstance(p, JudgePredict)]
-
-    def combine_by(self, combination: Combination | None) -> None:
-        """Combine the scores by fitted weights from now on; None: by the option `combine`.
-
-        Raises:
-            OptionError: For weights of unknown criteria, or of scores that the variant does not give.
-        """
-        if combination is not None:
-            unknown = set(combination.criteria) - {
-                c.name for c in self.knowledge.criteria
-            }
-            if unknown:
-                raise OptionError(
-                    f"there is a weight for {sorted(unknown)[0]!r}, which is not one of the criteria"
-                )
-            if self.options.variant != "fine" or (
-                combination.overall and self.options.combine != "os-e"
-            ):
-                raise OptionError(
-                    "weights need the fine variant, and a share of the overall score combine='os-e'"
-                )
-        self.combination = combination
 
     def _asks_overall(self) -> bool:
         """Return True if the fine variant takes its second step: for the score, or at least for the explanation."""
@@ -490,18 +403,9 @@ class ActiveCritic(Method):
                 else self.options.reading,
             )
 
-    def task_context(self) -> TaskContext:
-        """Return the task, criteria and aspect that the prompts show, by variant and ablation."""
-        plain = self.options.variant == "vanilla"
-        return TaskContext(
-            self.knowledge.description if self.options.use_task and not plain else "",
-            self.knowledge.criteria if self.options.use_criteria and not plain else (),
-            self.options.aspect,
-        )
-
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Score by criteria, overall, or both, and combine the scores."""
-        context = self.task_context()
+        context = TaskContext.of(self.knowledge, self.options)
         scores: Mapping[str, CriterionScore] = {}
         failed: CallError | None = None
         if self.options.variant != "fine":
@@ -565,7 +469,7 @@ class ActiveCritic(Method):
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         """Return the messages of each step for a row."""
-        context = self.task_context()
+        context = TaskContext.of(self.knowledge, self.options)
         if self.options.variant != "fine":
             inputs = self.overall_scorer.inputs(item, context)
             return {"overall_scorer": self.overall_scorer.predict.messages(inputs)}

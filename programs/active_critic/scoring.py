@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import dspy
 from pydantic import Field, StringConstraints, field_validator
@@ -21,6 +21,7 @@ from ..models.lm import LanguageModel
 from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
 from ..prompting.predict import Answer, Evaluator, JudgePredict, material
 from ..prompting.result import value_of
+from .task import TaskKnowledge
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,14 @@ class TaskContext:
     task: str = ""
     criteria: tuple[Criterion, ...] = ()
     aspect: str = ""
+
+    @classmethod
+    def of(cls, knowledge: TaskKnowledge, options: Any) -> Self:
+        """Return what the prompts show of a method's knowledge, by its variant and ablation."""
+        plain = options.variant == "vanilla"
+        task = knowledge.description if options.use_task and not plain else ""
+        criteria = knowledge.criteria if options.use_criteria and not plain else ()
+        return cls(task, criteria, options.aspect)
 
 
 class MultiCriteriaScorer(Evaluator):

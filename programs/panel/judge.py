@@ -235,60 +235,26 @@ class Panel(OneAspect):
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Collect the members' opinions and average them."""
         names = self.asked_members()
-        # One after the other, an embedded model finds the row in its cache.
-        batches = [[name] for name in names] if lm.one_by_one else [list(names)]
-        answers: dict[str, Answer | CallError] = {}
-        for batch in batches:
-            answers |= zip(
-                batch,
-                await settled(self._asked(name, item, lm) for name in batch),
-                strict=True,
-            )
+        answers = await self._answers(names, item, lm)
         opinions = {
             name: self._opinion(name, answer, item) for name, answer in answers.items()
         }
-        usage = sum(
-            (getattr(one, "usage", None) or Usage() for one in answers.values()),
-            Usage(),
-        )
-        raw = tuple(
-            text for one in answers.values() for text in getattr(one, "raw", ())
-        )
-        heard = {name: one for name, one in opinions.items() if one.failure is None}
-        left_out = tuple(name for name in names if name not in heard)
-        reasons = [
-            f"member {name} is left out: {opinions[name].failure}" for name in left_out
-        ]
-        if 2 * len(heard) < len(names):
-            why = f"only {len(heard)} of {len(names)} members gave a score: {'; '.join(reasons)}"
-            return Verdict.failed(
-                why if len(names) > 1 else str(opinions[names[0]].failure),
-                usage=usage,
-                raw=raw,
-            )
+        failed = sum(one.failure is not None for one in opinions.values())
+        if 2 * failed > len(names):
+            return _too_few(opinions, answers)
         percent = float(self._averaged([opinions])[0])
-        read = [one.read for one in answers.values() if isinstance(one, Answer)]
-        notes = [f"{name}: {note}" for name, one in heard.items() for note in one.notes]
-        return Verdict(
-            percent=percent,
-            explanation=_nearest(heard, percent),
-            criteria=next(
-                (
-                    one.values["criteria_scores"]
-                    for one in read
-                    if "criteria_scores" in one.values
-                ),
-                {},
-            ),
-            errors=next((one.errors for one in heard.values() if one.errors), ()),
-            repaired=any(one.repaired for one in read),
-            notes=(*reasons, *notes),
-            opinions=opinions,
-            spread=_spread(heard),
-            details=Heard(len(names), left_out),
-            usage=usage,
-            raw=raw,
-        )
+        return _verdict(percent, opinions, answers)
+
+    async def _answers(
+        self, names: Sequence[str], item: Item, lm: LanguageModel
+    ) -> dict[str, Answer | CallError]:
+        """Ask members, all at once, or one after the other if an embedded model then finds the row in its cache."""
+        batches = [[name] for name in names] if lm.one_by_one else [list(names)]
+        answers: dict[str, Answer | CallError] = {}
+        for batch in batches:
+            found = await settled(self._asked(name, item, lm) for name in batch)
+            answers |= zip(batch, found, strict=True)
+        return answers
 
     async def _asked(self, name: str, item: Item, lm: LanguageModel) -> Answer:
         form, model = self._parts(name)
@@ -331,47 +297,42 @@ class Panel(OneAspect):
         opinions = [verdict.opinions for verdict in rows.verdicts]
         percents = _percents(opinions, names)
         kept = different(percents)
-        found = standings_of(percents[:, kept])
         several = len({self._parts(names[place])[1] for place in kept}) > 1
-        usable = np.isfinite(percents[:, kept]).any(axis=1)
-        members, human = (
-            standardised(percents[usable][:, kept], found),
-            np.asarray(rows.human)[usable],
-        )
-        weights = weights_by_labels(
-            members, human, OF_MODELS if several else OF_PROMPTS
-        )
+        found, weights = _weighed(percents[:, kept], rows.human, several)
         self.standings = {
             names[place]: one.model_copy(update={"weight": round(float(weight), 6)})
             for place, one, weight in zip(kept, found, weights, strict=True)
         }
-        shown = tuple(
-            {
-                "name": name,
-                "weight": round(weight / float(weights.sum()), 6),
-                "q": round(rows.value(column), 6),
-            }
-            for name, weight, column in zip(
-                self.standings, weights.tolist(), percents[:, kept].T, strict=True
-            )
-        )
-        failed = {
-            name: int(np.isnan(column).sum())
-            for name, column in zip(names, percents.T, strict=True)
-        }
-        told = _in_words(names, percents, kept, failed, weights)
-        details = {
-            "members": [*shown],
-            "failed": failed,
-            "left_out": [n for n in names if n not in self.standings],
-        }
+        shown = self._shares(rows, percents[:, kept], weights)
+        unscored = np.isnan(percents).sum(axis=0).tolist()
+        failed = dict(zip(names, unscored, strict=True))
         return Refinement(
             self.kind,
             self._averaged(opinions),
-            details,
-            changed=told,
+            {
+                "members": [*shown],
+                "failed": failed,
+                "left_out": [name for name in names if name not in self.standings],
+            },
+            changed=_in_words(names, percents, kept, failed, weights),
             candidate=self.kind,
             weights=shown,
+        )
+
+    def _shares(
+        self, rows: TrainingRows, percents: Matrix, weights: Matrix
+    ) -> tuple[dict[str, Any], ...]:
+        """Return each member that stays with its share of the weight and its agreement alone."""
+        shares = weights / weights.sum()
+        return tuple(
+            {
+                "name": name,
+                "weight": round(float(share), 6),
+                "q": round(rows.value(column), 6),
+            }
+            for name, share, column in zip(
+                self.standings, shares, percents.T, strict=True
+            )
         )
 
     def fitted(self) -> dict[str, Any]:
@@ -432,6 +393,86 @@ class Panel(OneAspect):
 
 def _percents(rows: Sequence[Mapping[str, Opinion]], names: Sequence[str]) -> Matrix:
     return score_matrix(rows, names, lambda opinion: opinion.percent)
+
+
+def _weighed(
+    percents: Matrix, human: Any, several: bool
+) -> tuple[list[Standing], Matrix]:
+    """Return how members' percents are read, and their weights.
+
+    Args:
+        percents: The members' percents, a column each, NaN for a row that one did not score.
+        human: The rows' human scores.
+        several: Members are of several models, whose weights move further than those of forms.
+    """
+    found = standings_of(percents)
+    usable = np.isfinite(percents).any(axis=1)
+    members = standardised(percents[usable], found)
+    prior = OF_MODELS if several else OF_PROMPTS
+    return found, weights_by_labels(members, np.asarray(human)[usable], prior)
+
+
+def _spent(
+    answers: Mapping[str, Answer | CallError],
+) -> tuple[Usage, tuple[str, ...]]:
+    """Return the calls of all members and their raw texts, those of failed ones included."""
+    usage, raw = Usage(), list[str]()
+    for one in answers.values():
+        usage += getattr(one, "usage", None) or Usage()
+        raw += getattr(one, "raw", ())
+    return usage, tuple(raw)
+
+
+def _reasons(opinions: Mapping[str, Opinion]) -> tuple[str, ...]:
+    """Return why each member that is left out is."""
+    return tuple(
+        f"member {name} is left out: {one.failure}"
+        for name, one in opinions.items()
+        if one.failure is not None
+    )
+
+
+def _too_few(
+    opinions: Mapping[str, Opinion], answers: Mapping[str, Answer | CallError]
+) -> Verdict:
+    """Return the verdict on a row for which most members gave no score."""
+    reasons, members = _reasons(opinions), len(opinions)
+    heard = members - len(reasons)
+    why = f"only {heard} of {members} members gave a score: {'; '.join(reasons)}"
+    if members == 1:
+        why = str(next(iter(opinions.values())).failure)
+    usage, raw = _spent(answers)
+    return Verdict.failed(why, usage=usage, raw=raw)
+
+
+def _verdict(
+    percent: float,
+    opinions: Mapping[str, Opinion],
+    answers: Mapping[str, Answer | CallError],
+) -> Verdict:
+    """Return the verdict of the members that gave a score."""
+    heard = {name: one for name, one in opinions.items() if one.failure is None}
+    left_out = tuple(name for name in opinions if name not in heard)
+    read = [one.read for one in answers.values() if isinstance(one, Answer)]
+    criteria = [one.values.get("criteria_scores") for one in read]
+    errors = [one.errors for one in heard.values()]
+    notes = list(_reasons(opinions))
+    for name, one in heard.items():
+        notes += [f"{name}: {note}" for note in one.notes]
+    usage, raw = _spent(answers)
+    return Verdict(
+        percent=percent,
+        explanation=_nearest(heard, percent),
+        criteria=next((one for one in criteria if one is not None), {}),
+        errors=next(filter(None, errors), ()),
+        repaired=any(one.repaired for one in read),
+        notes=tuple(notes),
+        opinions=opinions,
+        spread=_spread(heard),
+        details=Heard(len(opinions), left_out),
+        usage=usage,
+        raw=raw,
+    )
 
 
 def _nearest(heard: Mapping[str, Opinion], percent: float) -> str:

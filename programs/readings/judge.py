@@ -18,7 +18,6 @@ import numpy as np
 from ... import parts
 from ...errors import (
     CallError,
-    JudgesmithError,
     MissingExtraError,
     ModelError,
     OptionError,
@@ -29,25 +28,20 @@ from ...tables import shortened
 from ..aspects import Aspect, Task
 from ..method import Cost
 from ..models.lm import Connection, LanguageModel
-from ..models.local import LLAMA_CPP, note_engine
 from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import methods
-from ..sharing import each_once
 from . import saying, trained
 from .bindings.columns import Column
-from .bindings.opening import Opened, open_reader
-from .experience import Experience, experience_of
+from .experience import Experience
 from .head import HeadData, LinearHead, Readings
-from .kinds import SIGNAL, TRAINED, RowReadings, group_of, read_rows
+from .kinds import SIGNAL, TRAINED, RowReadings, group_of
 from .passages import INSTRUCTIONS, Text
-from .reader import Reader
+from .row_reader import UNREAD, RowReader
 from .windows import expected_passes
 
 #: The reading that is the model's own answer when it is asked for a score.
 DIRECT = "direct"
-#: Rows that are read together.
-TOGETHER = 16
 #: With fewer rows, or fewer groups, no head is fitted.
 FEWEST_ROWS, FEWEST_GROUPS = 3, 3
 GENERAL = INSTRUCTIONS["general"]
@@ -55,8 +49,8 @@ GENERAL = INSTRUCTIONS["general"]
 INVERSE = -0.3
 #: How the part of a source is chosen that stands beside the output where both do not fit into the model's context.
 CHOSEN = "the parts that share most words with the output"
-#: Instead of a reader: no model reads the rows. And who has the first word, where it is the model's own score.
-UNREAD, MODEL = "none", "model"
+#: Who has the first word, where it is the model's own score.
+MODEL = "model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,36 +177,37 @@ class ModelReadings(DirectScorer):
         return super().cost() if asks else Cost(0)
 
     @property
-    def _reads_rows(self) -> bool:
-        return bool(self.options.reader != UNREAD)
+    def rows(self) -> RowReader:
+        """Return what reads its rows, by its options and weights as they are now."""
+        options, head = self.options, self.head
+        return RowReader(
+            reader=options.reader,
+            instruction=options.instruction or GENERAL,
+            aspect=options.aspect,
+            layers=options.layers,
+            counted=options.surface,
+            columns=self.columns(),
+            fitted_to=None if head is None else self.head_model,
+            fitted_way=self.head_way,
+            asks_trained=head is not None and TRAINED in head.weights,
+            keeps=self.keeps,
+        )
 
     def passes(self, item: Item) -> Passes:
         """Return what its model reads of a row, about."""
-        return expected_passes(self._text(item)) if self._reads_rows else Passes()
+        rows = self.rows
+        return expected_passes(rows.text(item)) if rows.reads_rows else Passes()
 
     def read_as(self, item: Item) -> tuple[Any, ...]:
         """Return what tells its reading of a row from another judge's: equal ones need one pass."""
         options = self.options
-        return (options.reader, options.layers, options.surface, self._text(item))
-
-    def _text(self, item: Item) -> Text:
-        asked = self.options.instruction or GENERAL
-        return Text(
-            item.source or "",
-            item.output,
-            item.context or "",
-            asked,
-            item.reference or "",
-        )
+        text = self.rows.text(item)
+        return (options.reader, options.layers, options.surface, text)
 
     def models(self) -> tuple[str, ...]:
         """Return the names of the models that read."""
-        readers = (self.options.reader, trained.BASE if self.asks_trained() else "")
+        readers = (self.options.reader, trained.BASE if self.rows.asks_trained else "")
         return tuple(name for name in readers if name not in ("", UNREAD))
-
-    def asks_trained(self) -> bool:
-        """Return True if the trained reader's score has a weight: only without labels to learn from."""
-        return self.head is not None and TRAINED in self.head.weights
 
     def connect(self, connection: Connection | None) -> None:
         """Nothing: what reads is on this machine."""
@@ -258,106 +253,11 @@ class ModelReadings(DirectScorer):
     async def prepare(self, lm: LanguageModel) -> None:
         """Settle the direct score, and open the readers."""
         await super().prepare(lm)
-        if self.head is not None and self._reads_rows:
-            await asyncio.to_thread(self.opened, lm)
-        if self.asks_trained():
+        rows = self.rows
+        if self.head is not None and rows.reads_rows:
+            await asyncio.to_thread(rows.opened, lm)
+        if rows.asks_trained:
             await asyncio.to_thread(trained.open_trained)
-
-    def opened(self, lm: LanguageModel) -> Opened:
-        """Return the reader of its rows.
-
-        Raises:
-            ModelError: For a model that cannot be read.
-        """
-        opened = open_reader(self.options.reader, lm)
-        if self.head is not None and opened.model != self.head_model:
-            raise ModelError(
-                f"this judge was fitted to the readings of another model (its SHA-256 begins {self.head_model[:12]}) "
-                f"than {opened.reader.name} ({opened.model[:12]}); use that model (--reader …), or compile again"
-            )
-        if self.head is not None:
-            before, now = (way or LLAMA_CPP for way in (self.head_way, opened.way))
-            note_engine(opened.reader.name, before, now)
-        return opened
-
-    def read(self, item: Item, lm: LanguageModel) -> RowReadings:
-        """Read one row, without its direct score, with its signals.
-
-        Raises:
-            CallError: For a row that cannot be read.
-            ModelError: For a model that cannot be read.
-        """
-        row = self._read_together([item], lm)[0]
-        if isinstance(row, JudgesmithError):
-            raise CallError(str(row)) from None
-        return row
-
-    def read_many(
-        self, items: Sequence[Item], lm: LanguageModel, progress: Callable[[], None]
-    ) -> list[RowReadings | None]:
-        """Read each row; None for one that cannot be read."""
-        result: list[RowReadings | None] = []
-        for first in range(0, len(items), TOGETHER):
-            for row in self._read_together(items[first : first + TOGETHER], lm):
-                result.append(None if isinstance(row, JudgesmithError) else row)
-                progress()
-        return result
-
-    def _read_together(
-        self, items: Sequence[Item], lm: LanguageModel
-    ) -> list[RowReadings | JudgesmithError]:
-        """`read` of each row; of one that cannot be read the error."""
-        reader: Reader | None = None
-        if self._reads_rows:
-            opened = self.opened(lm)
-            reader = (
-                opened.kept if self.keeps and lm.connection.cache else opened.reader
-            )
-        said = [
-            {one.name: one.percent(one.value(item.columns)) for one in self.columns()}
-            for item in items
-        ]
-        texts = [self._text(item) for item in items]
-        how: Any = {"layers": self.options.layers, "counted": self.options.surface}
-        rows = each_once(
-            [(id(reader), text, *how.values()) for text in texts],
-            lambda places: read_rows(reader, [texts[i] for i in places], **how),
-        )
-        return [
-            self._with_others(*each) for each in zip(texts, said, rows, strict=True)
-        ]
-
-    def _with_others(
-        self, text: Text, said: Mapping[str, float], row: RowReadings | JudgesmithError
-    ) -> RowReadings | JudgesmithError:
-        """A row's readings with its signals, and the trained reader's score where that has a weight."""
-        if isinstance(row, JudgesmithError):
-            return row
-        signals = {f"{SIGNAL}.{name}": percent for name, percent in said.items()}
-        if not self.asks_trained():
-            return replace(row, numbers={**signals, **row.numbers})
-        try:
-            learnt = trained.trained_score(text, self.options.aspect)
-        except OptionError as error:
-            return error
-        notes = tuple(
-            f"the trained reader read {share:.0%} of the {of}"
-            for of, share in learnt.shares.items()
-        )
-        return replace(
-            row, numbers={**signals, TRAINED: learnt.score, **row.numbers}, notes=notes
-        )
-
-    def experience_with(self, lm: LanguageModel) -> Experience:
-        """Return the experience with its reader's readings.
-
-        Raises:
-            ModelError: For a model that cannot be read.
-            OptionError: For a file that holds no experience.
-        """
-        if not self._reads_rows:
-            return Experience()
-        return experience_of(self.opened(lm).model, self.options.experience)
 
     def begin(self, lm: Callable[[], LanguageModel]) -> None:
         """Score by experience alone, which needs no call, or by the first signal.
@@ -370,8 +270,8 @@ class ModelReadings(DirectScorer):
         """
         if self.options.signals:
             self._settle_columns([], lm)
-        elif (known := self.experience_with(lm())).numbers:
-            row = self.read(
+        elif (known := self._experience(lm())).numbers:
+            row = self.rows.read(
                 Item(source="A source.", output="An output."), lm()
             )  # what it has readings of
             names = set(row.numbers)
@@ -381,8 +281,11 @@ class ModelReadings(DirectScorer):
                 ):  # it does without
                     trained.open_trained()
                     names.add(TRAINED)
-            opened = self.opened(lm())
+            opened = self.rows.opened(lm())
             self.take(known.head(names, row.states), opened.model, opened.way)
+
+    def _experience(self, lm: LanguageModel) -> Experience:
+        return self.rows.experience(lm, self.options.experience)
 
     # -- judging
 
@@ -397,8 +300,9 @@ class ModelReadings(DirectScorer):
             word = leader.kept(item.columns)
             told = f"{leader.name}: {word if isinstance(word, str) else format(word, 'g')}."
             return Verdict(explanation=told, percent=leader.percent(said))
+        rows = self.rows
         asked = await super().judge(item, lm) if DIRECT in self.head.weights else None
-        row = await asyncio.to_thread(self.read, item, lm)
+        row = await asyncio.to_thread(rows.read, item, lm)
         table = table_of([row], None if asked is None else [asked.percent], [0])
         added = {
             name: float(values[0])
@@ -415,7 +319,7 @@ class ModelReadings(DirectScorer):
         if partly:
             notes = (
                 *notes,
-                f"{self.opened(lm).reader.name} read {row.source:.1%} of the source, {CHOSEN}",
+                f"{rows.opened(lm).reader.name} read {row.source:.1%} of the source, {CHOSEN}",
             )
         if far := saying.reasons(
             {name: added[name] for name in self.head.unlike(table)}, above
@@ -476,8 +380,8 @@ class ModelReadings(DirectScorer):
         )
         if self.options.signals:
             self._settle_columns(items, lambda: lm)
-        if self._reads_rows:
-            self.opened(
+        if self.rows.reads_rows:
+            self.rows.opened(
                 lm
             )  # a model that cannot be read is known before anything is spent
 
@@ -507,7 +411,7 @@ class ModelReadings(DirectScorer):
         self.keeps = True
         rows.progress.stage("readings", len(rows.items))
         lm = rows.lm
-        read = self.read_many(rows.items, lm, rows.progress.step)
+        read = self.rows.read_many(rows.items, lm, rows.progress.step)
         known = np.array([row is not None for row in read])
         groups = [group for group, ok in zip(rows.groups, known, strict=True) if ok]
         if known.sum() < FEWEST_ROWS or len(set(groups)) < FEWEST_GROUPS:
@@ -526,14 +430,14 @@ class ModelReadings(DirectScorer):
             if leader is None
             else (f"{SIGNAL}.{leader.name}", leader.name)
         )
-        known_before = self.experience_with(lm)
+        known_before = self._experience(lm)
         fit = rows.fit_head(table, known, known_before, own, strong=strong)
         details: dict[str, Any] = {
             "q": round(fit.q, 6),
             "readings": list(fit.parts),
             "ahead": fit.ahead,
         }
-        if self._reads_rows and (way := self.opened(lm).way):
+        if self.rows.reads_rows and (way := self.rows.opened(lm).way):
             details["reader"] = way
         compared = f"Q {fit.q:.2f} by weights that were learnt without the rows, {fit.direct:.2f} by it alone"
         if not fit.ahead:
@@ -545,7 +449,7 @@ class ModelReadings(DirectScorer):
             )
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents
-        opened = self.opened(lm) if self._reads_rows else None
+        opened = self.rows.opened(lm) if self.rows.reads_rows else None
         self.take(fit.head, *((opened.model, opened.way) if opened else ("",)))
         added = _by_group(fit.head.contributions(table))
         moved = {

@@ -13,6 +13,7 @@ from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.parts import from_text
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.active_critic.scoring import TaskContext
 from judgesmith.programs.aspects import aspects
 from judgesmith.programs.capabilities import Choice, HasChoices, HasForms, InfersTask
 from judgesmith.programs.judge import Judge
@@ -289,15 +290,15 @@ def test_whatever_a_search_chooses_is_a_judge(
         use_criteria=use_criteria or variant == "fine",
     )
     made: dict[str, Any] = {}
-    space = critic.search_space(variants=sorted(variants))
+    choices = critic.choices(variants=sorted(variants))
+    space = choices.space()
     for choice in space:
         if choice.open(made):
             made[choice.name] = data.draw(st.sampled_from(choice.values))
-    chosen = critic.with_choices(made)
+    chosen = choices.chosen(made)
     assert (
         chosen is not critic
-        and chosen.cost().calls_per_row
-        <= critic.most_calls_per_row(variants=sorted(variants))
+        and chosen.cost().calls_per_row <= choices.most_calls_per_row()
     )
     assert chosen.options.variant == made.get("variant", critic.options.variant)
     if critic.knowledge.criteria:
@@ -305,9 +306,9 @@ def test_whatever_a_search_chooses_is_a_judge(
             critic.knowledge.criteria
         )
     if made.get("use_task") is False:
-        assert not chosen.task_context().task
+        assert not TaskContext.of(chosen.knowledge, chosen.options).task
     # The judge's own values stand first: chosen throughout, nothing changes.
-    own = critic.with_choices({choice.name: choice.values[0] for choice in space})
+    own = choices.chosen({choice.name: choice.values[0] for choice in space})
     assert (
         own.settings() == critic.settings()
         and own.knowledge.criteria == critic.knowledge.criteria

@@ -73,7 +73,8 @@ def whole() -> Iterator[Judge]:
     fine.outcome = replace(
         fine.outcome, calibration=Calibration((0.0, 50.0, 100.0), (1.0, 2.0, 5.0))
     )
-    fine.method.combine_by(Combination(criteria={"Clarity": 1.0}, overall=0.5))
+    weights = Combination(criteria={"Clarity": 1.0}, overall=0.5)
+    fine.method.load_fitted("combination", weights.model_dump())
     fine.provenance = {
         "seen": ["a"],
         "candidates": [{"candidate": "zero-shot", "q": 1.0}],

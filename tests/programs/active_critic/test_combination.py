@@ -37,7 +37,8 @@ def critic(
         "criteria": CRITERIA,
     }
     judge = Judge(ActiveCritic("fine", **settled | options), lm=lm)
-    judge.method.combine_by(combination)
+    if combination is not None:
+        judge.method.load_fitted("combination", combination.model_dump())
     return judge
 
 
@@ -158,7 +159,9 @@ def test_weights_that_do_not_fit_the_judge_are_refused() -> None:
     with pytest.raises(OptionError, match="fine variant"):
         critic(None, MIXED, combine="mean")
     with pytest.raises(OptionError, match="fine variant"):
-        ActiveCritic("coarse", criteria=CRITERIA).combine_by(ALONE)
+        ActiveCritic("coarse", criteria=CRITERIA).load_fitted(
+            "combination", ALONE.model_dump()
+        )
 
 
 def test_another_form_of_answers_forgets_the_weights() -> None:

@@ -1,0 +1,165 @@
+"""What a method reads of rows: by its model, in its columns, and by the trained reader where that has a weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...errors import CallError, JudgesmithError, ModelError, OptionError
+from ...signatures.values import Item
+from ..models.lm import LanguageModel
+from ..models.local import LLAMA_CPP, note_engine
+from ..sharing import each_once
+from . import trained
+from .bindings.columns import Column
+from .bindings.opening import Opened, open_reader
+from .experience import Experience, experience_of
+from .kinds import SIGNAL, TRAINED, RowReadings, read_rows
+from .passages import Text
+from .reader import Reader
+
+#: Instead of a reader: no model reads the rows.
+UNREAD = "none"
+#: Rows that are read together.
+TOGETHER = 16
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """Reads rows as a method's options say."""
+
+    reader: str
+    """The model that reads; "" is the judge's own, `UNREAD` none."""
+    instruction: str
+    """What the judged systems were asked to do."""
+    aspect: str
+    layers: int
+    """Middle layers whose hidden states are read."""
+    counted: bool
+    """Whether length, overlap and repetition are read, too."""
+    columns: tuple[Column, ...] = ()
+    """Columns of the rows that are readings."""
+    fitted_to: str | None = None
+    """The model (`Opened.model`) whose readings the weights are of, None before there are weights."""
+    fitted_way: str = ""
+    """How that model was opened (`Opened.way`)."""
+    asks_trained: bool = False
+    """Whether the trained reader's score has a weight."""
+    keeps: bool = False
+    """Whether readings are kept on disk."""
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether a model reads the rows."""
+        return self.reader != UNREAD
+
+    def opened(self, lm: LanguageModel) -> Opened:
+        """Return the opened model that reads.
+
+        Raises:
+            ModelError: If it cannot be opened, or is another than the weights were fitted to.
+        """
+        opened = open_reader(self.reader, lm)
+        if self.fitted_to is not None and opened.model != self.fitted_to:
+            raise ModelError(
+                f"this judge was fitted to the readings of another model (its SHA-256 begins {self.fitted_to[:12]}) "
+                f"than {opened.reader.name} ({opened.model[:12]}); use that model (--reader …), or compile again"
+            )
+        if self.fitted_to is not None:
+            before, now = (way or LLAMA_CPP for way in (self.fitted_way, opened.way))
+            note_engine(opened.reader.name, before, now)
+        return opened
+
+    def text(self, item: Item) -> Text:
+        """Return a row as it is read."""
+        return Text(
+            item.source or "",
+            item.output,
+            item.context or "",
+            self.instruction,
+            item.reference or "",
+        )
+
+    def experience(self, lm: LanguageModel, named: str) -> Experience:
+        """Return what is known of the model's readings before labels.
+
+        Raises:
+            ModelError: If the model cannot be opened.
+            OptionError: For `named` experience that is not there or not of this model.
+        """
+        if not self.reads_rows:
+            return Experience()
+        return experience_of(self.opened(lm).model, named)
+
+    def read(self, item: Item, lm: LanguageModel) -> RowReadings:
+        """Return what is read of one row: all but the model's own score.
+
+        Raises:
+            CallError: For a row that cannot be read.
+            ModelError: For a model that cannot.
+        """
+        row = self._read([item], lm)[0]
+        if isinstance(row, JudgesmithError):
+            raise CallError(str(row)) from None
+        return row
+
+    def read_many(
+        self, items: Sequence[Item], lm: LanguageModel, progress: Callable[[], None]
+    ) -> list[RowReadings | None]:
+        """Return what is read of each row, None for one that cannot be read.
+
+        Args:
+            items: The rows.
+            lm: The judge's own model.
+            progress: Called after each row.
+        """
+        result: list[RowReadings | None] = []
+        for first in range(0, len(items), TOGETHER):
+            for row in self._read(items[first : first + TOGETHER], lm):
+                result.append(None if isinstance(row, JudgesmithError) else row)
+                progress()
+        return result
+
+    def _read(
+        self, items: Sequence[Item], lm: LanguageModel
+    ) -> list[RowReadings | JudgesmithError]:
+        """Return the readings of each row, or why it cannot be read."""
+        reader: Reader | None = None
+        if self.reads_rows:
+            opened = self.opened(lm)
+            keeps = self.keeps and lm.connection.cache
+            reader = opened.kept if keeps else opened.reader
+        texts = [self.text(item) for item in items]
+        how: Any = {"layers": self.layers, "counted": self.counted}
+        rows = each_once(
+            [(id(reader), text, *how.values()) for text in texts],
+            lambda places: read_rows(reader, [texts[i] for i in places], **how),
+        )
+        return [
+            self._with_others(item, text, row)
+            for item, text, row in zip(items, texts, rows, strict=True)
+        ]
+
+    def _with_others(
+        self, item: Item, text: Text, row: RowReadings | JudgesmithError
+    ) -> RowReadings | JudgesmithError:
+        """Return a row's readings with its columns, and the trained reader's score where that has a weight."""
+        if isinstance(row, JudgesmithError):
+            return row
+        numbers: Mapping[str, float] = {
+            f"{SIGNAL}.{column.name}": column.percent(column.value(item.columns))
+            for column in self.columns
+        }
+        if not self.asks_trained:
+            return replace(row, numbers={**numbers, **row.numbers})
+        try:
+            learnt = trained.trained_score(text, self.aspect)
+        except OptionError as error:
+            return error
+        notes = tuple(
+            f"the trained reader read {share:.0%} of the {of}"
+            for of, share in learnt.shares.items()
+        )
+        numbers = {**numbers, TRAINED: learnt.score, **row.numbers}
+        return replace(row, numbers=numbers, notes=notes)
