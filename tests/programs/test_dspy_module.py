@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from judgesmith.programs.active_critic.scoring import MultiCriteriaScorer, Overa
 from judgesmith.programs.active_critic.task import Labelled, TaskInference
 from judgesmith.programs.comparing.comparison import PairwiseComparer
 from judgesmith.programs.comparing.synthesis import ReferenceWriter, Target
+from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.programs.openlgauge.annotation import (
     AnnotationLayout,
     Annotator,
@@ -460,3 +462,13 @@ def test_a_state_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     other["settled"]["program"]["options"]["variant"] = "coarse"
     with pytest.raises(ArtifactError, match="variant='coarse'"):
         fine().load_state(other)
+
+
+def test_our_models_use_nothing_that_dspy_deprecates(server: Any) -> None:
+    """DSPy 3.5 has no `BaseLM.forward` and no messages as dictionaries from outside its adapters."""
+    lm = language_model("openai/fake", connection=Connection(server.base))
+    judge = js.Judge(js.DirectScorer("fluency"), lm=lm)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        verdict = judge.score("Where?", "r004 of the notice.")
+    assert verdict.failure is None
