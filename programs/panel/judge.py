@@ -7,8 +7,9 @@ than any of them chosen by labels (`experiments/results/replay.md`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +18,15 @@ from pydantic import AfterValidator, Field
 from ... import parts
 from ...errors import CallError, OptionError
 from ...parts import option
-from ...signatures.values import Details, Item, Opinion, Usage, Verdict
+from ...signatures.values import (
+    CriterionScore,
+    Details,
+    ErrorSpan,
+    Item,
+    Opinion,
+    Usage,
+    Verdict,
+)
 from ..aspects import Aspect
 from ..comparing.comparison import settled
 from ..method import Cost, Words
@@ -25,6 +34,7 @@ from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
 from ..one_aspect import OneAspect
 from ..openlgauge.annotation import Focus, error_list
+from ..prompting.layouts import Read
 from ..prompting.predict import Answer, JudgePredict
 from ..refining import Matrix, Refinement, Refiner, TrainingRows, score_matrix
 from ..registry import methods
@@ -297,7 +307,7 @@ class Panel(OneAspect):
         opinions = [verdict.opinions for verdict in rows.verdicts]
         percents = _percents(opinions, names)
         kept = different(percents)
-        several = len({self._parts(names[place])[1] for place in kept}) > 1
+        several = self._of_several([names[place] for place in kept])
         found, weights = _weighed(percents[:, kept], rows.human, several)
         self.standings = {
             names[place]: one.model_copy(update={"weight": round(float(weight), 6)})
@@ -306,18 +316,19 @@ class Panel(OneAspect):
         shown = self._shares(rows, percents[:, kept], weights)
         unscored = np.isnan(percents).sum(axis=0).tolist()
         failed = dict(zip(names, unscored, strict=True))
+        left_out = sorted(set(names).difference(self.standings), key=names.index)
         return Refinement(
             self.kind,
             self._averaged(opinions),
-            {
-                "members": [*shown],
-                "failed": failed,
-                "left_out": [name for name in names if name not in self.standings],
-            },
+            {"members": [*shown], "failed": failed, "left_out": left_out},
             changed=_in_words(names, percents, kept, failed, weights),
             candidate=self.kind,
             weights=shown,
         )
+
+    def _of_several(self, names: Sequence[str]) -> bool:
+        """Return whether members are of several models."""
+        return len({self._parts(name)[1] for name in names}) > 1
 
     def _shares(
         self, rows: TrainingRows, percents: Matrix, weights: Matrix
@@ -454,25 +465,40 @@ def _verdict(
     heard = {name: one for name, one in opinions.items() if one.failure is None}
     left_out = tuple(name for name in opinions if name not in heard)
     read = [one.read for one in answers.values() if isinstance(one, Answer)]
-    criteria = [one.values.get("criteria_scores") for one in read]
-    errors = [one.errors for one in heard.values()]
-    notes = list(_reasons(opinions))
-    for name, one in heard.items():
-        notes += [f"{name}: {note}" for note in one.notes]
     usage, raw = _spent(answers)
     return Verdict(
         percent=percent,
         explanation=_nearest(heard, percent),
-        criteria=next((one for one in criteria if one is not None), {}),
-        errors=next(filter(None, errors), ()),
-        repaired=any(one.repaired for one in read),
-        notes=tuple(notes),
+        criteria=_criteria(read),
+        errors=_errors(heard),
+        repaired=any(map(attrgetter("repaired"), read)),
+        notes=(*_reasons(opinions), *_notes(heard)),
         opinions=opinions,
         spread=_spread(heard),
         details=Heard(len(opinions), left_out),
         usage=usage,
         raw=raw,
     )
+
+
+def _criteria(read: Sequence[Read]) -> Mapping[str, CriterionScore]:
+    """Return the criterion scores of the first member that gave some."""
+    for one in read:
+        if "criteria_scores" in one.values:
+            scores: Mapping[str, CriterionScore] = one.values["criteria_scores"]
+            return scores
+    return {}
+
+
+def _errors(heard: Mapping[str, Opinion]) -> tuple[ErrorSpan, ...]:
+    """Return the errors of the first member that marked some."""
+    return next(filter(None, map(attrgetter("errors"), heard.values())), ())
+
+
+def _notes(heard: Mapping[str, Opinion]) -> Iterator[str]:
+    for name, one in heard.items():
+        for note in one.notes:
+            yield f"{name}: {note}"
 
 
 def _nearest(heard: Mapping[str, Opinion], percent: float) -> str:
