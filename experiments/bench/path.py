@@ -95,6 +95,7 @@ PATHS: dict[str, Callable[[str], Counter[str]]] = {
 
 
 def main() -> None:
+    """Print the files of both paths, with the calls of each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
     as_json = parser.parse_args().json
