@@ -233,7 +233,7 @@ class ModelReadings(DirectScorer):
             )
         return bool(self.options.signals) and self.options.first != MODEL
 
-    def leader(self, lm: LanguageModel) -> Column | None:
+    def _leader(self, lm: LanguageModel) -> Column | None:
         """Return the signal that has the first word; None for the model's own score.
 
         Raises:
@@ -291,7 +291,7 @@ class ModelReadings(DirectScorer):
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Score a row by its head, by the first signal, or by the direct score."""
-        leader = self.leader(lm)
+        leader = self._leader(lm)
         if leader is not None and math.isnan(said := leader.value(item.columns)):
             raise CallError(f"column {leader.name!r} is empty in this row")
         if self.head is None:
@@ -396,7 +396,7 @@ class ModelReadings(DirectScorer):
             column.known(column.value(item.columns) for item in items)
             for column in self.columns()
         ]
-        leader = self.leader(lm())
+        leader = self._leader(lm())
         self.choose(
             signals=[str(column) for column in columns],
             first=MODEL if leader is None else leader.name,
@@ -420,7 +420,7 @@ class ModelReadings(DirectScorer):
                 "are the fewest that weights can be learnt from; the direct score stays"
             )
             return Refinement(self.kind, rows.percents, reason=few)
-        leader = self.leader(lm)
+        leader = self._leader(lm)
         # A hosted model beside which another one reads; of one that is read itself experience knows more than it says.
         strong = leader is not None or (not lm.embedded and self.options.reader != "")
         direct = rows.percents[known].tolist() if leader is None else None
