@@ -111,7 +111,7 @@ LAYOUTS = {
 
 #: Layouts whose scores are taken together: two prompts that must agree.
 PAIRS = (("as it is", "instruction behind"), ("bars", "reminder"))
-TOGETHER: Mapping[str, Callable[..., NDArray[np.float64]]] = {
+TOGETHER: Mapping[str, Callable[..., Any]] = {
     "mean of": partial(np.mean, axis=0),
     "lower of": partial(np.min, axis=0),
 }
