@@ -19,6 +19,7 @@ from .method import Method
 from .models import engine
 from .models.as_dspy import Quiet
 from .models.lm import LanguageModel, language_model
+from .models.local import note_engine
 from .outcome import Outcome
 from .prompting.predict import called
 from .prompting.result import Result
@@ -163,6 +164,7 @@ class DSPyJudge(Quiet):
             ModelError: For an unusable model.
         """
         self.own_lm = language_model(lm)
+        tell_engine(self)
         for predictor in self.predictors():
             predictor.lm = self.own_lm
 
@@ -312,3 +314,10 @@ def as_prediction(verdict: Verdict) -> Result[Verdict]:
         errors=list(verdict.errors),
         failure=verdict.failure,
     )
+
+
+def tell_engine(judge: JudgeSettings) -> None:
+    """Log, once for each, where another engine computes a judge's own model than when it was compiled."""
+    before, lm = str(judge.provenance.get("computed_by") or ""), judge.own_lm
+    if lm is not None:
+        note_engine(lm.name, before, lm.computed_by)

@@ -8,9 +8,9 @@ from typing import Any
 
 from . import artifact
 from .capabilities import HasFiles
+from .dspy_judge import tell_engine
 from .judge import Judge
 from .models.lm import Connection, LanguageModel, language_model
-from .models.local import note_engine
 
 
 def build(read: artifact.Artifact, *, lm: LanguageModel | None = None) -> Judge:
@@ -21,15 +21,8 @@ def build(read: artifact.Artifact, *, lm: LanguageModel | None = None) -> Judge:
     """
     judge = Judge(read.built(), outcome=read.outcome)
     judge.provenance, judge.own_lm = read.provenance, lm
-    _note_engine(judge)
+    tell_engine(judge)
     return judge
-
-
-def _note_engine(judge: Judge) -> None:
-    """Tell, once, where the judge's model is computed otherwise than when it was compiled."""
-    before, lm = judge.provenance.get("computed_by"), judge.own_lm
-    if before and lm is not None and lm.computed_by:
-        note_engine(lm.name, before, lm.computed_by)
 
 
 def load(
@@ -66,7 +59,7 @@ def load(
         judge.own_lm = language_model(
             lm, sampling=artifact.sampling_of(read), connection=connection
         )
-        _note_engine(judge)
+        tell_engine(judge)
     artifact.connect(judge.method, connection)
     if isinstance(judge.method, HasFiles):
         judge.method.located(Path(path))

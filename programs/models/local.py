@@ -56,7 +56,7 @@ def note_engine(name: str, before: str, now: str) -> None:
     before, now: as `LanguageModel.computed_by` has it; which instructions of the processor an engine uses is no matter.
     """
     engines = [way.partition(" ")[0] for way in (before, now)]
-    if engines[0] != engines[1]:
+    if all(engines) and engines[0] != engines[1]:
         _LOG.warning(
             "%s is computed by %s here, and this judge was compiled with %s: scores differ a little; %s=%s computes as "
             "then, or compile again",

@@ -288,5 +288,11 @@ def test_another_engine_than_a_judge_was_compiled_with_is_said_once(
             judge.provenance = {"computed_by": engine_name} if engine_name else {}
             artifact.save(judge, tmp_path / "judge.json")
             loading.load(tmp_path / "judge.json", lm=lm)
+            # As the command line does.
+            loading.build(artifact.read(tmp_path / "judge.json")).set_lm(lm)
     assert len(caplog.messages) == 1
     assert f"{READER_VARIABLE}=llama.cpp" in caplog.text
+    note_engine.cache_clear()
+    with caplog.at_level(logging.WARNING, "judgesmith.servers"):
+        loading.build(artifact.read(tmp_path / "judge.json")).set_lm(lm)
+    assert len(caplog.messages) == 2
