@@ -12,19 +12,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
+import yaml  # type: ignore[import-untyped,unused-ignore]
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from judgesmith.experiments.studies.saving import save
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "studies" / "papers" / "published"
-COEFFICIENTS = {"pearson": pearsonr, "spearman": spearmanr, "kendall": kendalltau}
+COEFFICIENTS: Mapping[str, Callable[..., Any]] = {
+    "pearson": pearsonr,
+    "spearman": spearmanr,
+    "kendall": kendalltau,
+}
 HUMAN = "Human"
 
 
