@@ -184,10 +184,10 @@ def _pairs(percents: Vector, labels: Labels) -> tuple[Vector, Vector]:
     leads: list[float] = []
     preferences: list[float] = []
     for rows in groups.values():
-        for i, j in itertools.combinations(rows, 2):
-            if won[i] != won[j] or won[i] == 0.5:
-                leads.append(percents[i] - percents[j])
-                preferences.append(won[i] - won[j])
+        for one, other in itertools.combinations(rows, 2):
+            if won[one] != won[other] or won[one] == 0.5:
+                leads.append(percents[one] - percents[other])
+                preferences.append(won[one] - won[other])
     return np.array(leads), np.array(preferences)
 
 
