@@ -179,8 +179,8 @@ def _pairs(percents: Vector, labels: Labels) -> tuple[Vector, Vector]:
     low, high = labels.scale
     won = (labels.scores - low) / (high - low)
     groups: dict[str, list[int]] = {}
-    for i in np.flatnonzero(np.isfinite(percents)):
-        groups.setdefault(labels.rows[i].group, []).append(int(i))
+    for row in np.flatnonzero(np.isfinite(percents)).tolist():
+        groups.setdefault(labels.rows[row].group, []).append(row)
     leads: list[float] = []
     preferences: list[float] = []
     for rows in groups.values():
