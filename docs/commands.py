@@ -1,8 +1,8 @@
-"""Writes the reference of the command line from the commands themselves.
+"""Write the reference of the command line from the commands themselves.
 
     python docs/commands.py [--check]
 
---check changes nothing and fails where the page and the commands differ.
+--check changes nothing and fails if the page and the commands differ.
 """
 
 import inspect
@@ -25,21 +25,22 @@ Written by `python docs/commands.py`.
 
 
 def cell(text: str) -> str:
+    """Return a text as a cell of a markdown table."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def rows(model: type[Options]) -> list[str]:
-    """A row for each argument and option: arguments, the command's own options, shared ones."""
-    made, own = [], inspect.get_annotations(model)
+    """Return a row for each argument and option: arguments, the command's own options, shared ones."""
+    result, own = [], inspect.get_annotations(model)
     for one, field in zip(describe(model), model.model_fields.values(), strict=True):
         extra = field.json_schema_extra
-        said = extra.get("cli", {}) if isinstance(extra, dict) else {}
-        if said.get("hidden"):
+        cli = extra.get("cli", {}) if isinstance(extra, dict) else {}
+        if cli.get("hidden"):
             continue
-        names = said.get("names") or (f"--{one.name.replace('_', '-')}",)
+        names = cli.get("names") or (f"--{one.name.replace('_', '-')}",)
         name = (
-            (said.get("metavar") or one.name.upper())
-            if said.get("argument")
+            (cli.get("metavar") or one.name.upper())
+            if cli.get("argument")
             else ", ".join(names)
         )
         default = (
@@ -47,12 +48,13 @@ def rows(model: type[Options]) -> list[str]:
             if one.default in ("none", "no", "") or field.is_required()
             else f" Default: {one.default}."
         )
-        order = (not said.get("argument"), one.name not in own)
-        made.append((order, f"| `{name}` | {cell(one.help + default)} |"))
-    return [line for _, line in sorted(made, key=lambda pair: pair[0])]
+        order = (not cli.get("argument"), one.name not in own)
+        result.append((order, f"| `{name}` | {cell(one.help + default)} |"))
+    return [line for _, line in sorted(result, key=lambda pair: pair[0])]
 
 
 def page() -> str:
+    """Return the page."""
     group = get_command(app)
     lines = [TOP]
     names = group.list_commands(None)  # type: ignore[attr-defined]
@@ -69,6 +71,7 @@ def page() -> str:
 
 
 def main() -> int:
+    """Write the page, or check it."""
     text = page()
     if "--check" in sys.argv:
         return int(PAGE.read_text(encoding="utf-8") != text)

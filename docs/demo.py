@@ -1,4 +1,4 @@
-"""Runs the demo, keeps what it showed, and draws it: pages/assets/demo.json, demo.svg, and the block in README.md.
+"""Run the demo, keep its output, and draw it: pages/assets/demo.json, demo.svg, and the block in README.md.
 
     python docs/demo.py [--draw]
 
@@ -81,12 +81,14 @@ def block(data: dict[str, Any]) -> str:
 
 
 def with_block(page: str, data: dict[str, Any]) -> str:
+    """Return a page with the demo's output in its block."""
     return BLOCK.sub(
         lambda found: f"{found[1]}```text\n{block(data)}\n```\n{found[2]}", page
     )
 
 
 def draw(data: dict[str, Any], figure: Path) -> None:
+    """Draw the demo's agreement."""
     lines = [
         Estimate(f"{name} {found[0]:.2f}", *found)
         for name, found in data["agreement"].items()
@@ -95,6 +97,7 @@ def draw(data: dict[str, Any], figure: Path) -> None:
 
 
 def main() -> None:
+    """Run or read the demo, and write figure and block."""
     kept = ASSETS / "demo.json"
     if "--draw" not in sys.argv[1:]:
         kept.write_text(json.dumps(run(), indent=1) + "\n", encoding="utf-8")

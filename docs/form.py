@@ -20,7 +20,7 @@ from tracked import ROOMS, ROOT, tracked
 MOST_NODES, MOST_COMPREHENSIONS, MOST_CONDITIONALS = 5.5, 3, 3
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 #: Functions that are too dense today. Lower it with each that is made plain.
-DENSE = 368
+DENSE = 301
 #: Public methods of a class at most, and classes that have more, with how many: a method of judging with capabilities.
 MOST_METHODS = 20
 MANY_METHODS = {"ActiveCritic": 21, "SeveralAspects": 27}
@@ -148,6 +148,7 @@ def many_methods(path: Path) -> Iterator[str]:
 
 
 def main() -> int:
+    """Print the measurements; return 1 with --check if a bound is exceeded."""
     paths = [
         path for path in tracked(".py") if path.relative_to(ROOT).parts[0] in ROOMS
     ]

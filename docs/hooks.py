@@ -51,7 +51,7 @@ LINK = re.compile(r"(\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?(\))")
 
 
 def notebook(path: Path) -> str:
-    """The notebook as markdown: its texts, its code, and what each cell printed."""
+    """Return the notebook as markdown: its texts, its code, and what each cell printed."""
     parts = []
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         text = "".join(cell["source"])
@@ -75,13 +75,14 @@ def on_config(config: Any) -> Any:
 
 
 def on_post_build(config: Any) -> None:
-    """Refuses a page that would load anything from another place: readers may be offline, or watched."""
+    """Refuse a page that would load anything from another place: readers may be offline, or watched."""
     for page in Path(config.site_dir).rglob("*.html"):
         if match := LOADED.search(page.read_text(encoding="utf-8")):
             raise PluginError(f"{page.name} loads {match[1]}")
 
 
 def on_files(files: Files, config: Any) -> Files:
+    """Add the pages from outside docs/pages, and leave notebooks to their own pages."""
     for path, site in SITE_OF.items():
         if path in PAGES:
             files.append(File.generated(config, site, abs_src_path=str(ROOT / path)))
@@ -92,6 +93,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Rewrite links between pages to their places on the site."""
     here, place = (
         posixpath.dirname(FROM[page.file.src_uri]),
         posixpath.dirname(page.file.src_uri),

@@ -49,6 +49,7 @@ BLOCK = re.compile(r"(<!-- prompt: ([\w-]+) -->\n```text\n).*?(```)", re.DOTALL)
 
 
 def critic(variant: str) -> Judge:
+    """Return Active-Critic in a variant, with a task and a criterion."""
     criteria = [js.Criterion("Accuracy", "Whether the summary is true to its source.")]
     method = js.ActiveCritic(
         variant,
@@ -61,6 +62,7 @@ def critic(variant: str) -> Judge:
 
 
 def prompt(name: str) -> str:
+    """Return the prompt of an example by name."""
     make, predictor = SHOWN[name]
     messages = next(
         text for key, text in make().previews(ROW).items() if key.startswith(predictor)
@@ -71,6 +73,7 @@ def prompt(name: str) -> str:
 
 
 def with_prompts(text: str) -> str:
+    """Return a page with the prompts in their blocks."""
     return BLOCK.sub(lambda found: f"{found[1]}{prompt(found[2])}\n{found[3]}", text)
 
 

@@ -26,12 +26,13 @@ REFERENCE = re.compile(r"\{\{([\w.-]+)\|([^|}]+)(?:\|([^|}]+))?\}\}")
 
 
 def plain(text: str) -> str:
-    """A text of the data as text of a cell."""
+    """Return a text of the data as text of a cell."""
     escaped = re.sub(r"([\\`*|\[\]])", r"\\\1", " ".join(text.split()))
     return escaped.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def cell(value: Any, form: str) -> str:
+    """Return a value as a cell, by its column's form."""
     if isinstance(value, str):
         return plain(value)
     parts = value if isinstance(value, list) else [value]
@@ -44,7 +45,7 @@ def cell(value: Any, form: str) -> str:
 
 
 def source(name: str, data: dict[str, Any]) -> str:
-    """The line below a table: what was run, when, and where the numbers are."""
+    """Return the line below a table: what was run, when, and where the numbers are."""
     first, *others = data["commands"]
     more = f" and {len(others)} more" if others else ""
     about = [
@@ -61,6 +62,7 @@ def source(name: str, data: dict[str, Any]) -> str:
 
 
 def loaded(name: str, folder: Path) -> dict[str, Any]:
+    """Return the data of a table."""
     data: dict[str, Any] = json.loads(
         (folder / f"{name}.json").read_text(encoding="utf-8")
     )
@@ -68,7 +70,11 @@ def loaded(name: str, folder: Path) -> dict[str, Any]:
 
 
 def row_of(data: dict[str, Any], key: str) -> list[Any]:
-    """Return the row whose first cells, joined by " / ", are the key; "-" is the only row. Raises KeyError."""
+    """Return the row whose first cells, joined by " / ", are the key; "-" is the only row.
+
+    Raises:
+        KeyError: If there is none.
+    """
     if key == "-" and len(data["rows"]) == 1:
         return list(data["rows"][0])
     for row in data["rows"]:
@@ -99,6 +105,7 @@ def referenced(text: str, folder: Path) -> str:
 
 
 def summary(name: str, folder: Path) -> str:
+    """Return a summary table, with numbers from the data."""
     rows = yaml.safe_load(SUMMARIES.read_text(encoding="utf-8"))[name]
     lines = [[referenced(str(text), folder) for text in row] for row in rows]
     lines.insert(1, ["---"] * len(rows[0]))
@@ -106,6 +113,7 @@ def summary(name: str, folder: Path) -> str:
 
 
 def table(name: str, data: dict[str, Any]) -> str:
+    """Return a table as markdown."""
     forms = list(data["columns"].values())
     rows = [
         [cell(value, form) for value, form in zip(row, forms, strict=True)]
@@ -119,19 +127,23 @@ def table(name: str, data: dict[str, Any]) -> str:
 
 
 def with_tables(text: str, folder: Path = RESULTS / "data") -> str:
-    """The page with its tables as the data has them. Raises FileNotFoundError for one without data."""
+    """Return the page with its tables as the data has them.
 
-    def made(found: re.Match[str]) -> str:
+    Raises:
+        FileNotFoundError: If a table has no data.
+    """
+
+    def rendered(found: re.Match[str]) -> str:
         return f"{found[1]}\n{table(found[2], loaded(found[2], folder))}\n{found[3]}"
 
     def summed(found: re.Match[str]) -> str:
         return f"{found[1]}\n{summary(found[2], folder)}\n{found[3]}"
 
-    return SUMMARY.sub(summed, BLOCK.sub(made, text))
+    return SUMMARY.sub(summed, BLOCK.sub(rendered, text))
 
 
 def unshown() -> list[str]:
-    """Saved tables that no page shows."""
+    """Return saved tables that no page shows."""
     pages = "".join(path.read_text(encoding="utf-8") for path in RESULTS.glob("*.md"))
     shown = {found[1] for found in BLOCK.findall(pages)}
     return sorted(
@@ -142,19 +154,20 @@ def unshown() -> list[str]:
 
 
 def main() -> int:
+    """Write the tables into the pages, or check them."""
     check, wrong = (
         "--check" in sys.argv[1:],
         [f"no page shows {name}" for name in unshown()],
     )
     for page in [ROOT / "README.md", *sorted(RESULTS.glob("*.md"))]:
         text = page.read_text(encoding="utf-8")
-        if (made := with_tables(text)) != text:
+        if (rendered := with_tables(text)) != text:
             if check:
                 wrong.append(
                     f"{page.name} differs from its data; run python docs/tables.py"
                 )
             else:
-                page.write_text(made, encoding="utf-8")
+                page.write_text(rendered, encoding="utf-8")
     sys.stderr.write("".join(f"{line}\n" for line in wrong))
     return bool(wrong)
 

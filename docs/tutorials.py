@@ -1,12 +1,12 @@
-"""Runs the tutorials as a reader would: each in a fresh environment with only what it says to install.
+"""Run the tutorials as a reader would: each in a fresh environment with only what it says to install.
 
     python docs/tutorials.py [NAME …]      # `make tutorials`; names of pages, such as fastapi; none: all
 
 The blocks of a page run in their order in an empty folder: files with a title are written, `$ ` lines and blocks of
 Python are run, and the first failure ends it, with its file, line and output. Pages with the same `pip install` line
-share an environment; judgesmith alone is installed once, and copied. What stands for what a reader has: the checkout
-for PyPI's judgesmith, a server on loopback for the model, the demo's rows for `labels.csv` and `outputs.jsonl`, a
-script for the person who labels.
+share an environment; judgesmith alone is installed once, and copied. Stand-ins replace a reader's surroundings: the
+checkout for PyPI's judgesmith, a server on loopback for the model, the demo's rows for `labels.csv` and
+`outputs.jsonl`, a script for the person who labels.
 """
 
 import argparse
@@ -61,8 +61,9 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a page. kind: "file" (its name is `title`), "command" or "python". code: the exit code that the page
-    names.
+    """A part of a page.
+
+    kind: "file" (its name is `title`), "command" or "python". code: the exit code that the page names.
     """
 
     line: int
@@ -73,11 +74,12 @@ class Step:
 
     @property
     def words(self) -> list[str]:
+        """The words of a command."""
         return shlex.split(self.text, comments=True)
 
 
 def steps(text: str) -> Iterator[Step]:
-    """What a page tells its reader to write and to run, in order."""
+    """Yield the files to write and the commands to run, in order."""
     for match in FENCE.finditer(text):
         language, title, block = match.groups()
         line = text.count("\n", 0, match.start()) + 1
@@ -98,12 +100,13 @@ def steps(text: str) -> Iterator[Step]:
 
 
 def demo_rows() -> list[dict[str, Any]]:
+    """Return the demo's labelled rows."""
     text = (ROOT / "datasets/demo/labels.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
 def rate(server: Any) -> None:
-    """The model of the tutorials: of the demo's rows it says about what people say, of others something."""
+    """Answer as the tutorials' model: near the human score for the demo's rows, any score for others."""
     from judgesmith.testing.fake import judging
 
     human = {row["output"]: row["score"] for row in demo_rows()}
@@ -113,7 +116,7 @@ def rate(server: Any) -> None:
 
 
 def person(words: list[str]) -> list[str]:
-    """Somebody answers every row of `judgesmith label …`, whose page needs a browser.
+    """Answer every row of `judgesmith label …` in a rater's place, as its page needs a browser.
 
     Returns the command that exports the answers.
     """
@@ -121,15 +124,15 @@ def person(words: list[str]) -> list[str]:
     from judgesmith.labelling.command import Label
     from judgesmith.labelling.run import open_store
 
-    rows, *options = words[2:]
-    given = dict(zip(options[::2], options[1::2], strict=True))
-    guidelines = Path(given["--guidelines"]) if "--guidelines" in given else None
+    rows, *words = words[2:]
+    options = dict(zip(words[::2], words[1::2], strict=True))
+    guidelines = Path(options["--guidelines"]) if "--guidelines" in options else None
     wanted = Label(
         rows=rows,
-        n=int(given["--n"]),
-        repeats=float(given.get("--repeats", 0)) or None,
+        n=int(options["--n"]),
+        repeats=float(options.get("--repeats", 0)) or None,
         guidelines=guidelines,
-        order=given.get("--order", "file"),
+        order=options.get("--order", "file"),
     )
     opened = open_store(wanted.request())
     desk = Desk(opened.store, opened.task)
@@ -147,14 +150,21 @@ def person(words: list[str]) -> list[str]:
             )
         )
     opened.store.close()
-    return ["judgesmith", "label", rows, "--export-only", "--export", given["--export"]]
+    return [
+        "judgesmith",
+        "label",
+        rows,
+        "--export-only",
+        "--export",
+        options["--export"],
+    ]
 
 
 # A fresh environment ------------------------------------------------------------------------------------------------
 
 
 def needs(page: Path) -> tuple[str, ...]:
-    """What the page says to install; judgesmith where it says nothing."""
+    """Return the packages that the page installs; judgesmith if it names none."""
     found = steps(page.read_text(encoding="utf-8")) if page.suffix == ".md" else ()
     words = [
         step.words[2:]
@@ -167,15 +177,15 @@ def needs(page: Path) -> tuple[str, ...]:
 
 
 def by_needs(pages: Iterable[Path]) -> dict[tuple[str, ...], list[Path]]:
-    """Pages by what they say to install: one environment each."""
-    made: dict[tuple[str, ...], list[Path]] = {}
+    """Return the pages by their needs: one environment each."""
+    result: dict[tuple[str, ...], list[Path]] = {}
     for page in pages:
-        made.setdefault(needs(page), []).append(page)
-    return made
+        result.setdefault(needs(page), []).append(page)
+    return result
 
 
 def wheel(folder: Path) -> Path:
-    """Of a copy of the checkout, which pip would leave its build in."""
+    """Build a wheel from a copy of the checkout, in which pip would leave its build."""
     copy = folder / "checkout"
     skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
     for name in ROOMS:
@@ -196,12 +206,12 @@ def wheel(folder: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if done.returncode:
         raise Failed(f"no wheel of the checkout:\n{done.stdout}{done.stderr}")
-    (made,) = folder.glob("judgesmith-*.whl")
-    return made
+    (built,) = folder.glob("judgesmith-*.whl")
+    return built
 
 
 def install(environment: Path, wanted: Iterable[str], built: Path) -> None:
-    """With the checkout's wheel in place of the name, of a wheel, and of a clone (`.[local]`)."""
+    """Install packages, with the checkout's wheel for judgesmith's name, wheel or clone (`.[local]`)."""
     words = [
         re.sub(r"^(?:(?:\./)?judgesmith[^\[]*|\.)(\[.*\])?$", rf"{built}\1", word)
         for word in wanted
@@ -222,7 +232,10 @@ def install(environment: Path, wanted: Iterable[str], built: Path) -> None:
 
 
 def plain_environment(place: Path, built: Path) -> Path:
-    """Judgesmith alone, which every page needs: installed once, with the modules that all commands import compiled."""
+    """Provide an environment with judgesmith alone, which every page needs.
+
+    It is installed once, with the modules that all commands import compiled.
+    """
     venv.create(place, with_pip=True)
     install(place, ["judgesmith"], built)
     subprocess.run(
@@ -237,7 +250,7 @@ def plain_environment(place: Path, built: Path) -> Path:
 
 
 def copied(environment: Path, place: Path) -> Path:
-    """An environment with the same files under another name; its scripts start its own Python."""
+    """Return an environment with the same files under another name; its scripts start its own Python."""
     shutil.copytree(environment, place, symlinks=True, copy_function=os.link)
     old, new = (str(one).encode() for one in (environment, place))
     for path in (place / "bin").iterdir():
@@ -252,7 +265,7 @@ def copied(environment: Path, place: Path) -> Path:
 
 
 def environment_of(place: Path, bin_: Path, base: str) -> dict[str, str]:
-    """A reader's environment: no settings of this one, no cache, no model on this machine."""
+    """Return a reader's environment: no settings of this one, no cache, no model on this machine."""
     kept = {
         k: v
         for k, v in os.environ.items()
@@ -273,7 +286,7 @@ def environment_of(place: Path, bin_: Path, base: str) -> dict[str, str]:
 
 
 def run_page(page: Path, folder: Path, environment: dict[str, str]) -> int:
-    """Every step of a page; how many commands and blocks ran. Raises Failed for the first that fails."""
+    """Return every step of a page; how many commands and blocks ran. Raises Failed for the first that fails."""
     folder.mkdir(parents=True)
     if page.suffix == ".ipynb":
         run_step(
@@ -295,7 +308,7 @@ def run_page(page: Path, folder: Path, environment: dict[str, str]) -> int:
 
 
 def give(folder: Path) -> None:
-    """The files that a reader has: labels, and outputs to score."""
+    """Write a reader's files: labels, and outputs to score."""
     rows = demo_rows()[:24]
     with (folder / "labels.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(
@@ -309,6 +322,7 @@ def give(folder: Path) -> None:
 
 
 def run_step(page: Path, step: Step, folder: Path, environment: dict[str, str]) -> None:
+    """Run a step of a page."""
     text = step.text
     for name, other in INSTEAD.items():
         text = text.replace(name, other)
@@ -347,7 +361,10 @@ def run_step(page: Path, step: Step, folder: Path, environment: dict[str, str]) 
 def run_pages(
     wanted: tuple[str, ...], pages: Iterable[Path], plain: Path, built: Path, base: str
 ) -> None:
-    """The pages that need the same, in an environment of their own beside the plain one. base: the server's address."""
+    """Run pages with the same needs in an environment of their own.
+
+    base: the server's address.
+    """
     started, place = time.monotonic(), Path(tempfile.mkdtemp(dir=plain.parent))
     environment = copied(plain, place / "venv")
     if wanted != ("judgesmith",):
@@ -368,6 +385,7 @@ def run_pages(
 
 
 def main() -> int:
+    """Run the pages named, or all."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -375,20 +393,22 @@ def main() -> int:
         "names", nargs="*", metavar="NAME", help="of pages, without their ending"
     )
     parser.add_argument("--person", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.person:  # in a reader's environment
+    arguments = parser.parse_args()
+    if arguments.person:  # in a reader's environment
         return subprocess.run(
-            person(shlex.split(given.person, comments=True))
+            person(shlex.split(arguments.person, comments=True))
         ).returncode
     sys.path.insert(0, str(ROOT / "tests/support"))
     from loopback import running_server
 
-    unknown = set(given.names) - {page.stem for page in PAGES}
+    unknown = set(arguments.names) - {page.stem for page in PAGES}
     if unknown:
         parser.error(
             f"no page {', '.join(sorted(unknown))}; there are {', '.join(page.stem for page in PAGES)}"
         )
-    wanted = [page for page in PAGES if not given.names or page.stem in given.names]
+    wanted = [
+        page for page in PAGES if not arguments.names or page.stem in arguments.names
+    ]
     with (
         tempfile.TemporaryDirectory(prefix="judgesmith-tutorials-") as temporary,
         running_server() as server,

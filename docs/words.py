@@ -1,5 +1,6 @@
-"""Phrases that reviews found hard to read, looked for in every page, and in strings and comments of the code:
-`python docs/words.py` (part of `make lint`).
+"""Search pages, and strings and comments of the code, for phrases that reviews found hard to read.
+
+    python docs/words.py      # part of `make lint`
 
 words.yaml has each with a replacement; docs/pages/project/style.md has the rules behind them.
 """
@@ -55,7 +56,7 @@ def sources() -> list[Path]:
 def wrong(
     text: str, phrases: Mapping[str, str] = PHRASES | IN_PAGES
 ) -> Iterator[tuple[int, str, str]]:
-    """Line number, the phrase, and what to write instead. Code, quotations and names of options are left alone."""
+    """Yield line number, the phrase, and its replacement; code, quotations and names of options are left alone."""
     plain = re.sub(
         r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"",
         lambda match: re.sub(r"\S", " ", match[0]),
@@ -72,7 +73,7 @@ def wrong(
 
 
 def wrong_in_code(source: str) -> Iterator[tuple[int, str, str]]:
-    """`wrong` of the strings, docstrings and comments of Python code."""
+    """Yield the same for the strings, docstrings and comments of Python code."""
     lower = source.lower()
     if not any(word in lower and loose.search(source) for word, loose in _LOOSE):
         return  # most files: reading tokens is slow
@@ -82,7 +83,7 @@ def wrong_in_code(source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _texts(source: str) -> Iterator[tuple[int, str]]:
-    """Line and text of each string or comment; those with nothing between them are one."""
+    """Yield the line and text of each string or comment; those with nothing between them are one."""
     start, text, inside = 0, "", 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == _BEGINS:
@@ -108,6 +109,7 @@ def _texts(source: str) -> Iterator[tuple[int, str]]:
 
 
 def main() -> int:
+    """Print each phrase with its replacement; return 1 if there is any."""
     lines = [
         f"{path.relative_to(ROOT)}:{line}: {phrase!r}: write {instead}"
         for paths, check in ((pages(), wrong), (sources(), wrong_in_code))

@@ -40,11 +40,13 @@ def link_rooms(package: Path = PACKAGE) -> None:
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):  # type: ignore[no-untyped-def]
+    """Link the rooms, then build a wheel."""
     link_rooms()
     return _setuptools.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):  # type: ignore[no-untyped-def]
+    """Link the rooms, then build an editable wheel."""
     link_rooms()
     return _setuptools.build_editable(
         wheel_directory, config_settings, metadata_directory
@@ -52,11 +54,13 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 
 def build_sdist(sdist_directory, config_settings=None):  # type: ignore[no-untyped-def]
+    """Link the rooms, then build a source distribution."""
     link_rooms()
     return _setuptools.build_sdist(sdist_directory, config_settings)
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):  # type: ignore[no-untyped-def]
+    """Link the rooms, then prepare a wheel's metadata."""
     link_rooms()
     return _setuptools.prepare_metadata_for_build_wheel(
         metadata_directory, config_settings
@@ -64,6 +68,7 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None): 
 
 
 def prepare_metadata_for_build_editable(metadata_directory, config_settings=None):  # type: ignore[no-untyped-def]
+    """Link the rooms, then prepare an editable wheel's metadata."""
     link_rooms()
     return _setuptools.prepare_metadata_for_build_editable(
         metadata_directory, config_settings

@@ -1,6 +1,8 @@
 """Every command reads a file of labels as `compile` does: the table of files by commands, green in every cell."""
 
 import json
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +28,6 @@ READ = [
     for name, case in EXPECTED.items()
     if "expect" in case and "categories" not in case
 ]
-COMMANDS = (
-    "score",
-    "evaluate",
-    "report",
-    "estimate",
-    "estimate --human FILE",
-    "suggest",
-    "discern",
-    "label",
-)
 
 
 def compiled(name: str) -> Labels:
@@ -79,94 +71,137 @@ def scored(name: str, path: Path) -> Path:
     return write(path, json.loads(json.dumps(rows, default=str)))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("name", READ)
-def test_people_are_understood_alike(name: str, command: str, tmp_path: Path) -> None:
-    labels, columns, file = (
-        compiled(name),
-        EXPECTED[name].get("columns"),
-        str(FOLDER / name),
-    )
-    aspect, texts = labels.aspect, {row.output for row in labels.rows}
-    human = {(row.source, row.output): row.scores[aspect] for row in labels.rows}
-    raters = (
-        max(len(row.ratings.get(aspect, ())) for row in labels.rows)
-        if labels.kind != "preference"
-        else 0
-    )
+Ratings = dict[tuple[str, str], float]
+every_file = pytest.mark.parametrize("name", READ)
+
+
+def columns_of(name: str) -> dict[str, Any]:
+    columns: dict[str, Any] = EXPECTED[name].get("columns") or {}
+    return columns
+
+
+def rated(labels: Labels) -> Ratings:
+    """The human rating of each text, as `compile` reads them."""
+    return {(r.source, r.output): r.scores[labels.aspect] for r in labels.rows}
+
+
+def raters(labels: Labels) -> int:
+    """The most ratings of one text; of comparisons there is one each."""
+    if labels.kind == "preference":
+        return 0
+    return max(len(row.ratings.get(labels.aspect, ())) for row in labels.rows)
+
+
+def defined(rows: Iterable[Any], values: Iterable[float]) -> Ratings:
+    """The value of each text, without those that are not defined."""
+    pairs = zip(rows, values, strict=True)
+    return {(r.source, r.output): v for r, v in pairs if not math.isnan(v)}
+
+
+@every_file
+def test_evaluate_reads_ratings_as_compile_does(name: str, tmp_path: Path) -> None:
+    labels = compiled(name)
     verdicts = scored(name, tmp_path / "set.scored.jsonl")
-    found: dict[tuple[str, str], float] = {}
-    if command == "evaluate":
-        data = read_judged([str(verdicts)], Wanted(columns=columns))
-        found = {
-            (r.source, r.output): v
-            for r, v in zip(data.rows, data.human[aspect], strict=True)
-            if v == v
-        }
-        assert (data.kinds.get(aspect, "score"), data.scales[aspect]) == (
-            labels.kind,
-            labels.scale,
-        )
-        assert (data.ratings[aspect].shape[1] if aspect in data.ratings else 0) == (
-            raters if raters > 1 else 0
-        )
-        assert not np.isnan(next(iter(data.judges["set"].values()))).all()
-    elif command == "report":
-        shown = read_scored(verdicts, columns=columns).rows
-        if labels.kind == "preference":  # a row is a pair; its texts stand in several
-            won: dict[tuple[str, str], list[float]] = {}
-            for one in (
-                one
-                for one in shown
-                if one.human and one.other and one.row.output != one.other.output
-            ):
-                for row, share in (
-                    (one.row, one.human[aspect]),
-                    (one.other, 1 - one.human[aspect]),
-                ):
-                    won.setdefault((row.source, row.output), []).append(share)
-            found = {key: float(np.mean(shares)) for key, shares in won.items()}
-        else:
-            found = {
-                (one.row.source, one.row.output): one.human[aspect]
-                for one in shown
-                if aspect in one.human
-            }
-    elif command.startswith("estimate"):
-        few = [file] if command.endswith("FILE") else []
-        known = read_known(str(verdicts), human=few, columns=columns, aspect=aspect)
-        found = {
-            (r.source, r.output): v
-            for r, v in zip(known.rows, known.human, strict=True)
-            if v == v
-        }
-    elif command == "suggest":
-        known, _ = read_suggestable(file, columns=columns, aspect=aspect)
-        found = {
-            (r.source, r.output): v
-            for r, v in zip(known.rows, known.human, strict=True)
-            if v == v
-        }
-    elif command == "discern":
-        assert {text.text for text in read_texts(file, columns=columns).texts} & texts
-    elif command == "label":
-        kind: Any = "preference" if labels.kind == "preference" else "score"
-        units = read_units(file, kind, columns or {}).units
-        assert {
-            value
-            for unit in units
-            for key, value in unit.row.items()
-            if key.startswith("output")
-        } >= texts
+    data = read_judged([str(verdicts)], Wanted(columns=columns_of(name)))
+    assert defined(data.rows, data.human[labels.aspect]) == pytest.approx(rated(labels))
+
+
+@every_file
+def test_evaluate_reads_kind_scale_and_raters_as_compile_does(
+    name: str, tmp_path: Path
+) -> None:
+    labels, people = compiled(name), raters(compiled(name))
+    verdicts = scored(name, tmp_path / "set.scored.jsonl")
+    data = read_judged([str(verdicts)], Wanted(columns=columns_of(name)))
+    assert data.kinds.get(labels.aspect, "score") == labels.kind
+    assert data.scales[labels.aspect] == labels.scale
+    if people > 1:
+        assert data.ratings[labels.aspect].shape[1] == people
     else:
-        rows = [
-            json.loads(line)
-            for line in verdicts.read_text(encoding="utf-8").splitlines()
-        ]
-        assert len(rows) >= len(labels) / (
-            2 if labels.kind == "preference" else max(raters, 1)
-        )
-    assert found == pytest.approx(human) or command in ("score", "discern", "label")
+        assert labels.aspect not in data.ratings
+    assert not np.isnan(next(iter(data.judges["set"].values()))).all()
+
+
+@every_file
+def test_report_reads_ratings_as_compile_does(name: str, tmp_path: Path) -> None:
+    labels = compiled(name)
+    verdicts = scored(name, tmp_path / "set.scored.jsonl")
+    found: dict[tuple[str, str], list[float]] = {}
+    for one in read_scored(verdicts, columns=columns_of(name)).rows:
+        if labels.aspect not in one.human:
+            continue
+        sides = [(one.row, one.human[labels.aspect])]
+        if one.other is not None:  # a row is a pair; its texts stand in several
+            if one.row.output == one.other.output:
+                continue
+            sides.append((one.other, 1 - one.human[labels.aspect]))
+        for row, value in sides:
+            found.setdefault((row.source, row.output), []).append(value)
+    means = {key: float(np.mean(values)) for key, values in found.items()}
+    assert means == pytest.approx(rated(labels))
+
+
+@every_file
+@pytest.mark.parametrize("separate", [False, True], ids=["own column", "--human FILE"])
+def test_estimate_reads_ratings_as_compile_does(
+    name: str, separate: bool, tmp_path: Path
+) -> None:
+    labels = compiled(name)
+    verdicts = scored(name, tmp_path / "set.scored.jsonl")
+    data = read_known(
+        str(verdicts),
+        human=[str(FOLDER / name)] if separate else [],
+        columns=columns_of(name),
+        aspect=labels.aspect,
+    )
+    assert defined(data.rows, data.human) == pytest.approx(rated(labels))
+
+
+@every_file
+def test_suggest_reads_ratings_as_compile_does(name: str) -> None:
+    labels = compiled(name)
+    data, _ = read_suggestable(
+        str(FOLDER / name), columns=columns_of(name), aspect=labels.aspect
+    )
+    assert defined(data.rows, data.human) == pytest.approx(rated(labels))
+
+
+def texts_of(file: Path, columns: dict[str, Any]) -> set[str | None]:
+    """Every text of a file that can be judged, references included."""
+    found: set[str | None] = set()
+    pairs = read_compared(file, columns)
+    if pairs is not None:
+        for pair, _ in pairs:
+            found |= {pair.a.output, pair.b.output}
+        return found
+    for row, _ in iter_rows(file, columns=columns):
+        found |= {row.output, row.reference}
+    return found
+
+
+@every_file
+def test_discern_reads_texts_of_the_file(name: str) -> None:
+    good = read_texts(str(FOLDER / name), columns=columns_of(name)).texts
+    known = texts_of(FOLDER / name, columns_of(name))
+    assert good and {text.text for text in good} - known == set()
+
+
+@every_file
+def test_label_shows_every_text_of_the_file(name: str) -> None:
+    labels = compiled(name)
+    kind: Any = "preference" if labels.kind == "preference" else "score"
+    units = read_units(str(FOLDER / name), kind, columns_of(name)).units
+    shown = set()
+    for unit in units:
+        shown |= {unit.row[key] for key in unit.row if key.startswith("output")}
+    assert {row.output for row in labels.rows} - shown == set()
+
+
+@every_file
+def test_score_writes_every_text_of_the_file(name: str, tmp_path: Path) -> None:
+    verdicts = scored(name, tmp_path / "set.scored.jsonl")
+    written = texts_of(verdicts, columns_of(name))
+    assert {row.output for row in compiled(name).rows} - written == set()
 
 
 def test_two_raters_are_one_output_with_two_ratings(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
-"""What is shipped: a source distribution of a copy of the repository, and the wheel that is built from it, as a release
-does. The wheel is looked into, installed beside others, and imported.
+"""The package as shipped: a source distribution of a copy of the repository, and the wheel built from it.
+
+The wheel is looked into, installed beside others, and imported.
 """
 
 import json

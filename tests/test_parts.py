@@ -9,7 +9,6 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import cases
 
 from judgesmith import parts
 from judgesmith.errors import OptionError
@@ -21,8 +20,6 @@ from judgesmith.parts import (
     option,
     read_options,
 )
-
-CASES = cases(__file__)
 
 
 class Shown(Options):
@@ -185,7 +182,34 @@ def test_a_missing_dependency_of_a_built_in_part_is_said_each_time() -> None:
 # -- plug-ins
 
 
-@pytest.mark.parametrize(("source", "reason"), CASES["broken"])
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raise RuntimeError('no luck')", "RuntimeError: no luck"),
+        ("import sys\nsys.exit(3)", "SystemExit: 3"),
+        (
+            "import there_is_no_such_module",
+            "ModuleNotFoundError: No module named 'there_is_no_such_module'",
+        ),
+        ("class Broken(", "SyntaxError: "),
+        ("x = 1", "AttributeError: "),
+        ("class Part:\n    name = 'part'", "OptionError: "),
+        (
+            "class Part:\n    name = 'plain'\n    about = 'takes the name of another'",
+            "exists already: ",
+        ),
+        (
+            (
+                "from judgesmith import parts\n"
+                "class Part:\n    name = 'p'\n"
+                "    about = 'a'\n    class Options(parts.Options):\n"
+                "        n: int = 1"
+            ),
+            "option 'n' has no help",
+        ),
+        ("Part = 7", "OptionError: builtins.int is no thing"),
+    ],
+)
 def test_a_broken_plug_in_is_named_and_left_out(
     source: str,
     reason: str,

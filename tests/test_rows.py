@@ -128,11 +128,11 @@ def test_a_record_is_one_row_at_every_door(
         ({"output": "x", "prompt": object()}, "'prompt' must be a text"),
         (
             {"output": "Assistant: x", "judged_turn": 0},
-            "'judged_turn': 0 is no turn of the assistant, which has turns 1",
+            "'judged_turn': 0 is no turn of the assistant; its turns are 1",
         ),
         (
             {"output": "x", "judged_turn": 1},
-            "'judged_turn': 1 is given, but the output is no trajectory",
+            "'judged_turn': 1 is given, but the output has no turn",
         ),
     ],
 )

@@ -1,6 +1,8 @@
-"""The tutorials of docs/pages/tutorials are run as they stand there, in their order, in an empty folder; a server on
-loopback stands for the model. Commands of all other pages are read by the command line, without being run. `make
-tutorials` runs them again, each in a fresh environment with what it says to install.
+"""The tutorials of docs/pages/tutorials are run as they stand there.
+
+They run in their order, in an empty folder; a server on loopback stands for the model. Commands of all other pages are
+read by the command line, without being run. `make tutorials` runs them again, each in a fresh environment with what it
+says to install.
 """
 
 import contextlib

@@ -58,8 +58,9 @@ class Judged:
 
 
 def trajectory(value: Any) -> Trajectory:
-    """The turns of messages, content blocks or spans, also as JSON, or of a text that shows some; without turns for
-    anything else.
+    """Return the turns of messages, content blocks or spans, also as JSON, or of a text that shows some.
+
+    Without turns for anything else.
     """
     messages = _messages(value)
     if messages is None:
@@ -68,7 +69,7 @@ def trajectory(value: Any) -> Trajectory:
 
 
 def parsed(value: Any) -> Any:
-    """Text that is JSON, or a Python literal with its lists and objects, as these; anything else as it is."""
+    """Return text that is JSON, or a Python literal with lists and objects, as these; anything else as it is."""
     if hasattr(value, "tolist") and not isinstance(
         value, str
     ):  # numpy's arrays, which Parquet files come with
@@ -94,7 +95,7 @@ def parsed(value: Any) -> Any:
 
 
 def rendered(value: Any) -> str | None:
-    """A conversation, or one turn's words, as the text that prompts show; None for what is neither."""
+    """Return a conversation, or one turn's words, as the text that prompts show; None for what is neither."""
     value = parsed(value)
     if isinstance(value, str):
         return None
@@ -110,13 +111,15 @@ def rendered(value: Any) -> str | None:
 
 
 def turns_in(text: str) -> list[tuple[str, str]]:
-    """The turns of a rendered conversation, (speaker, words) each, for pages; none of a text that is not only turns."""
+    """Return the turns of a rendered conversation, (speaker, words) each; none of another text."""
     return [(turn.head, turn.text.strip()) for turn in Trajectory.read(text).turns]
 
 
 def judged(value: Any, *, answer: str | None = None) -> Judged | None:
-    """A conversation and which of its turns is judged. answer: the judged text, where it stands elsewhere: then every
-    turn comes before it, and the last one is left out if it is the answer once more. None for no conversation.
+    """Return a conversation with the turn of it to judge; None for no conversation.
+
+    answer: the judged text, if it stands elsewhere: then every turn comes before it, and the last one is left out if it
+    is the answer once more.
     """
     messages = _messages(value)
     if messages is None:
@@ -144,7 +147,7 @@ def judged(value: Any, *, answer: str | None = None) -> Judged | None:
 
 
 def passages(value: Any) -> str | None:
-    """Retrieved passages (a list of texts or of objects with a text), numbered; None for anything else."""
+    """Return retrieved passages (a list of texts or of objects with a text), numbered; None for anything else."""
     value = parsed(value)
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
         return None
@@ -161,8 +164,10 @@ def passages(value: Any) -> str | None:
 
 
 def _messages(value: Any) -> list[Message] | None:
-    """The messages in a cell: a list of them, text that holds one (JSON, or as pandas writes lists into a CSV file),
-    the request to a chat API or its answer, or spans; None for anything else.
+    """Return the messages in a cell; None for anything else.
+
+    They are a list of them, text that holds one (JSON, or as pandas writes lists into a CSV file), the request to a
+    chat API or its answer, or spans.
     """
     value = parsed(value)
     if isinstance(value, Mapping) and set(value) <= _OF_REQUESTS:
@@ -178,7 +183,7 @@ def _messages(value: Any) -> list[Message] | None:
 
 
 def _request(value: Mapping[str, Any]) -> Any:
-    """The turns of a request to a chat API, its system prompt before them."""
+    """Return the turns of a request to a chat API, its system prompt before them."""
     keys = (*_TURNS, *_TURNS_OF_MODELS) if {"model", "modelId"} & set(value) else _TURNS
     turns = first(value, keys)
     if isinstance(turns, str):
@@ -194,7 +199,7 @@ def _request(value: Mapping[str, Any]) -> Any:
 
 
 def _answer(value: Any) -> list[Any] | None:
-    """The turns in the answer of a chat API: of OpenAI (also of its responses), Gemini, Bedrock, Ollama."""
+    """Return the turns in the answer of a chat API: of OpenAI (also of its responses), Gemini, Bedrock, Ollama."""
     if not isinstance(value, Mapping):
         return None
     if isinstance(choices := value.get("choices"), list):
@@ -222,28 +227,30 @@ def _holds(value: Any, key: str) -> bool:
 
 
 def _in_spans(spans: Sequence[Any]) -> list[Any]:
-    """The messages of the span that has most of them: each call of a model is given all that came before it.
+    """Return the messages of the span that has most of them: each call of a model is given all that came before it.
 
     Source: OpenTelemetry's conventions for generative AI, attributes `gen_ai.input.messages` and the like.
     """
     best: list[Any] = []
     for span in spans:
-        given = span.get("attributes") if isinstance(span, Mapping) else None
+        attributes = span.get("attributes") if isinstance(span, Mapping) else None
         if isinstance(
-            given, list
+            attributes, list
         ):  # OTLP as JSON: [{"key": …, "value": {"stringValue": …}}]
             pairs = [
                 one
-                for one in given
+                for one in attributes
                 if isinstance(one, Mapping) and isinstance(one.get("value"), Mapping)
             ]
-            given = {
+            attributes = {
                 one.get("key"): next(iter(one["value"].values()), None) for one in pairs
             }
-        if isinstance(given, Mapping):
+        if isinstance(attributes, Mapping):
             names = ("system_instructions", "input.messages", "output.messages")
-            told, *sides = (parsed(given.get(f"gen_ai.{name}")) for name in names)
-            found = [{"role": "system", "parts": told}] if told else []
+            system, *sides = (
+                parsed(attributes.get(f"gen_ai.{name}")) for name in names
+            )
+            found = [{"role": "system", "parts": system}] if system else []
             best = max(
                 best,
                 [

@@ -34,7 +34,7 @@ _DISARMED = {"<": "‹", "[": "〔"}
 
 
 class _Folds(dict[str, str]):
-    """What each character may pass for, looked up once."""
+    """Characters that each character may pass for, looked up once."""
 
     def __missing__(self, character: str) -> str:
         unseen = (
@@ -51,8 +51,10 @@ _AT_ONCE = 1 << 15
 
 
 def folded(text: str) -> tuple[str, list[int]]:
-    """What a model may take a text for: compatibility forms (full-width, mathematical, ligatures) as plain ones,
-    invisible and unassigned characters left out. With the place in `text` of each character.
+    """Return the text in the form that a model may take it for, with the place of each character.
+
+    Compatibility forms (full-width, mathematical, ligatures) become plain ones; invisible and unassigned characters are
+    left out. Places are those in `text`.
     """
     letters: list[str] = []
     for start in range(0, len(text), _AT_ONCE):
@@ -62,8 +64,10 @@ def folded(text: str) -> tuple[str, list[int]]:
 
 
 def disarm(text: str) -> str:
-    """Text from outside, unable to close its tags or to speak a chat template's control tokens, also in disguise: no
-    folding of case, compatibility forms or invisible characters brings one back. Same length, so that places hold.
+    """Return a text from outside that cannot close its tags or speak a chat template's control tokens.
+
+    No folding of case, compatibility forms or invisible characters brings one back. The length stays, so that places
+    hold.
     """
     before = ""
     while before != text and _has_opening(

@@ -66,8 +66,12 @@ class Drawing(Markup):
     place: tuple[Callable[[Any], None], int, int]
 
     def write(self, path: Path) -> None:
-        """As SVG or PDF by the file's name, in colours for paper: the same numbers give the same file, whole or not at
-        all. Raises OSError.
+        """Write the figure as SVG or PDF by the file's suffix, in colours for paper.
+
+        The same numbers give the same file, whole or not at all.
+
+        Raises:
+            OSError: If it cannot be written.
         """
         kind, buffer = path.suffix.lower().lstrip("."), io.BytesIO()
         with _colours(ON_PAPER), _style({"pdf.fonttype": 42}):
@@ -82,7 +86,10 @@ class Drawing(Markup):
 
 @contextmanager
 def _style(more: Mapping[str, Any]) -> Iterator[None]:
-    """The style of all figures while they are drawn. more: further settings of matplotlib."""
+    """Set the style of figures while they are drawn.
+
+    more: further settings of matplotlib.
+    """
     from matplotlib import rc_context
 
     settings = {
@@ -124,7 +131,7 @@ def _style(more: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def _colours(values: Sequence[str]) -> Iterator[None]:
-    """What the names of colours stand for meanwhile."""
+    """Set the meaning of colour names for the block."""
     from matplotlib.colors import get_named_colors_mapping
 
     names = get_named_colors_mapping()
@@ -139,14 +146,14 @@ def _figure(draw: Callable[[Any], None], width: int, height: int) -> Any:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    made = Figure(figsize=(width / 72, height / 72))
-    FigureCanvasSVG(made)
+    figure = Figure(figsize=(width / 72, height / 72))
+    FigureCanvasSVG(figure)
     draw(
-        made.add_axes(
+        figure.add_axes(
             (48 / width, 42 / height, 1 - 60 / width, max(0.1, 1 - 52 / height))
         )
     )
-    return made
+    return figure
 
 
 def svg(
@@ -157,8 +164,10 @@ def svg(
     salt: str,
     titles: Sequence[str] = (),
 ) -> Drawing:
-    """A figure of `width` times `height` pixels for a page. draw: draws on the axes. salt: tells the figure from the
-    others of its page. titles: what is said at the artists with the ids `dot-0`, `dot-1`, …
+    """Return a figure of `width` times `height` pixels for a page.
+
+    draw: draws on the axes. salt: tells the figure from the others of its page. titles: tooltips of the artists with
+    the ids `dot-0`, `dot-1` and so on.
     """
     style = {"svg.fonttype": "none", "svg.hashsalt": salt}
     with (
@@ -166,13 +175,13 @@ def svg(
         _style(style),
         warnings.catch_warnings(),
     ):
-        made, buffer = _figure(draw, width, height), io.StringIO()
-        made.patch.set_visible(False)
-        made.axes[0].patch.set_visible(False)
+        figure, buffer = _figure(draw, width, height), io.StringIO()
+        figure.patch.set_visible(False)
+        figure.axes[0].patch.set_visible(False)
         warnings.filterwarnings(
             "ignore", "Glyph"
         )  # the reader's fonts have what ours lack
-        made.savefig(
+        figure.savefig(
             buffer,
             format="svg",
             metadata={"Date": None, "Creator": None},
@@ -219,8 +228,9 @@ class Dot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """Points in one colour. joined: a line through them. faint: overlapping points shine through. name: of the series,
-    where there are several.
+    """Points in one colour.
+
+    joined: a line through them. faint: overlapping points shine through. name: of the series, if there are several.
     """
 
     dots: Sequence[Dot]
@@ -241,16 +251,18 @@ def plot(
     logarithmic: bool = False,
     salt: str = "",
 ) -> Drawing:
-    """Dots with intervals. x, y: what the axes are called. line: "diagonal" (x = y), "zero" (y = 0) or none.
-    logarithmic: the lower axis, of positive values.
+    """Plot dots with intervals.
+
+    x, y: labels of the axes. line: "diagonal" (x = y), "zero" (y = 0) or none. logarithmic: the lower axis, of positive
+    values.
     """
-    known = [
+    limits = [
         dot
         for one in series
         for dot in one.dots
         if math.isfinite(dot.x) and math.isfinite(dot.y)
     ]
-    titles = [dot.title for dot in known if dot.title]
+    titles = [dot.title for dot in limits if dot.title]
 
     def draw(axes: Any) -> None:
         number = 0
@@ -323,7 +335,10 @@ def bars(
     alpha: float = 0.35,
     linewidth: float = 2,
 ) -> None:
-    """Vertical lines from low to high as one path. ends: (place, low, high)."""
+    """Draw vertical lines from low to high as one path.
+
+    ends: (place, low, high).
+    """
     across = [value for place, _, _ in ends for value in (place, place, math.nan)]
     up = [value for _, low, high in ends for value in (low, high, math.nan)]
     axes.plot(
@@ -371,8 +386,9 @@ def forest(
     salt: str = "forest",
     width: int = 640,
 ) -> Drawing:
-    """Values with their intervals below each other, on one axis with a line at 0. groups: with their titles, which may
-    be empty. The names are cut; the table beside has them whole.
+    """Plot values with their intervals below each other, on one axis with a line at 0.
+
+    groups: with their titles, which may be empty. Long names are cut; the table beside has them whole.
     """
     lines: list[tuple[str, Estimate | None]] = []
     for title, estimates in groups:

@@ -36,7 +36,7 @@ _APOSTROPHES = "'\u2018\u2019\u02bc\u02b9"
 
 
 class _Visible(dict[int, int | None]):
-    """For `str.translate`: drops what is not seen (marks, format and control characters) and apostrophes."""
+    """Table for `str.translate` that drops invisible characters (marks, format, control) and apostrophes."""
 
     def __missing__(self, code: int) -> int | None:
         char = chr(code)
@@ -76,7 +76,7 @@ class Folded:
 
     @property
     def telling(self) -> bool:
-        """Whether it has more than a few words."""
+        """True if it has more than a few words."""
         return self.count > FEW_WORDS
 
 
@@ -159,8 +159,10 @@ def same_source(one: str, other: str) -> bool:
 
 
 def same_row(source: str, output: str, other_source: str, other_output: str) -> bool:
-    """Whether two rows repeat each other: alike outputs of more than a few words, or alike outputs of any length from
-    alike sources, or where one has no source.
+    """Return whether two rows repeat each other.
+
+    They do with alike outputs of more than a few words, or with alike outputs of any length if their sources are alike
+    or one has none.
     """
     a, b = folded(output), folded(other_output)
     if not alike(a, b):

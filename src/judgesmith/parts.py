@@ -40,11 +40,11 @@ class Options(BaseModel):
     )
 
     def settings(self) -> dict[str, Any]:
-        """The options as JSON values."""
+        """Return the options as JSON values."""
         return self.model_dump(mode="json")
 
     def left_out(self) -> set[str]:
-        """The options that a saved judge leaves out: `added` ones that stand at their defaults."""
+        """Return the options that a saved judge leaves out: `added` ones that stand at their defaults."""
         fields = type(self).model_fields.items()
         return {
             name
@@ -54,8 +54,10 @@ class Options(BaseModel):
 
 
 def option(default: Any, help: str, *, added: bool = False, **limits: Any) -> Any:
-    """One option of an `Options` model. added: after judges were saved without it, whose fingerprints must stay as they
-    are, so a judge is saved with it only where it is not the default. limits: pydantic's own (ge, le, max_length, …).
+    """Return one option of an `Options` model.
+
+    added: the option came after judges were saved without it, whose fingerprints must stay, so a judge is saved with it
+    only if it is not the default. limits: pydantic's own (ge, le, max_length, …).
     """
     return Field(
         default,
@@ -76,7 +78,7 @@ class Described:
 
 
 def describe(options: type[Options]) -> list[Described]:
-    """Every option of a model, in the order of its declaration."""
+    """Return every option of a model, in the order of its declaration."""
     return [
         Described(
             name, _type_text(field), _value_text(field.default), field.description or ""
@@ -85,20 +87,24 @@ def describe(options: type[Options]) -> list[Described]:
     ]
 
 
-def read_options(options: type[Chosen], given: Mapping[str, Any], where: str) -> Chosen:
-    """Options from keyword arguments, a settings file, a saved judge or `NAME=VALUE` texts.
+def read_options(
+    options: type[Chosen], values: Mapping[str, Any], where: str
+) -> Chosen:
+    """Return options from keyword arguments, a settings file, a saved judge or `NAME=VALUE` texts.
 
-    where: whose options they are, for messages ("--method direct"). Raises OptionError for a name that is not one of
-    the options, with the nearest one, and for a value that is off its limits.
+    where: whose options they are, for messages ("--method direct").
+
+    Raises:
+        OptionError: If a name is not one of the options, or a value is off its limits.
     """
-    for name in given:
+    for name in values:
         if name not in options.model_fields:
-            known = ", ".join(options.model_fields) or "none"
+            names = ", ".join(options.model_fields) or "none"
             raise OptionError(
-                f"{where} has no option {name!r}{nearest(name, options.model_fields)}; it has {known}"
+                f"{where} has no option {name!r}{nearest(name, options.model_fields)}; it has {names}"
             )
     try:
-        return options.model_validate(dict(given))
+        return options.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
@@ -110,8 +116,10 @@ def read_options(options: type[Chosen], given: Mapping[str, Any], where: str) ->
 
 
 def from_text(field: FieldInfo, text: str) -> Any:
-    """The text of `NAME=VALUE` as the value of an option: a list where it takes several (separated by commas, or a
-    JSON list), None for "none" where it may be absent, else the text itself, which pydantic then reads.
+    """Return the text of `NAME=VALUE` as the value of an option.
+
+    A list if it takes several (separated by commas, or a JSON list), None for "none" if it may be absent, else the text
+    itself, which pydantic then reads.
     """
     kinds = _kinds(field.annotation)
     if type(None) in kinds and text.strip().casefold() in ("none", "null", ""):
@@ -124,9 +132,9 @@ def from_text(field: FieldInfo, text: str) -> Any:
     return text
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """ " (did you mean 'x'?)" for the known name that is most like this one; "" where none is."""
-    near = difflib.get_close_matches(name, list(known), 1)
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return " (did you mean 'x'?)" for the most similar known name; "" if none is similar."""
+    near = difflib.get_close_matches(name, list(names), 1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
@@ -139,9 +147,9 @@ class Registry(Generic[P]):
     """
 
     def __init__(
-        self, what: str, *, packages: Sequence[str], group: str, key: str = "name"
+        self, kind: str, *, packages: Sequence[str], group: str, key: str = "name"
     ) -> None:
-        self.what = what
+        self.kind = kind
         self.group = group
         self.broken: dict[str, str] = {}
         self._packages = packages
@@ -153,18 +161,19 @@ class Registry(Generic[P]):
     def register(self, part: P) -> P:
         """Declare a part, as a class decorator or by a call.
 
-        Raises OptionError for one that declares too little or whose name is taken.
+        Raises:
+            OptionError: If it declares too little, or its name is taken.
         """
         name = getattr(part, self._key, "")
         if not (isinstance(name, str) and name and getattr(part, "about", "")):
             raise OptionError(
-                f"{_place(part)} is no {self.what}: it needs `{self._key}` and `about`"
+                f"{_place(part)} is no {self.kind}: it needs `{self._key}` and `about`"
             )
         options = getattr(part, "Options", Options)
         if missing := [
             n for n, field in options.model_fields.items() if not field.description
         ]:
-            raise OptionError(f"{self.what} {name}: option {missing[0]!r} has no help")
+            raise OptionError(f"{self.kind} {name}: option {missing[0]!r} has no help")
         for taken in (name, *getattr(part, "aliases", ())):
             other = self._parts.get(self._aliases.get(taken, taken))
             # A module that is imported again defines its classes again.
@@ -175,22 +184,28 @@ class Registry(Generic[P]):
             )
             if other is not None and not again:
                 raise OptionError(
-                    f"{self.what} {taken!r} exists already: {_place(other)}"
+                    f"{self.kind} {taken!r} exists already: {_place(other)}"
                 )
         self._parts[name] = part
         self._aliases |= dict.fromkeys(getattr(part, "aliases", ()), name)
         return part
 
     def names(self) -> tuple[str, ...]:
+        """Return the names of all parts."""
         self._load()
         return tuple(self._parts)
 
     def parts(self) -> dict[str, P]:
+        """Return all parts by name."""
         self._load()
         return dict(self._parts)
 
     def get(self, name: str) -> P:
-        """The part of that name or alias. Raises OptionError with the nearest name."""
+        """Return the part of that name or alias.
+
+        Raises:
+            OptionError: If there is none; the message has the nearest name.
+        """
         self._load()
         part = self._parts.get(self._aliases.get(name, name))
         if part is None:
@@ -200,7 +215,7 @@ class Registry(Generic[P]):
                 else ""
             )
             raise OptionError(
-                f"{self.what} {name!r} is unknown{nearest(name, self._parts)}; known: {', '.join(self._parts)}{broken}"
+                f"{self.kind} {name!r} is unknown{nearest(name, self._parts)}; known: {', '.join(self._parts)}{broken}"
             )
         return part
 
@@ -237,14 +252,18 @@ class Registry(Generic[P]):
                 self.broken[point.name] = f"{type(error).__name__}: {error}"[:300]
                 logger.warning(
                     "%s plug-in %r is left out: %s",
-                    self.what,
+                    self.kind,
                     point.name,
                     self.broken[point.name],
                 )
 
 
 def plugin(group: str, name: str) -> Any:
-    """What a package offers under a name of the entry-point group `judgesmith.GROUP`. Raises OptionError."""
+    """Return the object of a name in the entry-point group `judgesmith.GROUP`.
+
+    Raises:
+        OptionError: If it cannot be loaded.
+    """
     points = {point.name: point for point in entry_points(group=f"judgesmith.{group}")}
     if name not in points:
         raise OptionError(
@@ -263,9 +282,9 @@ def plugin(group: str, name: str) -> Any:
 
 
 def _place(part: object) -> str:
-    """Where a class, or the class of an object, is defined."""
-    made = part if isinstance(part, type) else type(part)
-    return f"{made.__module__}.{made.__qualname__}"
+    """Return the place where a class, or the class of an object, is defined."""
+    cls = part if isinstance(part, type) else type(part)
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""How any record (of a file, a DataFrame, a request, a `dspy.Example`) becomes the texts of one row.
+"""Conversion of any record (of a file, a DataFrame, a request, a `dspy.Example`) into the texts of one row.
 
 This is the only place where names of columns become roles: `judge.score_many`, `judgesmith score`, the server and the
 adapters see the same row in the same record.
@@ -28,14 +28,15 @@ from .trajectories.value import marked, unmarked
 
 
 def named_roles(part: str) -> dict[str, tuple[frozenset[str], ...]]:
-    """Role -> names of its column, best first: of `texts`, or of `ratings`, what people said of them."""
+    """Return the names of each role's column, best first: of `texts`, or of `ratings`, what people said of them."""
     read = tomllib.loads(
         files(__package__).joinpath("roles.toml").read_text(encoding="utf-8")
     )
-    return {
-        role: tuple(frozenset(tier.split()) for tier in tiers)
-        for role, tiers in read[part].items()
-    }
+    return {role: tuple(map(_names, tiers)) for role, tiers in read[part].items()}
+
+
+def _names(tier: str) -> frozenset[str]:
+    return frozenset(tier.split())
 
 
 ROLES = named_roles("texts")
@@ -49,7 +50,7 @@ PASSAGES = ROLES["context"][-1]
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What a record says of one output."""
+    """Texts of one output's record."""
 
     output: str | None
     """None where no column holds it, "" where its cell is empty."""
@@ -61,7 +62,7 @@ class Texts:
 
 
 def folded_name(name: str) -> str:
-    """A column's name for comparison: lower case, with underscores."""
+    """Return a column's name for comparison: lower case, with underscores."""
     return re.sub(r"[\s-]+", "_", name.strip().casefold())
 
 
@@ -70,8 +71,22 @@ _KEPT = 64
 
 
 def roles_of(names: tuple[str, ...]) -> Mapping[str, str]:
-    """Role -> column, by the columns' names alone. Raises OptionError where two fit equally well."""
+    """Return columns by role, from the columns' names alone.
+
+    Raises:
+        OptionError: If two fit equally well.
+    """
     return _kept_roles(names) if len(names) <= _KEPT else _roles_of(names)
+
+
+def _fitting(
+    tiers: Iterable[Iterable[str]], free: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Return the free columns with a name of the best tier that has any."""
+    for tier in tiers:
+        if hits := [name for folded in tier for name in free.get(folded, ())]:
+            return hits
+    return []
 
 
 def _roles_of(names: tuple[str, ...]) -> Mapping[str, str]:
@@ -81,10 +96,7 @@ def _roles_of(names: tuple[str, ...]) -> Mapping[str, str]:
         free.setdefault(folded_name(name), []).append(name)
     roles: dict[str, str] = {}
     for role, tiers in ROLES.items():
-        hits = (
-            [name for folded in tier for name in free.get(folded, ())] for tier in tiers
-        )
-        fitting = sorted(next(filter(None, hits), []), key=places.__getitem__)
+        fitting = sorted(_fitting(tiers, free), key=places.__getitem__)
         if len(fitting) > 1:
             columns = " and ".join(map(repr, fitting[:9]))
             raise OptionError(
@@ -100,10 +112,12 @@ _kept_roles = lru_cache(maxsize=256)(_roles_of)
 
 
 def read_texts(record: Any) -> Texts:
-    """The texts of a mapping, a `dspy.Example`, a row of a DataFrame, or an object with such attributes (DeepEval's
-    test cases).
+    """Return the texts of a mapping, a `dspy.Example`, a row of a DataFrame, or an object with such attributes.
 
-    Raises OptionError for columns that fit a role equally well.
+    The last are DeepEval's test cases, for example.
+
+    Raises:
+        OptionError: If columns fit a role equally well.
     """
     if isinstance(record, Mapping):
         return texts(record, roles_of(tuple(map(str, record))))
@@ -111,18 +125,19 @@ def read_texts(record: Any) -> Texts:
     if callable(keys):
         return read_texts({str(name): record[name] for name in keys()})
     names = {name for tiers in ROLES.values() for tier in tiers for name in tier}
-    held = {name: getattr(record, name, None) for name in sorted(names)}
-    return read_texts(
-        {
-            name: value
-            for name, value in held.items()
-            if value is not None and not callable(value)
-        }
-    )
+    held = {}
+    for name in sorted(names):
+        value = getattr(record, name, None)
+        if value is not None and not callable(value):
+            held[name] = value
+    return read_texts(held)
 
 
 def arrow_table(table: Any) -> Any:
-    """A reader of a table that Arrow reads (polars, pyarrow, DuckDB), with its `schema`; None for anything else."""
+    """Return a reader of a table that Arrow reads (polars, pyarrow, DuckDB); None for anything else.
+
+    It has the table's `schema`.
+    """
     speaks = hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__")
     if not speaks or _package(table) == "pandas":
         return None
@@ -137,14 +152,15 @@ def _package(value: Any) -> str:
 
 
 def arrow_records(reader: Any) -> Iterator[dict[str, Any]]:
-    """The records of what `arrow_table` gives, in batches."""
+    """Return the records of what `arrow_table` gives, in batches."""
     return (record for batch in reader for record in batch.to_pylist())
 
 
 def rows_of(rows: Any) -> Iterable[Any]:
-    """Rows as `score_many` takes them: of a table (pandas, polars, pyarrow, DuckDB) its records.
+    """Return rows as `score_many` takes them: of a table (pandas, polars, pyarrow, DuckDB) its records.
 
-    Raises OptionError for what holds no rows.
+    Raises:
+        OptionError: If the value holds no rows.
     """
     if isinstance(rows, (str, bytes, Mapping, Path)):
         raise OptionError(
@@ -167,9 +183,12 @@ def rows_of(rows: Any) -> Iterable[Any]:
 
 
 def human_score(example: Any) -> float:
-    """What people gave a row, whatever the field is called. example: a `dspy.Example` or a mapping.
+    """Return the human score of a row, under any name of its field.
 
-    Raises OptionError where no field, or more than one, can be meant.
+    example: a `dspy.Example` or a mapping.
+
+    Raises:
+        OptionError: If no field, or more than one, can be meant.
     """
     inputs = getattr(example, "_input_keys", None) or ()
     roles = roles_of(tuple(map(str, example.keys()))).values()
@@ -178,16 +197,16 @@ def human_score(example: Any) -> float:
         if name not in inputs and name not in roles and isinstance(value, Number | str):
             with suppress(ValueError, TypeError):
                 numbers[folded_name(name)] = float(value)  # type: ignore[arg-type]
-    known = [name for name in HUMAN if name in numbers] or list(numbers)
-    if len(known) != 1 and not (known and known[0] in HUMAN):
+    fields = [name for name in HUMAN if name in numbers] or list(numbers)
+    if len(fields) != 1 and not (fields and fields[0] in HUMAN):
         raise OptionError(
-            f"which field is the human score? There are: {', '.join(example.keys())}; call it 'score'"
+            f"no field is clearly the human score, of: {', '.join(example.keys())}; name it 'score'"
         )
-    return numbers[known[0]]
+    return numbers[fields[0]]
 
 
 def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
-    """The texts of a record whose columns have these roles (role -> column)."""
+    """Return the texts of a record whose columns have these roles (role -> column)."""
     cells = {role: record.get(column) for role, column in roles.items()}
     for role in ("source", "output", "context", "reference", "messages"):
         if role in cells and not _has_text(cells[role]):
@@ -256,7 +275,7 @@ def _has_text(cell: Any) -> bool:
 
 
 def context_of(column: str, cell: Any) -> str | None:
-    """Retrieved passages, lists in text included, are numbered; other contexts stay as they are."""
+    """Return a context as text; retrieved passages, also as a list in text, are numbered."""
     named, held = folded_name(column) in PASSAGES, parsed(cell)
     several = (
         isinstance(held, (list, tuple)) and len(held) > 0 and rendered(held) is None
@@ -267,8 +286,9 @@ def context_of(column: str, cell: Any) -> str | None:
 
 @lru_cache(maxsize=256)
 def source_key(source: str) -> str:
-    """A document id made from the input's text, or from a trajectory whichever of its turns is judged: the same text
-    gives the same id on every machine.
+    """Return a document id made from the input's text, the same on every machine.
+
+    All turns of a trajectory have the same id.
     """
     return (
         DERIVED
@@ -279,7 +299,7 @@ def source_key(source: str) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN (also pandas' NA and NaT) and blank text."""
+    """Return whether a cell is None, NaN (also pandas' NA and NaT) or blank text."""
     if isinstance(value, str):
         return not value.strip()
     if isinstance(value, float):
@@ -288,8 +308,9 @@ def is_missing(value: Any) -> bool:
 
 
 def as_text(value: Any) -> str | None:
-    """A cell as text: None where missing, conversations as their turns (`judgesmith.conversation`), a list of strings
-    one a line, other objects as JSON.
+    """Return a cell as text; None if it is missing.
+
+    Conversations become their turns (`judgesmith.conversation`), a list of strings one a line, other objects JSON.
     """
     if type(value).__name__ == "ndarray":
         value = value.tolist()

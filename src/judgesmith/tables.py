@@ -36,35 +36,36 @@ ON_A_TERMINAL = re.compile(f"[{_ACTS}{_HIDDEN}]")
 
 
 def clean(words: str) -> str:
-    """A text for a page or a figure, without characters that do something: they become U+FFFD."""
+    """Return a text for a page or a figure, without characters that do something: they become U+FFFD."""
     return _IN_A_PAGE.sub("\ufffd", words)
 
 
 def shown(words: str) -> str:
-    """A text for a terminal: of control and format characters only line breaks, tabs and joiners stay; the others
-    become U+FFFD.
+    """Return a text for a terminal, with harmful characters replaced by U+FFFD.
+
+    Of control and format characters only line breaks, tabs and joiners stay.
     """
     return ON_A_TERMINAL.sub("\ufffd", words.replace("\r\n", "\n"))
 
 
 def one_line(words: str) -> str:
-    """A text for a line of a terminal."""
+    """Return a text for a line of a terminal."""
     return " ".join(shown(words).split())
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """A text on one line, of at most `most` characters."""
+    """Return a text on one line, of at most `most` characters."""
     text = " ".join(clean(text).split())
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def escaped(value: Any) -> str:
-    """A text for HTML, also inside a quoted attribute."""
+    """Return a text for HTML, also inside a quoted attribute."""
     return _html.escape(clean(str(value)))
 
 
 def md(text: str) -> str:
-    """A text for a line of markdown: no markup, no link, no mention, no reference to an issue."""
+    """Return a text for a line of markdown: no markup, no link, no mention, no reference to an issue."""
     acts = r"^[-+]|[\\`*_{}\[\]()<>#!|~&@]|:(?=\S)"
     return re.sub(acts, lambda found: f"&#{ord(found[0])};", one_line(text))
 
@@ -73,43 +74,39 @@ def md(text: str) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number with a fixed count of decimals, a dash where there is none."""
+    """Return a number with a fixed count of decimals, a dash where there is none."""
     return formatted(value, f".{digits}f")
 
 
 def plain(value: float) -> str:
-    """A score as people write it: at most three decimals, without zeros at its end."""
-    return (
-        "–"
-        if math.isnan(value)
-        else f"{round(value, 3):g}"
-        if abs(value) < 1e6
-        else f"{value:.4g}"
-    )
+    """Return a score as people write it: at most three decimals, without zeros at its end."""
+    if math.isnan(value):
+        return "–"
+    return f"{round(value, 3):g}" if abs(value) < 1e6 else f"{value:.4g}"
 
 
 def interval(low: float, high: float, digits: int = 2) -> str:
-    """`[0.41, 0.52]`, "" where there is none."""
+    """Return `[0.41, 0.52]`; "" if there is none."""
     return "" if math.isnan(low) else f"[{number(low, digits)}, {number(high, digits)}]"
 
 
 def with_interval(value: float, low: float, high: float, digits: int = 2) -> str:
-    """`0.47 [0.41, 0.52]`, without the brackets where there is no interval."""
+    """Return `0.47 [0.41, 0.52]`; without the brackets if there is no interval."""
     return f"{number(value, digits)} {interval(low, high, digits)}".rstrip()
 
 
 def p_value(value: float) -> str:
-    """A p-value, a dash where there is none."""
+    """Return a p-value, a dash where there is none."""
     return "<0.0001" if value < 0.0001 else number(value, 4)
 
 
 def percent(value: float) -> str:
-    """A share in [0, 1] as a percentage, a dash where there is none."""
+    """Return a share in [0, 1] as a percentage, a dash where there is none."""
     return formatted(value, ".0%")
 
 
 def formatted(value: Any, form: str) -> str:
-    """A value of a cell by the format of its column; "p" is a p-value. Texts stay as they are."""
+    """Return a value of a cell by the format of its column; "p" is a p-value. Texts stay as they are."""
     if isinstance(value, str):
         return value
     if value is None or value != value:
@@ -153,9 +150,11 @@ class Cell:
     """In a page: the length of a bar beside the value, in percent."""
 
     def text(self, column: Column) -> str:
+        """Return the value in its column's form, with its mark."""
         return formatted(self.value, column.form) + self.mark
 
     def limits(self, column: Column) -> str:
+        """Return the interval in its column's form; "" without one."""
         if self.low is None or math.isnan(self.low):
             return ""
         form = column.limits or column.form.lstrip("+")
@@ -163,8 +162,9 @@ class Cell:
 
 
 class Row(NamedTuple):
-    """A row. kind: "" for an ordinary one; "human" and "alarm" stand out; "section" is a title above rows, which may
-    be empty.
+    """A row of a table.
+
+    kind: "" for an ordinary one; "human" and "alarm" stand out; "section" is a title above rows, which may be empty.
     """
 
     cells: tuple[Cell, ...]
@@ -187,7 +187,7 @@ class Table:
         self.rows: list[Row] = []
 
     def add(self, *values: Any, kind: str = "") -> None:
-        """A row; cells that are missing at its end stay empty."""
+        """Add a row; cells that are missing at its end stay empty."""
         cells = tuple(
             value if isinstance(value, Cell) else Cell(value) for value in values
         )
@@ -196,7 +196,7 @@ class Table:
         )
 
     def section(self, title: str = "") -> None:
-        """Rows from here on belong together."""
+        """Start a section: rows from here on belong together."""
         self.rows.append(Row((Cell(title),), "section"))
 
     def __len__(self) -> int:
@@ -205,8 +205,9 @@ class Table:
     # -- terminal
 
     def show(self, console: Console, *, widest: int = 24) -> None:
-        """Print it; a table that is too wide is printed in blocks of columns. widest: characters of the first column
-        and of words before they are folded.
+        """Print the table; one that is too wide is printed in blocks of columns.
+
+        widest: characters of the first column and of words before they are folded.
         """
         from rich.cells import cell_len
 
@@ -252,7 +253,7 @@ class Table:
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        made = RichTable(
+        table = RichTable(
             title=Text(one_line(self.title) + ", continued" * more, style="bold")
             if self.title
             else None,
@@ -265,7 +266,7 @@ class Table:
         )
         for k in places:
             column = self.columns[k]
-            made.add_column(
+            table.add_column(
                 Text(one_line(column.title)),
                 justify="right" if column.form else "left",
                 overflow="fold",
@@ -274,34 +275,33 @@ class Table:
             )
         for row in self.rows:
             if row.kind in ("section", "human"):
-                made.add_section()
+                table.add_section()
             if row.kind != "section":
                 style = "red" if row.kind == "alarm" else None
-                made.add_row(
+                table.add_row(
                     *(self._cell(row.cells[k], self.columns[k]) for k in places),
                     style=style,
                 )
             elif words := one_line(str(row.cells[0].value)):
-                made.add_row(Text(words, style="dim"))
-        return made
+                table.add_row(Text(words, style="dim"))
+        return table
 
     @staticmethod
     def _cell(cell: Cell, column: Column) -> Text:
         from rich.text import Text
 
-        made = Text(
-            one_line(cell.text(column)),
-            style="bold" if cell.best else "red" if cell.warn else "",
-        )
+        style = "red" if cell.warn else ""
+        text = Text(one_line(cell.text(column)), style="bold" if cell.best else style)
         if limits := cell.limits(column):
-            made.append(f" {limits}", style="not bold")
-        return made
+            text.append(f" {limits}", style="not bold")
+        return text
 
     # -- files
 
     def html(self, labelled: str = "") -> str:
-        """For a page: a region that scrolls by itself. labelled: the id of its title, by default it is called by its
-        own title.
+        """Return the table for a page, as a region that scrolls by itself.
+
+        labelled: the id of its title; by default its own title is the label.
         """
         name = (
             f'aria-labelledby="{escaped(labelled)}"'
@@ -326,46 +326,43 @@ class Table:
         head = f'<th scope="row" dir="auto">{_html_cell(*name)}</th>'
         cells = [head]
         for cell, column in others:
-            names = (
-                "n" * bool(column.form),
-                "best" * cell.best,
-                "warn" * cell.warn,
-                "meter" * (cell.bar is not None),
-            )
+            classes = {
+                "n": column.form,
+                "best": cell.best,
+                "warn": cell.warn,
+                "meter": cell.bar is not None,
+            }
             title = f' title="{escaped(cell.title)}"' if cell.title else ""
-            kind = _class(" ".join(filter(None, names)))
+            kind = _class(" ".join(filter(classes.get, classes)))
             cells.append(f'<td{kind}{title} dir="auto">{_html_cell(cell, column)}</td>')
         return f"<tr{_class(row.kind)}>{''.join(cells)}</tr>\n"
 
     def notebook(self) -> str:
-        """For `_repr_html_`: HTML that needs no stylesheet."""
-        title = (
-            f'<caption style="text-align:left">{escaped(self.title)}</caption>'
-            if self.title
-            else ""
-        )
-        head = "".join(f"<th>{escaped(column.title)}</th>" for column in self.columns)
-        lines = map(self._texts, self.rows)
-        rows = (
-            "".join(
-                f'<td style="text-align:left">{escaped(words)}</td>' for words in line
+        """Return HTML that needs no stylesheet, for `_repr_html_`."""
+        title = head = body = ""
+        if self.title:
+            title = f'<caption style="text-align:left">{escaped(self.title)}</caption>'
+        if self.header:
+            titles = "".join(f"<th>{escaped(one.title)}</th>" for one in self.columns)
+            head = f"<thead><tr>{titles}</tr></thead>"
+        for row in self.rows:
+            cells = "".join(
+                f'<td style="text-align:left">{escaped(words)}</td>'
+                for words in self._texts(row)
             )
-            for line in lines
-        )
-        above = f"<thead><tr>{head}</tr></thead>" if self.header else ""
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        whole = f"<table>{title}{above}<tbody>{body}</tbody></table>"
+            body += f"<tr>{cells}</tr>"
+        whole = f"<table>{title}{head}<tbody>{body}</tbody></table>"
         return f'<div style="overflow-x:auto" tabindex="0">{whole}</div>'  # scrolls by itself
 
     def _texts(self, row: Row) -> list[str]:
-        """The cells of a row as texts; a section has one."""
+        """Return the cells of a row as texts; a section has one."""
         both = zip(row.cells, self.columns, strict=False)
         return [
             clean(f"{cell.text(of)} {cell.limits(of)}".strip()) for cell, of in both
         ]
 
     def frame(self) -> pd.DataFrame:
-        """Its cells as texts, without sections, for the formats that pandas writes."""
+        """Return its cells as texts, without sections, for the formats that pandas writes."""
         import pandas as pd
 
         rows = [self._texts(row) for row in self.rows if row.kind != "section"]
@@ -374,26 +371,23 @@ class Table:
         )
 
     def markdown(self) -> str:
-        """A table of GitHub's markdown."""
-        rule = ["---" if not column.form else "--:" for column in self.columns]
-        lines = [[md(column.title) for column in self.columns], rule]
-        lines += [
-            [
-                _markdown_cell(cell, column)
-                for cell, column in zip(row.cells, self.columns, strict=True)
-            ]
-            for row in self.rows
-            if row.kind != "section"
+        """Return a table of GitHub's markdown."""
+        lines = [
+            [md(column.title) for column in self.columns],
+            ["--:" if column.form else "---" for column in self.columns],
         ]
+        for row in self.rows:
+            if row.kind != "section":
+                lines.append(list(map(_markdown_cell, row.cells, self.columns)))
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def facts(rows: Iterable[tuple[str, Any]]) -> str:
-    """Names beside values, for `_repr_html_`."""
-    made = Table(("name", "value"), header=False)
+    """Return names beside values as HTML, for `_repr_html_`."""
+    table = Table(("name", "value"), header=False)
     for name, value in rows:
-        made.add(name, str(value))
-    return made.notebook()
+        table.add(name, str(value))
+    return table.notebook()
 
 
 def _class(names: str) -> str:

@@ -19,7 +19,7 @@ _TONES = re.compile("[\U0001f3fb-\U0001f3ff\ufe0e\ufe0f\u200d]")
 
 
 def plain(text: str) -> str:
-    """A text with the digits and signs of ASCII, and without marks that are not seen, but for those within a number."""
+    """Return a text with ASCII's digits and signs, and without invisible marks except those within a number."""
     letters = (_letter(letter) for letter in text) if not text.isascii() else text
     text = _MINUS.sub("-", "".join(letters))
     return text if _INSIDE.search(text) else _INVISIBLE.sub("", text)
@@ -36,7 +36,7 @@ def _letter(letter: str) -> str:
 
 
 def folded(cell: Any) -> str:
-    """A cell as the word that it is known by: lower case, single blanks, emoji without skin tones."""
+    """Return a cell as the word that it is known by: lower case, single blanks, emoji without skin tones."""
     if isinstance(cell, (bool, np.bool_)):
         return "true" if cell else "false"
     if (

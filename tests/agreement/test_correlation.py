@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from tables import cases
 
 from judgesmith.agreement.correlation import (
     PARTS,
@@ -17,8 +16,6 @@ from judgesmith.agreement.correlation import (
     impute,
 )
 from judgesmith.errors import OptionError
-
-CASES = cases(__file__)
 
 pytestmark = pytest.mark.filterwarnings("error")  # no numpy or scipy warning may leak
 
@@ -139,13 +136,39 @@ def test_any_floats_give_a_value_in_range_or_nan(values, f):
 # Undefined, missing, refused -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("predicted", "human", "message"), CASES["scores"])
+@pytest.mark.parametrize(
+    ("predicted", "human", "message"),
+    [
+        ([1, 2], [1, 2, 3], "2 rows and human 3"),
+        ([1, 2], [1, math.inf], "human: row 1 is inf"),
+        ([1, 2], [math.nan, 2], "human: row 0 is nan"),
+        ([1, -math.inf], [1, 2], "predicted: row 1 is -inf"),
+        ([1, 1e101], [1, 2], "predicted: row 1"),
+        (["a", "b"], [1, 2], "predicted: expected a list of numbers"),
+        ([[1, 2]], [1, 2], "shape"),
+    ],
+)
 def test_senseless_scores_are_refused(predicted, human, message):
     with pytest.raises(OptionError, match=message):
         correlate(predicted, human, level="pooled")
 
 
-@pytest.mark.parametrize(("options", "message"), CASES["options"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "pass documents="),
+        ({"level": "system"}, "pass systems="),
+        ({"level": "corpus"}, "level 'corpus' is not one of pooled, sample, system"),
+        (
+            {"level": "pooled", "coefficient": "tau"},
+            "coefficient 'tau' is not one of pearson",
+        ),
+        ({"documents": ["a", "a"]}, "documents has 2 ids for 3 rows"),
+        ({"documents": ["a", None, "a"]}, "documents: row 1 has no id"),
+        ({"documents": ["a", ["b"], "a"]}, "documents: expected one id per row"),
+        ({"documents": 7}, "documents: expected one id per row"),
+    ],
+)
 def test_senseless_options_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
         correlate([1, 2, 3], [1, 2, 3], **options)
@@ -210,7 +233,22 @@ def test_failed_rows_at_each_level():
 
 
 @pytest.mark.parametrize(
-    ("predicted", "human", "options", "reason"), CASES["undefined"]
+    ("predicted", "human", "options", "reason"),
+    [
+        ([None, None], [1, 2], {"level": "pooled"}, "no row has a prediction"),
+        ([], [], {"level": "pooled"}, "no row has a prediction"),
+        ([1, None], [1, 2], {"level": "pooled"}, "1 row, at least 2"),
+        ([2, 2], [1, 2], {"level": "pooled"}, "the predictions are constant"),
+        ([1, 2], [3, 3], {"level": "pooled"}, "the human scores are constant"),
+        ([1, 2], [1, 2], {"documents": "ab"}, "in every document"),
+        ([1, 2], [1, 2], {"level": "system", "systems": "AA"}, "1 system, at least 2"),
+        (
+            [1, 2, 2, 1],
+            [1, 2, 3, 4],
+            {"level": "system", "systems": "AABB"},
+            "constant across systems",
+        ),
+    ],
 )
 def test_undefined_has_a_reason(predicted, human, options, reason):
     found = correlate(predicted, human, **options)
@@ -266,7 +304,17 @@ def test_objective_imputes_the_mean_not_zero():
     assert (found.n, found.failed, found.reason) == (3, 1, None)
 
 
-@pytest.mark.parametrize(("predicted", "human", "reason"), CASES["objective"])
+@pytest.mark.parametrize(
+    ("predicted", "human", "reason"),
+    [
+        ([2, 2, 2], [1, 2, 3], "predictions are constant"),
+        ([None, None, None], [1, 2, 3], "all 3 rows failed"),
+        ([None, 4, None], [1, 2, 3], "predictions are constant"),
+        ([1, 2, 3], [4, 4, 4], "human scores are constant"),
+        ([], [], "no rows"),
+        ([1], [1], "1 row"),
+    ],
+)
 def test_undefined_counts_zero_with_nan_parts_and_a_reason(predicted, human, reason):
     found = CorrelationSum()(predicted, human)
     assert found.q == 0

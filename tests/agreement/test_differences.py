@@ -1,5 +1,6 @@
-"""Differences between judges: interval and p-value have one standard error, of one pair and of many, for these systems
-and for others.
+"""Differences between judges have one standard error for interval and p-value.
+
+It is of one pair and of many, for these systems and for others.
 """
 
 import itertools

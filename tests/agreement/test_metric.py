@@ -239,9 +239,9 @@ def test_the_human_score_has_any_name_and_is_asked_for_where_it_could_be_two() -
         )
         == 2
     )
-    with pytest.raises(OptionError, match="which field is the human score"):
+    with pytest.raises(OptionError, match="no field is clearly the human score"):
         js.Agreement().human(
             dspy.Example(text="t", stars=4, length=7).with_inputs("text")
         )
-    with pytest.raises(OptionError, match="no 'people'"):
+    with pytest.raises(OptionError, match="no field 'people'"):
         js.Agreement(human_of="people").human(ROWS[0])

@@ -187,7 +187,7 @@ def test_the_kind_of_labels_has_its_objective(kind: str, name: str) -> None:
 def test_one_that_does_not_fit_is_refused() -> None:
     with pytest.raises(
         OptionError,
-        match="--objective auc is for labels of kind binary, and these are of kind category",
+        match="--objective auc is for labels of kind binary, not category",
     ):
         chosen_objective("category", "auc")
     with pytest.raises(OptionError, match="did you mean 'kappa'"):

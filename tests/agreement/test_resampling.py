@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import cases
 
 from judgesmith.agreement import resampling
 from judgesmith.agreement.correlation import PARTS, CorrelationSum, correlate
@@ -24,8 +23,6 @@ from judgesmith.agreement.resampling import (
     interval_of,
 )
 from judgesmith.errors import OptionError
-
-CASES = cases(__file__)
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -368,7 +365,17 @@ def test_mostly_undefined_is_no_interval():
     assert 0.5 < found.undefined / 1000 < 0.7
 
 
-@pytest.mark.parametrize(("measure", "options", "message"), CASES["options"])
+@pytest.mark.parametrize(
+    ("measure", "options", "message"),
+    [
+        ({"documents": None, "level": "sample"}, {}, "pass documents"),
+        ({"documents": None, "level": "system", "systems": "AB"}, {}, "pass documents"),
+        ({"documents": "ab", "level": "system"}, {}, "pass systems"),
+        ({"documents": None}, {"rounds": 0}, "rounds: 0"),
+        ({"documents": None}, {"confidence": 95}, "confidence: 95"),
+        ({"documents": None, "coefficient": "tau"}, {}, "coefficient 'tau'"),
+    ],
+)
 def test_senseless_options_are_refused(measure, options, message):
     with pytest.raises(OptionError, match=message):
         bootstrap_q([1, 2], Measure([1, 2], **measure), **options)

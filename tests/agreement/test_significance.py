@@ -148,7 +148,7 @@ def test_no_test_has_a_reason(test, a, b, human, coefficient):
 
 
 def test_senseless_options_are_refused():
-    with pytest.raises(OptionError, match="rounds is 0"):
+    with pytest.raises(OptionError, match="rounds: 0"):
         permutation_test([1, 2], [1, 2], Measure([1, 2], documents=None), rounds=0)
     with pytest.raises(OptionError, match="pass documents"):
         paired_bootstrap(

@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 from json_lines import lines, write
-from tables import cases
 
 from judgesmith.datasets import read_labels
-
-CASES = cases(__file__)
 
 FOLDER = Path(__file__).parents[1] / "datasets" / "awkward"
 EXPECTED: dict[str, dict[str, Any]] = json.loads(
@@ -214,7 +211,20 @@ def test_decisions_go_from_labels_to_verdicts(
     assert asked.code == 1 and f"pooled {objective} is" in asked.err
 
 
-@pytest.mark.parametrize(("more", "code", "said"), CASES["objectives"])
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (["--objective", "kappa", "--json"], 0, '"objective": "kappa"'),
+        (["--objective", "q"], 0, "Pearson + Spearman"),
+        ([], 0, "AUC"),
+        (["--objective", "aux"], 2, "did you mean 'auc'"),
+        (
+            ["--kind", "score", "--objective", "auc"],
+            2,
+            "--objective auc is for labels of kind binary",
+        ),
+    ],
+)
 def test_the_objective_is_shown_before_anything_is_spent(
     cli: Any, more: tuple[str, ...], code: int, said: str
 ) -> None:

@@ -125,7 +125,7 @@ def test_what_cannot_be_compared_is_refused_and_a_budget_holds_for_all(
     compiled("--take", "zero").refused(
         "no candidate 'zero' (did you mean 'zero-shot'?)", "labeled few-shot"
     )
-    compiled(*ALSO[2:]).refused("does nothing without --also discern")
+    compiled(*ALSO[2:]).refused("has no effect without --also discern")
     compiled("--also", "agree").refused("also", "'discern'", "'agree'")
     compiled(*ALSO[:-1], "wrong-ending").refused(
         "no training output could be perturbed"

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from json_lines import Rows, lines
-from tables import cases
 
 
 def annotated(label: str, words: str) -> str:
@@ -57,7 +56,110 @@ def test_error_spans_from_labels_to_a_report(
     assert "it is wrong" in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.parametrize(("arguments", "part"), cases(__file__)["refused"])
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["compile", "ROWS", "--as", "fluency"], "--as is for the other methods"),
+        (
+            ["compile", "ROWS", "--method", "openlgauge", "--as", "flunecy"],
+            "did you mean",
+        ),
+        (
+            [
+                "compile",
+                "ROWS",
+                "--method",
+                "openlgauge",
+                "--as",
+                "fluency",
+                "--annotators",
+                "a@9",
+            ],
+            "between 0 and 2",
+        ),
+        (
+            [
+                "compile",
+                "ROWS",
+                "--method",
+                "openlgauge",
+                "--as",
+                "fluency",
+                "--annotators",
+                "my model",
+            ],
+            "cannot be saved",
+        ),
+        (["new"], "which aspect is judged"),
+        (["new", "--as", "summarization/beauty"], "beauty"),
+        (["new", "--method", "active-critic"], "say what is judged"),
+        (
+            ["new", "--method", "active-critic", "--variant", "fine", "--task", "x"],
+            "give --criteria",
+        ),
+        (
+            [
+                "new",
+                "--method",
+                "direct",
+                "--as",
+                "summarization/fluency",
+                "--annotators",
+                "m",
+            ],
+            "annotators=… has no effect with --method direct",
+        ),
+        (["new", "--as", "summarization/fluency", "--levels", "12"], "12"),
+        (
+            [
+                "new",
+                "--method",
+                "g-eval",
+                "--as",
+                "summarization/fluency",
+                "--form",
+                "yes-no",
+            ],
+            (
+                "form=… has no effect with --method g-eval; it is an option of pairs, "
+                "pairwise-direct"
+            ),
+        ),
+        (
+            ["new", "--as", "summarization/fluency", "--writer", "http://elsewhere/m"],
+            "address",
+        ),
+        (
+            ["compile", "ROWS", "--preset", "active-critic/sumeval"],
+            "(did you mean 'active-critic/summeval'?)",
+        ),
+        (["compile", "ROWS", "--preset", "../settings"], "there is no such preset"),
+        (
+            ["study", "labels", "ROWS", "--preset", "magic"],
+            "--preset magic: there is no such preset",
+        ),
+        (
+            ["compile", "ROWS", "--preset", "active-critic/table-1"],
+            "arms: there is no option of that name",
+        ),
+        (["new", "--preset", "dhp/story"], "texts: there is no option of that name"),
+        (
+            ["new", "--preset", "active-critic/sfres"],
+            "optimizer: there is no option of that name",
+        ),
+        (
+            [
+                "compile",
+                "ROWS",
+                "--preset",
+                "active-critic/sfres",
+                "--method",
+                "direct",
+            ],
+            "--preset active-critic/sfres: variant=… has no effect with --method direct",
+        ),
+    ],
+)
 def test_what_cannot_be_is_one_line_and_nothing_is_asked_or_saved(
     arguments: list[str],
     part: str,

@@ -6,20 +6,27 @@ from typing import Any
 
 import pytest
 from json_lines import lines, write
-from tables import cases
 
 import judgesmith as js
 from judgesmith.errors import OptionError
 from judgesmith.running.criteria import read_criteria_file
 from judgesmith.signatures.values import Criterion
 
-CASES = cases(__file__)
-
 NAME = "openai/fake"
 UNLABELLED = ("new", "--lm", NAME)
 
 
-@pytest.mark.parametrize(("method", "kind", "compares"), CASES["methods"])
+@pytest.mark.parametrize(
+    ("method", "kind", "compares"),
+    [
+        ("pairwise-direct", "pairwise-direct", True),
+        ("pairwise", "pairwise-direct", True),
+        ("pairs", "pairs", True),
+        ("openlgauge", "openlgauge", False),
+        ("g-eval", "g-eval", False),
+        ("direct", "direct", False),
+    ],
+)
 def test_every_method_is_saved_and_loads(
     method: str, kind: str, compares: bool, cli: Any, tmp_path: Path
 ) -> None:
@@ -135,7 +142,16 @@ def test_one_sentence_in_python() -> None:
         js.judge("poltness")
 
 
-@pytest.mark.parametrize("text", CASES["criteria"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "meaning: It keeps what is said: all of it.\nease: It is easy to read.\n",
+        (
+            '{"meaning": "It keeps what is said: all of it.", "ease": "It is easy to '
+            'read."}'
+        ),
+    ],
+)
 def test_a_file_of_criteria_is_read_word_for_word(tmp_path: Path, text: str) -> None:
     file = tmp_path / "criteria.txt"
     file.write_text(text, encoding="utf-8")
@@ -145,7 +161,17 @@ def test_a_file_of_criteria_is_read_word_for_word(tmp_path: Path, text: str) -> 
     ]
 
 
-@pytest.mark.parametrize(("text", "said"), CASES["wrong"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no criteria"),
+        ("just words", "entry 1: 'just words'"),
+        ("ease: It is easy.\nmeaning:\n", "entry 2: 'meaning'"),
+        ('{"meaning": ["a", "b"]}', "entry 1: 'meaning'"),
+        ('["meaning"]', "entry 1: 'meaning'"),
+        ("ease: It is easy.\nEase: It reads well.\n", "Ease more than once"),
+    ],
+)
 def test_an_entry_that_is_no_criterion_is_named(
     tmp_path: Path, text: str, said: str
 ) -> None:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
-from tables import cases
 
 from judgesmith import likeness
 from judgesmith.datasets import Labels, Row, assert_disjoint, group_folds
@@ -19,7 +18,6 @@ from judgesmith.datasets.loading import iter_rows, read_labels
 from judgesmith.errors import LeakError
 from judgesmith.likeness import NEAR, alike, folded, same_output, same_row
 
-CASES = cases(__file__)
 DATA = Path(os.environ.get("JUDGESMITH_DATA", ""))
 
 
@@ -47,7 +45,22 @@ def texts(count: int, length: int, seed: int = 0) -> list[str]:
 
 
 class TestFolding:
-    @pytest.mark.parametrize(("one", "other"), CASES["the_same_words"])
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("The hall is closed.", "the  hall\nis CLOSED"),
+            ("don't stop", "dont stop"),
+            ("naïve café", "naive cafe"),
+            ("ﬁne ｔｅｘｔ", "fine text"),
+            ("pass\xadword\u200b here", "password here"),
+            ("nul\x00 byte", "nul byte"),
+            ("Straße", "STRASSE"),
+            ("İstanbul", "istanbul"),
+            ("今日は、良い。", "今日は良い"),
+            ("😀 😀", "😀😀"),
+            ("\ud800 x", "\ud800  X"),
+        ],
+    )
     def test_the_same_words(self, one: str, other: str) -> None:
         assert folded(one).key == folded(other).key != ""
         assert alike(folded(one), folded(other))

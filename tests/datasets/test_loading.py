@@ -8,13 +8,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from tables import cases
 
 from judgesmith.datasets import count_rows, iter_rows, read_labels
 from judgesmith.datasets import loading as loading_module
 from judgesmith.errors import LabelsError, OptionError
 
-CASES = cases(__file__)
 SCORES = [1, 2, 3, 4, 5, 4, 3, 2]
 
 
@@ -372,7 +370,83 @@ class TestFileProblems:
         text = b'{"output": "\xc3\xa9\xe2\x82\xac\xc3\xa9"}\n{"output": "caf\xe9"}\n'
         assert message(from_text(tmp_path, "l.jsonl", text)).startswith(said)
 
-    @pytest.mark.parametrize(("name", "text", "expected"), CASES["files"])
+    @pytest.mark.parametrize(
+        ("name", "text", "expected"),
+        [
+            ("l.csv", "", "l.csv: the file is empty"),
+            (
+                "l.jsonl",
+                "\n\n",
+                "l.jsonl: there are no rows in it, at least 8 are needed",
+            ),
+            ("l.json", "[]", "l.json: there are no rows in it, at least 8 are needed"),
+            (
+                "l.csv",
+                "output,score,score\n",
+                "l.csv: column 'score' appears twice in the header; rename one of them",
+            ),
+            (
+                "l.csv",
+                "output,score\na,1\n\na,b,2\n",
+                (
+                    "l.csv, row 2 (line 4): 3 cells, but the header has 2; put texts with "
+                    "',' or a line break in double quotes"
+                ),
+            ),
+            (
+                "l.csv",
+                'output,score\n"a,1\nb,2\n',
+                (
+                    "l.csv, line 3: malformed (unexpected end of data); a text with double "
+                    "quotes needs them doubled and quotes around it"
+                ),
+            ),
+            (
+                "l.jsonl",
+                '{"a": 1}\n\n{"a" 1}\n',
+                (
+                    "l.jsonl, line 3: malformed JSON (Expecting ':' delimiter, character 6); "
+                    "correct the line"
+                ),
+            ),
+            (
+                "l.jsonl",
+                '{"a": 1}\n[1]\n',
+                "l.jsonl, line 2: a JSON object is needed, not list",
+            ),
+            (
+                "l.json",
+                '[\n{"a": 1}\n{}]',
+                (
+                    "l.json, line 3: malformed JSON (Expecting ',' delimiter, character 1); "
+                    "correct the line"
+                ),
+            ),
+            ("l.json", '["a"]', "l.json, row 1: an object is needed, not str"),
+            ("l.json", "3", "l.json: rows are needed (a list of objects), not int"),
+            (
+                "l.json",
+                '{"output": "a", "score": 1}',
+                "l.json: rows are needed (a list of objects), not dict",
+            ),
+            (
+                "l.csv",
+                "\ufeffa,b\n1,2\n",
+                (
+                    "l.csv: no column for the output text; the columns are: a, b; name it "
+                    "with --columns output=NAME"
+                ),
+            ),
+            (
+                "l.csv",
+                "output,b\n1,2\n",
+                (
+                    "l.csv: no column with scores; the columns are: output, b; name it with "
+                    "--columns score=NAME"
+                ),
+            ),
+        ],
+    )
     def test_message(self, tmp_path: Path, name: str, text: str, expected: str) -> None:
         assert message(from_text(tmp_path, name, text)) == expected
 
@@ -546,7 +620,30 @@ def test_the_mean_of_several_aspects_is_an_overall_score(tmp_path: Path) -> None
     )
 
 
-@pytest.mark.parametrize(("aspect", "more", "told"), CASES["means"])
+@pytest.mark.parametrize(
+    ("aspect", "more", "told"),
+    [
+        ("mean:coherence", {}, "a mean needs two aspects or more"),
+        (
+            "mean:coherence,flow",
+            {},
+            (
+                "there is no aspect 'flow'; pass --aspect with one of: coherence, "
+                "fluency, length"
+            ),
+        ),
+        (
+            "mean:coherence,length",
+            {},
+            "do not: coherence on 1..5, length on 0..100; pass --scale LOW HIGH",
+        ),
+        (
+            "mean:coherence,fluency",
+            {"kind": "binary"},
+            "cannot be combined with --kind binary",
+        ),
+    ],
+)
 def test_a_mean_that_cannot_be_is_refused(
     aspect: str, more: dict[str, Any], told: str
 ) -> None:

@@ -3,14 +3,11 @@
 from typing import Any
 
 import pytest
-from tables import cases
 
 from judgesmith.datasets.marks import Marks, named_scale, reversed_scale, unrated
 from judgesmith.datasets.preferences import Pairs
 from judgesmith.errors import OptionError
 from judgesmith.wording import folded
-
-CASES = cases(__file__)
 
 
 def read(cells: list[Any], **more: Any) -> tuple[str, list[float | None]]:
@@ -18,7 +15,27 @@ def read(cells: list[Any], **more: Any) -> tuple[str, list[float | None]]:
     return marks.kind, [marks.number(cell) for cell in cells if not unrated(cell)]
 
 
-@pytest.mark.parametrize(("cells", "kind", "numbers"), CASES["columns"])
+@pytest.mark.parametrize(
+    ("cells", "kind", "numbers"),
+    [
+        (["pass", "FAIL", " Pass "], "binary", [1, 0, 1]),
+        ([True, False, "true"], "binary", [1, 0, 1]),
+        (["yes", "n", "Y"], "binary", [1, 0, 1]),
+        (["👍🏾", "👎", "thumbs_up", "Thumbs down"], "binary", [1, 0, 1, 0]),
+        (["up", "down", ""], "binary", [1, 0]),
+        (["✅", "❌"], "binary", [1, 0]),
+        (["good", "bad"], "binary", [1, 0]),
+        (["good", "ok", "bad"], "category", [3, 2, 1]),
+        (["good", "excellent", "poor", "fair"], "category", [3, 4, 1, 2]),
+        (["good", "very good", "poor", "excellent"], "score", [3, 4, 1, 5]),
+        (["★★★★", "★★☆☆☆", "5 stars"], "score", [4, 2, 5]),
+        (["4/5", "3 out of 5", "5"], "score", [4, 3, 5]),
+        (["5 - Great", "1: awful", "3 (ok)"], "score", [5, 1, 3]),
+        ([1, 0, 1], "binary", [None, None, None]),
+        ([-1, 1, 1], "binary", [None, None, None]),
+        ([1, 2, 5], "score", [None, None, None]),
+    ],
+)
 def test_columns(cells: list[Any], kind: str, numbers: list[float | None]) -> None:
     assert read(cells) == (kind, numbers)
 
@@ -63,7 +80,21 @@ def test_words_are_folded() -> None:
     ]
 
 
-@pytest.mark.parametrize(("name", "bare", "scale"), CASES["named"])
+@pytest.mark.parametrize(
+    ("name", "bare", "scale"),
+    [
+        ("Rating (1-5)", "Rating", [1, 5]),
+        ("Score [0 – 10]", "Score", [0, 10]),
+        ("Helpfulness (1 = bad, 5 = great)", "Helpfulness", [1, 5]),
+        ("rating_1_to_7", "rating", [1, 7]),
+        ("Score out of 10", "Score", [1, 10]),
+        ("quality /100", "quality", [0, 100]),
+        ("Rating", "Rating", None),
+        ("score_1", "score_1", None),
+        ("Answer (model A)", "Answer (model A)", None),
+        ("GPT-4", "GPT-4", None),
+    ],
+)
 def test_scales_in_names(name: str, bare: str, scale: list[float] | None) -> None:
     assert named_scale(name) == (bare, scale and tuple(scale))
 
@@ -73,13 +104,40 @@ def test_a_scale_that_is_upside_down() -> None:
     assert not reversed_scale("Rating (1 = worst, 5 = best)")
 
 
-@pytest.mark.parametrize(("names", "outputs"), CASES["comparisons"])
+@pytest.mark.parametrize(
+    ("names", "outputs"),
+    [
+        (
+            ["prompt", "response_a", "response_b", "winner"],
+            ["response_a", "response_b"],
+        ),
+        (["Output 1", "Output 2", "Preference"], ["Output 1", "Output 2"]),
+        (["chosen", "rejected"], ["chosen", "rejected"]),
+        (["output", "score_1", "score_2", "winner"], None),
+        (["answer_a", "answer_b", "notes"], None),
+    ],
+)
 def test_comparisons_are_found(names: list[str], outputs: list[str] | None) -> None:
     pairs = Pairs.find(names, {})
     assert (pairs and list(pairs.outputs)) == outputs
 
 
-@pytest.mark.parametrize(("said", "won"), CASES["winners"])
+@pytest.mark.parametrize(
+    ("said", "won"),
+    [
+        ("A", 1),
+        ("b", 0),
+        ("tie", 0.5),
+        ("both bad", 0.5),
+        ("response_b", 0),
+        ("m-1", 1),
+        ("Output A", 1),
+        ("2", 0),
+        ("left", 1),
+        (None, None),
+        ("", None),
+    ],
+)
 def test_winners(said: Any, won: float | None) -> None:
     pairs = Pairs.find(["response_a", "response_b", "model_a", "model_b", "winner"], {})
     assert (

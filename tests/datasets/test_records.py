@@ -5,7 +5,6 @@ import pickle
 
 import numpy as np
 import pytest
-from tables import cases
 
 from judgesmith.datasets import Labels, Row
 from judgesmith.datasets.records import (
@@ -16,8 +15,6 @@ from judgesmith.datasets.records import (
     read_ratings,
 )
 from judgesmith.errors import LabelsError, OptionError
-
-CASES = cases(__file__)
 
 
 def row(number: int, source: str = "s", output: str = "o", **rest: object) -> Row:
@@ -81,7 +78,42 @@ def test_joining_groups_is_transitive() -> None:
 
 
 class TestColumns:
-    @pytest.mark.parametrize(("names", "expected"), CASES["roles"])
+    @pytest.mark.parametrize(
+        ("names", "expected"),
+        [
+            (["source", "output"], {"source": "source", "output": "output"}),
+            (["Article", "SUMMARY"], {"source": "Article", "output": "SUMMARY"}),
+            (["text", "summary"], {"source": "text", "output": "summary"}),
+            (["text"], {"output": "text"}),
+            (["prompt", "text"], {"source": "prompt", "output": "text"}),
+            (
+                ["history", "response", "knowledge"],
+                {"source": "history", "output": "response", "context": "knowledge"},
+            ),
+            (
+                ["input", "history", "response"],
+                {"source": "input", "output": "response", "context": "history"},
+            ),
+            (["output", "response"], {"output": "output"}),
+            (
+                ["Model Name", "answer", "gold-answer"],
+                {
+                    "system": "Model Name",
+                    "output": "answer",
+                    "reference": "gold-answer",
+                },
+            ),
+            (
+                ["input_id", "group", "id", "hypothesis"],
+                {
+                    "doc_id": "input_id",
+                    "group": "group",
+                    "id": "id",
+                    "output": "hypothesis",
+                },
+            ),
+        ],
+    )
     def test_roles_are_found_by_name(
         self, names: list[str], expected: dict[str, str]
     ) -> None:
@@ -116,7 +148,42 @@ class TestColumns:
             "reference": "expected answer",
         }
 
-    @pytest.mark.parametrize(("names", "chosen", "said"), CASES["unfound"])
+    @pytest.mark.parametrize(
+        ("names", "chosen", "said"),
+        [
+            (
+                "article document summary",
+                {},
+                (
+                    "columns 'article' and 'document' could each be the source; say which "
+                    "with --columns source=NAME"
+                ),
+            ),
+            (
+                "a b",
+                {"output": "x"},
+                "there is no column 'x' for the output; the columns are: a, b",
+            ),
+            (
+                "a",
+                {"outptu": "a"},
+                "there is no role 'outptu'; the roles are id, output",
+            ),
+            (
+                "a b",
+                {},
+                (
+                    "no column for the output text; the columns are: a, b; name it with "
+                    "--columns output=NAME"
+                ),
+            ),
+            (
+                "output label rating",
+                {},
+                "columns 'label' and 'rating' could each be the score",
+            ),
+        ],
+    )
     def test_what_cannot_be_found(
         self, names: str, chosen: dict[str, str], said: str
     ) -> None:
@@ -141,7 +208,45 @@ class TestColumns:
             "overall": ("score", ())
         }
 
-    @pytest.mark.parametrize(("record", "scores", "ratings"), CASES["shapes"])
+    @pytest.mark.parametrize(
+        ("record", "scores", "ratings"),
+        [
+            ({"score": 4}, {"overall": 4.0}, {}),
+            ({"score": [4, 5, 3]}, {"overall": 4.0}, {"overall": [4.0, 5.0, 3.0]}),
+            ({"score": "[4, 5]"}, {"overall": 4.5}, {"overall": [4.0, 5.0]}),
+            (
+                {"score": {"ann": 2, "bob": 3}},
+                {"overall": 2.5},
+                {"overall": [2.0, 3.0]},
+            ),
+            (
+                {"score": "{'ann': 2, 'bob': 3}"},
+                {"overall": 2.5},
+                {"overall": [2.0, 3.0]},
+            ),
+            ({"rater_1": 1, "rater_2": "2"}, {"overall": 1.5}, {"overall": [1.0, 2.0]}),
+            (
+                {"annotator 1": 1, "annotator 2": None, "annotator 3": 2},
+                {"overall": 1.5},
+                {"overall": [1.0, 2.0]},
+            ),
+            ({"score_1": 1, "score_2": 4}, {"overall": 2.5}, {"overall": [1.0, 4.0]}),
+            (
+                {"score": 3, "rater_1": 1, "rater_2": 4},
+                {"overall": 3.0},
+                {"overall": [1.0, 4.0]},
+            ),
+            ({"scores": {"a": 1, "b": 2.5}}, {"a": 1.0, "b": 2.5}, {}),
+            ({"scores": '{"a": 1, "b": null}'}, {"a": 1.0}, {}),
+            (
+                {"scores": {"a": [1, 2], "b": {"r": 3, "q": 4}}},
+                {"a": 1.5, "b": 3.5},
+                {"a": [1, 2], "b": [3, 4]},
+            ),
+            ({"scores": [1, 2]}, {"overall": 1.5}, {"overall": [1.0, 2.0]}),
+            ({"scores.flow": 1, "score_tone": 2}, {"flow": 1.0, "tone": 2.0}, {}),
+        ],
+    )
     def test_scores_in_every_shape(
         self, record: dict, scores: dict, ratings: dict
     ) -> None:  # type: ignore[type-arg]
@@ -212,6 +317,25 @@ class TestCells:
         assert why in str(error.value)
 
 
-@pytest.mark.parametrize(("values", "rows", "scale"), CASES["scales"])
+@pytest.mark.parametrize(
+    ("values", "rows", "scale"),
+    [
+        ([0, 1], 8, [0, 1]),
+        ([0.2, 0.9], 8, [0, 1]),
+        ([1, 3], 8, [1, 5]),
+        ([1, 3], 30, [1, 3]),
+        ([1, 2.9], 30, [1, 5]),
+        ([1.3, 4.7], 8, [1, 5]),
+        ([0, 4], 8, [0, 5]),
+        ([1, 6], 30, [1, 6]),
+        ([1, 6], 29, [1, 7]),
+        ([2, 9], 8, [1, 10]),
+        ([0, 9], 8, [0, 10]),
+        ([3, 98.7], 8, [0, 100]),
+        ([3, 14], 8, [3, 14]),
+        ([-25, 0], 8, [-25, 0]),
+        ([0, 101], 8, [0, 101]),
+    ],
+)
 def test_infer_scale(values: list[float], rows: int, scale: list[float]) -> None:
     assert infer_scale(np.array(values, dtype=float), rows) == tuple(scale)

@@ -277,7 +277,7 @@ def test_words_are_decisions(recorded: Any) -> None:
         (("gpt4", "--check", "lenght"), ("lenght", "did you mean 'length'")),
         (("gpt4", "--check", "own", "--recorded", "x=again"), ("CHECK=COLUMN",)),
         (("gpt4", "--check", "own", "--perturb", "typos"), ("two runs",)),
-        (("gpt4", "--own", "human"), ("--own does nothing without --check",)),
+        (("gpt4", "--own", "human"), ("--own has no effect without --check",)),
         (("metric/rougeL", "--check", "repeat"), ("computes and is not asked",)),
         (("output", "--check", "own"), ("output",)),
     ],

@@ -7,11 +7,8 @@ import re
 
 import pytest
 from pages import GOOD, HOSTILE, TOWNS, discerned
-from tables import cases
 
 from judgesmith.discerning.page import marked, named_unseen
-
-CASES = cases(__file__)
 
 
 def knows(text: str) -> float:
@@ -89,7 +86,26 @@ def test_changes_without_harm_are_shown_only_where_a_judge_reacts() -> None:
     assert 'id="examples"' not in calm
 
 
-@pytest.mark.parametrize(("before", "after", "expected"), CASES["marked"])
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (
+            "a b c",
+            "a c",
+            [[["a ", False], ["b ", True], ["c", False]], [["a c", False]]],
+        ),
+        (
+            "one two.",
+            "one tow.",
+            [
+                [["one ", False], ["two", True], [".", False]],
+                [["one ", False], ["tow", True], [".", False]],
+            ],
+        ),
+        ("x y", "p q", [[["x y", True]], [["p q", True]]]),
+        ("", "new", [[], [["new", True]]]),
+    ],
+)
 def test_changed_words_are_marked(before: str, after: str, expected: object) -> None:
     assert [[list(part) for part in side] for side in marked(before, after)] == expected
 

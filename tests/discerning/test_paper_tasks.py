@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import pytest
 from json_lines import write
-from tables import cases
 from without_nan import without_nan
 
 from judgesmith import presets
@@ -30,8 +29,6 @@ from judgesmith.discerning.pairs import Book, make_pairs, read_texts
 from judgesmith.discerning.rewriting import written_perturbations
 from judgesmith.discerning.run import JudgeResult, analyse
 from judgesmith.signatures.values import Verdict
-
-CASES = cases(__file__)
 
 DHP = [name for name in presets.names() if presets.kind(name) == "discern"]
 TEXTS = 12
@@ -136,7 +133,7 @@ class Setting:
         there: Mapping[str, Perturbation] = EVERY,
     ):
         self.how, self.there = options(preset), there
-        self.texts = read_texts(str(path), how=self.how)
+        self.texts = read_texts(str(path), options=self.how)
         self.chosen = find_perturbations([wanted], there, self.texts.task)
         self.pairs, self.left = [], []
         for one in make_pairs(
@@ -373,7 +370,7 @@ def test_outputs_are_taken_although_there_are_references(tmp_path: Path) -> None
     ]
     path = write(tmp_path / "mt.jsonl", made)
     assert read_texts(str(path)).role == "reference"
-    found = read_texts(str(path), how=DiscernOptions(good="output"))
+    found = read_texts(str(path), options=DiscernOptions(good="output"))
     assert [text.text for text in found.texts] == [sentence(i, 1) for i in range(3)]
     assert found.texts[0].references == (sentence(0, 2),)
 
@@ -385,9 +382,9 @@ def test_texts_that_are_long_enough_go_before_longer_ones_that_are_not(
     path = write(
         tmp_path / "texts.jsonl", ({"id": str(n), "output": "x" * n} for n in lengths)
     )
-    found = read_texts(str(path), n=2, how=DiscernOptions(longer_than=60))
+    found = read_texts(str(path), n=2, options=DiscernOptions(longer_than=60))
     assert [(t.id, found.notes) for t in found.texts] == [("90", ()), ("70", ())]
-    filled = read_texts(str(path), n=4, how=DiscernOptions(longer_than=60))
+    filled = read_texts(str(path), n=4, options=DiscernOptions(longer_than=60))
     assert [t.id for t in filled.texts] == ["50", "90", "30", "70"]  # the file's order
     assert filled.notes == (
         "2 texts have more than 60 characters; the others of these 4 are the next longest, down to 30",
@@ -395,7 +392,9 @@ def test_texts_that_are_long_enough_go_before_longer_ones_that_are_not(
     # exceeding 70 characters is more than 70
     assert [
         t.id
-        for t in read_texts(str(path), n=1, how=DiscernOptions(longer_than=70)).texts
+        for t in read_texts(
+            str(path), n=1, options=DiscernOptions(longer_than=70)
+        ).texts
     ] == ["90"]
 
 
@@ -414,14 +413,25 @@ DATA = os.environ.get("JUDGESMITH_DATA")
 
 
 @pytest.mark.skipif(not DATA, reason="JUDGESMITH_DATA names no folder with the sets")
-@pytest.mark.parametrize(("preset", "characters", "words", "shortest"), CASES["sets"])
+@pytest.mark.parametrize(
+    ("preset", "characters", "words", "shortest"),
+    [
+        ("dhp/summeval", 340.4, 58.3, 1),
+        ("dhp/sumpubmed", 768.3, 112.5, 601),
+        ("dhp/answer-equivalence", 125.4, 19.5, 106),
+        ("dhp/wmt22-de-en", 414.4, 71.7, 301),
+        ("dhp/wmt22-zh-en", 420.2, 65.7, 301),
+    ],
+)
 def test_texts_of_the_real_sets(
     preset: str, characters: float, words: float, shortest: int
 ) -> None:
     found = presets.read(preset)
     texts = [
         text.text
-        for text in read_texts(found["texts"], n=found["n"], how=options(preset)).texts
+        for text in read_texts(
+            found["texts"], n=found["n"], options=options(preset)
+        ).texts
     ]
     assert len(texts) == 100 and min(map(len, texts)) >= shortest
     assert round(sum(map(len, texts)) / 100, 1) == characters

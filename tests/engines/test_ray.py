@@ -79,9 +79,9 @@ def test_rows_that_ray_could_not_know_again_are_refused(
 
 
 OPTIONS = {
-    ("--otel",): "--otel does nothing --on ray",
-    ("--defer", "0.1"): "--defer does nothing --on ray",
-    ("--raw",): "--raw does nothing --on ray",
+    ("--otel",): "--otel has no effect with --on ray",
+    ("--defer", "0.1"): "--defer has no effect with --on ray",
+    ("--raw",): "--raw has no effect with --on ray",
     ("--retry-failed",): "does not exist: there are no failed rows",
     ("--max-cost", "1"): "the price of openai/fake is unknown",
 }

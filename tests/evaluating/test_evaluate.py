@@ -16,7 +16,6 @@ import pandas as pd
 import pytest
 from click.testing import Result
 from json_lines import write
-from tables import cases
 from typer.testing import CliRunner
 
 from judgesmith.cli.main import app
@@ -25,8 +24,6 @@ from judgesmith.discerning.options import DiscernOptions
 from judgesmith.errors import JudgesmithError, LabelsError, OptionError
 from judgesmith.evaluating.judges import Spec
 from judgesmith.programs.models.lm import Connection
-
-CASES = cases(__file__)
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -316,7 +313,23 @@ def test_unusable_files(
         run(*[scored] * joined, path)
 
 
-@pytest.mark.parametrize(("arguments", "says"), CASES["options"])
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--human", "nope"], "no column or aspect 'nope'"),
+        (["--human", "verdict.nope"], "no row has 'verdict.nope'"),
+        (["--judge", "nope"], "no column 'nope'"),
+        (["--judge", "=x"], "--judge '=x' is not of the form"),
+        (["--judge", "verdict.score", "--judge", "verdict.score"], "is named twice"),
+        (["--judge", "metric/nist"], "no metric metric/nist"),
+        (
+            ["--without-system", "s9"],
+            "--without-system 's9': the systems of mine.scored.jsonl are s0, s1",
+        ),
+        (["-o", "report.pdf"], "name it .html"),
+        (["--fail-under", "rho>=0.4"], "not of the form"),
+    ],
+)
 def test_options_that_cannot_be_met(
     run: Run, scored: Path, arguments: list[str], says: str
 ) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from json_lines import Rows, lines, write
 from patience import HANG
-from tables import cases
 
 from judgesmith.optimizers.examples import row_key
 from judgesmith.programs.active_critic.critic import ActiveCritic
@@ -301,7 +300,18 @@ def test_another_scale_and_another_aspect_are_said(
 # -- wrong input ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("text", "says"), cases(__file__)["unusable_judges"])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "there is no such file, and no column of that name"),
+        ("[1, 2]", "is not a judge"),
+        ({"lm": None}, "no language model: give --lm"),
+        (
+            {"lm": {"model": "gguf:some.gguf", "sampling": {}}},
+            "give it with --lm gguf:PATH",
+        ),
+    ],
+)
 def test_unusable_judges(
     evaluate: Any, server: Any, rows_file: Rows, judge_file: Path, text: Any, says: str
 ) -> None:

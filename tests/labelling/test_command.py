@@ -337,11 +337,11 @@ def test_what_cannot_be_is_refused_in_one_line(
         (("none.csv",), "none.csv: there is no such file"),
         ((tmp_path / "empty.csv",), "empty.csv"),
         ((tmp_path / "twice.csv",), "id '1' is that of row 1 already"),
-        ((rows, "--store", tmp_path / "text.sqlite"), "is not a store of labels"),
+        ((rows, "--store", tmp_path / "text.sqlite"), "not a judgesmith label store"),
         ((rows, "--store", at, "--kind", "spans"), "holds labels with kind 'binary'"),
         (
             (rows, "--store", tmp_path / "n.sqlite", "--kind", "stars"),
-            "--kind stars: it is one of score",
+            "--kind stars: unknown kind; use one of score",
         ),
         (
             (

@@ -228,7 +228,7 @@ def test_intervals_hold_where_low_scores_are_labelled_more_often() -> None:
     ("chance", "says"),
     [
         ([0.5], "1 probabilities for 4 rows"),
-        ([0.5, 0, 1, 1], "row 2 has the probability 0"),
+        ([0.5, 0, 1, 1], "row 2: probability 0 of being labelled"),
     ],
 )
 def test_probabilities_that_are_none_are_refused(

@@ -33,7 +33,7 @@ def say(at: Store, rater: str, unit: str, value: Any, **more: Any) -> None:
 def standing(at: Store, rater: str | None = None) -> list[tuple[str, str, int, Any]]:
     return [
         (one.rater, one.unit, one.turn, one.answer and one.answer["score"])
-        for one in at.given(rater)
+        for one in at.answers(rater)
     ]
 
 
@@ -43,10 +43,10 @@ def test_the_last_that_was_said_stands_and_can_be_taken_back(tmp_path: Path) -> 
     say(at, "Ada", "u2", 1)
     say(at, "Bo", "u1", 5)
     at.say("Bo", "u2", 0, "skip", {"reason": "broken"}, after=None, request="skip")
-    (first, *_) = at.given("Ada")
+    (first, *_) = at.answers("Ada")
     say(at, "Ada", "u1", 2, after=first.n)
     assert standing(at, "Ada") == [("Ada", "u2", 0, 1), ("Ada", "u1", 0, 2)]
-    assert [one.reason for one in at.given("Bo")] == ["", "broken"]
+    assert [one.reason for one in at.answers("Bo")] == ["", "broken"]
     undone = at.undo("Ada", "undo-1")
     assert undone is not None and undone.answer == {"score": 2}
     assert at.undo("Ada", "undo-1") == undone  # the same request, sent again
@@ -70,9 +70,11 @@ def test_what_is_sent_twice_is_kept_once_and_a_second_tab_overwrites_nothing(
     say(other, "Ada", "u1", 4, request="r1")
     with pytest.raises(Answered) as found:
         say(other, "Ada", "u1", 2, request="r2")
-    assert found.value.given is not None and found.value.given.answer == {"score": 4}
+    assert found.value.standing is not None and found.value.standing.answer == {
+        "score": 4
+    }
     say(
-        other, "Ada", "u1", 2, request="r2", after=found.value.given.n
+        other, "Ada", "u1", 2, request="r2", after=found.value.standing.n
     )  # once the rater has seen it
     assert standing(one) == [("Ada", "u1", 0, 2)]
 
@@ -100,7 +102,7 @@ def test_kill_9_loses_no_answer_that_was_confirmed(tmp_path: Path) -> None:
     for process in raters:
         process.start()
     end = time.monotonic() + HANG
-    while len(at.given()) < 20 and time.monotonic() < end:
+    while len(at.answers()) < 20 and time.monotonic() < end:
         time.sleep(0.02)
     before = standing(at)
     for process in raters:
@@ -139,9 +141,9 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with sqlite3.connect(new) as db:
         db.execute("PRAGMA user_version=9")
     for name, said in (
-        ("labels.csv", "is not a store of labels"),
-        ("other.sqlite", "the database of another program"),
-        ("new.sqlite", "of format 9"),
+        ("labels.csv", "not a judgesmith label store"),
+        ("other.sqlite", "not a judgesmith label store"),
+        ("new.sqlite", "unknown format 9"),
         ("no/folder.sqlite", "cannot be opened"),
     ):
         with pytest.raises(LabelsError, match=said):

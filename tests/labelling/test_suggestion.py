@@ -78,5 +78,5 @@ def test_wrong_input_is_refused() -> None:
         suggest({}, 3)
     with pytest.raises(OptionError, match="2 for 3 rows"):
         suggest({"r": [1, 2, 3]}, 2, human=[1, 2])
-    with pytest.raises(OptionError, match="n is 0"):
+    with pytest.raises(OptionError, match="n: 0 is below 1"):
         suggest({"r": [1, 2, 3]}, 0)

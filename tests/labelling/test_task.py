@@ -6,13 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import cases
 
 from judgesmith.errors import OptionError
 from judgesmith.labelling.order import GAP, sequence
 from judgesmith.labelling.task import Task, Unit
-
-CASES = cases(__file__)
 
 TOOLS = set("usgd?oew")
 ROW = Unit("k", {"output": "héllo 👩‍👩‍👧 wörld"})
@@ -113,7 +110,22 @@ def test_spans_count_code_points_and_get_their_words() -> None:
     assert read[0]["explanation"] == "x"
 
 
-@pytest.mark.parametrize(("options", "said"), CASES["senseless"])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kind": "stars"}, "--kind stars"),
+        ({"scale": [5.0, 1.0]}, "--scale 5 1"),
+        ({"kind": "category"}, "two to ten are needed"),
+        ({"categories": ["a", "b"]}, "--kind category"),
+        ({"kind": "category", "categories": ["a", "A"]}, "must differ"),
+        ({"kind": "binary", "categories": ["a", "b", "c"]}, "two are needed"),
+        ({"repeats": 2.0}, "--repeats 2"),
+        ({"kind": "preference", "aspects": ["a", "b"]}, "give one"),
+        ({"aspects": ["a", "A"]}, "must differ"),
+        ({"aspects": ["why"]}, "must differ"),
+        ({"kind": "spans", "why": True}, "--why: labels of kind spans"),
+    ],
+)
 def test_tasks_that_make_no_sense_are_refused(
     options: dict[str, Any], said: str
 ) -> None:

@@ -26,8 +26,9 @@ CRITERIA = "Clarity: So. Score: 50\nTruth: So. Score: 50"
 
 @pytest.fixture
 def compiled(server: Any, labels: Labels) -> Compiled:
-    """compiled(labels, **options of js.compile): the judge and its report, with a small search where none is given, and
-    a quarter of 30 labels or more held out where no folds are asked for.
+    """compiled(labels, **options of js.compile): the judge and its report.
+
+    By default the search is small, and a quarter of 30 labels or more is held out where no folds are asked for.
     """
 
     def run(

@@ -144,8 +144,9 @@ def folded(text: str) -> str:
 
 
 class Copier:
-    """A model that copies a label wherever the prompt gives it away. leaks: the kind of each row that was. judged: the
-    outputs that it was asked about.
+    """A model that copies a label wherever the prompt gives it away.
+
+    leaks: the kind of each row that was. judged: the outputs that it was asked about.
     """
 
     def __init__(self, rows: list[Row]) -> None:

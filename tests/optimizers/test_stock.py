@@ -115,8 +115,9 @@ STOCK: dict[str, Compile] = {
 
 @pytest.fixture
 def model(scripted: MakeScripted) -> Any:
-    """A model that gives every judge the form of its answer, with a score that depends on the whole prompt; and what it
-    was asked.
+    """Return a model that gives every judge the form of its answer, with its requests.
+
+    Its score depends on the whole prompt.
     """
     oblige = obliging()
 
@@ -184,7 +185,7 @@ def test_knn_is_called_and_what_a_file_cannot_hold_is_not_saved(
     ("row", "problem"),
     [
         ({"rating": 7}, "7 of a row is not on the judge's scale 1..5"),
-        ({"a": 1, "b": 2}, "which field is the human score"),
+        ({"a": 1, "b": 2}, "no field is clearly the human score"),
     ],
 )
 def test_rows_that_no_prompt_can_show_are_refused(

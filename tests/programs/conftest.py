@@ -12,8 +12,9 @@ from judgesmith.programs.models.transport import Reply, TokenChoice
 
 @pytest.fixture
 def with_digits() -> Callable[[str, str, dict[str, float]], Reply]:
-    """A reply whose tokens are single characters, apart from the one at the last place where `digit` stands: there the
-    model's choices have the given probabilities.
+    """Return a reply whose tokens are single characters, apart from the last `digit`.
+
+    There the model's choices have the given probabilities.
     """
 
     def make(text: str, digit: str, choices: dict[str, float]) -> Reply:

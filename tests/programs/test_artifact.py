@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from json_places import Place, at, put
-from tables import cases
 
 from judgesmith.errors import ArtifactError
 from judgesmith.programs import artifact, loading
@@ -28,7 +27,71 @@ from judgesmith.programs.models.lm import Connection, Sampling, language_model
 from judgesmith.programs.outcome import Calibration
 from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
 
-CASES = cases(__file__)
+FORGED_CASES: Any = {
+    "key in sampling": [["lm", "sampling", "extra_headers"], {}],
+    "temperature": [["lm", "sampling", "temperature"], 3],
+    "max_tokens": [["lm", "sampling", "max_tokens"], 0],
+    "address as model": [["lm", "model"], "http://evil.example/v1"],
+    "class path": [["program", "class"], "os.system"],
+    "option value": [["program", "options", "variant"], "giant"],
+    "option type text": [["program", "options", "use_task"], "no"],
+    "option left over from another variant": [
+        ["program", "options", "variant"],
+        "coarse",
+    ],
+    "options that contradict": [["program", "options", "use_criteria"], False],
+    "lm in state": [["state", "overall_scorer.predict", "lm"], {"model": "x"}],
+    "another predictor": [["state", "evil"], {"instructions": "", "demos": []}],
+    "signature of another predictor": [["signatures", "evil"], "000000000000"],
+    "signature changed": [["signatures", "overall_scorer.predict"], "000000000000"],
+    "signature missing": [["signatures"], {}],
+    "demo key": [["state", "overall_scorer.predict", "demos", 0, "tool"], "x"],
+    "demo score -1": [["state", "overall_scorer.predict", "demos", 0, "score"], -1],
+    "demo criterion off the scale": [
+        ["state", "overall_scorer.predict", "demos", 0, "criteria_scores", "Truth"],
+        {"score": 900},
+    ],
+    "calibration falls": [
+        ["calibration"],
+        {"percent": [0, 50, 100], "score": [1, 4, 3]},
+    ],
+    "calibration off the scale": [
+        ["calibration"],
+        {"percent": [0, 100], "score": [1, 500]},
+    ],
+    "calibration below the scale": [
+        ["calibration"],
+        {"percent": [0, 100], "score": [-9, 5]},
+    ],
+    "calibration off percent": [
+        ["calibration"],
+        {"percent": [0, 1000], "score": [1, 5]},
+    ],
+    "calibration text": [["calibration"], {"percent": ["0", "100"], "score": [1, 5]}],
+    "calibration key": [["calibration", "code"], "x"],
+    "scale upside down": [["scale"], {"low": 5, "high": 1}],
+    "scale text": [["scale"], {"low": "1", "high": "5"}],
+    "criterion without a name": [["criteria", 0, "name"], ""],
+    "provenance as text": [["provenance"], "me"],
+}
+NAMED: Any = [
+    [["format"], "judgesmith.judge/2", "judgesmith.judge/2"],
+    [["format"], 7, "7"],
+    [["headers"], {}, "headers"],
+    [["lm", "api_base"], "x", "lm.api_base"],
+    [["program", "options", "endpoint"], "x", "endpoint"],
+    [["program", "kind"], "g-eval-9", "g-eval-9"],
+    [
+        ["state", "overall_scorer.predict", "config"],
+        {},
+        "state.overall_scorer.predict.config",
+    ],
+    [
+        ["state", "overall_scorer.predict", "demos", 1, "score"],
+        200,
+        "state.overall_scorer.predict.demos.1.score",
+    ],
+]
 CRITERIA = (
     Criterion("Fluency", "It reads „well“ – 漢字 🙂."),
     Criterion("Truth", "It is true."),
@@ -299,7 +362,7 @@ def test_the_forgeries_start_from_a_file_that_loads(path: Path) -> None:
     assert load(path, lm="openai/m").previews(ITEM) == compiled().previews(ITEM)
 
 
-FORGED = CASES["forged"] | {
+FORGED = FORGED_CASES | {
     "long model": [("lm", "model"), "a" * 201],
     "too many demos": [
         ("state", OVERALL, "demos"),
@@ -319,7 +382,16 @@ def test_a_forged_file_is_refused(
     assert len(refused(path, forged(*FORGED[name]), monkeypatch)) < 500
 
 
-@pytest.mark.parametrize("place", CASES["needed"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ["state", "overall_scorer.predict"],
+        ["state", "overall_scorer.predict", "demos", 0, "score"],
+        ["state", "overall_scorer.predict", "demos", 0, "output"],
+        ["scale"],
+        ["task"],
+    ],
+)
 def test_a_file_without_what_it_needs_is_refused(
     path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,7 +402,7 @@ def test_a_file_without_what_it_needs_is_refused(
 
 @pytest.mark.parametrize(
     ("place", "value", "named"),
-    [*CASES["named"], (["format"], ["x" * 10_000], "judgesmith.judge/1")],
+    [*NAMED, (["format"], ["x" * 10_000], "judgesmith.judge/1")],
 )
 def test_the_message_names_what_is_wrong(
     path: Path, place: Place, value: Any, named: str, monkeypatch: pytest.MonkeyPatch

@@ -8,12 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tables import cases
 
 from judgesmith.errors import OptionError
 from judgesmith.programs.aspects import aspects
-
-CASES = cases(__file__)
 
 #: The numbers of OpeNLGauge's table 2, and of its unseen task; groundedness, unseen too, is dialogue's tenth.
 PAPER = {
@@ -106,7 +103,22 @@ def test_the_benchmarks_names_of_aspects_are_found() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize(("name", "task", "found"), CASES["spellings"])
+@pytest.mark.parametrize(
+    ("name", "task", "found"),
+    [
+        ("meaning", "simplification", "meaning preservation"),
+        ("Meaning_Preservation", "text simplification", "meaning preservation"),
+        ("informativeness", "summarization", "coverage"),
+        ("understandable", "dialogue", "understandability"),
+        ("accuracy", "data-to-text", "correctness"),
+        ("consistency", "data-to-text", "faithfulness"),
+        ("FLUENCY", "translation en-de", "fluency"),
+        ("engagingness", "story", "engagement"),
+        ("grammar", "QA", "grammaticality"),
+        ("accuracy", "summarization", "accuracy"),
+        ("interesting", "dialogue", "interestingness"),
+    ],
+)
 def test_a_name_is_found_by_any_spelling_and_alias(
     name: str, task: str, found: str
 ) -> None:
@@ -123,7 +135,22 @@ def test_without_a_task_the_general_aspect_or_the_only_one_is_taken() -> None:
     assert aspects().find("overall", "story").task == "general"  # which the task lacks
 
 
-@pytest.mark.parametrize(("name", "task", "words"), CASES["unknown"])
+@pytest.mark.parametrize(
+    ("name", "task", "words"),
+    [
+        ("coherense", None, "did you mean 'coherence'"),
+        ("fluency", "sumarization", "did you mean 'summarization'"),
+        (
+            "empathy",
+            "summarization",
+            "other tasks have it: dialogue/empathy, story/empathy",
+        ),
+        ("simplicty", "simplification", "did you mean 'simplicity'"),
+        ("", None, "there is no aspect ''"),
+        ("x/y/z", None, "there is no task 'x'"),
+        ("empathy", None, "dialogue/empathy, story/empathy"),
+    ],
+)
 def test_an_unknown_name_says_what_comes_close(
     name: str, task: str | None, words: str
 ) -> None:

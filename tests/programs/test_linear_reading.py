@@ -170,8 +170,10 @@ AROUND = [
 def grows_linearly(
     read: Callable[[str], Any], before: str, piece: str, after: str
 ) -> None:
-    """Reads 8,000 characters, and where that is not over at once compares it with 2,000: four times as long is linear,
-    sixteen times quadratic. Processor time, the best of three, since the machine may be busy.
+    """Assert that reading takes linear time: 8,000 characters against 2,000, unless they are over at once.
+
+    Four times as long is linear, sixteen times quadratic. Processor time, the best of three, since the machine may be
+    busy.
     """
 
     def seconds(length: int) -> float:

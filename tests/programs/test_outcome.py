@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tables import cases
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, OptionError
@@ -24,8 +23,6 @@ from judgesmith.programs.outcome import (
 )
 from judgesmith.signatures.values import Scale
 from judgesmith.testing.scripted import MakeScripted
-
-CASES = cases(__file__)
 
 FIVE = Scale(1, 5)
 PERCENT = st.one_of(
@@ -113,7 +110,20 @@ def test_the_order_of_rows_does_not_matter_where_no_scores_tie(
     assert one.score == pytest.approx(two.score)
 
 
-@pytest.mark.parametrize(("percent", "score"), CASES["knots"])
+@pytest.mark.parametrize(
+    ("percent", "score"),
+    [
+        ([], []),
+        ([0.0], [1.0]),
+        ([0.0, 100.0], [1.0, 2.0, 3.0]),
+        ([0.0, 100.0], [5.0, 1.0]),
+        ([0.0, 100.0], [1.0, 1.0]),
+        ([0.0, 0.0], [1.0, 5.0]),
+        ([100.0, 0.0], [1.0, 5.0]),
+        ([0.0, math.nan], [1.0, 5.0]),
+        ([0.0, 100.0], [1.0, math.inf]),
+    ],
+)
 def test_knots_that_do_not_strictly_increase_are_refused(
     percent: tuple[float, ...], score: tuple[float, ...]
 ) -> None:
@@ -164,7 +174,29 @@ def test_a_judge_is_asked_which_of_two(scripted: MakeScripted, tmp_path: Path) -
     assert empty.winner is None and math.isnan(empty.a) and empty.verdicts[0].failure
 
 
-@pytest.mark.parametrize(("cuts", "said", "categories"), CASES["categories"])
+@pytest.mark.parametrize(
+    ("cuts", "said", "categories"),
+    [
+        (
+            [20, 40, 60, 80],
+            "1, 2 from 20.0, 3 from 40.0, 4 from 60.0, 5 from 80.0 of 100",
+            "12345",
+        ),
+        (
+            [20, 62.5, 62.5, 62.5],
+            (
+                "1, 2 from 20.0, 3 or 4 or 5 from 62.5 of 100 (no score tells apart 3, "
+                "4, 5)"
+            ),
+            ["1", "2", "2", "3 or 4 or 5", "3 or 4 or 5"],
+        ),
+        (
+            [0, 0, 50, 101],
+            "1 or 2 or 3, 4 or 5 from 50.0 of 100 (no score tells apart 1, 2, 3; 4, 5)",
+            ["1 or 2 or 3", "1 or 2 or 3", "1 or 2 or 3", "4 or 5", "4 or 5"],
+        ),
+    ],
+)
 def test_categories_that_no_score_tells_apart_are_one(
     cuts: Any, said: str, categories: Any
 ) -> None:

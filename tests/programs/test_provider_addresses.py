@@ -1,5 +1,6 @@
-"""Two servers never share their answers, whichever of LiteLLM's providers they are reached by and wherever it finds
-their address.
+"""Two servers never share their answers.
+
+That holds for all of LiteLLM's providers, and wherever it finds their address.
 """
 
 import os

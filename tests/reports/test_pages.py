@@ -1,5 +1,7 @@
-"""Every page of the project in Chromium: on a telephone none scrolls sideways (wide tables do so in a box of their
-own), axe-core finds no serious violation in light and dark, and the console stays empty.
+"""Every page of the project in Chromium.
+
+On a telephone none scrolls sideways (wide tables do so in a box of their own), axe-core finds no serious violation in
+light and dark, and the console stays empty.
 """
 
 from __future__ import annotations

@@ -19,15 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from json_lines import write
 from parsed import Page, check_that_nothing_runs
-from tables import cases
 
 from judgesmith.conversation import rendered
 from judgesmith.reports.rows import mean_of, pieces, read_scored, summarise
 from judgesmith.reports.spans import PAGE, STILL, render
 from judgesmith.running.plain import clean
 from judgesmith.signatures.values import ErrorSpan
-
-CASES = cases(__file__)
 
 HOSTILE = (
     "</script><script>window.broken=1</script><!-- <img src=x onerror=window.broken=2> \"' onfocus=alert(1) "
@@ -700,7 +697,34 @@ def test_report_writes_one_file(cli: Any, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("content", "arguments", "says"), CASES["wrong"])
+@pytest.mark.parametrize(
+    ("content", "arguments", "says"),
+    [
+        ('{"id": 1, "output": "a"}\n', [], "x.jsonl: no row has a verdict"),
+        (
+            '{"id": 1, "output": "a", "verdict": {}}\n',
+            ["--human", "nope"],
+            "no column or aspect 'nope'",
+        ),
+        (
+            '{"id": 1, "output": "a", "verdict": {}, "h": "so"}\n',
+            ["--human", "h"],
+            "words of no known scale",
+        ),
+        ('{"id": 1, "output": "a", "verdict": {}}\n', ["-o", "x.pdf"], "name it .html"),
+        (
+            '{"id": 1, "output": "a", "verdict": {}}\n',
+            ["-o", "same.html"],
+            "is another file of this command",
+        ),
+        (
+            '{"id": 1, "output": "a", "verdict": {}}\n',
+            ["-o", "x.jsonl/r.html"],
+            "cannot be written",
+        ),
+        (None, [], "no such file"),
+    ],
+)
 def test_what_cannot_be_read_or_written_is_said_in_one_line(
     cli: Any,
     tmp_path: Path,
@@ -729,8 +753,9 @@ _LIVE = (
 def in_browser(
     browser: Browser, page: Path, *steps: str, fragment: str = ""
 ) -> list[Any]:
-    """The values of JavaScript expressions (promises are awaited), one after the other in an open page without a
-    network.
+    """Return the values of JavaScript expressions, one after the other, in an open page without a network.
+
+    Promises are awaited.
     """
     tab = browser.tab("about:blank")
     tab.call("Network.enable")

@@ -1,5 +1,6 @@
-"""Whatever stands in rows, names, judges and options: no escape reaches a terminal, no formula a spreadsheet, no
-traceback a user, and no row is lost to a full disk.
+"""Hostile rows, names, judges and options.
+
+No escape reaches a terminal, no formula a spreadsheet, no traceback a user, and no row is lost to a full disk.
 """
 
 import csv

@@ -177,7 +177,7 @@ def test_a_growing_output_is_copied_now_and_then(
 
 
 WRONG = {
-    "nowhere://b/rows.jsonl": "nowhere://b/rows.jsonl is no address of a storage",
+    "nowhere://b/rows.jsonl": "nowhere://b/rows.jsonl is not a storage address",
     "memory://none/rows.jsonl": "cannot be copied",
     "abfs://b/rows.jsonl": "abfs:// needs a package of fsspec",
 }

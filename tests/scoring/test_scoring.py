@@ -15,7 +15,7 @@ from json_lines import Rows, lines, write
 from loopback import running_server
 from parrot import parrot
 from patience import HANG
-from tables import cases, table
+from tables import table
 
 import judgesmith as js
 from judgesmith.programs.active_critic.critic import ActiveCritic
@@ -23,8 +23,6 @@ from judgesmith.programs.judge import Judge
 from judgesmith.running.journal import alone
 from judgesmith.scoring.scoring import Run, journal_of, score_file
 from judgesmith.signatures.values import Verdict
-
-CASES = cases(__file__)
 
 
 @pytest.fixture
@@ -270,7 +268,18 @@ def test_an_output_of_another_judge_or_input_is_refused(
     assert out.read_bytes() != whole
 
 
-@pytest.mark.parametrize(("name", "content"), CASES["foreign"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("mine.jsonl", '{"text": "precious"}\n{"text": "no line break at the end"}'),
+        ("mine.jsonl", '{"text": "one line"}'),
+        ("mine.jsonl", "Dear diary"),
+        ("mine.jsonl", "[1, 2]\n[3"),
+        ("mine.jsonl", '{"verdict": "guilty", "judge": "Dredd"}\n'),
+        ("mine.csv", "a,b\n1,2\n3,4"),
+        ("mine.csv", "no line break"),
+    ],
+)
 def test_a_foreign_file_is_left_as_it_is(
     name: str, content: str, score: Any, rows_file: Rows, tmp_path: Path
 ) -> None:

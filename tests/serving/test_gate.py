@@ -1,5 +1,6 @@
-"""What gets in to a server of judges, and what gets out: pages of other sites, keys, kinds of bodies, words of a
-provider, full disks, broken HTTP.
+"""Requests and answers at the gate of a server of judges.
+
+Pages of other sites, keys, kinds of bodies, words of a provider, full disks, broken HTTP.
 """
 
 import asyncio

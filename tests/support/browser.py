@@ -1,5 +1,6 @@
-"""Debian's Chromium, driven through its own protocol over a pipe: real keys, real rendering, the tree that screen
-readers get, and nothing to install for Python.
+"""Debian's Chromium, driven through its own protocol over a pipe.
+
+Real keys, real rendering, the tree that screen readers get, and nothing to install for Python.
 """
 
 import contextlib

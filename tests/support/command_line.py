@@ -95,8 +95,9 @@ class Done:
         assert all(part in self.err for part in parts), self.err
 
     def refused_at_once(self, *parts: str) -> None:
-        """That it was refused, printed nothing else, and said all of this in one line; more of its kind may follow
-        where a file has several problems.
+        """Assert that it was refused in one line with all of these parts, and printed nothing else.
+
+        More lines of its kind may follow if a file has several problems.
         """
         assert (self.code, self.out) == (2, ""), self.err
         line, *others = [

@@ -1,7 +1,8 @@
-"""DSPy's optimizers on the evaluators alone, on every judge and on a parent program: what each cell of the table in
-programs/DSPY.md is made of.
+"""DSPy's optimizers on the evaluators alone, on every judge and on a parent program.
 
     python tests/support/every_optimizer.py    # writes the table
+
+The table's cells in programs/DSPY.md are made of these runs.
 """
 
 from __future__ import annotations
@@ -169,8 +170,9 @@ EVALUATORS: dict[str, Subject] = {
 
 
 class Seen:
-    """A metric that any prediction satisfies, and those best whose prompts showed most demonstrations, so that a search
-    chooses a program that has some.
+    """A metric that any prediction satisfies, and those best whose prompts showed most demonstrations.
+
+    So a search chooses a program that has some.
     """
 
     requests: ClassVar[list[Any]] = []

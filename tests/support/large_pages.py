@@ -1,5 +1,7 @@
-"""A report of many rows: as SummEval's (16 outputs of some 340 characters to a source of 2,200), scored by a panel of
-five judges, each with an explanation and an error. The texts are no easier to compress than a language is.
+"""A report of many rows, scored by a panel of five judges.
+
+Rows are as SummEval's (16 outputs of some 340 characters to a source of 2,200), each with an explanation and an error.
+The texts are no easier to compress than a language is.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""A real HTTP server on loopback that speaks OpenAI's protocol, records what it is asked, and misbehaves when told
-to.
+"""A real HTTP server on loopback that speaks OpenAI's protocol and records its requests.
+
+It misbehaves when told to.
 """
 
 import asyncio

@@ -24,9 +24,10 @@ COMPLETION: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Say:
-    """How the server answers one request. wait: seconds before it does. cut: bytes of the body before it hangs up.
-    hang_up, reset: no answer, the connection is closed or torn down. raw: these very bytes instead of an answer, as
-    long as somebody reads them.
+    """Answer of the server to one request.
+
+    wait: seconds before it answers. cut: bytes of the body before it hangs up. hang_up, reset: no answer, the
+    connection is closed or torn down. raw: these very bytes instead of an answer, as long as somebody reads them.
     """
 
     status: int = 200

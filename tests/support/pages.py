@@ -1,5 +1,6 @@
-"""Every HTML page that the project writes, with what a page has to survive: long names, many rows, scripts of all
-directions, rows without a score, and texts that are markup.
+"""Every HTML page that the project writes, with what a page has to survive.
+
+Long names, many rows, scripts of all directions, rows without a score, and texts that are markup.
 """
 
 from __future__ import annotations

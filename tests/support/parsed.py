@@ -7,8 +7,9 @@ Attributes = dict[str, str | None]
 
 
 class Page(html.parser.HTMLParser):
-    """Tags with their attributes, scripts with theirs, the text outside them, and tables as rows of (tag, attributes,
-    text).
+    """Parts of a page: tags with their attributes, scripts with theirs, text outside them, and tables.
+
+    A table is rows of (tag, attributes, text).
     """
 
     def __init__(self, text: str) -> None:

@@ -42,9 +42,9 @@ class Spelled:
 
     def tokens(self, messages: list[Any], written: str = "") -> list[int]:
         prompt = "|".join(m["content"] for m in messages)
-        return [ord(c) for c in prompt] + self.said(written)
+        return [ord(c) for c in prompt] + self.annotation_tokens(written)
 
-    def said(self, written: str) -> list[int]:
+    def annotation_tokens(self, written: str) -> list[int]:
         return [ord(c) for c in written]
 
 
@@ -97,7 +97,10 @@ def test_rows_of_another_aspect_keep_their_prompt_and_attacks_are_left_out(
     assert [e.percent for e, _ in (first, second)] == [10.0, 20.0] and second[
         0
     ].document == "s2|coherence"
-    assert all(e.said == 0 and e.weight == (4.0 if e.human else 1.0) for e, _ in made)
+    assert all(
+        e.annotation_tokens == 0 and e.weight == (4.0 if e.human else 1.0)
+        for e, _ in made
+    )
     assert synthetic_rows(None) == []
 
 
@@ -128,12 +131,16 @@ def test_annotations_are_learnt_after_their_own_prompt(
         lm, tmp_path, "annotation", line(1, errors=ERRORS), line(2)
     )
     (marked, text), (clean, without) = made
-    assert not marked.human and text.endswith(SAID) and marked.said == len(SAID)
+    assert (
+        not marked.human
+        and text.endswith(SAID)
+        and marked.annotation_tokens == len(SAID)
+    )
     assert (
         "Mark the errors of the output that concern fluency" in text
         and "Judge fluency" not in text
     )
-    assert without.endswith("No Error") and clean.said == len("No Error")
+    assert without.endswith("No Error") and clean.annotation_tokens == len("No Error")
     assert notes == ["4 human ratings have no error spans and are not trained on"]
     many = [
         ERRORS[0] | {"text": f"word {n}", "severity": 1 + n % 5}

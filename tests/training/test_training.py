@@ -212,7 +212,7 @@ def test_synthetic_rows_of_held_out_documents_are_left_out(trained: Trained) -> 
         extra,
     )
     learnt, _, notes = run.rows()
-    assert {one.row.id for one in learnt if one.made} <= {row.id for row in fresh}
+    assert {one.row.id for one in learnt if one.example} <= {row.id for row in fresh}
     assert "share a document or a text" in notes[-1]
 
 
@@ -409,7 +409,7 @@ def test_a_checkpoint_of_another_run_is_refused(base: Path, tmp_path: Path) -> N
     with pytest.raises(OptionError, match="other labels or other settings"):
         checkpointed(str(base), str(tmp_path / "c.safetensors"), epochs=2)
     (tmp_path / "c.safetensors").write_bytes(b"nothing")
-    with pytest.raises(OptionError, match="not a checkpoint of ours"):
+    with pytest.raises(OptionError, match="not a judgesmith checkpoint"):
         checkpointed(str(base), str(tmp_path / "c.safetensors"))
 
 
@@ -475,15 +475,15 @@ def test_an_annotation_adds_its_mean_log_probability_a_token(
 ) -> None:
     training, (first, second, *_) = losses(base, tmp_path)
     student = training.student
-    said = student.said("No Error")
+    said = student.annotation_tokens("No Error")
     longer = replace(
         first,
         prompt=(*first.prompt[: -len(student._opening)], *said, *student._opening),
-        said=len(said),
+        annotation_tokens=len(said),
     )
     with torch.inference_mode():
         _, opening, mean = student.log_answers(
-            [longer.prompt, second.prompt], [longer.said, 0]
+            [longer.prompt, second.prompt], [longer.annotation_tokens, 0]
         )
         alone = torch.log_softmax(
             student._plain(torch.tensor([longer.prompt])).logits[0].float(), -1

@@ -1,7 +1,6 @@
-"""Gates for tests: `assert_judged` on what a judge says of outputs, `assert_agreement` on how far it agrees with
-people.
+"""Gates for tests: `assert_judged` on a judge's scores of outputs, `assert_agreement` on its agreement with people.
 
-Both are fixtures of judgesmith's pytest plug-in, too, which record what they found for JUnit (`--junitxml`).
+Both are fixtures of judgesmith's pytest plug-in, too, which record their numbers for JUnit (`--junitxml`).
 """
 
 from __future__ import annotations
@@ -39,7 +38,11 @@ class Bar:
 
     @classmethod
     def parse(cls, text: str) -> Bar:
-        """Raises OptionError."""
+        """Parse a bar such as `mean>=3.5`.
+
+        Raises:
+            OptionError: If the text has another form.
+        """
         left, sign, right = text.partition(">=")
         statistic, dot, end = left.strip().partition(".")
         try:
@@ -72,18 +75,32 @@ def assert_judged(
     seed: int = 0,
     record: Record | None = None,
 ) -> dict[str, Any]:
-    """Assert what a saved judge says of outputs: `assert_judged(outputs, judge="judge.json", at_least="mean>=3.5")`.
+    """Assert a bar on a saved judge's scores: `assert_judged(outputs, judge="judge.json", at_least="mean>=3.5")`.
 
-    outputs: texts; rows as `Judge.score_many` takes them (dicts with source, output …, a DataFrame); or a file of rows.
-    at_least: one bar or several. `mean>=3.5` is of the scores on the judge's scale, `passed>=0.9` of the share that a
-    judge of pass and fail lets pass, `min>=2` of the lowest score; `mean.low` and `passed.low` stand for the lower end
-    of a 95 % bootstrap interval over documents (rows of one group, or of one source).
-    max_failed: rows that may have no score; they are in no mean. record: called with names and values, as pytest's
-    `record_property`. Calls are kept on disk: the same outputs cost no second call.
+    Calls are cached on disk: the same outputs cost no second call.
 
-    Returns: {judge, model, rows, failed, calls, cached_calls, and value, low, high of each statistic}.
-    Raises: AssertionError, with the reasons and the lowest rows; OptionError for no outputs or a bar that is none;
-    LabelsError, ArtifactError and ModelError as reading the rows and opening the judge do.
+    Args:
+        outputs: texts; rows as `Judge.score_many` takes them (dicts with source, output …, a DataFrame); or a file of
+            rows.
+        judge: a saved judge's file, or a judge.
+        at_least: one bar or several. `mean>=3.5` is of the scores on the judge's scale, `passed>=0.9` of the share that
+            a judge of pass and fail lets pass, `min>=2` of the lowest score; `mean.low` and `passed.low` are the lower
+            end of a 95 % bootstrap interval over documents (rows of one group, or of one source).
+        lm: language model in place of the judge's own.
+        connection: address and limits of the model.
+        max_failed: rows that may have no score; they are in no mean.
+        seed: seed of the interval.
+        record: called with names and values, as pytest's `record_property`.
+
+    Returns:
+        {judge, model, rows, failed, calls, cached_calls, and value, low, high of each statistic}.
+
+    Raises:
+        AssertionError: If a bar is missed, with the reasons and the lowest rows.
+        OptionError: If there are no outputs, or a bar has another form.
+        LabelsError: If the rows cannot be read.
+        ArtifactError: If the judge cannot be loaded.
+        ModelError: If its model cannot be opened.
     """
     from ..programs import artifact, loading
     from ..programs.judge import Judge
@@ -92,36 +109,36 @@ def assert_judged(
         Bar.parse(bar)
         for bar in ([at_least] if isinstance(at_least, str) else at_least)
     ]
-    made = (
+    opened = (
         judge
         if isinstance(judge, Judge)
         else loading.load(judge, lm=lm, connection=connection)
     )
-    items = list(_items(outputs, made))
+    items = list(_items(outputs, opened))
     if not items or not bars:
         raise OptionError(
-            "there is nothing to judge: no outputs"
+            "outputs: none given; pass texts, rows or a file"
             if not items
             else "give at_least=…, such as mean>=3.5"
         )
-    before = made.lm.meter.usage
-    verdicts = list(made.score_many(items))
-    spent = made.lm.meter.usage - before
+    before = opened.lm.meter.usage
+    verdicts = list(opened.score_many(items))
+    spent = opened.lm.meter.usage - before
     present = [
         (item, verdict)
         for item, verdict in zip(items, verdicts, strict=True)
         if verdict.failure is None
     ]
     result: dict[str, Any] = {
-        "judge": artifact.fingerprint(made),
-        "model": made.lm.name,
+        "judge": artifact.fingerprint(opened),
+        "model": opened.lm.name,
         "rows": len(items),
         "failed": len(items) - len(present),
         "calls": spent.calls,
         "cached_calls": spent.cached,
     }
     for name in dict.fromkeys(bar.statistic for bar in bars):
-        result[name] = _statistic(name, present, made.scale, seed)
+        result[name] = _statistic(name, present, opened.scale, seed)
     _record(result, record)
     reasons = [
         f"{result['failed']} of {len(items)} rows have no score (at most {max_failed} may), the first: {v.failure}"
@@ -145,15 +162,25 @@ def assert_agreement(
     more: Sequence[str] = (),
     record: Record | None = None,
 ) -> dict[str, Any]:
-    """Assert how far a judge agrees with people, by the lower end of the interval, as `judgesmith evaluate
-    --fail-under` does: `assert_agreement("labels.csv", judge="judge.json", at_least="spearman>=0.4")`.
+    """Assert a judge's agreement with people: `assert_agreement("labels.csv", at_least="spearman>=0.4")`.
 
-    rows: a file with human ratings, or an output of `judgesmith score`, or bench/NAME. at_least:
-    [LEVEL.]COEFFICIENT>=NUMBER. judge: a saved judge, which judges the rows now, or a column of scores; found where not
-    given. human: human ratings; found where not given. more: further words of that command. Calls are kept on disk.
+    The bar is held against the lower end of the interval, as by `judgesmith evaluate --fail-under`. Calls are cached on
+    disk.
 
-    Returns: what `judgesmith evaluate --json` prints. Raises: AssertionError with the gate's reasons; whatever the
-    command says is wrong as one of `errors`.
+    Args:
+        rows: a file with human ratings, an output of `judgesmith score`, or bench/NAME.
+        at_least: [LEVEL.]COEFFICIENT>=NUMBER.
+        judge: a saved judge, which judges the rows now, or a column of scores; found if not given.
+        human: column of human ratings; found if not given.
+        more: further arguments of `judgesmith evaluate`.
+        record: called with names and values, as pytest's `record_property`.
+
+    Returns:
+        The object that `judgesmith evaluate --json` prints.
+
+    Raises:
+        AssertionError: If the bar is missed, with the gate's reasons.
+        JudgesmithError: If `judgesmith evaluate` would fail.
     """
     import contextlib
     import io
@@ -179,7 +206,7 @@ def assert_agreement(
 
 
 def _items(outputs: Any, judge: Judge) -> Iterator[Item]:
-    """Texts or rows as items; rows by the columns that the judge was compiled from, where they have these."""
+    """Yield texts or rows as items; rows by the columns that the judge was compiled from, where they have these."""
     from ..datasets.formats import is_table, open_table, table_records
     from ..datasets.loading import iter_rows
     from ..datasets.records import ROLES, columns_of, unusual
@@ -214,7 +241,7 @@ def _items(outputs: Any, judge: Judge) -> Iterator[Item]:
 def _statistic(
     name: str, judged: Sequence[tuple[Item, Verdict]], scale: Scale, seed: int
 ) -> dict[str, float]:
-    """value, low and high; NaN where there are none."""
+    """Return value, low and high; NaN if there are none."""
     if name == "passed" and any(verdict.passed is None for _, verdict in judged):
         raise OptionError(
             "passed: this judge was not compiled from pass and fail; give mean>=… or min>=…"
@@ -232,7 +259,7 @@ def _statistic(
 def _interval(
     values: Sequence[float], groups: Iterable[object], scale: Scale | None, seed: int
 ) -> tuple[float, float]:
-    """Of the mean on a scale, or of a share, by drawing whole groups again; NaN for a single group."""
+    """Return the interval of a mean on a scale, or of a share, over whole groups; NaN for a single group."""
     import numpy as np
 
     from ..agreement.resampling import Range, estimates_of, sums_by
@@ -270,7 +297,7 @@ def _below(bar: Bar, statistics: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _lowest(items: Sequence[Item], verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """The rows to look at first: those without a score, then the lowest."""
+    """Yield the rows to look at first: those without a score, then the lowest."""
     order = sorted(
         range(len(items)),
         key=lambda n: -math.inf if verdicts[n].failure else verdicts[n].score,
@@ -282,7 +309,7 @@ def _lowest(items: Sequence[Item], verdicts: Sequence[Verdict]) -> Iterator[str]
 
 
 def _line(words: str) -> str:
-    """A text of unknown origin on one line of bounded length."""
+    """Return a text of unknown origin on one line of bounded length."""
     from ..running.plain import one_line
 
     line = words[: len(words) - len(words.lstrip())] + one_line(words)
@@ -290,7 +317,7 @@ def _line(words: str) -> str:
 
 
 def _record(statistics: Mapping[str, Any], record: Record | None) -> None:
-    """What stands in mappings in mappings, by names with dots."""
+    """Record the values in nested mappings, by names with dots."""
     if record is None:
         return
     for name, value in statistics.items():

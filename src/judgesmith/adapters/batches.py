@@ -53,7 +53,10 @@ Answers = dict[str, Reply | str]
 
 
 class Look(NamedTuple):
-    """How far a batch is. done: requests that have an answer. data: what the provider says of it."""
+    """State of a batch.
+
+    done: requests that have an answer. data: the provider's answer about it.
+    """
 
     ended: bool
     done: int
@@ -83,20 +86,21 @@ class Provider:
     def is_ours(
         self, listed: Mapping[str, Any], token: str, count: int, since: float
     ) -> bool:
-        """Whether a listed batch can be the one of this token, of `count` requests, that was sent after `since`."""
+        """Return whether a listed batch can be the one of this token, of `count` requests, sent after `since`."""
         raise NotImplementedError
 
     def look(self, batch: str) -> Look:
+        """Return the state of a batch."""
         raise NotImplementedError
 
     def results(
         self, batch: str, data: Mapping[str, Any]
     ) -> Iterator[tuple[Any, Any, Any]]:
-        """Of each request of a batch that has ended: `custom_id`, the completion or None, the error."""
+        """Yield `custom_id`, the completion or None, and the error of each request of a batch that has ended."""
         raise NotImplementedError
 
     def answers(self, batch: str, data: Mapping[str, Any]) -> Answers:
-        """What came back of a batch that has ended; under "" why the whole of it failed."""
+        """Return the answers of a batch that has ended; under "" the reason if the whole of it failed."""
         answers: Answers = {}
         for custom_id, completion, error in self.results(batch, data):
             try:
@@ -112,7 +116,7 @@ class Provider:
     def find(
         self, token: str, count: int, since: float, others: Iterable[str]
     ) -> str | None:
-        """A batch of which a killed run did not learn whether it was sent."""
+        """Return a batch of which a killed run did not learn whether it was sent."""
         listed = self.call("GET", f"{self.path}?limit=100").json().get("data") or []
         ours = (
             one
@@ -122,7 +126,11 @@ class Provider:
         return next((_id(one) for one in ours), None)
 
     def call(self, method: str, path: str, **sent: Any) -> httpx.Response:
-        """Raises ModelError where no answer comes. What changes something is never sent twice: it may have arrived."""
+        """Call the provider; a request that changes something is never sent twice, as it may have arrived.
+
+        Raises:
+            ModelError: If no answer comes.
+        """
         url, problem = f"{self.base}{path}", ""
         for tried in range(TRIES):
             after = None
@@ -130,12 +138,14 @@ class Provider:
                 response = self._http.request(method, url, **sent)
                 if response.is_success:
                     return response
-                what = " ".join(masked(response.text[:2000], self._key).split())[:300]
+                problem = " ".join(masked(response.text[:2000], self._key).split())[
+                    :300
+                ]
                 refuse(
                     self.name,
                     url,
                     response.status_code,
-                    f"HTTP {response.status_code}: {what}",
+                    f"HTTP {response.status_code}: {problem}",
                     response.headers,
                 )
             except Unanswered as error:
@@ -160,6 +170,7 @@ class OpenAI(Provider):
     most, largest, path = 50_000, 200_000_000, "/batches"
 
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
+        """Return a request as a line of OpenAI's batch file."""
         return orjson.dumps(
             {
                 "custom_id": custom_id,
@@ -170,6 +181,7 @@ class OpenAI(Provider):
         )
 
     def submit(self, lines: Sequence[bytes], token: str) -> str:
+        """Upload the lines and create a batch; return its id."""
         file = (
             f"judgesmith-{token}.jsonl",
             b"\n".join(lines) + b"\n",
@@ -194,9 +206,11 @@ class OpenAI(Provider):
     def is_ours(
         self, listed: Mapping[str, Any], token: str, count: int, since: float
     ) -> bool:
+        """Return whether the batch's metadata holds the token."""
         return (listed.get("metadata") or {}).get("judgesmith") == token
 
     def look(self, batch: str) -> Look:
+        """Return the state of a batch."""
         data = self.call("GET", f"{self.path}/{batch}").json()
         counts = data.get("request_counts") or {}
         ended = data.get("status") in ("completed", "failed", "expired", "cancelled")
@@ -207,6 +221,7 @@ class OpenAI(Provider):
     def results(
         self, batch: str, data: Mapping[str, Any]
     ) -> Iterator[tuple[Any, Any, Any]]:
+        """Yield the results from the output file and the error file."""
         for file in filter(
             None, (data.get("output_file_id"), data.get("error_file_id"))
         ):
@@ -235,9 +250,11 @@ class Anthropic(Provider):
     most, largest, path = 100_000, 256_000_000, "/messages/batches"
 
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
+        """Return a request in Anthropic's form."""
         return orjson.dumps({"custom_id": custom_id, "params": body})
 
     def submit(self, lines: Sequence[bytes], token: str) -> str:
+        """Create a batch of the lines; return its id."""
         form = any(b'"output_format":' in line for line in lines)
         headers = {"Content-Type": "application/json"}
         headers |= {"anthropic-beta": "structured-outputs-2025-11-13"} if form else {}
@@ -247,14 +264,16 @@ class Anthropic(Provider):
     def is_ours(
         self, listed: Mapping[str, Any], token: str, count: int, since: float
     ) -> bool:
+        """Return whether time and size of the batch match; Anthropic has no place for a token."""
         # There is no place for a token. Whether it has our requests, its answers tell.
-        made = datetime.fromisoformat(str(listed.get("created_at"))).timestamp()
+        created = datetime.fromisoformat(str(listed.get("created_at"))).timestamp()
         return (
-            made > since - CLOCKS
+            created > since - CLOCKS
             and sum((listed.get("request_counts") or {}).values()) == count
         )
 
     def look(self, batch: str) -> Look:
+        """Return the state of a batch."""
         data = self.call("GET", f"{self.path}/{batch}").json()
         counts = data.get("request_counts") or {}
         return Look(
@@ -266,6 +285,7 @@ class Anthropic(Provider):
     def results(
         self, batch: str, data: Mapping[str, Any]
     ) -> Iterator[tuple[Any, Any, Any]]:
+        """Yield the results of a batch, completions in OpenAI's form."""
         # The documented place of `results_url`: a key goes to no address that an answer names.
         for record in _records(self.call("GET", f"{self.path}/{batch}/results")):
             result = record.get("result") or {}
@@ -282,7 +302,7 @@ class Anthropic(Provider):
 
 
 def _id(data: Mapping[str, Any]) -> str:
-    """The id of what a provider made. Raises ModelError for one that could not stand in an address."""
+    """Return the id of what a provider made. Raises ModelError for one that could not stand in an address."""
     found = data.get("id")
     if not isinstance(found, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,200}", found):
         raise ModelError(
@@ -302,7 +322,7 @@ def _records(response: httpx.Response) -> Iterator[dict[str, Any]]:
 
 
 def _why(error: Any, key: str | None) -> str:
-    """A provider's reason in one line."""
+    """Return a provider's reason in one line."""
     inner = (
         error.get("error")
         if isinstance(error, dict) and isinstance(error.get("error"), dict)
@@ -319,7 +339,7 @@ def _why(error: Any, key: str | None) -> str:
 
 
 def _completion(message: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer of Anthropic in OpenAI's form, in which every answer is read."""
+    """Return an answer of Anthropic in OpenAI's form, in which every answer is read."""
     blocks, usage = message.get("content") or [], message.get("usage") or {}
     texts = [
         b["text"]
@@ -347,7 +367,11 @@ def _completion(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def provider_of(name: str, where: Connection) -> OpenAI | Anthropic:
-    """The batch interface of a model. Raises OptionError where it has none, or no key is set."""
+    """Return the batch interface of a model.
+
+    Raises:
+        OptionError: If it has none, or no key is set.
+    """
     family, model = name.partition("/")[::2] if "/" in name else ("", name)
     if family == "openai" or (not family and re.match(r"gpt-|o\d", model)):
         names, base, key_name = (
@@ -365,13 +389,13 @@ def provider_of(name: str, where: Connection) -> OpenAI | Anthropic:
         raise OptionError(
             f"--batch is for openai/… and anthropic/…, which have batches, not for {name}; leave it out"
         )
-    given = where.api_base or next(filter(None, map(os.environ.get, names)), None)
+    address = where.api_base or next(filter(None, map(os.environ.get, names)), None)
     key = where.api_key or os.environ.get(key_name)
-    if not key and not given:
+    if not key and not address:
         raise OptionError(
             f"--batch needs a key for {name}; set {key_name} in the environment"
         )
-    base = (given or base).rstrip("/")
+    base = (address or base).rstrip("/")
     if key_name == "OPENAI_API_KEY":
         return OpenAI(
             name, base, {"Authorization": f"Bearer {key}"} if key else {}, key
@@ -386,7 +410,7 @@ def provider_of(name: str, where: Connection) -> OpenAI | Anthropic:
 
 
 def body_of(live: Transport, name: str, request: Request) -> dict[str, Any]:
-    """The very body that a live call would send. Other models' form is LiteLLM's own."""
+    """Return the very body that a live call would send. Other models' form is LiteLLM's own."""
     if isinstance(live, OpenAIStyle):
         return live.body(request)
     import litellm
@@ -434,15 +458,16 @@ class _Collecting:
             if item is not None
             else ""
         )
-        self.batches.asked.setdefault(
+        self.batches.requests.setdefault(
             custom_id, (row, self.batches.provider.line(custom_id, body))
         )
         raise Unanswered("this is asked in a batch", again=False)
 
 
 class _Replaying(_Collecting):
-    """A transport that answers with what came back; what was in no batch (an unreadable answer is asked for a second
-    time) it asks at once.
+    """A transport that answers from the batches' results.
+
+    A request that was in no batch (an unreadable answer is requested a second time) is sent at once.
     """
 
     async def send(self, request: Request) -> Reply:
@@ -453,10 +478,12 @@ class _Replaying(_Collecting):
 
 
 class Batches:
-    """Asks a judge's requests in batches. What was sent is in OUTPUT.batches.jsonl, from which the next run resumes.
+    """Requests of a judge in batches, recorded in OUTPUT.batches.jsonl, from which the next run resumes.
 
     again: whether requests that failed in an earlier run are sent once more.
-    Raises: OptionError for a judge or model that cannot be asked in batches.
+
+    Raises:
+        OptionError: If the judge or the model cannot work in batches.
     """
 
     def __init__(
@@ -472,7 +499,7 @@ class Batches:
         self.provider = provider_of(judge.lm.name, where)
         self.path = output.with_name(f"{output.name}.batches.jsonl")
         self.rows: dict[tuple[str, str], str] = {}
-        self.asked: dict[str, tuple[str, bytes]] = {}
+        self.requests: dict[str, tuple[str, bytes]] = {}
         self.answers: Answers = {}
         self._check()
 
@@ -489,7 +516,7 @@ class Batches:
     def identified(
         self, live: Transport, request: Request
     ) -> tuple[str, dict[str, Any]]:
-        """The `custom_id` of a request, by what it says and whom it goes to, and its body."""
+        """Return the `custom_id` of a request, by what it says and whom it goes to, and its body."""
         body = body_of(live, self.provider.name, request)
         try:
             data = orjson.dumps(
@@ -502,7 +529,7 @@ class Batches:
         return sha256(data).hexdigest()[:40], body
 
     def __call__(self, rows: Sequence[Any]) -> None:
-        """Has these rows' requests answered; from then on the judge is answered by what came back."""
+        """Send these rows' requests in batches and collect the answers; the judge's later calls get these."""
         self._check()  # how a judge asks may depend on what its model can do, which is known by now
         lm = self.judge.lm
         engine.run(lm.capabilities())
@@ -513,10 +540,10 @@ class Batches:
                 pass
         finally:
             self.judge.set_lm(lm.through(lambda live: _Replaying(live, self)))
-        if self.asked:
+        if self.requests:
             with (
                 closing(self.provider),
-                Journal(self.path, what="a list of batches", durable=True) as journal,
+                Journal(self.path, kind="a list of batches", durable=True) as journal,
             ):
                 try:
                     self._answered(journal)
@@ -533,19 +560,19 @@ class Batches:
             there = {custom_id for requests in sent.values() for custom_id in requests}
             wanted = [
                 custom_id
-                for custom_id in self.asked
+                for custom_id in self.requests
                 if custom_id not in there or custom_id in failed
             ]
             for part in self._parts(wanted):
                 token, requests = (
                     uuid.uuid4().hex,
-                    {custom_id: self.asked[custom_id][0] for custom_id in part},
+                    {custom_id: self.requests[custom_id][0] for custom_id in part},
                 )
                 journal.write(
                     {"sending": token, "at": time.time(), "requests": requests}
                 )
                 batch = self.provider.submit(
-                    [self.asked[custom_id][1] for custom_id in part], token
+                    [self.requests[custom_id][1] for custom_id in part], token
                 )
                 journal.write({"sent": token, "batch": batch})
                 sent[token, batch] = requests
@@ -557,11 +584,11 @@ class Batches:
                 del sent[token, batch]
 
     def _sent(self, journal: Journal) -> dict[tuple[str, str], dict[str, str]]:
-        """The requests of every batch that was sent, by (token, id), the oldest first."""
+        """Return the requests of every batch that was sent, by (token, id), the oldest first."""
         noted: dict[str, dict[str, Any]] = {}
         found: dict[str, str] = {}
         strangers = set[str]()
-        for _, record in read_journal(self.path, what="a list of batches"):
+        for _, record in read_journal(self.path, kind="a list of batches"):
             if "sending" in record:
                 noted[record["sending"]] = record
             elif "sent" in record:
@@ -571,9 +598,9 @@ class Batches:
                 strangers.add(record["batch"])
         for token, record in list(noted.items()):
             if token not in found:  # a run ended while it was sent
-                known = {*found.values(), *strangers}
+                settled = {*found.values(), *strangers}
                 batch = self.provider.find(
-                    token, len(record["requests"]), record["at"], known
+                    token, len(record["requests"]), record["at"], settled
                 )
                 journal.write(
                     {"sent": token, "batch": batch}
@@ -588,12 +615,12 @@ class Batches:
         }
 
     def _failed(self, sent: Mapping[tuple[str, str], Mapping[str, str]]) -> set[str]:
-        """What was answered with a failure, in batches that have ended, and is in no later one."""
+        """Return the requests answered with a failure in batches that have ended, and not sent again later."""
         failed = set[str]()
         for (_, batch), requests in sent.items():
             failed -= requests.keys()
             if (
-                self.asked.keys() & requests
+                self.requests.keys() & requests
                 and (look := self.provider.look(batch)).ended
             ):
                 answers = self.provider.answers(batch, look.data)
@@ -603,10 +630,10 @@ class Batches:
         return failed
 
     def _parts(self, wanted: Sequence[str]) -> Iterator[list[str]]:
-        """What fits into a batch each."""
+        """Yield the requests of one batch each."""
         part, size = list[str](), 100
         for custom_id in wanted:
-            length = len(self.asked[custom_id][1]) + 1
+            length = len(self.requests[custom_id][1]) + 1
             if part and (
                 len(part) == self.provider.most or size + length > self.provider.largest
             ):
@@ -620,13 +647,11 @@ class Batches:
     def _collect(
         self, sent: Mapping[tuple[str, str], Mapping[str, str]]
     ) -> list[tuple[str, str]]:
-        """Waits for all batches with requests of this run and takes their answers; those that are not ours after
-        all.
-        """
+        """Wait for all batches with requests of this run and take their answers; return those that are not ours."""
         ours = {
             key: requests
             for key, requests in sent.items()
-            if self.asked.keys() & requests
+            if self.requests.keys() & requests
         }
         strangers = []
         for (key, requests), data in zip(
@@ -640,16 +665,16 @@ class Batches:
                 "", f"batch: no answer came back ({data.get('status') or 'ended'})"
             )
             self.answers |= {
-                one: answers.get(one, lost) for one in requests if one in self.asked
+                one: answers.get(one, lost) for one in requests if one in self.requests
             }
         return strangers
 
     def _waited(
         self, batches: Sequence[str], of: Mapping[Any, Mapping[str, str]]
     ) -> list[Mapping[str, Any]]:
-        """What the provider says of these batches when all have ended, looked at less and less often."""
+        """Return the provider's answers about these batches when all have ended, polling less and less often."""
         looks: dict[str, Look] = {}
-        total, started, pause, told = (
+        total, started, pause, reported = (
             sum(map(len, of.values())),
             time.monotonic(),
             FIRST,
@@ -672,9 +697,9 @@ class Batches:
             )
             if done > at_first:
                 text += f", about {duration(passed / (done - at_first) * max(0, total - done))} left"
-            if text != told:
+            if text != reported:
                 self.watch.stage(text, 0)
-                told = text
+                reported = text
             if all(look.ended for look in looks.values()):
                 return [looks[batch].data for batch in batches]
             time.sleep(pause)

@@ -1,7 +1,7 @@
-"""A saved judge as a scorer, a metric or an evaluator of other frameworks: Inspect, DeepEval, Ragas, promptfoo,
-LangSmith, Langfuse. (MLflow's stands in `mlflow.logging`.)
+"""A saved judge as a scorer, metric or evaluator of Inspect, DeepEval, Ragas, promptfoo, LangSmith and Langfuse.
 
-Each function takes a saved judge's file, or a judge. A row without a score is an error there, with its reason, never 0.
+MLflow's is in `mlflow.logging`. Each function takes a saved judge's file, or a judge. A row without a score is an error
+there, with its reason, never 0.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
 
 def inspect_scorer(judge: str | Path | Judge, *, name: str = "judgesmith") -> Any:
-    """A scorer for `Task(scorer=inspect_scorer("judge.json"))`: the sample's input is the source, its target the
-    reference. Raises MissingExtraError where Inspect is not installed.
+    """Return a scorer for Inspect: `Task(scorer=inspect_scorer("judge.json"))`.
+
+    The sample's input is the source, its target the reference.
+
+    Raises:
+        MissingExtraError: If Inspect is not installed.
     """
     scoring = _needed("inspect_ai.scorer", "inspect-ai")
     opened = _opened(judge)
 
-    def made() -> Any:
+    def scorer_of() -> Any:
         async def score(state: Any, target: Any) -> Any:
             verdict = _checked(
                 await opened.ascore(
@@ -41,14 +45,20 @@ def inspect_scorer(judge: str | Path | Judge, *, name: str = "judgesmith") -> An
 
         return score
 
-    return scoring.scorer(name=name, metrics=[scoring.mean(), scoring.stderr()])(made)()
+    return scoring.scorer(name=name, metrics=[scoring.mean(), scoring.stderr()])(
+        scorer_of
+    )()
 
 
 def deepeval_metric(
     judge: str | Path | Judge, *, threshold: float = 0.5, name: str = "judgesmith"
 ) -> Any:
-    """A metric for `deepeval.evaluate` and `assert_test`, its score in [0, 1] from the worst to the best end of the
-    judge's scale. Raises MissingExtraError where DeepEval is not installed.
+    """Return a metric for `deepeval.evaluate` and `assert_test`.
+
+    Its score lies in [0, 1], from the worst to the best end of the judge's scale.
+
+    Raises:
+        MissingExtraError: If DeepEval is not installed.
     """
     base = _needed("deepeval.metrics", "deepeval").BaseMetric
     opened = _opened(judge)
@@ -91,8 +101,12 @@ def deepeval_metric(
 
 
 def ragas_metric(judge: str | Path | Judge, *, name: str = "judgesmith") -> Any:
-    """A metric for `ragas.evaluate` over single turns, on the judge's own scale: `user_input` is the source, `response`
-    the output. Raises MissingExtraError where Ragas is not installed.
+    """Return a metric for `ragas.evaluate` over single turns, on the judge's own scale.
+
+    `user_input` is the source, `response` the output.
+
+    Raises:
+        MissingExtraError: If Ragas is not installed.
     """
     parts = _needed("ragas.metrics.base", "ragas")
     opened = _opened(judge)
@@ -107,25 +121,31 @@ def ragas_metric(judge: str | Path | Judge, *, name: str = "judgesmith") -> Any:
                 await opened.ascore(sample.user_input, sample.response, **texts)
             ).score
 
-    made = Metric(
+    metric = Metric(
         _required_columns={parts.MetricType.SINGLE_TURN: {"user_input", "response"}}
     )
-    made.name = name
-    return made
+    metric.name = name
+    return metric
 
 
 def promptfoo_assert(
     output: str, context: Mapping[str, Any], *, judge: str | Path | Judge = ""
 ) -> dict[str, Any]:
-    """What `get_assert` of a Python assertion of promptfoo's returns; the judge's file is `config.judge` there, the
-    source the variable `source`, or the prompt. The score lies in [0, 1].
+    """Return the result of `get_assert`, a Python assertion of promptfoo.
+
+    The judge's file is `config.judge` of the assertion, the source the variable `source`, or else the prompt. The score
+    lies in [0, 1].
     """
-    config, given = context.get("config") or {}, context.get("vars") or {}
+    config, variables = context.get("config") or {}, context.get("vars") or {}
     opened = _opened(judge or config["judge"])
-    texts = {name: given[name] for name in ("context", "reference") if given.get(name)}
+    texts = {
+        name: variables[name]
+        for name in ("context", "reference")
+        if variables.get(name)
+    }
     verdict = _checked(
         opened.score(
-            given.get("source") or context.get("prompt") or "", output, **texts
+            variables.get("source") or context.get("prompt") or "", output, **texts
         )
     )
     share = _share(opened, verdict)
@@ -144,8 +164,9 @@ def langsmith_evaluator(
     output: str = "output",
     name: str = "judgesmith",
 ) -> Callable[..., dict[str, Any]]:
-    """An evaluator for `Client().evaluate(…, evaluators=[…])`. source, output: keys of the inputs and outputs; a single
-    one is taken whatever its key.
+    """Return an evaluator for LangSmith: `Client().evaluate(…, evaluators=[…])`.
+
+    source, output: keys of the inputs and outputs; a single one is taken under any key.
     """
     opened = _opened(judge)
 
@@ -174,8 +195,12 @@ def langsmith_evaluator(
 def langfuse_evaluator(
     judge: str | Path | Judge, *, name: str = "judgesmith"
 ) -> Callable[..., Any]:
-    """An evaluator for Langfuse's `run_experiment(…, evaluators=[…])`: the item's input is the source, its expected
-    output the reference. Raises MissingExtraError where Langfuse is not installed.
+    """Return an evaluator for Langfuse: `run_experiment(…, evaluators=[…])`.
+
+    The item's input is the source, its expected output the reference.
+
+    Raises:
+        MissingExtraError: If Langfuse is not installed.
     """
     evaluation = _needed("langfuse", "langfuse").Evaluation
     opened = _opened(judge)
@@ -201,7 +226,11 @@ def _opened(judge: str | Path | Judge) -> Judge:
 
 
 def _checked(verdict: Verdict) -> Verdict:
-    """Raises NoScoreError for a failure."""
+    """Return the verdict.
+
+    Raises:
+        NoScoreError: If it is a failure.
+    """
     if verdict.failure is not None:
         raise NoScoreError(verdict.failure)
     return verdict
@@ -212,7 +241,7 @@ def _share(judge: Judge, verdict: Verdict) -> float:
 
 
 def _only(values: Mapping[str, Any], key: str, *, needed: bool = True) -> Any:
-    """The value of a key, or the only one. Raises KeyError, with what is there."""
+    """Return the value of a key, or the only one. Raises KeyError, with what is there."""
     if key in values or len(values) == 1:
         return values.get(key, next(iter(values.values())))
     if needed:

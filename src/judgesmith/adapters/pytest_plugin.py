@@ -16,7 +16,7 @@ import pytest
 def assert_judged(
     record_property: Callable[[str, object], None],
 ) -> Callable[..., dict[str, Any]]:
-    """assert_judged(outputs, judge="judge.json", at_least="mean>=3.5"): see `judgesmith.assert_judged`."""
+    """Provide `judgesmith.assert_judged`, which records its numbers in JUnit's report."""
     from .asserting import assert_judged
 
     return partial(assert_judged, record=record_property)
@@ -26,9 +26,7 @@ def assert_judged(
 def assert_agreement(
     record_property: Callable[[str, object], None],
 ) -> Callable[..., dict[str, Any]]:
-    """assert_agreement("labels.csv", judge="judge.json", at_least="spearman>=0.4"): see
-    `judgesmith.assert_agreement`.
-    """
+    """Provide `judgesmith.assert_agreement`, which records its numbers in JUnit's report."""
     from .asserting import assert_agreement
 
     return partial(assert_agreement, record=record_property)

@@ -22,8 +22,13 @@ _TRACE, _SPAN = re.compile(r"(?:tr-)?([0-9a-f]{32})"), re.compile(r"([0-9a-f]{16
 
 
 class Events:
-    """Emits an event for each scored row, linked to the span that its columns `trace_id` (or an `id` as MLflow has
-    them) and `span_id` name. Raises MissingExtraError without OpenTelemetry, OptionError where events would be lost.
+    """Emitter of an OpenTelemetry event for each scored row.
+
+    An event is linked to the span that the row's columns `trace_id` (or `id`, in MLflow's form) and `span_id` name.
+
+    Raises:
+        MissingExtraError: If OpenTelemetry is not installed.
+        OptionError: If events would be lost.
     """
 
     def __init__(self, judge: Judge) -> None:
@@ -42,6 +47,7 @@ class Events:
         self._logger, self._about = self._logs.get_logger("judgesmith"), about(judge)
 
     def __call__(self, record: Mapping[str, Any]) -> None:
+        """Emit the event of a scored row."""
         trace = _TRACE.fullmatch(str(record.get("trace_id") or record.get("id")))
         span = _SPAN.fullmatch(str(record.get("span_id")))
         event = self._logs.LogRecord(
@@ -55,7 +61,7 @@ class Events:
 
 
 def about(judge: Judge) -> dict[str, Any]:
-    """The attributes that all events of a judge have."""
+    """Return the attributes that all events of a judge have."""
     return {
         "gen_ai.evaluation.name": judge.judges_aspect or judge.method.kind,
         "judgesmith.judge": fingerprint(judge),
@@ -67,10 +73,11 @@ def about(judge: Judge) -> dict[str, Any]:
 
 
 def attributes(about: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of a verdict, as in an output of `score`: those of the semantic conventions, ours beside them."""
-    sure, passed = verdict.get("interval") or {}, verdict.get("passed")
-    decided = None if passed is None else "pass" if passed else "fail"
-    made = {
+    """Return the attributes of a verdict in `score`'s form: the semantic conventions' and, beside them, ours."""
+    sure, decided = verdict.get("interval") or {}, None
+    if verdict.get("passed") is not None:
+        decided = "pass" if verdict["passed"] else "fail"
+    result = {
         **about,
         "gen_ai.evaluation.score.value": verdict["score"],
         "judgesmith.failure": verdict["failure"],
@@ -82,4 +89,4 @@ def attributes(about: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str
             for end in ("low", "high", "coverage")
         },
     }
-    return {name: value for name, value in made.items() if value is not None}
+    return {name: value for name, value in result.items() if value is not None}

@@ -1,4 +1,4 @@
-"""How far scores agree with human ratings, how surely, and whether a judge notices perturbations.
+"""Agreement of scores with human ratings, its uncertainty, and discernment of perturbations.
 
 No model is called here.
 """

@@ -32,16 +32,27 @@ def conformal_quantile(
     *,
     documents: Iterable[Hashable] | None = None,
 ) -> float:
-    """The size that the error of a new document's row stays within with probability `coverage` or more.
+    """Return the size that a new row's error stays within with probability `coverage` or more.
 
-    errors: of rows that nothing was learnt from, 0 or more. documents: of the rows; None: each is one. Infinite where
-    the rows are too few to promise so much: coverage 0.9 takes 9 independent ones, 0.95 takes 19.
+    Args:
+        errors: absolute errors on held-out rows, 0 or more.
+        coverage: probability, above 0 and below 1.
+        documents: document of each row; None: every row is a document of its own.
+
+    Returns:
+        A size in units of the errors; infinite with too few independent rows (coverage 0.9 needs 9 of them, 0.95 needs
+        19).
+
+    Raises:
+        OptionError: If `coverage` is not between 0 and 1.
 
     >>> conformal_quantile([1, 2, 3, 4, 5, 6, 7, 8, 9], 0.9)
     9.0
     """
     if not 0 < coverage < 1:
-        raise OptionError(f"coverage is {coverage}; it lies between 0 and 1")
+        raise OptionError(
+            f"coverage: {coverage} is not between 0 and 1; pass for example 0.9"
+        )
     sizes = vector(errors, "errors")
     if not len(sizes):
         return math.inf
@@ -62,8 +73,10 @@ def conformal_quantile(
 
 
 def independent_rows(errors: Vector, documents: Codes) -> float:
-    """How many independent rows say as much: from the number of documents, where the ranks of a document's errors are
-    all alike, to that of rows. documents: codes from 0.
+    """Return the number of independent rows that would carry the same evidence.
+
+    It lies between the number of documents, where the ranks of a document's errors are all alike, and the number of
+    rows. documents: codes from 0.
     """
     rows = np.bincount(documents)
     count, total = len(rows), len(errors)
@@ -82,12 +95,23 @@ def independent_rows(errors: Vector, documents: Codes) -> float:
 
 
 def deferred(errors: npt.ArrayLike, share: float) -> npt.NDArray[np.bool_]:
-    """Which rows to leave to a person: the share (in 0..1, rounded up) whose expected errors are largest; of equal ones
-    those that come first. NaN: a row without a score, which goes to a person before all others.
+    """Return a mask of the rows to leave to a person: those with the largest expected errors.
+
+    Of equal errors the first rows are taken.
+
+    Args:
+        errors: expected error of each row; NaN is a row without a score, which goes to a person before all others.
+        share: share of rows, in [0, 1], rounded up to whole rows.
+
+    Returns:
+        One boolean per row.
+
+    Raises:
+        OptionError: If `share` is outside [0, 1].
     """
     if not 0 <= share <= 1:
         raise OptionError(
-            f"the share of rows to leave to a person is {share}; it lies between 0 and 1"
+            f"share: {share} is not between 0 and 1; pass for example 0.1"
         )
     sizes: Vector = vector(errors, "errors", missing=True)
     sizes = np.where(np.isnan(sizes), np.inf, sizes)

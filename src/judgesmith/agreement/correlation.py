@@ -1,4 +1,4 @@
-"""How well a judge's scores agree with people's: coefficients, levels and the objective that a search maximises.
+"""Correlation of a judge's scores with human ratings: coefficients, levels and the objective that a search maximises.
 
 Everywhere `predicted` and `human` are vectors of one length, one row per judged text. NaN in `predicted` is a row on
 which the judge failed; it is left out and counted, or imputed (`CorrelationSum`), never taken for a low score.
@@ -34,10 +34,11 @@ _CELLS = 4_000_000  # pairs compared at a time
 
 
 def vector(values: npt.ArrayLike, name: str, *, missing: bool = False) -> Vector:
-    """A float vector; None becomes NaN.
+    """Return a float vector; None becomes NaN.
 
-    Raises OptionError if not one-dimensional, not numbers, not finite or beyond 1e100 (whose squares would overflow);
-    NaN is allowed only where rows may be `missing`.
+    Raises:
+        OptionError: If it is not one-dimensional, not of finite numbers, or beyond 1e100, whose squares would overflow;
+            NaN is allowed only if rows may be `missing`.
     """
     try:
         array = np.asarray(values, dtype=np.float64)
@@ -66,7 +67,11 @@ def vector(values: npt.ArrayLike, name: str, *, missing: bool = False) -> Vector
 
 
 def pair(predicted: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector]:
-    """Both as float vectors of one length; only `predicted` may hold NaN. Raises OptionError."""
+    """Return both as float vectors of one length; only `predicted` may hold NaN.
+
+    Raises:
+        OptionError: If lengths differ, or a vector is invalid (see `vector`).
+    """
     x, y = vector(predicted, "predicted", missing=True), vector(human, "human")
     if len(x) != len(y):
         raise OptionError(
@@ -76,7 +81,11 @@ def pair(predicted: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector
 
 
 def id_codes(ids: Iterable[Hashable], rows: int, name: str) -> Codes:
-    """Ids as numbers 0, 1, … in the order of first appearance. Raises OptionError on a missing id or wrong length."""
+    """Return ids as numbers 0, 1, … in the order of first appearance.
+
+    Raises:
+        OptionError: If an id is missing, or there is not one per row.
+    """
     seen: dict[Any, int] = {}
     try:
         codes = np.fromiter((seen.setdefault(i, len(seen)) for i in ids), dtype=np.intp)
@@ -98,7 +107,11 @@ def level_codes(
     systems: Iterable[Hashable] | None,
     rows: int,
 ) -> tuple[Codes | None, Codes | None]:
-    """Codes of the documents and systems that were given. Raises OptionError if `level` needs one that was not."""
+    """Return the codes of the documents and systems that were given.
+
+    Raises:
+        OptionError: If `level` needs one that was not given.
+    """
     if level not in get_args(Level):
         raise OptionError(f"level {level!r} is not one of {', '.join(get_args(Level))}")
     if level == "sample" and documents is None:
@@ -107,13 +120,13 @@ def level_codes(
             'or level="pooled" for one correlation over all rows'
         )
     if level in ("system", "within") and systems is None:
-        what = (
+        method = (
             "correlates the systems' means"
             if level == "system"
             else "compares the rows of one system"
         )
         raise OptionError(
-            f'level "{level}" {what}: pass systems=… (one name per row), or level="pooled" for one correlation over '
+            f'level "{level}" {method}: pass systems=… (one name per row), or level="pooled" for one correlation over '
             "all rows"
         )
     return (
@@ -123,7 +136,11 @@ def level_codes(
 
 
 def parts_of(coefficient: str) -> tuple[str, ...]:
-    """The coefficients that `coefficient` adds up. Raises OptionError for an unknown name."""
+    """Return the coefficients that `coefficient` adds up.
+
+    Raises:
+        OptionError: If the name is unknown.
+    """
     if coefficient not in get_args(Coefficient):
         raise OptionError(
             f"coefficient {coefficient!r} is not one of {', '.join(get_args(Coefficient))}"
@@ -135,13 +152,13 @@ def parts_of(coefficient: str) -> tuple[str, ...]:
 
 
 def flat(x: Vector) -> npt.NDArray[np.bool_]:
-    """Which rows of x, shape (k, n) with n >= 1, are constant but for rounding noise."""
+    """Return a mask of the rows of x, shape (k, n) with n >= 1, that are constant but for rounding noise."""
     low, high = x.min(axis=1), x.max(axis=1)
     return np.asarray(high - low <= FLAT * np.maximum(np.abs(low), np.abs(high)))
 
 
 def rowwise(x: Vector, y: Vector, name: str) -> Vector:
-    """Coefficient of each row of x with the same row of y, both of shape (k, n) without NaN -> shape (k,).
+    """Return the coefficient of each row of x with the same row of y, both of shape (k, n) without NaN -> shape (k,).
 
     NaN where a row is constant on either side or n < 2.
     """
@@ -163,14 +180,14 @@ def rowwise(x: Vector, y: Vector, name: str) -> Vector:
 
 
 def _once(function: Any, x: Vector) -> Vector:
-    """`function(x)`, computed once if all rows of x are one broadcast row (human scores in a permutation test)."""
+    """Return `function(x)`, computed once if all rows of x are one broadcast row (human scores in a permutation)."""
     if len(x) > 1 and x.strides[0] == 0:
         return np.broadcast_to(function(x[:1]), x.shape)
     return np.asarray(function(x))
 
 
 def _centred(x: Vector) -> Vector:
-    """Rows less their mean, scaled to a spread of 1 so that squares of 1e-300 do not vanish."""
+    """Return rows less their mean, scaled to a spread of 1 so that squares of 1e-300 do not vanish."""
     x = x - x.min(axis=1, keepdims=True)
     x = x / x.max(axis=1, keepdims=True)
     return np.asarray(x - x.mean(axis=1, keepdims=True))
@@ -242,20 +259,31 @@ def correlate(
     documents: Iterable[Hashable] | None = None,
     systems: Iterable[Hashable] | None = None,
 ) -> Correlation:
-    """Agreement of predicted with human scores at a level; the levels give very different numbers.
+    """Return the agreement of predicted with human scores at a level; the levels give very different numbers.
 
-    level "pooled": one correlation over all rows. "sample": mean over documents of the correlation within the document;
-    documents where either side is constant or fewer than 2 rows are usable are skipped and counted. "system":
-    correlation of the systems' mean scores. "within": all rows, less what tells systems apart (`within_systems`).
-    coefficient "kendall" is tau-b, corrected for ties (Kendall 1945), "sum" is r + rho + tau-b, in [-3, 3]; others are
-    in [-1, 1].
     Rows without a prediction (NaN, None) are left out and counted.
-    Raises OptionError on unequal lengths, infinite scores, missing human scores, or ids that the level needs.
+
+    Args:
+        predicted: one score per row; NaN where the judge failed.
+        human: one human score per row.
+        coefficient: "pearson", "spearman", "kendall" (tau-b, corrected for ties, Kendall 1945), or "sum", which is r +
+            rho + tau-b.
+        level: "pooled": one correlation over all rows. "sample": mean over documents of the correlation within the
+            document; documents where either side is constant or fewer than 2 rows are usable are skipped and counted.
+            "system": correlation of the systems' mean scores. "within": all rows, less what tells systems apart
+            (`within_systems`).
+        documents: document of each row; needed at level "sample".
+        systems: system of each row; needed at levels "system" and "within".
+
+    Returns:
+        `Correlation`; its value lies in [-1, 1] ([-3, 3] for "sum"), higher is better; NaN, with a reason, if scores
+        are constant or too few.
+
+    Raises:
+        OptionError: If lengths differ, scores are infinite, human scores are missing, or the level needs other ids.
 
     >>> correlate([1, 2, 3, 4], [2, 1, 3, 4], level="pooled").value  # 1 - 6·(1 + 1)/(4·15)
     0.8
-
-    Returns: `Correlation`; its value is NaN, with a reason, where scores are constant or too few.
     """
     names = parts_of(coefficient)
     x, y = pair(predicted, human)
@@ -279,7 +307,7 @@ def _at_level(
     *,
     objective: bool = False,
 ) -> tuple[list[float], int, int]:
-    """One value per name, the units (rows, documents, systems) that it rests on, and the units that there are."""
+    """Return one value per name, the units (rows, documents, systems) that it rests on, and all units."""
     if level == "sample":
         assert doc is not None
         count = int(doc.max(initial=-1)) + 1
@@ -321,7 +349,7 @@ def within_documents(
     *,
     objective: bool = False,
 ) -> Vector:
-    """Coefficients within each of `count` documents -> shape (count, len(names)), NaN where undefined.
+    """Return coefficients within each of `count` documents -> shape (count, len(names)), NaN where undefined.
 
     objective: a document where only the predictions are constant counts 0 and not NaN, so that a judge cannot gain
     by giving one score to every text of the documents it finds hard.
@@ -347,10 +375,11 @@ def within_documents(
 def within_systems(
     x: Vector, y: Vector, sys: Codes, names: Sequence[str]
 ) -> list[float]:
-    """Coefficients of all rows together, less what tells systems apart; NaN where a side is constant in every system.
+    """Compute coefficients of all rows together, less what tells systems apart.
 
-    r: of scores less the mean of their system. rho: Pearson of pooled ranks less the mean rank of their system. tau-b:
-    over the pairs of rows of one system. The mean of correlations inside each system would be biased with few rows.
+    NaN where a side is constant in every system. r: of scores less the mean of their system. rho: Pearson of pooled
+    ranks less the mean rank of their system. tau-b: over the pairs of rows of one system. The mean of correlations
+    inside each system would be biased with few rows.
 
     >>> within_systems(*np.array([[1.0, 2, 5, 6], [2, 1, 9, 8]]), np.array([0, 0, 1, 1]), ["pearson"])
     [-1.0]
@@ -374,7 +403,7 @@ def within_systems(
 
 
 def untied(x: Vector, sys: Codes) -> float:
-    """Twice the pairs of rows of one system that differ in x."""
+    """Return twice the number of pairs of rows of one system that differ in x."""
     _, cells = np.unique(
         np.stack([sys.astype(np.float64), x]), axis=1, return_counts=True
     )
@@ -385,7 +414,7 @@ def untied(x: Vector, sys: Codes) -> float:
 
 
 def surplus(x: Vector, y: Vector, sys: Codes) -> float:
-    """Twice the concordant less the discordant pairs of rows of one system."""
+    """Return twice the concordant less the discordant pairs of rows of one system."""
     total = 0.0
     for system in np.unique(sys):
         a, b = x[sys == system], y[sys == system]
@@ -401,7 +430,7 @@ def _less_means(x: Vector, sys: Codes) -> Vector:
 
 
 def system_means(x: Vector, y: Vector, sys: Codes, count: int) -> tuple[Vector, Vector]:
-    """Mean of x and of y per system -> two vectors of shape (count,); NaN for a system without rows."""
+    """Return the mean of x and of y per system -> two vectors of shape (count,); NaN for a system without rows."""
     rows = np.bincount(sys, minlength=count).astype(np.float64)
     rows[rows == 0] = np.nan
     return (
@@ -411,7 +440,7 @@ def system_means(x: Vector, y: Vector, sys: Codes, count: int) -> tuple[Vector, 
 
 
 def tidy(means: Vector) -> Vector:
-    """Means rounded to 12 digits of the largest in their row: the order of summation must not break a tie."""
+    """Return means rounded to 12 digits of the largest in their row: the order of summation must not break a tie."""
     scale = np.nanmax(
         np.abs(means), axis=-1, keepdims=True, initial=np.finfo(np.float64).tiny
     )
@@ -419,7 +448,7 @@ def tidy(means: Vector) -> Vector:
 
 
 def mean_defined(values: Vector, axis: int) -> Vector:
-    """Mean along an axis of what is defined; NaN where nothing is."""
+    """Return the mean along an axis of what is defined; NaN where nothing is."""
     count = np.count_nonzero(~np.isnan(values), axis=axis).astype(np.float64)
     count[count == 0] = np.nan
     return np.asarray(np.nansum(values, axis=axis) / count)
@@ -437,13 +466,11 @@ def _why_undefined(x: Vector, y: Vector, level: str, n: int) -> str:
     where = {"system": " across systems", "within": " inside every system"}.get(
         level, ""
     )
-    side = (
-        "predictions"
-        if flat(x[None])[0]
-        else "human scores"
-        if flat(y[None])[0]
-        else "scores"
-    )
+    side = "scores"
+    if flat(x[None])[0]:
+        side = "predictions"
+    elif flat(y[None])[0]:
+        side = "human scores"
     return f"the {side} are constant{where}"
 
 
@@ -452,8 +479,10 @@ def _why_undefined(x: Vector, y: Vector, level: str, n: int) -> str:
 
 @dataclass(frozen=True)
 class Objective:
-    """What a search maximises: q in [-3, 3], never NaN; its parts in [-1, 1], NaN (with `reason`) where undefined.
-    n: rows, documents or systems at the `level`, failed rows included; failed: rows whose prediction was imputed.
+    """The value that a search maximises.
+
+    q lies in [-3, 3] and is never NaN; its parts lie in [-1, 1] and are NaN, with a `reason`, if undefined. n: rows,
+    documents or systems at the `level`, failed rows included. failed: rows whose prediction was imputed.
     """
 
     q: float
@@ -468,12 +497,14 @@ class Objective:
 
 @dataclass(frozen=True)
 class CorrelationSum:
-    """Q = r + rho + tau-b of a whole set of scores at a level. Source: Active-Critic, eq. 3 (there pooled).
+    """Q = r + rho + tau-b of a whole set of scores at a level, in [-3, 3], higher is better.
 
     An undefined part counts 0 in q and is NaN with a reason. Failed rows (NaN) are imputed (see `impute`), which takes
     from |r|, so that leaving out its hard rows does not pay. At level "sample", documents where people gave one score
-    are left out and those where only the judge did count 0: every candidate is measured on the same documents.
-    If every row failed, q is 0.
+    are left out and those where only the judge did count 0: every candidate is measured on the same documents. If every
+    row failed, q is 0.
+
+    Source: Active-Critic, eq. 3 (there pooled).
     """
 
     level: Level = "pooled"
@@ -505,9 +536,10 @@ class CorrelationSum:
 
 
 def impute(x: Vector, doc: Codes | None = None) -> Vector:
-    """X with NaN replaced by the mean of the other predictions, of the same document (or system) if `doc` is given and
-    has any.
-    At least one value must not be NaN. With the mean, a row adds nothing to the covariance, only to the human variance.
+    """Return x with NaN replaced by the mean of the other predictions.
+
+    If `doc` is given, the mean is of the same document (or system), if that has any. At least one value must not be
+    NaN. With the mean, a row adds nothing to the covariance, only to the human variance.
     """
     missing = np.isnan(x)
     if not missing.any():

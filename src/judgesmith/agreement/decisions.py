@@ -1,4 +1,4 @@
-"""How far decisions agree with people's: pass or fail, ordered categories, and which of two outputs is the better."""
+"""Agreement of decisions with human ones: pass or fail, ordered categories, and the better of two outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .resampling import Bounded, Range, sums_by
 
 
 def nearest_places(scores: Vector, levels: Sequence[float]) -> Places:
-    """The category of each score, from 0: the level next to it, the better one of two that are equally near."""
+    """Return the category of each score, from 0: the level next to it, the better one of two that are equally near."""
     apart = np.abs(scores[:, None] - np.array(levels)[None, :])
     return np.asarray(
         len(levels) - 1 - np.argmin(apart[:, ::-1], axis=1), dtype=np.intp
@@ -22,7 +22,7 @@ def nearest_places(scores: Vector, levels: Sequence[float]) -> Places:
 
 
 def places_by_rank(scores: Vector, human: Places, categories: int) -> Places:
-    """Categories by rank: as many rows in each as people put there.
+    """Return categories by rank: as many rows in each as people put there.
 
     Equal scores fall into one category, that of their mean rank, so that a constant judge decides always the same.
     """
@@ -36,8 +36,9 @@ def places_by_rank(scores: Vector, human: Places, categories: int) -> Places:
 def ordered_pairs(
     scores: Vector, human: Vector, documents: Sequence[str]
 ) -> tuple[list[str], Vector, Vector]:
-    """The documents in the order of their first row, and of each how many pairs the scores order as people did (equal
-    scores count half) and how many people did not hold for equal.
+    """Return documents, pairs ordered as people ordered them, and pairs that people did not tie.
+
+    Documents come in the order of their first row. Equal scores count half.
     """
     names = list(dict.fromkeys(documents))
     place = {name: i for i, name in enumerate(names)}
@@ -66,14 +67,16 @@ def ordered_pairs(
 
 
 def on_all(measure: Callable[..., Bounded], *sides: Vector | Places) -> float:
-    """One of these measures on all rows, each counted once."""
+    """Return one of these measures on all rows, each counted once."""
     rows = len(sides[0])
     return float(measure(*sides, np.arange(rows))(np.ones((1, rows)))[0, 0])
 
 
 def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
-    """Cohen's kappa with quadratic weights, 1 for equal decisions and 0 as by chance; NaN where both sides choose one
-    and the same category throughout. Source: Cohen 1968.
+    """Return Cohen's kappa with quadratic weights as a function of resampled units.
+
+    It is 1 for equal decisions and 0 at chance; NaN if both sides choose one and the same category throughout. Source:
+    Cohen 1968.
     """
     a, b = decided.astype(float), human.astype(float)
     sums = sums_by(units, np.ones(len(a)), a, b, a * a, b * b, (a - b) ** 2)
@@ -89,8 +92,10 @@ def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
 
 
 def cohen_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
-    """Cohen's kappa without weights: of what chance leaves open, the share decided as people did; NaN where both sides
-    choose one and the same category throughout. Source: Cohen 1960.
+    """Return Cohen's kappa without weights as a function of resampled units.
+
+    It is the share decided as people did, of what chance leaves open; NaN if both sides choose one and the same
+    category throughout. Source: Cohen 1960.
     """
     categories = int(max(decided.max(initial=0), human.max(initial=0))) + 1
     sides = [
@@ -112,7 +117,7 @@ def cohen_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
 
 
 def accuracy_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
-    """The share of rows decided as people did."""
+    """Return the share of rows decided as people did."""
     sums = sums_by(units, (decided == human).astype(float), np.ones(len(human)))
     return Bounded(
         lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0, (len(human),))
@@ -120,7 +125,7 @@ def accuracy_when_drawn(decided: Places, human: Places, units: Places) -> Bounde
 
 
 def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
-    """The mean of the shares of failed (0) and of passed (1) rows that are decided so; 0.5 is chance."""
+    """Return the mean of the shares of failed (0) and of passed (1) rows that are decided so; 0.5 is chance."""
     good, right = human > 0, decided == human
     sums = sums_by(
         units,
@@ -135,7 +140,7 @@ def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Bounde
 
 
 def f1_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
-    """F1 for fail (0): twice the rows that both fail, over all rows that one side fails, counted for each side."""
+    """Return F1 for fail (0): twice the rows that both fail, over the rows that each side fails."""
     ours, theirs = decided == 0, human == 0
     sums = sums_by(units, 2.0 * (ours & theirs), ours.astype(float) + theirs)
     return Bounded(
@@ -144,8 +149,10 @@ def f1_when_drawn(decided: Places, human: Places, units: Places) -> Bounded:
 
 
 def counted(name: str, decided: Places, human: Places) -> npt.NDArray[np.bool_]:
-    """The rows that a measure of pass (1) and fail (0) rests on: of precision those that the judge fails, of recall
-    those that people fail. Documents without such rows say nothing of it, and are not resampled.
+    """Return a mask of the rows that a measure of pass (1) and fail (0) rests on.
+
+    Precision rests on rows that the judge fails, recall on rows that people fail. Documents without such rows are not
+    resampled.
     """
     sides = {"precision": decided, "recall": human}
     return (
@@ -156,8 +163,9 @@ def counted(name: str, decided: Places, human: Places) -> npt.NDArray[np.bool_]:
 
 
 def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Bounded:
-    """The probability that an output that people passed scores higher than one that they failed, equal scores counting
-    half. Source: Hanley & McNeil 1982.
+    """Return the probability that a passed output scores above a failed one, as a function of resampled units.
+
+    Equal scores count half. Source: Hanley & McNeil 1982.
     """
     values, place = np.unique(scores, return_inverse=True)
     order = np.argsort(place, kind="stable")
@@ -176,8 +184,9 @@ def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Bounded:
 def pairwise_when_drawn(
     scores: Vector, human: Vector, documents: Sequence[str]
 ) -> Bounded:
-    """Of the pairs of outputs of one document that people did not hold for equal, the share that the scores order as
-    they did, equal scores counting half. The documents are the units.
+    """Return the share of a document's untied pairs that the scores order as people did.
+
+    Untied are pairs of outputs that people rated differently. Equal scores count half. Documents are resampled.
     """
     _, right, pairs = ordered_pairs(scores, human, documents)
     return Bounded(
@@ -187,13 +196,13 @@ def pairwise_when_drawn(
 
 
 def mean_when_drawn(values: Vector, units: Places) -> Bounded:
-    """The mean over rows of a value in [0, 1]."""
+    """Return the mean over rows of a value in [0, 1]."""
     sums = sums_by(units, values, np.ones(len(values)))
     return Bounded(lambda counts: _share(*(counts @ sums).T), Range(0.0, 1.0))
 
 
 def _share(part: Vector, whole: Vector) -> Vector:
-    """Part / whole, NaN where that is empty; shape (rounds, 1)."""
+    """Return part / whole, NaN where that is empty; shape (rounds, 1)."""
     share: Vector = np.divide(
         part, whole, out=np.full(len(part), np.nan), where=whole > 0
     )[:, None]

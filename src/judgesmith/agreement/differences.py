@@ -1,12 +1,12 @@
-"""Is one judge better than another? One standard error for the interval and for the test, so that they always agree.
+"""Differences between judges, with one standard error for the interval and the test, so that they always agree.
 
 The interval of a difference d is d ± t · SE, cut to its range; p is the probability that |T| is |d| / SE or more, with
 the same SE and the same degrees of freedom. So p is below .05 just where the 95 % interval leaves 0 out.
 
 For these systems, SE comes from resampled documents. For other systems, too, the variances over documents and over
 systems are added and that over rows, which both hold, is taken off (two-way clustering). Several differences are tested
-together by the largest |T| of all (max-t): their intervals and p-values match as those of one difference do.
-Sources: Cameron, Gelbach & Miller 2011 (two-way clustering), Hothorn, Bretz & Westfall 2008 (max-t).
+together by the largest |T| of all (max-t): their intervals and p-values match as those of one difference do. Sources:
+Cameron, Gelbach & Miller 2011 (two-way clustering), Hothorn, Bretz & Westfall 2008 (max-t).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class OtherSystems:
-    """What a difference needs to speak of other systems, too.
+    """Agreements that extend a difference to systems other than those in the rows.
 
     left_out: the judges' agreement without each system, shape (systems, judges). rows: the agreement with every row a
     document of its own; None where its variance counts 0, which makes intervals wider. larger: the larger of the
@@ -102,10 +102,22 @@ def paired_bootstrap(
     seed: int = 0,
     new_systems: bool = False,
 ) -> Difference:
-    """Does judge A agree better with people than judge B? Both are measured on the same resamples of the documents.
+    """Test whether judge A agrees better with people than judge B, on the same resamples of documents.
 
-    new_systems: on other systems, too. With a single coefficient both are measured on the rows that both scored; with
-    "sum", failed rows are imputed for each. Sources: Koehn 2004 (paired bootstrap), Hesterberg 2015 (Student's t).
+    With a single coefficient both are measured on the rows that both scored; with "sum", failed rows are imputed for
+    each. Sources: Koehn 2004 (paired bootstrap), Hesterberg 2015 (Student's t).
+
+    Args:
+        predicted_a: one score per row of judge A; NaN where it failed.
+        predicted_b: the same of judge B.
+        measure: human ratings, coefficient and level.
+        rounds: resamples of documents, 1 or more.
+        confidence: level of the interval, between 0 and 1.
+        seed: seed of the resamples.
+        new_systems: extend interval and test to systems other than those in the rows.
+
+    Returns:
+        A less B, with its interval and p-value.
     """
     judges = [predicted_a, predicted_b]
     others = OtherSystems.of(judges, measure) if new_systems else None
@@ -123,9 +135,9 @@ def difference_within(
     seed: int = 0,
     others: OtherSystems | None = None,
 ) -> Difference:
-    """As `paired_bootstrap`, of the agreement of two judges, whatever it is measured by."""
-    how = Procedure(rounds, confidence, seed)
-    (found,) = differences_within(agreement, np.array([[1.0, -1.0]]), how, others)
+    """Test the difference of two judges as `paired_bootstrap` does, for any measure of agreement."""
+    procedure = Procedure(rounds, confidence, seed)
+    (found,) = differences_within(agreement, np.array([[1.0, -1.0]]), procedure, others)
     return found
 
 
@@ -137,10 +149,12 @@ def difference_of(
     confidence: float,
     width: float = math.inf,
 ) -> Difference:
-    """Interval and p-value of a difference from its resamples (NaN: undefined); units: drawn each time; width: what no
+    """Return the interval and p-value of a difference from its resamples.
+
+    drawn: the difference in each resample, NaN if undefined. units: units drawn each time. width: bound that no
     difference exceeds.
     """
-    spread, how = (
+    spread, procedure = (
         _Spread(drawn[:, None], units / (units - 1)),
         Procedure(len(drawn), confidence),
     )
@@ -148,7 +162,7 @@ def difference_of(
         return _undefined(value, units, too_often(spread.undefined, len(drawn)))
     error = np.sqrt(np.diag(spread.covariance()))
     found = _Found(np.array([value]), error, np.eye(1), units - 1, width)
-    return found.differences(how, undefined, units)[0]
+    return found.differences(procedure, undefined, units)[0]
 
 
 # Several differences -------------------------------------------------------------------------------------------------
@@ -156,7 +170,10 @@ def difference_of(
 
 @dataclass(frozen=True)
 class Procedure:
-    """How differences are tested. families: groups of differences that share the error, by Bonferroni."""
+    """Settings of the tests of differences.
+
+    families: groups of differences that share the error, by Bonferroni.
+    """
 
     rounds: int = 2000
     confidence: float = 0.95
@@ -172,25 +189,25 @@ class Procedure:
 def differences_within(
     agreement: Agreement,
     contrasts: Vector,
-    how: Procedure,
+    procedure: Procedure,
     others: OtherSystems | None = None,
 ) -> list[Difference]:
-    """Differences between the judges of an agreement, tested together.
+    """Return differences between the judges of an agreement, tested together.
 
     contrasts: weights of the judges in each difference, shape (differences, judges), such as 1 and -1. others: where
     they are to speak of other systems; the degrees of freedom are then those of the systems, if these are fewer.
     """
-    check(how.rounds, how.confidence)
+    check(procedure.rounds, procedure.confidence)
     values = contrasts @ np.array(agreement.values)
     reason, documents = agreement.reason, agreement.documents
     if reason is None and others is not None and len(others.left_out) < FEWEST_SYSTEMS:
         reason = too_few_systems(len(others.left_out))
     if reason is not None:
         return [_undefined(value, documents, reason) for value in values.tolist()]
-    spread, undefined = _drawn(agreement, contrasts, how)
+    spread, undefined = _drawn(agreement, contrasts, procedure)
     if spread.too_few:
         return [
-            _undefined(v, documents, too_often(spread.undefined, how.rounds))
+            _undefined(v, documents, too_often(spread.undefined, procedure.rounds))
             for v in values.tolist()
         ]
     together, freedom = spread.covariance(), documents - 1
@@ -207,7 +224,9 @@ def differences_within(
             else variance + np.diag(over_systems)
         )
         if others.rows is not None and others.rows.reason is None:
-            both = both - np.diag(_drawn(others.rows, contrasts, how)[0].covariance())
+            both = both - np.diag(
+                _drawn(others.rows, contrasts, procedure)[0].covariance()
+            )
         variance = np.maximum(both, np.maximum(variance, np.diag(over_systems)))
         together, freedom = (
             together + over_systems,
@@ -215,13 +234,15 @@ def differences_within(
         )
     width = agreement.within.high - agreement.within.low
     found = _Found(values, np.sqrt(variance), together, freedom, width)
-    return found.differences(how, undefined, documents)
+    return found.differences(procedure, undefined, documents)
 
 
 @dataclass(frozen=True)
 class _Spread:
-    """How values vary together. drawn: what they were each time, (times, values), NaN where undefined. factor: what
-    the variance is multiplied by: n / (n - 1) of a bootstrap of n units, n - 1 where each of n was left out in turn.
+    """Covariance of values over resamples.
+
+    drawn: the values in each resample, (times, values), NaN where undefined. factor: multiplies the variance: n / (n -
+    1) of a bootstrap of n units, n - 1 where each of n was left out in turn.
     """
 
     drawn: Vector
@@ -236,15 +257,15 @@ class _Spread:
         return self.undefined > len(self.drawn) / 2
 
     def covariance(self) -> Vector:
-        known = self.drawn[~np.isnan(self.drawn).any(axis=1)]
-        return np.atleast_2d(self.factor * np.cov(known, rowvar=False, bias=True))
+        defined = self.drawn[~np.isnan(self.drawn).any(axis=1)]
+        return np.atleast_2d(self.factor * np.cov(defined, rowvar=False, bias=True))
 
 
 def _drawn(
-    agreement: Agreement, contrasts: Vector, how: Procedure
+    agreement: Agreement, contrasts: Vector, procedure: Procedure
 ) -> tuple[_Spread, int]:
-    """Resampled differences, and how often something in them was undefined."""
-    samples, undefined = agreement.resample(how.rounds, how.seed)
+    """Return resampled differences, and the number of resamples with anything undefined."""
+    samples, undefined = agreement.resample(procedure.rounds, procedure.seed)
     units = agreement.documents
     return _Spread(
         np.stack(samples, axis=1) @ contrasts.T, units / (units - 1)
@@ -253,8 +274,9 @@ def _drawn(
 
 @dataclass(frozen=True)
 class _Found:
-    """Differences with their standard errors. together: how they vary with each other, on any scale. width: what no
-    difference exceeds.
+    """Differences with their standard errors.
+
+    together: how they vary with each other, on any scale. width: bound that no difference exceeds.
     """
 
     values: Vector
@@ -264,7 +286,7 @@ class _Found:
     width: float
 
     def differences(
-        self, how: Procedure, undefined: int, documents: int
+        self, procedure: Procedure, undefined: int, documents: int
     ) -> list[Difference]:
         varies = self.error >= _ROUNDING
         values = np.where(np.abs(self.values) < _ROUNDING, 0.0, self.values)
@@ -272,7 +294,7 @@ class _Found:
         p, reach = np.where(values == 0, 1.0, math.nan), 0.0
         if varies.any():
             p[varies], reach = largest_of_all(
-                ratio, self.together[np.ix_(varies, varies)], self.freedom, how
+                ratio, self.together[np.ix_(varies, varies)], self.freedom, procedure
             )
         half = np.where(
             varies, reach * self.error, np.where(values == 0, 0.0, math.nan)
@@ -295,7 +317,7 @@ class _Found:
                 a,
                 b,
                 q,
-                how.rounds,
+                procedure.rounds,
                 undefined,
                 documents,
                 _SAME if math.isnan(q) else None,
@@ -307,7 +329,7 @@ class _Found:
 
 
 def largest_of_all(
-    ratio: Vector, together: Vector, freedom: int, how: Procedure
+    ratio: Vector, together: Vector, freedom: int, procedure: Procedure
 ) -> tuple[Vector, float]:
     """p-values of |d| / SE of several differences, adjusted for being many, and how many SE their intervals reach.
 
@@ -315,13 +337,15 @@ def largest_of_all(
     multivariate t. It is drawn; Bonferroni's bound, which is exact for one difference, counts where it is smaller.
     """
     count = len(ratio)
-    p = np.minimum(1.0, how.families * count * 2 * scipy.stats.t.sf(ratio, freedom))
-    reach = float(scipy.stats.t.isf(how.level / (2 * count), freedom))
+    p = np.minimum(
+        1.0, procedure.families * count * 2 * scipy.stats.t.sf(ratio, freedom)
+    )
+    reach = float(scipy.stats.t.isf(procedure.level / (2 * count), freedom))
     if count == 1:
         return p, reach
     scale = np.sqrt(np.diag(together))
     size, axes = np.linalg.eigh(together / np.outer(scale, scale))
-    rng = np.random.default_rng([how.seed, count])
+    rng = np.random.default_rng([procedure.seed, count])
     normal = (
         rng.standard_normal((DRAWS, count)) @ (axes * np.sqrt(np.maximum(size, 0.0))).T
     )
@@ -330,10 +354,10 @@ def largest_of_all(
     )
     beyond = DRAWS - np.searchsorted(largest, ratio, side="left")
     # p is below the level just where the ratio is above the draw with `most` draws beyond it.
-    most = math.ceil(how.level * (DRAWS + 1)) - 2
+    most = math.ceil(procedure.level * (DRAWS + 1)) - 2
     if most >= 0:
         reach = min(reach, float(largest[DRAWS - 1 - most]))
-    return np.minimum(p, how.families * (1 + beyond) / (DRAWS + 1)), reach
+    return np.minimum(p, procedure.families * (1 + beyond) / (DRAWS + 1)), reach
 
 
 def _undefined(value: float, documents: int, reason: str) -> Difference:

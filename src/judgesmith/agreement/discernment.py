@@ -59,9 +59,12 @@ class SignedRank:
 def signed_rank(before: npt.ArrayLike, after: npt.ArrayLike) -> SignedRank:
     """Compare two vectors of scores, pair by pair; NaN in either leaves the pair out.
 
-    For up to 50 pairs (or 7 differences) p is counted out over all signs of the ranks, ties included; above that it is
+    For up to 50 pairs (or 7 differences) p is counted out over all signs of the ranks, ties included. Above that it is
     the normal approximation, corrected for ties and not for continuity: where scipy.stats.wilcoxon does the same, the
-    numbers are the same. Ranks compare differences that are equal but for rounding as equal. Raises OptionError.
+    numbers are the same. Ranks treat differences that are equal but for rounding as equal.
+
+    Raises:
+        OptionError: If the vectors have different shapes.
     """
     differences, left_out = _differences(before, after)
     n = len(differences)
@@ -104,7 +107,7 @@ def _differences(before: npt.ArrayLike, after: npt.ArrayLike) -> tuple[Vector, i
 
 
 def _test(some: Vector, exact: bool) -> tuple[float, float]:
-    """(p, rank-biserial correlation) of differences that are not 0."""
+    """Return p and rank-biserial correlation of differences that are not 0."""
     ranks = scipy.stats.rankdata(np.abs(some))
     above, total = float(ranks[some > 0].sum()), float(ranks.sum())
     if exact:
@@ -116,7 +119,7 @@ def _test(some: Vector, exact: bool) -> tuple[float, float]:
 
 
 def _counted(ranks: Vector, above: float) -> float:
-    """P(sum of the ranks with a random sign + is at least `above`), counted over all signs; midranks are doubled."""
+    """Return P(sum of the ranks with a random sign + is at least `above`), over all signs; midranks are doubled."""
     doubled = np.rint(2 * ranks).astype(np.int64)
     share = np.zeros(int(doubled.sum()) + 1)
     share[0] = 1.0
@@ -137,22 +140,25 @@ def combine(
     weights: npt.ArrayLike | None = None,
     form: Form = "normalised",
 ) -> float:
-    """One p of several metrics' by the harmonic mean.
+    """Return one p of several metrics' by the harmonic mean.
 
     form "normalised": 1 / sum(w_j / p_j) with weights that sum to 1 (None: equal ones). "paper": 1 / sum(1 / p_j), as
     the DHP paper prints it for equal weights, which is too small by a factor of the number of metrics; with weights the
-    forms are the same. NaN is left out and the weights scaled up; NaN where nothing is left. Raises OptionError.
+    forms are the same. NaN is left out and the weights scaled up; NaN if nothing is left.
+
+    Raises:
+        OptionError: If weights, p-values or the form are invalid.
     """
     p = np.asarray(p_values, dtype=np.float64)
     w = np.ones(len(p)) if weights is None else np.asarray(weights, dtype=np.float64)
     if p.ndim != 1 or w.shape != p.shape or not len(p):
         raise OptionError(
-            f"{w.size} weights for {p.size} p-values; every metric needs one"
+            f"weights: {w.size} for {p.size} p-values; give one per metric"
         )
     if (w < 0).any() or not np.isfinite(w).all():
-        raise OptionError(f"weights {w.tolist()}: they are numbers of at least 0")
+        raise OptionError(f"weights: {w.tolist()} are not all numbers of 0 or more")
     if ((p < 0) | (p > 1)).any():
-        raise OptionError(f"p-values {p.tolist()}: they lie in 0..1")
+        raise OptionError(f"p-values: {p.tolist()} are not all in 0..1")
     if form not in get_args(Form):
         raise OptionError(f"form {form!r} is not one of {', '.join(get_args(Form))}")
     used = ~np.isnan(p) & (w > 0)
@@ -165,7 +171,7 @@ def combine(
 
 
 def score_of(p: float) -> float:
-    """D = log_0.05 p: 0 for p = 1, 1 for p = 0.05; at most 230.6, where p underflows; NaN stays NaN."""
+    """Return D = log_0.05 p: 0 for p = 1, 1 for p = 0.05; at most 230.6, where p underflows; NaN stays NaN."""
     return (
         math.nan if math.isnan(p) else abs(math.log(max(p, SMALLEST)) / math.log(ALPHA))
     )
@@ -176,7 +182,7 @@ def score_of(p: float) -> float:
 
 @dataclass(frozen=True)
 class Discernment:
-    """How well a judge discerns one perturbation.
+    """Discernment of one perturbation by a judge.
 
     d, p: combined in `form`, or by the weights if there are any. d_normalised, d_paper, d_expert: the same by each way
     (d_expert NaN without weights). tests: by metric. effect: rank-biserial correlation, mean over metrics (weighted
@@ -199,6 +205,7 @@ class Discernment:
 
     @property
     def n(self) -> int:
+        """The fewest pairs of any metric."""
         return min(test.n for test in self.tests)
 
     @property
@@ -222,14 +229,23 @@ def discernment(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Discernment:
-    """How well a judge notices one perturbation: Wilcoxon's signed-rank test of scores before against after, as D.
+    """Test whether a judge notices a perturbation, by Wilcoxon's signed-rank test of scores before and after.
 
-    original, perturbed: scores of shape (metrics, texts), or (texts,) for one metric; NaN where the judge failed.
-    weights: an expert's, one per metric; they are scaled to sum 1. form: how the metrics' p-values are combined.
-    rounds: resamples of the texts for intervals, 0 for none.
+    Args:
+        original: scores of the original texts, shape (metrics, texts), or (texts,) for one metric; NaN where the judge
+            failed.
+        perturbed: scores of the perturbed texts, in the same shape.
+        weights: an expert's weights, one per metric, scaled to sum 1; None: without.
+        form: combination of the metrics' p-values.
+        rounds: resamples of the texts for intervals; 0 for none.
+        confidence: level of the intervals, between 0 and 1.
+        seed: seed of the resamples.
 
-    Returns: `Discernment`; d = log₀.₀₅ p, 1 or more where the perturbation is noticed (p ≤ 0.05). Raises OptionError
-    for shapes that do not fit.
+    Returns:
+        `Discernment`; d = log₀.₀₅ p, 1 or more where the perturbation is noticed (p ≤ 0.05).
+
+    Raises:
+        OptionError: If shapes, weights, rounds or confidence do not fit.
 
     >>> round(discernment([4, 5, 4, 5, 4, 5], [3, 3, 4, 2, 3, 3]).d, 2)  # five drops, one tie: p = 1/32
     1.16
@@ -272,7 +288,7 @@ def _resampled(
     rounds: int,
     seed: int,
 ) -> Vector:
-    """(rounds, 2): d and effect of texts drawn with replacement, the same for all metrics."""
+    """Return d and effect, shape (rounds, 2), of texts drawn with replacement, the same for all metrics."""
     pairs = np.full(one.shape, np.nan)
     for line, before, after in zip(pairs, one, other, strict=True):
         line[np.isfinite(before) & np.isfinite(after)] = _differences(before, after)[0]
@@ -304,7 +320,7 @@ def _quick(differences: Vector) -> tuple[float, float]:
 
 
 def _weighted(values: Sequence[float], weights: npt.ArrayLike | None = None) -> float:
-    """The mean of what is not NaN; NaN where nothing is."""
+    """Return the mean of what is not NaN; NaN where nothing is."""
     w = (
         np.ones(len(values))
         if weights is None
@@ -332,7 +348,10 @@ class Summary:
 
 
 def summarise(scores: Mapping[str, float], levels: Mapping[str, str]) -> Summary:
-    """D by perturbation, and the level of each. Every level weighs the same, and every perturbation within a level."""
+    """Average D over levels and perturbations.
+
+    Every level weighs the same, and every perturbation within a level.
+    """
     present = {name: d for name, d in scores.items() if not math.isnan(d)}
     by_level: dict[str, list[float]] = {}
     for name, d in present.items():
@@ -353,8 +372,9 @@ OUR_WEIGHTS: Mapping[str, Mapping[str, float]] = tomllib.loads(
 def expert_weights(
     table: Mapping[str, Mapping[str, float]], perturbation: str, metrics: Sequence[str]
 ) -> list[float] | None:
-    """The weights of a perturbation (`typos:major`, or else `typos`) for these metrics, scaled to sum 1; None where the
-    table says nothing about any of them. Names are compared without regard to case.
+    """Return the weights of a perturbation (`typos:major`, or else `typos`) for these metrics, scaled to sum 1.
+
+    None if the table has no weight for any of them. Names are compared without regard to case.
     """
     folded = {name.casefold(): row for name, row in table.items()}
     row = (

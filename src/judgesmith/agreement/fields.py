@@ -1,4 +1,4 @@
-"""How numbers and names are read from the examples and predictions of any DSPy program, and results become JSON."""
+"""Numbers and names read from the examples and predictions of any DSPy program, and results turned into JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 
 def value_of(field: Field, thing: Any) -> Any:
-    """Raises OptionError for a field that is not there."""
+    """Return the value of a field of an example or prediction.
+
+    Raises:
+        OptionError: If there is no such field.
+    """
     if not isinstance(field, str):
         return field(thing)
     value = thing.get(field) if hasattr(thing, "get") else getattr(thing, field, None)
@@ -25,22 +29,23 @@ def value_of(field: Field, thing: Any) -> Any:
             ", ".join(thing.keys()) if hasattr(thing, "keys") else type(thing).__name__
         )
         raise OptionError(
-            f"there is no {field!r}; there are: {names}. Say what to read: score_of=, human_of=, group_of="
+            f"there is no field {field!r}, only {names}; name fields with score_of=, human_of=, group_of="
         )
     return value
 
 
-def number(field: Field, thing: Any, what: str = "predicted") -> float:
-    """A finite number; of a predicted text the only one in it, NaN where there is none.
+def number(field: Field, thing: Any, role: str = "predicted") -> float:
+    """Return a finite number; of a predicted text the only one in it, NaN if there is none.
 
-    Raises OptionError for a human score that is none.
+    Raises:
+        OptionError: If a human score is not a finite number.
     """
     try:
         value = value_of(field, thing)
         read = _only(value) if isinstance(value, str) else float(value)
     except (TypeError, ValueError, AttributeError, KeyError):
         read = math.nan
-    if what == "human" and not math.isfinite(read):
+    if role == "human" and not math.isfinite(read):
         raise OptionError(
             f"the human score of a row is not a number: {str(thing)[:120]}"
         )
@@ -53,11 +58,12 @@ def _only(text: str) -> float:
 
 
 def text_of(field: Field, thing: Any) -> str:
+    """Return the value of a field as text."""
     return str(value_of(field, thing))
 
 
 def json_values(value: Any) -> Any:
-    """Plain JSON types at any depth: numbers of at most six decimals, None for NaN and infinity."""
+    """Return plain JSON types at any depth: numbers of at most six decimals, None for NaN and infinity."""
     if isinstance(value, dict):
         return {key: json_values(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -36,8 +36,9 @@ PANEL, QUOTED, LONGEST = 60, 3, 160
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AgreementValue:
-    """How far some scores agree with people's, by an objective, with a 95 % interval over documents (groups); and Q and
-    its parts on the same rows, whatever the objective. new_systems: the interval speaks of other systems, too.
+    """Agreement of scores with human ratings by an objective, with a 95 % interval over documents (groups).
+
+    It holds Q and its parts on the same rows, for any objective. new_systems: the interval covers other systems, too.
     """
 
     by: Objective
@@ -59,7 +60,7 @@ class AgreementValue:
         rounds: int = 2000,
         new_systems: bool = False,
     ) -> AgreementValue:
-        """What an objective reaches, and its interval (NaN with no rounds).
+        """Return what an objective reaches, with its interval (NaN with no rounds).
 
         Whole groups are resampled, or the documents that the objective is made of; for new systems each is left out in
         turn (NaN for fewer than 3).
@@ -82,15 +83,17 @@ class AgreementValue:
 
     @property
     def value(self) -> float:
+        """The objective's value."""
         return self.reached.value
 
     @property
     def reason(self) -> str | None:
-        """Why it is undefined."""
+        """The reason if the value is undefined, else None."""
         return self.reached.reason
 
     @property
     def q(self) -> float:
+        """Q on the same rows, in [-3, 3]."""
         return self.objective.q
 
     def __str__(self) -> str:
@@ -103,7 +106,7 @@ class AgreementValue:
         return f"Agreement({self})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the objective with its interval, and what Q is made of."""
+        """Render the objective with its interval, and the parts of Q, for notebooks."""
         o = self.objective
         rows: list[tuple[str, Any]] = [
             (self.by.label, f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]")
@@ -118,7 +121,7 @@ class AgreementValue:
         return facts(rows)
 
     def to_dict(self) -> dict[str, float | int | str | None]:
-        """The interval is that of `value`."""
+        """Return the interval is that of `value`."""
         o = self.objective
         values = {
             "objective": self.by.name,
@@ -138,24 +141,31 @@ class AgreementValue:
 
 
 class Agreement:
-    """Agreement with people as a metric: `dspy.Evaluate(devset=rows, metric=js.Agreement("q"))(program).score`, or the
-    `metric` of any optimizer of DSPy's.
+    """Agreement with human ratings as a DSPy metric, for `dspy.Evaluate` and any optimizer.
 
-    objective: "q" (Pearson + Spearman + Kendall), "kappa", "auc", "pairwise" or "closeness", or an
-    `Objective`. DSPy multiplies what it averages by 100, so that a Q of 1.2 is a score of 120; where agreement is
-    undefined (constant scores, say), it is the lowest there is. Agreement of fewer than 8 rows says nothing: of so few,
-    such as GEPA's small batches, the rows' own scores are averaged.
+    `dspy.Evaluate(devset=rows, metric=js.Agreement("q"))(program).score` is 100 times the agreement of all rows: a Q of
+    1.2 is a score of 120. Undefined agreement (constant scores, say) counts as the lowest value. Agreement of fewer
+    than 8 rows says nothing: of so few, such as GEPA's small batches, the rows' own scores are averaged.
 
     One row's score, for optimizers that look at single rows, is its closeness: 1 - |predicted - human| in shares of the
-    scale; or, with a panel, its share of panel rows on whose right side the program puts it. As a yes or no, which
-    `BootstrapFewShot` asks for, it is whether that is at least `close`. GEPA gets feedback with it.
+    scale; with a panel, the share of panel rows on whose right side the program puts it. As a boolean, which
+    `BootstrapFewShot` needs, it is true from `close` upward. GEPA gets feedback with it.
 
-    score_of: how a prediction's score is read; human_of: how an example's human score is read, by default the field
-    that can only be meant. Both are a field's name or a function. group_of: the document of a row; by default its group
-    or its source, under any of their names, else each row is for itself. scale: the lowest and the highest score; by
-    default the range of the human scores at hand. panel: what `dspy.Evaluate` returned for the program as it is on the
-    training rows, or (example, prediction) pairs. level: "pooled", "sample" for Q within documents, "system" for Q of
-    the means of systems (an example's `system`).
+    Args:
+        objective: "q" (Pearson + Spearman + Kendall), "kappa", "auc", "pairwise" or "closeness", or an `Objective`.
+        level: "pooled", "sample" for Q within documents, "system" for Q of the means of systems (an example's
+            `system`).
+        score_of: field or function that gives a prediction's score.
+        human_of: field or function that gives an example's human score; by default the only field that can be meant.
+        group_of: field or function that gives a row's document; by default its group or source under any of their
+            names, else each row is its own document.
+        scale: lowest and highest score; by default the range of the human scores at hand.
+        close: closeness in [0, 1] from which a single row counts as right.
+        panel: result of `dspy.Evaluate` for the unoptimized program on the training rows, or (example, prediction)
+            pairs.
+
+    Raises:
+        OptionError: If the objective is unknown or a field cannot be read.
     """
 
     def __init__(
@@ -189,6 +199,7 @@ class Agreement:
         pred_name: Any = None,
         pred_trace: Any = None,
     ) -> Any:
+        """Return one row's score, which remembers its row; with feedback if `pred_name` asks for it (GEPA)."""
         row = RowScore.of(self, example, prediction)
         if pred_name is None:
             return row
@@ -199,46 +210,52 @@ class Agreement:
         )
 
     def over(self, result: Any, *, rounds: int = 2000) -> AgreementValue:
-        """Agreement over a whole set, with a 95 % interval: of what `dspy.Evaluate` returned, or of (example,
-        prediction) pairs. A prediction without a number is a failed row. Raises OptionError for fields that are not
-        there, or where documents are needed and unknown.
+        """Compute agreement over a whole set, with a 95 % interval.
+
+        Args:
+            result: result of `dspy.Evaluate`, or (example, prediction) pairs; a prediction without a number is a failed
+                row.
+            rounds: resamples of documents; 0 for no interval.
+
+        Returns:
+            The value, its interval, and Q on the same rows.
+
+        Raises:
+            OptionError: If a field is missing, or documents are needed and unknown.
         """
-        pairs = [tuple(row[:2]) for row in getattr(result, "results", result)]
-        examples = [example for example, _ in pairs]
-        human, predicted = (
-            np.array(values)
-            for values in zip(*(self.both(*pair) for pair in pairs), strict=True)
-        )
+        scores, groups, named = list[tuple[float, float]](), list[str](), list[Any]()
+        for example, prediction in map(_pair, getattr(result, "results", result)):
+            scores.append(self.both(example, prediction))
+            groups.append(self.group(example) or f"row {len(groups)}")
+            named.append(example.get("system") if hasattr(example, "get") else None)
+        human, predicted = np.array(scores, dtype=np.float64).T
         low, high = self.scale or (float(human.min()), float(human.max()))
         human, predicted = (
             100 * (values - low) / ((high - low) or 1.0)
             for values in (human, predicted)
         )
-        groups = [
-            self.group(example) or f"row {n}" for n, example in enumerate(examples)
-        ]
-        named = [
-            example.get("system") if hasattr(example, "get") else None
-            for example in examples
-        ]
-        systems = [str(name) for name in named] if all(named) else None
+        systems = list(map(str, named)) if all(named) else None
         return AgreementValue.of(
             predicted, Rows(human, groups, groups, systems), self.by, rounds=rounds
         )
 
     def both(self, example: Any, prediction: Any) -> tuple[float, float]:
-        """The human score, and the predicted one: NaN where there is none."""
+        """Return the human score, and the predicted one: NaN where there is none."""
         failed = getattr(prediction, "failure", None)
         return self.human(example), math.nan if failed else number(
             self._score_of, prediction
         )
 
     def human(self, example: Any) -> float:
-        """What people gave a row. Raises OptionError where that is not known."""
+        """Return the human score of a row.
+
+        Raises:
+            OptionError: If it cannot be read.
+        """
         return number(self._human_of, example, "human")
 
     def group(self, example: Any) -> str | None:
-        """The document of a row; None where it is for itself."""
+        """Return the document of a row; None where it is for itself."""
         if self._group_of is not None:
             return text_of(self._group_of, example)
         with suppress(
@@ -254,7 +271,10 @@ class Agreement:
         return None
 
     def row(self, example: Any, prediction: Any) -> float:
-        """One row's score, in [0, 1]. A failed one is worth 0 or, with a panel, an answer drawn at random from it."""
+        """Return one row's score, in [0, 1].
+
+        A failed row is worth 0 or, with a panel, an answer drawn at random from it.
+        """
         human, predicted = self.both(example, prediction)
         if self._panel:
             return self._panel.concordance(self.name(example), human, predicted)
@@ -267,18 +287,18 @@ class Agreement:
         )
 
     def feedback(self, example: Any, prediction: Any) -> str:
-        """What a reflection model gets to read on one answer.
+        """Return the text that a reflection model reads about one answer.
 
-        It holds human scores, so that these can find their way into the instructions that it writes.
+        It holds human scores, so these can find their way into the instructions that the model writes.
         """
         human, predicted = self.both(example, prediction)
         if math.isnan(predicted):
             why = getattr(prediction, "failure", None) or "no score could be read"
             return f"People gave this output {human:g}; the judge gave no score ({_quote(str(why))})."
-        told = f"People gave this output {human:g}, the judge {predicted:g}."
+        line = f"People gave this output {human:g}, the judge {predicted:g}."
         return "\n".join(
             [
-                told,
+                line,
                 *(
                     self._panel.contradictions(self.name(example), human, predicted)
                     if self._panel
@@ -288,7 +308,7 @@ class Agreement:
         )
 
     def name(self, example: Any) -> str:
-        """The row's document, or else its text."""
+        """Return the row's document, or else its text."""
         return self.group(example) or _text(example)
 
     @cached_property
@@ -307,12 +327,12 @@ class Agreement:
 
 
 class Panel:
-    """Other rows that an answer is compared with: what people gave them and the program as it was, their documents and
-    texts.
+    """Reference rows that an answer is compared with.
 
-    An answer's concordance is the mean over the rows of other documents of (1 + sign(p - p_j) sign(h - h_j)) / 2: 1
-    where judge and people order two rows alike, 0 where they order them the other way round, 0.5 where either sees a
-    tie, or where there is no such row. Its mean over rows is (1 + tau-a) / 2 with one side of each pair held fixed.
+    They hold human scores, the unoptimized program's scores, documents and texts. An answer's concordance is the mean
+    over the rows of other documents of (1 + sign(p - p_j) sign(h - h_j)) / 2: 1 where judge and people order two rows
+    alike, 0 where they order them the other way round, 0.5 where either sees a tie, or where there is no such row. Its
+    mean over rows is (1 + tau-a) / 2 with one side of each pair held fixed.
     """
 
     def __init__(
@@ -330,9 +350,11 @@ class Panel:
         )
 
     def others(self, name: str) -> NDArray[np.intp]:
+        """Return the places of the rows of other documents."""
         return np.flatnonzero([other != name for other in self.names])
 
     def concordance(self, name: str, human: float, predicted: float) -> float:
+        """Return an answer's concordance with the rows of other documents, in [0, 1]."""
         others = self.others(name)
         if not len(others):
             return 0.5
@@ -345,7 +367,7 @@ class Panel:
         )
 
     def contradictions(self, name: str, human: float, predicted: float) -> list[str]:
-        """How often the judge is on people's side, and the rows where it clearly is not."""
+        """Return feedback: how often the judge orders rows as people do, and rows where it clearly does not."""
         others = self.others(name)
         if not len(others):
             return []
@@ -368,6 +390,12 @@ class Panel:
         return lines
 
 
+def _pair(row: Sequence[Any]) -> tuple[Any, Any]:
+    """Return example and prediction of a row of `dspy.Evaluate`'s results."""
+    example, prediction, *_ = row
+    return example, prediction
+
+
 def _text(example: Any) -> str:
     return str(example.get("output") or "\n".join(map(str, example.inputs().values())))
 
@@ -388,10 +416,15 @@ class RowScore(float, Enum):
 
     @classmethod
     def of(cls, metric: Agreement, example: Any, prediction: Any) -> RowScore:
+        """Return the score of one row by a metric."""
         score = float(metric.row(example, prediction))
-        made = float.__new__(cls, score)
-        made._value_, made.metric, made.pair = score, metric, (example, prediction)
-        return made
+        result = float.__new__(cls, score)
+        result._value_, result.metric, result.pair = (
+            score,
+            metric,
+            (example, prediction),
+        )
+        return result
 
     __repr__, __str__, __hash__ = float.__repr__, float.__repr__, float.__hash__
 
@@ -436,8 +469,10 @@ class Total:
         return self.times * self.mean(count)
 
     def mean(self, count: float) -> float:
-        """The agreement of the rows, of which there should be `count`: where some are missing, its lead over chance
-        shrinks to the share that is there. Of fewer than 8 different rows their own scores are averaged.
+        """Return the agreement of the rows, of which there should be `count`.
+
+        If some are missing, its lead over chance shrinks to the share that is there. Of fewer than 8 different rows
+        their own scores are averaged.
         """
         if len({id(row.pair[0]) for row in self.rows}) < FEWEST:
             return math.fsum(self.rows) / count

@@ -1,14 +1,16 @@
-"""What a search maximises, one objective for each kind of labels: Q for scores, quadratic-weighted kappa for ordered
-categories, AUC for pass and fail, pairwise accuracy for preferences. Closeness, which a mean over
-rows is, is there to be compared with.
+"""Objectives that a search maximises, one for each kind of labels.
 
-An objective is a part: it declares its name, what it is, its paper, the kinds of labels that it fits and those that it
-is taken for unasked. All are measured over a whole set of rows, with failed rows imputed (as in `CorrelationSum`) and
-counted; a judge that says the same of every row comes out at chance, with a reason, and cannot be chosen.
+Q for scores, quadratic-weighted kappa for ordered categories, AUC for pass and fail, pairwise accuracy for preferences.
+Closeness, which is a mean over rows, is there for comparison.
+
+An objective is a part: it declares its name, label, paper, the kinds of labels that it fits and those that it is the
+default of. All are measured over a whole set of rows, with failed rows imputed (as in `CorrelationSum`) and counted; a
+judge that scores every row alike comes out at chance, with a reason, and cannot be chosen.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -42,8 +44,9 @@ objectives: Registry[type[Objective]] = Registry(
 
 @dataclass(frozen=True)
 class Rows:
-    """Human ratings of some rows: scores in percent, and the document, group (documents that belong together) and
-    system of each row; systems None where a row has none.
+    """Human ratings of some rows: scores in percent, with the document, group and system of each row.
+
+    A group is of documents that belong together. systems is None if a row has none.
     """
 
     human: Vector
@@ -52,19 +55,21 @@ class Rows:
     systems: Sequence[str] | None = None
 
     def without(self, system: str) -> tuple[Codes, Rows]:
-        """The places of the other systems' rows, and these rows."""
-        at = np.array(
-            [i for i, name in enumerate(self.systems or ()) if name != system],
-            dtype=np.intp,
-        )
-        columns = (self.documents, self.groups, self.systems or ())
-        return at, Rows(self.human[at], *([ids[i] for i in at] for ids in columns))
+        """Return the places of the other systems' rows, and these rows."""
+        systems = self.systems or ()
+        kept = [name != system for name in systems]
+        columns = (self.documents, self.groups, systems)
+        ids = (list(itertools.compress(column, kept)) for column in columns)
+        at = np.flatnonzero(kept)
+        return at, Rows(self.human[at], *ids)
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """An objective's value for one judge. n: what it rests on (rows; of pairwise accuracy, pairs), imputed ones
-    included. failed: rows without a score. reason: why it is undefined; `value` is then that of chance.
+    """An objective's value for one judge.
+
+    n: rows (for pairwise accuracy, pairs) that it rests on, imputed ones included. failed: rows without a score.
+    reason: why it is undefined; `value` is then that of chance.
     """
 
     value: float
@@ -96,38 +101,39 @@ class Objective(ABC):
 
     @property
     def worst(self) -> float:
+        """The lowest value there is."""
         return self.chance - self.reach
 
     @property
     def within(self) -> bool:
-        """Whether rows are compared within documents only."""
+        """True if rows are compared within documents only."""
         return False
 
     @property
     def of_rows(self) -> bool:
-        """Whether any rows together can be measured; else whole documents (groups) are what it is made of."""
+        """True if any set of rows can be measured; else only whole documents (groups) can."""
         return not self.within
 
     def units(self, rows: Rows) -> Sequence[str]:
-        """What intervals and tests resample, one name per row."""
+        """Return the unit of each row that intervals and tests resample."""
         return rows.documents if self.within else rows.groups
 
     @abstractmethod
     def reached(self, percents: Vector, rows: Rows) -> Reached:
-        """The value for these scores; NaN is a row on which the judge failed."""
+        """Return the value for these scores; NaN is a row on which the judge failed."""
 
     @abstractmethod
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
-        """The values of one or more judges as functions of how often each unit is drawn."""
+        """Return the values of one or more judges as functions of how often each unit is drawn."""
 
     def on_other_systems(
         self, predictions: Sequence[Vector], rows: Rows
     ) -> OtherSystems:
-        """What differences between judges need to speak of other systems, too."""
-        left_out = [
-            [self.reached(percents[at], rest).value for percents in predictions]
-            for at, rest in map(rows.without, dict.fromkeys(rows.systems or ()))
-        ]
+        """Return the agreements that extend differences between judges to other systems."""
+        left_out = []
+        for at, rest in map(rows.without, dict.fromkeys(rows.systems or ())):
+            for percents in predictions:
+                left_out.append(self.reached(percents[at], rest).value)
         apart = replace(rows, groups=[str(place) for place in range(len(rows.human))])
         by_row = self.resampled(predictions, apart) if self.of_rows else None
         return OtherSystems(
@@ -135,12 +141,13 @@ class Objective(ABC):
         )
 
     def q(self, percents: Vector, rows: Rows) -> Correlated:
+        """Return Q of the scores at this objective's level."""
         return CorrelationSum(self.level)(
             percents, rows.human, rows.documents, rows.systems
         )
 
     def signature(self, reached: Reached, low: float, high: float, seed: int) -> str:
-        """One line that says what a value is: `AUC=0.81 [0.70, 0.90] auc|pooled|n:60|failed:2|seed:0`."""
+        """Return one line that says what a value is: `AUC=0.81 [0.70, 0.90] auc|pooled|n:60|failed:2|seed:0`."""
         return (
             f"{self.label}={reached.value:.2f} [{low:.2f}, {high:.2f}] {self._measured}"
             f"|n:{reached.n}|failed:{reached.failed}|seed:{seed}"
@@ -165,17 +172,21 @@ class Q(Objective):
 
     @property
     def within(self) -> bool:
+        """True at level "sample"."""
         return self.level == "sample"
 
     @property
     def of_rows(self) -> bool:
+        """True at level "pooled"."""
         return self.level == "pooled"
 
     def reached(self, percents: Vector, rows: Rows) -> Reached:
+        """Return Q of these scores; NaN is a row on which the judge failed."""
         total = self.q(percents, rows)
         return Reached(total.q, total.n, total.failed, total.reason)
 
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
+        """Return Q of one or more judges as functions of how often each unit is drawn."""
         return Agreement.of(
             predictions,
             Measure(
@@ -192,7 +203,10 @@ class Q(Objective):
 
 
 class _OfRows(Objective):
-    """What the objectives that are no sum of correlations have in common. undefined: why there is no value."""
+    """Base of the objectives that are not sums of correlations.
+
+    undefined: reason for a missing value.
+    """
 
     undefined: ClassVar[str] = "no rows"
 
@@ -223,44 +237,49 @@ class _OfRows(Objective):
         )
 
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
+        """Return the values of one or more judges as functions of how often each unit is drawn."""
         units = id_codes(self.units(rows), len(rows.human), "groups")
-        result = [self.reached(p, rows) for p in predictions]
-        values, count = [f.value for f in result], int(units.max(initial=-1)) + 1
-        reason = next((f.reason for f in result if f.reason), None)
+        count, reason = int(units.max(initial=-1)) + 1, None
+        values = []
+        for predicted in predictions:
+            reached = self.reached(predicted, rows)
+            values.append(reached.value)
+            reason = reason or reached.reason
         if reason is None and count < 2:
             reason = "one document cannot be resampled"
-        doc = (
-            id_codes(rows.documents, len(rows.human), "documents")
-            if self.within
-            else None
-        )
-        scores = (
-            [] if reason else [impute(np.asarray(p, float), doc) for p in predictions]
-        )
-        statistics = [self._statistic(x, rows, units) for x in scores]
+        statistics = []
+        if not reason:
+            statistics = [self._imputed(p, rows, units) for p in predictions]
         within = [statistic.within for statistic in statistics[:1]]
         return Agreement(
             statistics, values, count, len(rows.human), True, reason, *within
         )
+
+    def _imputed(self, predicted: Vector, rows: Rows, units: Codes) -> Bounded:
+        """Return the statistic of a judge, with its failed rows imputed."""
+        doc = None
+        if self.within:
+            doc = id_codes(rows.documents, len(rows.human), "documents")
+        return self._statistic(impute(np.asarray(predicted, float), doc), rows, units)
 
     def _rests_on(self, rows: Rows) -> int:
         return len(rows.human)
 
     @abstractmethod
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Bounded:
-        """The value as a function of how often each unit counts, NaN where undefined."""
+        """Return the value as a function of how often each unit counts, NaN where undefined."""
 
 
 class _OfDecisions(_OfRows):
     undefined = "people put all rows into one category"
 
     def _people(self, rows: Rows) -> tuple[Codes, int]:
-        """The category of each row, from 0, and how many there are."""
+        """Return the category of each row, from 0, and how many there are."""
         levels = self.levels or tuple(np.unique(rows.human).tolist())
         return nearest_places(rows.human, levels), len(levels)
 
     def _decided(self, x: Vector, rows: Rows) -> tuple[Codes, Codes]:
-        """The judge's categories and people's."""
+        """Return the judge's categories and people's."""
         people, categories = self._people(rows)
         return places_by_rank(x, people, categories), people
 
@@ -308,12 +327,11 @@ class AUC(_OfDecisions):
 
 @objectives.register
 class PairwiseAccuracy(_OfRows):
-    """Of the pairs of one document's outputs that people did not hold for equal, the share that the judge orders as
-    they did; equal scores count half.
+    """Share of one document's untied pairs of outputs that the judge orders as people did; equal scores count half.
 
-    The likelihood of a Bradley-Terry model would be the other natural form. It weighs a pair by how far apart the
-    judge's scores are, on a scale that has to be fitted first; what a search compares is the order alone, which every
-    rising map of the scores leaves as it is.
+    Untied are pairs that people rated differently. The likelihood of a Bradley-Terry model would be the other natural
+    form. It weighs a pair by how far apart the judge's scores are, on a scale that has to be fitted first; what a
+    search compares is the order alone, which every rising map of the scores leaves as it is.
     """
 
     name = "pairwise"
@@ -328,6 +346,7 @@ class PairwiseAccuracy(_OfRows):
 
     @property
     def within(self) -> bool:
+        """True: pairs are of one document."""
         return True
 
     def _rests_on(self, rows: Rows) -> int:
@@ -339,8 +358,10 @@ class PairwiseAccuracy(_OfRows):
 
 @objectives.register
 class Closeness(_OfRows):
-    """The mean over rows of 1 - |judge - people|, in shares of the scale, in [0, 1]: what an optimizer maximises that
-    averages a metric over rows. Unlike the others it rewards a judge that says the middle of the scale of every row.
+    """Mean over rows of 1 - |judge - people|, in shares of the scale, in [0, 1].
+
+    An optimizer that averages a metric over rows maximises it. Unlike the others it rewards a judge that gives every
+    row the middle of the scale.
     """
 
     name = "closeness"
@@ -350,6 +371,7 @@ class Closeness(_OfRows):
     chance = reach = 0.5
 
     def reached(self, percents: Vector, rows: Rows) -> Reached:
+        """Return the mean closeness; constant scores have one, too."""
         result = super().reached(percents, rows)
         return (
             replace(result, reason=None) if result.n else result
@@ -364,9 +386,19 @@ class Closeness(_OfRows):
 def chosen_objective(
     kind: str, name: str | None, level: Level = "pooled", levels: Sequence[float] = ()
 ) -> Objective:
-    """The objective of that name, or the one that the kind of labels has. levels: people's categories in percent.
+    """Return the objective of that name, or the default one of the kind of labels.
 
-    Raises OptionError for an unknown name, and for one that does not fit the kind.
+    Args:
+        kind: kind of labels: "score", "category", "binary" or "preference".
+        name: name of an objective; None: the default of the kind.
+        level: level that Q is measured at.
+        levels: people's categories in percent, worst first.
+
+    Returns:
+        The objective.
+
+    Raises:
+        OptionError: If the name is unknown, or the objective does not fit the kind.
     """
     parts = objectives.parts()
     if name is None:
@@ -377,7 +409,7 @@ def chosen_objective(
     if kind not in part.fits:
         others = ", ".join(n for n, other in parts.items() if kind in other.fits)
         raise OptionError(
-            f"--objective {name} is for labels of kind {' or '.join(part.fits)}, and these are of kind {kind}: take "
-            f"{others}, or say with --kind what they are"
+            f"--objective {name} is for labels of kind {' or '.join(part.fits)}, not {kind}; "
+            f"use {others}, or set --kind"
         )
     return part(level, tuple(levels))

@@ -1,4 +1,4 @@
-"""How far a judge is on the way to one human rater, and may it replace one?"""
+"""A judge's way to one human rater, and the test of whether it may replace one."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .significance import against_others, false_discovery
 def _checked(
     judge: npt.ArrayLike, ratings: npt.ArrayLike
 ) -> tuple[Vector, npt.NDArray[np.float64]]:
-    """The judge's scores, and the ratings of shape (rows, raters) beside them. Raises LabelsError."""
+    """Return the judge's scores, and the ratings of shape (rows, raters) beside them. Raises LabelsError."""
     scores = vector(judge, "judge", missing=True)
     table = np.asarray(ratings, dtype=np.float64)
     if table.ndim != 2 or len(table) != len(scores):
         raise LabelsError(
-            f"ratings have shape {table.shape}; {len(scores)} rows of raters are needed"
+            f"ratings: expected {len(scores)} rows of raters, got shape {table.shape}"
         )
     return scores, table
 
@@ -38,13 +38,25 @@ def way_to_rater(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """How far a judge is on the way from guessing (0) to one human rater (1, and beyond): the unit that compares sets,
-    where Q depends on how well people agree.
+    """Compute how far a judge is on the way from guessing (0) to one human rater (1, and beyond).
 
-    Of each rater in turn, and of the judge, Q with the mean of the other raters on the same rows is taken; the judge's
-    mean over its raters' mean. judge: one score a row, on any scale, NaN where it failed (imputed, as in Q). ratings:
-    shape (rows, raters), NaN where there is none. The interval is of resampled documents (95 % ones held the truth in
-    96 to 98 % of 200 simulated samples of 4 to 60 documents); all is NaN where raters do not agree beyond chance.
+    The unit compares data sets, whereas Q depends on how well people agree. Q with the mean of the other raters on the
+    same rows is computed for each rater in turn, and for the judge; the result is the judge's mean over its raters'
+    mean. 95 % intervals held the truth in 96 to 98 % of 200 simulated samples of 4 to 60 documents.
+
+    Args:
+        judge: one score per row, on any scale; NaN where it failed (imputed, as in Q).
+        ratings: shape (rows, raters); NaN where a rater gave none.
+        documents: document of each row; None: every row is a document of its own.
+        rounds: resamples of documents; 0 for no interval.
+        confidence: level of the interval, between 0 and 1.
+        seed: seed of the resamples.
+
+    Returns:
+        The value with its interval; all NaN if raters do not agree beyond chance.
+
+    Raises:
+        LabelsError: If ratings are not a table with one line per score.
 
     >>> way_to_rater([1, 2, 3, 4, 5, 6], [[1, 2], [2, 2], [3, 4], [4, 3], [5, 5], [6, 6]], rounds=0).value > 1
     True
@@ -95,10 +107,11 @@ FEWEST_OF_RATER = 30
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What the alternative annotator test says. winning: the share of raters whom the judge beats (omega); advantage:
-    the mean probability that it is at least as near to the others as a rater is (rho). p: of each rater, corrected for
-    their number; NaN for one with too few rows. passes: whether the judge may replace them; `reason` where there is no
-    test.
+    """Result of the alternative annotator test.
+
+    winning: the share of raters whom the judge beats (omega). advantage: the mean probability that it is at least as
+    near to the others as a rater is (rho). p: of each rater, corrected for their number; NaN for one with too few rows.
+    passes: whether the judge may replace them. reason: why there is no test.
     """
 
     winning: float
@@ -117,24 +130,35 @@ def alternative_annotator_test(
     level: float = 0.05,
     fewest: int = FEWEST_OF_RATER,
 ) -> Replacement:
-    """May a judge replace the raters? For each rater in turn: is the judge nearer to the other raters than this one?
+    """Test whether a judge may replace the raters: for each one, whether it is nearer to the others than that rater.
 
-    judge: one score a row on the raters' scale, NaN where it failed, which counts as lost. ratings: shape (rows,
-    raters), NaN where there is none. epsilon: how much worse than a rater the judge may be, as it is cheaper: 0.2 for
-    experts, 0.15 for skilled raters, 0.1 for crowd workers (the paper's). nominal: scores are categories; nearness is
-    the share of equal ones, else the root mean squared distance. level: of Benjamini and Yekutieli's procedure over
-    raters. The judge passes where it beats half of the raters. Raises LabelsError, OptionError.
+    The judge passes if it beats half of the raters. Source: Calderon, Reichart and Dror 2025, ACL,
+    https://aclanthology.org/2025.acl-long.782.
+
+    Args:
+        judge: one score per row on the raters' scale; NaN where it failed, which counts as lost.
+        ratings: shape (rows, raters); NaN where a rater gave none.
+        epsilon: how much worse than a rater the cheaper judge may be; the paper takes 0.2 for experts, 0.15 for skilled
+            raters, 0.1 for crowd workers.
+        nominal: scores are categories; nearness is the share of equal ones, else the root mean squared distance.
+        level: level of Benjamini and Yekutieli's procedure over raters.
+        fewest: rows that a rater needs to be tested.
+
+    Returns:
+        Winning rate, advantage and the p-values, one per rater.
+
+    Raises:
+        LabelsError: If ratings are not a table with one line per score.
+        OptionError: If `epsilon` is outside [0, 1).
 
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.normal(size=(60, 1))
     >>> alternative_annotator_test(truth[:, 0], truth + rng.normal(size=(60, 3))).passes
     True
-
-    Source: Calderon, Reichart and Dror 2025, ACL, https://aclanthology.org/2025.acl-long.782.
     """
     x, table = _checked(judge, ratings)
     if not 0 <= epsilon < 1:
-        raise OptionError(f"epsilon is {epsilon}; it lies between 0 and 1")
+        raise OptionError(f"epsilon: {epsilon} is not in [0, 1); pass for example 0.15")
     sides = [_beside(x, table, rater, nominal) for rater in range(table.shape[1])]
     tested = [len(judged) >= fewest for judged, _ in sides]
     if sum(tested) < 2:
@@ -159,7 +183,7 @@ def alternative_annotator_test(
 def _beside(
     x: Vector, table: Vector, rater: int, nominal: bool
 ) -> tuple[Vector, Vector]:
-    """Whether the judge is at least as near to the other raters as this one, and the reverse, on the rows of both."""
+    """Return, per row, whether the judge is as near to the other raters as this one, and the reverse."""
     others = np.delete(table, rater, axis=1)
     rows = ~np.isnan(table[:, rater]) & ~np.isnan(others).all(axis=1)
     near = [
@@ -170,18 +194,21 @@ def _beside(
 
 
 def _nearness(own: Vector, others: Vector, nominal: bool) -> Vector:
-    """How near each row's score is to the other raters': NaN without one."""
+    """Return the nearness of each row's score to the other raters'; NaN without one."""
     here = np.nan_to_num(own)[:, None]
     unlike = (others != here).astype(float) if nominal else (others - here) ** 2
     apart = np.nanmean(np.where(np.isnan(others), np.nan, unlike), axis=1)
-    made: Vector = np.where(
+    nearness: Vector = np.where(
         np.isnan(own), np.nan, -apart if nominal else -np.sqrt(apart)
     )
-    return made
+    return nearness
 
 
 def _not_worse(apart: Vector, epsilon: float) -> float:
-    """P of the judge losing by epsilon or more. apart: 1 where the rater alone is nearer, -1 where the judge is."""
+    """Return p of the judge losing by epsilon or more.
+
+    apart: 1 where the rater alone is nearer, -1 where the judge is.
+    """
     if np.ptp(apart) == 0:
         return 0.0 if apart[0] < epsilon else 1.0
     return float(scipy.stats.ttest_1samp(apart, epsilon, alternative="less").pvalue)

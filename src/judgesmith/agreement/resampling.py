@@ -1,9 +1,9 @@
-"""How far an agreement can be trusted: bootstrap intervals, with whole documents drawn again.
+"""Bootstrap intervals of an agreement, with whole documents drawn again.
 
 Rows of one document share its source and are no independent evidence, so documents are drawn with replacement and not
 rows. A resample is a vector of how often each document was drawn; coefficients are computed from such weights for
-thousands of resamples at once, by matrix products, and equal the coefficients of the rows written out that often.
-Every bootstrap of this library is drawn here (`drawn_again`) and cut here (`limits`, on the scale of a `Range`).
+thousands of resamples at once, by matrix products, and equal the coefficients of the rows written out that often. Every
+bootstrap of this library is drawn here (`drawn_again`) and cut here (`limits`, on the scale of a `Range`).
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ _PERFECT = float(np.arctanh(1 - 2e-9))
 
 @dataclass(frozen=True)
 class Range:
-    """Where a statistic can lie; its middle is what chance reaches. sizes: the rows or pairs that a share of
-    decisions is counted on, or the failed and the passed rows that AUC and balanced accuracy compare.
+    """Range of a statistic; its middle is the value at chance.
+
+    sizes: the rows or pairs that a share of decisions is counted on, or the failed and the passed rows that AUC and
+    balanced accuracy compare.
     """
 
     low: float = -1.0
@@ -60,6 +62,7 @@ class Range:
 
     @property
     def middle(self) -> float:
+        """The value at chance."""
         return (self.low + self.high) / 2
 
 
@@ -74,12 +77,13 @@ class Bounded:
     within: Range = SHARE
 
     def __call__(self, counts: Vector) -> Vector:
+        """Return the statistic of counts, shape (rounds, units)."""
         return self.statistic(counts)
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What agreement is measured by: human ratings, and which coefficient at which level.
+    """Measure of agreement: human ratings, and the coefficient and level to compute.
 
     human: one score per row. documents, systems: ids, one per row; documents=None: every row is a document of its own.
     """
@@ -93,11 +97,11 @@ class Measure:
 
     @property
     def total(self) -> bool:
-        """Whether several coefficients are added up."""
+        """True if several coefficients are added up."""
         return self.coefficient == "sum"
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Measure:
-        """The same, of some rows."""
+        """Return the same, of some rows."""
         documents, systems = (
             None if ids is None else _some(ids, rows)
             for ids in (self.documents, self.systems)
@@ -110,7 +114,7 @@ class Measure:
         )
 
     def by_row(self) -> Measure:
-        """The same, with every row a document of its own."""
+        """Return the same, with every row a document of its own."""
         return replace(self, documents=None)
 
 
@@ -147,7 +151,7 @@ def bootstrap_q(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Interval:
-    """Interval of an agreement over resampled documents.
+    """Return the interval of an agreement over resampled documents.
 
     coefficient "sum" is the Q of `CorrelationSum`, failed rows imputed once, before resampling; a single coefficient is
     that of `correlate`, failed rows left out. Pooled Kendall above 3,000 rows takes a scipy call per resample.
@@ -169,7 +173,7 @@ def bootstrap_q(
 def interval_of(
     agreement: Agreement, *, rounds: int = 2000, confidence: float = 0.95, seed: int = 0
 ) -> Interval:
-    """As `bootstrap_q`, of an agreement of one judge, whatever it is measured by."""
+    """Return the interval of one judge's agreement as `bootstrap_q` does, for any measure."""
     check(rounds, confidence)
     value, documents = agreement.values[0], agreement.documents
     if agreement.reason:
@@ -181,13 +185,18 @@ def interval_of(
 
 
 def check(rounds: int, confidence: float) -> None:
+    """Check the settings of a bootstrap.
+
+    Raises:
+        OptionError: If there are no rounds, or the confidence is not between 0 and 1.
+    """
     if rounds < 1:
         raise OptionError(
-            f"rounds is {rounds}; draw at least 1 resample, 1000 or more for an interval"
+            f"rounds: {rounds} is below 1; draw 1 resample or more, 1000 for an interval"
         )
     if not 0 < confidence < 1:
         raise OptionError(
-            f"confidence is {confidence}; it lies between 0 and 1, such as 0.95"
+            f"confidence: {confidence} is not between 0 and 1; pass for example 0.95"
         )
 
 
@@ -202,7 +211,7 @@ def drawn_again(
     *,
     cells: int | None = None,
 ) -> Vector:
-    """A statistic of how often each unit counts, (rounds, units) -> (rounds, …), in resamples of the units.
+    """Return a statistic of how often each unit counts, (rounds, units) -> (rounds, …), in resamples of the units.
 
     rng: the resamples of a seed are the same, whatever the statistic. cells: numbers that it holds for one resample, by
     default one a unit.
@@ -219,25 +228,27 @@ def drawn_again(
 
 
 def defined(drawn: Vector) -> Vector | None:
-    """The resamples in which a statistic is defined; None where these are fewer than half: too few for an interval."""
-    known = drawn[~np.isnan(drawn)]
-    return None if len(known) < len(drawn) / 2 else known
+    """Return the resamples in which a statistic is defined; None if fewer than half are: too few for an interval."""
+    usable = drawn[~np.isnan(drawn)]
+    return None if len(usable) < len(drawn) / 2 else usable
 
 
 def too_often(undefined: int, rounds: int) -> str:
+    """Return the reason for a missing interval: a statistic undefined in most resamples."""
     return f"undefined in {undefined} of {rounds} resamples: scores too often constant, or too few rows"
 
 
 def too_few_systems(systems: int) -> str:
+    """Return the reason for a missing interval over systems: too few of them."""
     return f"no interval for other systems: rows name {systems} of {FEWEST_SYSTEMS} at least"
 
 
 def percentiles(drawn: Vector, confidence: float) -> tuple[float, float]:
-    """The percentile interval from resamples, NaN where most of these are undefined."""
-    known = defined(drawn)
-    if known is None:
+    """Return the percentile interval from resamples, NaN where most of these are undefined."""
+    usable = defined(drawn)
+    if usable is None:
         return np.nan, np.nan
-    low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(usable, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
 
 
@@ -259,10 +270,13 @@ def estimates_of(
     confidence: float,
     seed: int,
 ) -> list[Estimate]:
-    """The parts of a statistic on all units together, with intervals from resampling these. within: of each part."""
+    """Return the parts of a statistic on all units, with intervals from resampled units.
+
+    within: range of each part.
+    """
     if rounds < 0 or not 0 < confidence < 1:
         raise OptionError(
-            f"rounds {rounds}, confidence {confidence}: rounds >= 0 and confidence between 0 and 1"
+            f"rounds {rounds}, confidence {confidence}: pass rounds of 0 or more and a confidence between 0 and 1"
         )
     values = statistic(np.ones((1, units)))[0].tolist()
     if rounds == 0 or units < 2:
@@ -275,7 +289,7 @@ def estimates_of(
 
 
 def sums_by(units: Codes, *columns: Vector) -> Vector:
-    """Sums of columns over the rows of each unit, shape (units, columns)."""
+    """Return sums of columns over the rows of each unit, shape (units, columns)."""
     count = int(units.max(initial=-1)) + 1
     return np.stack(
         [np.bincount(units, weights=column, minlength=count) for column in columns],
@@ -300,11 +314,12 @@ class Agreement:
 
     @classmethod
     def of(cls, predictions: Sequence[npt.ArrayLike], measure: Measure) -> Agreement:
-        names, total, level = (
-            parts_of(measure.coefficient),
-            measure.total,
-            measure.level,
-        )
+        """Return the agreement of judges with human ratings by a measure.
+
+        Raises:
+            OptionError: If the measure lacks the documents or systems that its level needs.
+        """
+        total, level = measure.total, measure.level
         judges = [pair(predicted, measure.human) for predicted in predictions]
         rows = len(judges[0][1])
         if level == "system" and measure.documents is None:
@@ -312,63 +327,50 @@ class Agreement:
                 'level "system" resamples documents: pass documents=… (one id per row)'
             )
         doc, sys = level_codes(level, measure.documents, measure.systems, rows)
-        doc = np.arange(rows) if doc is None else doc
+        if doc is None:
+            doc = np.arange(rows)
         missing = np.array([np.isnan(x) for x, _ in judges])
         usable = np.ones(rows, dtype=np.bool_) if total else ~missing.any(axis=0)
         if missing.all(axis=1).any() or not usable.any():
-            value = (
-                0.0 if total and len(judges) == 1 else np.nan
-            )  # as CorrelationSum has it
-            return cls(
-                [],
-                [value] * len(judges),
-                0,
-                0,
-                total,
-                "a judge failed on every row, or there are none",
-            )
+            # One judge's Q is 0, as CorrelationSum has it.
+            value = 0.0 if total and len(judges) == 1 else np.nan
+            why = "a judge failed on every row, or there are none"
+            return cls([], [value] * len(judges), 0, 0, total, why)
         kept, doc = np.unique(doc[usable], return_inverse=True)
-        statistics = []
+        imputed_by = {"sample": doc, "within": sys}.get(level)
+        own = None if sys is None else sys[usable]
+        statistics, values = [], []
+        reason = "one document cannot be resampled" if len(kept) < 2 else None
         for x, y in judges:
-            filled = (
-                impute(x, {"sample": doc, "within": sys}.get(level))
-                if total
-                else x[usable]
+            filled = impute(x, imputed_by) if total else x[usable]
+            statistic = _statistic(
+                filled,
+                y[usable],
+                doc,
+                len(kept),
+                own,
+                level,
+                parts_of(measure.coefficient),
+                total,
             )
-            statistics.append(
-                _statistic(
-                    filled,
-                    y[usable],
-                    doc,
-                    len(kept),
-                    None if sys is None else sys[usable],
-                    level,
-                    names,
-                    total,
+            part = statistic(np.ones((1, len(kept))))
+            statistics.append(statistic)
+            values.append(float(np.nansum(part) if total else part[0, 0]))
+            if np.isnan(part).any():
+                reason = (
+                    reason
+                    or "the agreement is undefined: constant scores or too few rows"
                 )
-            )
-        parts = [statistic(np.ones((1, len(kept)))) for statistic in statistics]
-        values = [float(np.nansum(part) if total else part[0, 0]) for part in parts]
-        reason = None
-        if len(kept) < 2:
-            reason = "one document cannot be resampled"
-        elif any(np.isnan(part).any() for part in parts):
-            reason = "the agreement is undefined: constant scores or too few rows"
+        within = Q if total else Range()
         return cls(
-            statistics,
-            values,
-            len(kept),
-            int(usable.sum()),
-            total,
-            reason,
-            Q if total else Range(),
+            statistics, values, len(kept), int(usable.sum()), total, reason, within
         )
 
     @classmethod
     def of_mean(
         cls, sets: Sequence[RowSet], documents: int, level: str, coefficient: str
     ) -> Agreement:
-        """The mean agreement of several sets of rows (one per rater) that share their documents 0 … documents - 1.
+        """Return the mean agreement of several sets of rows (one per rater) with documents 0 … documents - 1 in common.
 
         A set whose agreement is undefined is left out, of a resample only of that.
         """
@@ -404,7 +406,7 @@ class Agreement:
 
     @classmethod
     def of_share(cls, statistic: Bounded, documents: int, rows: int) -> Agreement:
-        """One judge's share of what is decided as people do, or another bounded statistic."""
+        """Return one judge's share of what is decided as people do, or another bounded statistic."""
         value = float(statistic(np.ones((1, documents)))[0, 0])
         reason = "one document cannot be resampled" if documents < 2 else None
         return cls(
@@ -412,7 +414,7 @@ class Agreement:
         )
 
     def resample(self, rounds: int, seed: int) -> tuple[list[Vector], int]:
-        """Per judge the agreement in each round (NaN: undefined), and the rounds with anything undefined."""
+        """Return agreements per judge and round (NaN: undefined), and the number of rounds with any undefined."""
 
         def every(counts: Vector) -> Vector:
             return np.stack(
@@ -426,7 +428,7 @@ class Agreement:
         ], undefined
 
     def collapsed(self, parts: Vector) -> Vector:
-        """One value a round from what a statistic gave; where a total is undefined, it is that of chance."""
+        """Return one value a round from what a statistic gave; where a total is undefined, it is that of chance."""
         if not self.total:
             return parts[:, 0]
         return np.asarray(
@@ -437,8 +439,9 @@ class Agreement:
 def limits(
     drawn: Vector, value: float, units: int, within: Range, confidence: float
 ) -> tuple[float, float]:
-    """The interval of a value from resamples of its units; NaN where it, or most of these, is undefined, and of a
-    share of no rows: F1 where people failed none.
+    """Return the interval of a value from resamples of its units.
+
+    NaN if the value, or most resamples, are undefined, and for a share of no rows, such as F1 where people failed none.
     """
     if 0 in within.sizes:
         return math.nan, math.nan
@@ -476,7 +479,7 @@ def limits(
 def _share_limits(
     drawn: Vector, value: float, units: int, sizes: tuple[int, ...], normal: float
 ) -> tuple[float, float]:
-    """Wilson's interval of a share, or Newcombe's fifth (2006) of an AUC, which balanced accuracy is of a decision."""
+    """Return Wilson's interval of a share, or Newcombe's fifth (2006) of an AUC or balanced accuracy."""
     share = np.append(np.linspace(0, 1, 10_001), value)
 
     def variance(effect: float) -> Vector:
@@ -508,12 +511,19 @@ def for_other_systems(
     *,
     larger: bool = False,
 ) -> tuple[float, float]:
-    """The interval over documents, widened to speak of other systems, too. left_out: the value without each system,
-    whose spread is the jackknife's; NaN for fewer than 3 systems, or where a value is undefined. larger: the larger of
-    both spreads counts, not their sum: within systems, where each holds the other.
+    """Return the interval over documents, widened to cover other systems, too.
 
     Where the judge favoured some of 6 to 16 systems, intervals over documents held the agreement with systems at large
-    in 47 to 92 % of simulated cases at 95 %, these in 95 to 100 % (experiments/results/intervals.md).
+    in 47 to 92 % of simulated cases at 95 %, these in 95 to 100 % (experiments/results/intervals.md). The result is NaN
+    for fewer than 3 systems, or if a value is undefined.
+
+    Args:
+        ends: interval over documents, (low, high).
+        value: agreement on all rows.
+        left_out: agreement without each system; its spread is the jackknife's.
+        within: range of the statistic.
+        confidence: level of the interval, between 0 and 1.
+        larger: take the larger of both spreads, not their sum: within systems, where each holds the other.
     """
     systems, reach = len(left_out), within.high - within.middle
     if systems < FEWEST_SYSTEMS:
@@ -561,17 +571,18 @@ def _statistic(
 
 
 def mean_drawn(counts: Vector, table: Vector) -> Vector:
-    """Mean over documents that count so often, (rounds, documents), of values of each, (documents, parts) -> (rounds,
-    parts). Undefined values are left out; NaN where no other is drawn.
+    """Return means over drawn documents, (rounds, documents) and (documents, parts) -> (rounds, parts).
+
+    Undefined values are left out; NaN if no other is drawn.
     """
-    known = ~np.isnan(table)
-    used = counts @ known.astype(np.float64)
+    usable = ~np.isnan(table)
+    used = counts @ usable.astype(np.float64)
     used[used < 0.5] = np.nan
-    return np.asarray(counts @ np.where(known, table, 0.0) / used)
+    return np.asarray(counts @ np.where(usable, table, 0.0) / used)
 
 
 def rowwise_defined(x: Vector, y: Vector, names: Sequence[str]) -> Vector:
-    """Coefficients of each row of x with the same row of y, shape (k, n) -> (k, names); NaN in both are left out."""
+    """Return coefficients of each row of x with the same row of y, (k, n) -> (k, names); NaN in both are left out."""
     whole = ~np.isnan(x).any(axis=1)
     value = np.full((len(x), len(names)), np.nan)
     for column, name in enumerate(names):
@@ -598,7 +609,7 @@ class Systems:
         ]
 
     def means(self, counts: Vector) -> tuple[Vector, Vector]:
-        """Of x and of y, (rounds, systems); NaN for a system of which no document was drawn."""
+        """Return means of x and of y, (rounds, systems); NaN for a system of which no document was drawn."""
         x, y, rows = (counts @ sums for sums in self.sums)
         rows[rows == 0] = np.nan
         return tidy(x / rows), tidy(y / rows)
@@ -616,7 +627,7 @@ class _Side:
         self.scaled = (x - self.values[0]) / (np.ptp(self.values) or 1.0)
 
     def weights(self, w: Vector) -> Vector:
-        """Weight of each distinct value: (rounds, rows) -> (rounds, values)."""
+        """Return the weight of each distinct value: (rounds, rows) -> (rounds, values)."""
         return np.asarray(np.add.reduceat(w[:, self.order], self.starts, axis=1))
 
     def flat(self, g: Vector) -> npt.NDArray[np.bool_]:
@@ -629,7 +640,7 @@ class _Side:
         return np.asarray(self.scaled - (w @ self.scaled / total)[:, None])
 
     def ranks(self, g: Vector, total: Vector) -> Vector:
-        """Midrank of each distinct value less the mean rank."""
+        """Return the midrank of each distinct value less the mean rank."""
         return np.asarray(np.cumsum(g, axis=1) - g / 2 - (total / 2)[:, None])
 
 
@@ -649,6 +660,7 @@ class WeightedRows:
             self.signs = sign
 
     def __call__(self, counts: Vector) -> Vector:
+        """Return the coefficients of counts, (rounds, documents) -> (rounds, parts)."""
         w = counts[:, self.doc]
         total = w.sum(axis=1)
         gx, gy = self.x.weights(w), self.y.weights(w)
@@ -705,7 +717,7 @@ class WeightedRows:
 
 
 class WithinSystems:
-    """As `WeightedRows`, of level "within": coefficients less what tells systems apart (`within_systems`)."""
+    """Coefficients of level "within" for drawn documents: pooled, less differences of systems (`within_systems`)."""
 
     def __init__(
         self, x: Vector, y: Vector, doc: Codes, sys: Codes, names: Sequence[str]
@@ -727,6 +739,7 @@ class WithinSystems:
             self.signs = sign * (self.sys[:, None] == self.sys)
 
     def __call__(self, counts: Vector) -> Vector:
+        """Return the coefficients of counts, (rounds, documents) -> (rounds, parts)."""
         w = counts[:, self.doc]
         total = w @ self.member
         pairs = (total**2).sum(axis=1)
@@ -756,7 +769,7 @@ class WithinSystems:
     def _centred(
         self, side: _Side, w: Vector, total: Vector, *, ranked: bool
     ) -> Vector:
-        """Scores or pooled ranks of each resample, less the mean of their system."""
+        """Return scores or pooled ranks of each resample, less the mean of their system."""
         scores = np.broadcast_to(side.scaled, w.shape)
         if ranked:
             scores = side.ranks(side.weights(w), w.sum(axis=1))[:, side.code]
@@ -764,7 +777,7 @@ class WithinSystems:
         return np.asarray(scores - means[:, self.sys])
 
     def _surplus(self, w: Vector) -> Vector:
-        """Twice the concordant less the discordant pairs of rows of one system."""
+        """Return twice the concordant less the discordant pairs of rows of one system."""
         if self.signs is not None:
             return np.asarray(
                 np.einsum(

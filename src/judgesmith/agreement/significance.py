@@ -56,14 +56,13 @@ def permutation_test(
     rounds: int = 2000,
     seed: int = 0,
 ) -> Significance:
-    """Does judge A agree better with people than B, if it were all the same which of the two gave which score?
+    """Test whether judge A agrees better with people than B, by swapping their scores at random.
 
     Both judges are standardised, then their scores are swapped at random, whole documents at a time (Perm-Inputs);
-    without documents, row by row.
-    p = share of |difference| as large as observed, the observed one included; an undefined round counts as large.
-    Its null hypothesis is that the judges can be exchanged, not that they agree equally well: judges that favour
-    different systems are told apart too often (`experiments/results/differences.md`). Failed rows as in
-    `paired_bootstrap`. Source: Deutsch, Cohen & Roth 2021, TACL.
+    without documents, row by row. p = share of |difference| as large as observed, the observed one included; an
+    undefined round counts as large. Its null hypothesis is that the judges can be exchanged, not that they agree
+    equally well: judges that favour different systems are told apart too often (`experiments/results/differences.md`).
+    Failed rows as in `paired_bootstrap`. Source: Deutsch, Cohen & Roth 2021, TACL.
     """
     names, total, level = parts_of(measure.coefficient), measure.total, measure.level
     (a, y), (b, _) = pair(predicted_a, measure.human), pair(predicted_b, measure.human)
@@ -75,7 +74,7 @@ def permutation_test(
         )
     if rounds < 1:
         raise OptionError(
-            f"rounds is {rounds}; swap at least once, 1000 times or more for a p-value"
+            f"rounds: {rounds} is below 1; swap once or more, 1000 times for a p-value"
         )
     usable = (
         ~(np.isnan(a) | np.isnan(b)) if not total else np.ones(len(y), dtype=np.bool_)
@@ -134,7 +133,7 @@ def permutation_test(
 
 
 def _standard(x: Vector) -> Vector:
-    """Mean 0 and variance 1, so that a swap mixes like with like; a constant becomes 0."""
+    """Return the mean 0 and variance 1, so that a swap mixes like with like; a constant becomes 0."""
     x = x - x.mean()
     scale = np.abs(x).max()
     x = x / scale if scale > 0 else x
@@ -144,8 +143,9 @@ def _standard(x: Vector) -> Vector:
 def _agreements(
     x: Vector, y: Vector, sys: Codes | None, names: Sequence[str]
 ) -> Vector:
-    """Agreement of each row of x, shape (k, n), with y, or of the systems' means -> (k, len(names)), NaN where
-    undefined.
+    """Return the agreement of each row of x, shape (k, n), with y, or of the systems' means -> (k, len(names)).
+
+    NaN where undefined.
     """
     k, ys = len(x), np.broadcast_to(y, x.shape)
     if (
@@ -166,7 +166,10 @@ def _agreements(
 
 
 def holm(p_values: npt.ArrayLike) -> Vector:
-    """p-values adjusted for being many (step-down, in [0, 1]); NaN stays NaN and is not counted. Source: Holm 1979."""
+    """Return p-values adjusted for being many (step-down, in [0, 1]); NaN stays NaN and is not counted.
+
+    Source: Holm 1979.
+    """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or ((p < 0) | (p > 1)).any():
         raise OptionError(
@@ -180,15 +183,25 @@ def holm(p_values: npt.ArrayLike) -> Vector:
 
 
 def false_discovery(p_values: npt.ArrayLike, *, dependent: bool = False) -> Vector:
-    """p-values adjusted so that at most a share of those called significant is so by chance; NaN stays NaN and is not
-    counted. dependent: for p-values of any dependence (Benjamini and Yekutieli 2001). Source: Benjamini and Hochberg
-    1995.
+    """Return p-values adjusted for the false discovery rate; NaN stays NaN and is not counted.
+
+    Sources: Benjamini and Hochberg 1995; Benjamini and Yekutieli 2001.
+
+    Args:
+        p_values: in [0, 1], or NaN.
+        dependent: allow any dependence between the p-values (Benjamini and Yekutieli).
+
+    Returns:
+        One adjusted p-value for each.
+
+    Raises:
+        OptionError: If a value is outside [0, 1].
     """
     p = np.asarray(p_values, dtype=np.float64)
-    adjusted, known = np.full(len(p), np.nan), ~np.isnan(p)
-    if known.any():
-        adjusted[known] = scipy.stats.false_discovery_control(
-            p[known], method="by" if dependent else "bh"
+    adjusted, present = np.full(len(p), np.nan), ~np.isnan(p)
+    if present.any():
+        adjusted[present] = scipy.stats.false_discovery_control(
+            p[present], method="by" if dependent else "bh"
         )
     return adjusted
 
@@ -196,7 +209,7 @@ def false_discovery(p_values: npt.ArrayLike, *, dependent: bool = False) -> Vect
 def williams_test(
     predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike, human: npt.ArrayLike
 ) -> Significance:
-    """Do two judges' Pearson correlations with people differ, given how far the judges agree with each other?
+    """Test whether two judges' Pearson correlations with people differ, given how far the judges agree with each other.
 
     One score a row each; rows that one of the judges failed on are left out. Of ranks it is the test of Spearman
     correlations. Rows have to be independent, which those of one document are not: `differences` takes whole documents
@@ -218,7 +231,7 @@ def williams_test(
 
 
 def williams(ra: float, rb: float, between: float, n: int) -> Significance:
-    """Williams's test from the correlations of two judges with people, and with each other, over n rows.
+    """Return Williams's test from the correlations of two judges with people, and with each other, over n rows.
 
     >>> round(williams(0.4, 0.5, 0.1, 103).p, 2)
     0.37
@@ -235,7 +248,7 @@ def williams(ra: float, rb: float, between: float, n: int) -> Significance:
 
 
 def against_others(ratings: npt.ArrayLike) -> list[tuple[Flags, Vector, Vector]]:
-    """Per rater: the rows that another rater saw too, the rater's scores of them, and the mean of the others'."""
+    """Return, per rater, the rows that another rater saw too, the rater's scores, and the mean of the others'."""
     table = _ratings(ratings)
     present = ~np.isnan(table)
     result = []
@@ -249,7 +262,7 @@ def against_others(ratings: npt.ArrayLike) -> list[tuple[Flags, Vector, Vector]]
 
 
 def krippendorff_alpha(ratings: npt.ArrayLike, *, nominal: bool = False) -> float:
-    """Krippendorff's alpha for interval data: 1 = all raters agree, 0 = as by chance, below 0 = worse than that.
+    """Return Krippendorff's alpha for interval data: 1 = all raters agree, 0 = as by chance, below 0 = worse than that.
 
     ratings: shape (rows, raters), NaN or None where missing; rows with one rating are left out. nominal: the numbers
     stand for categories, which are equal or not. NaN where fewer than two ratings can be compared or all are equal.
@@ -271,7 +284,7 @@ def krippendorff_alpha(ratings: npt.ArrayLike, *, nominal: bool = False) -> floa
 
 
 def _disagreement(table: Vector) -> tuple[float, float]:
-    """Observed and expected disagreement of rows with two ratings at least."""
+    """Return observed and expected disagreement of rows with two ratings at least."""
     count = np.count_nonzero(~np.isnan(table), axis=1)
     values = table[~np.isnan(table)]
     means = np.nansum(table, axis=1) / count

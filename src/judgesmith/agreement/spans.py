@@ -1,4 +1,4 @@
-"""Do a judge and people mark the same places? Precision, recall and F1 over the characters of the outputs.
+"""Agreement of marked places: precision, recall and F1 over the characters of the outputs.
 
 A character counts once on each side; where spans overlap, the most severe one has it. Per text: precision, the share of
 the judge's characters that people marked too, 1 where the judge marked none (no false alarm); recall, the share of
@@ -20,8 +20,9 @@ half credit, and the values on empty sides.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
@@ -34,19 +35,26 @@ from .resampling import SHARE, Estimate, estimates_of, sums_by
 
 
 class MarkedSpan(Protocol):
-    """An error at a place, such as `signatures.values.ErrorSpan` or `datasets.spans.Span`. start, end: code-point
-    offsets, end exclusive, None without a place; `how` "omission" then tells what was left out from what was not
-    found.
+    """An error at a place, such as `signatures.values.ErrorSpan` or `datasets.spans.Span`.
+
+    Offsets are None without a place; `how` "omission" then tells an omission from an error that was not found.
     """
 
     @property
-    def start(self) -> int | None: ...
+    def start(self) -> int | None:
+        """Code-point offset of the first character; None without a place."""
+
     @property
-    def end(self) -> int | None: ...
+    def end(self) -> int | None:
+        """Code-point offset after the last character; None without a place."""
+
     @property
-    def severity(self) -> float: ...
+    def severity(self) -> float:
+        """Severity on 1..5; NaN without one."""
+
     @property
-    def how(self) -> str | None: ...
+    def how(self) -> str | None:
+        """How the place was found; "omission" for an error that has none."""
 
 
 Spans = Mapping[
@@ -68,17 +76,15 @@ class Scores:
 
 @dataclass(frozen=True)
 class SpanAgreement:
-    """How far the marked places agree; the measures are defined above.
+    """Agreement of the marked places; the measures are defined in this module's docstring.
 
-    micro, macro: places alone. weighted: with severities (micro), NaN where one side gives none.
-    touching: share of predicted spans with a character that people marked too; found: share of people's spans with one
-        that the judge marked too; NaN without spans. A judge that marks everything has both at 1.
-    texts: compared. documents: resampled. people: the most who read one text.
-    clean: texts without a mark; each counts 1 in the macro means.
-    unpredicted: texts with people's marks but without a prediction.
-    predicted, gold: spans with a place, people's added up over all of them.
-    predicted_omissions, gold_omissions, ungrounded: without a place, left out.
-    unrated: shared characters without a severity, left out of the weighted measures.
+    micro, macro: places alone. weighted: with severities (micro), NaN where one side gives none. touching: share of
+    predicted spans with a character that people marked too; found: share of people's spans with one that the judge
+    marked too; NaN without spans. A judge that marks everything has both at 1. texts: compared. documents: resampled.
+    people: the most who read one text. clean: texts without a mark; each counts 1 in the macro means. unpredicted:
+    texts with people's marks but without a prediction. predicted, gold: spans with a place, people's added up over all
+    of them. predicted_omissions, gold_omissions, ungrounded: without a place, left out. unrated: shared characters
+    without a severity, left out of the weighted measures.
     """
 
     micro: Scores
@@ -112,7 +118,7 @@ class SpanAgreement:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; NaN becomes null."""
+        """Return plain JSON types; NaN becomes null."""
         return {"signature": self.signature, **json_values(asdict(self))}
 
 
@@ -126,25 +132,31 @@ def span_agreement(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> SpanAgreement:
-    """A judge's spans against people's, with bootstrap intervals over documents (`limits`).
+    """Measure the agreement of a judge's spans with people's, with bootstrap intervals over documents (`limits`).
 
-    predicted: a text on which the judge failed must be absent, not empty.
-    gold: of one person, or of each of several; a text that a person did not read is absent.
-    lengths: characters of each output. documents: id -> document; without it, each text is its own.
-    Offsets outside the text are taken for not found. Raises OptionError where nothing can be compared, and for a text
-    without a length or a document.
+    Offsets outside the text count as not found.
+
+    Args:
+        predicted: id of the output -> its errors; a text on which the judge failed must be absent, not empty.
+        gold: the same of one person, or of each of several; a text that a person did not read is absent.
+        lengths: characters of each output.
+        documents: id -> document; None: each text is its own.
+        rounds: resamples of documents; 0 for no intervals.
+        confidence: level of the intervals, between 0 and 1.
+        seed: seed of the resamples.
+
+    Returns:
+        Precision, recall and F1 over characters, with counts.
+
+    Raises:
+        OptionError: If nothing can be compared, or a text lacks a length or a document.
     """
     people: list[Spans] = [gold] if isinstance(gold, Mapping) else list(gold)
-    read = list(dict.fromkeys(identity for marked in people for identity in marked))
-    pairs: Pairs = {
-        identity: [
-            (predicted[identity], marked[identity])
-            for marked in people
-            if identity in marked
-        ]
-        for identity in read
-        if identity in predicted
-    }
+    read = _by_text(people)
+    pairs: Pairs = {}
+    for identity, marked in read.items():
+        if identity in predicted:
+            pairs[identity] = [(predicted[identity], own) for own in marked]
     if not pairs:
         raise OptionError(
             f"no text has both predicted and human spans ({len(predicted)} and {len(read)} texts); give both the"
@@ -153,6 +165,15 @@ def span_agreement(
     drawing = {"rounds": rounds, "confidence": confidence, "seed": seed}
     agreement = _agreement(pairs, [predicted], people, lengths, documents, drawing)
     return replace(agreement, unpredicted=len(read) - len(pairs))
+
+
+def _by_text(people: Sequence[Spans]) -> dict[str, list[Sequence[MarkedSpan]]]:
+    """Return each text's marks, of every person who read it."""
+    read: dict[str, list[Sequence[MarkedSpan]]] = {}
+    for marked in people:
+        for identity, spans in marked.items():
+            read.setdefault(identity, []).append(spans)
+    return read
 
 
 def human_span_agreement(
@@ -164,27 +185,22 @@ def human_span_agreement(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> SpanAgreement | None:
-    """People's agreement with each other, what a judge can hope for: every person against every other who read the
-    text, so that precision and recall are equal (micro). None where no text was read by two.
+    """Measure people's agreement with each other, the ceiling for a judge.
+
+    Every person is compared with every other who read the text, so that precision and recall are equal (micro). None if
+    no text was read by two.
     """
-    read = dict.fromkeys(identity for marked in people for identity in marked)
     pairs: Pairs = {}
-    for identity in read:
-        marks = [marked[identity] for marked in people if identity in marked]
+    readers = 0
+    for identity, marks in _by_text(people).items():
         if len(marks) > 1:
-            pairs[identity] = [
-                (a, b)
-                for i, a in enumerate(marks)
-                for j, b in enumerate(marks)
-                if i != j
-            ]
+            pairs[identity] = list(itertools.permutations(marks, 2))
+            readers = max(readers, len(marks))
     if not pairs:
         return None
     drawing = {"rounds": rounds, "confidence": confidence, "seed": seed}
     agreement = _agreement(pairs, people, people, lengths, documents, drawing)
-    return replace(
-        agreement, people=max(sum(i in marked for marked in people) for i in pairs)
-    )
+    return replace(agreement, people=readers)
 
 
 # Counting ------------------------------------------------------------------------------------------------------------
@@ -235,6 +251,30 @@ def _tally(sides: Iterable[tuple[Sequence[MarkedSpan], int]]) -> _Tally:
     return _Tally(placed, rated, omissions, ungrounded)
 
 
+def _check_texts(
+    pairs: Pairs,
+    lengths: Mapping[str, int],
+    documents: Mapping[str, Hashable] | None,
+) -> None:
+    """Check that every compared text has a length, and a document if there are any."""
+    for identity in pairs:
+        for name, values in (("length", lengths), ("document", documents)):
+            if values is not None and identity not in values:
+                raise OptionError(
+                    f"text {identity!r} has no {name}; give every compared text one"
+                )
+
+
+def _spans_of(
+    side: Sequence[Spans], pairs: Pairs, lengths: Mapping[str, int]
+) -> Iterator[tuple[Sequence[MarkedSpan], int]]:
+    """Yield the marks of the compared texts on one side, with the texts' lengths."""
+    for marked in side:
+        for identity in marked:
+            if identity in pairs:
+                yield marked[identity], lengths[identity]
+
+
 def _agreement(
     pairs: Pairs,
     ours: Sequence[Spans],
@@ -243,43 +283,33 @@ def _agreement(
     documents: Mapping[str, Hashable] | None,
     drawing: Mapping[str, Any],
 ) -> SpanAgreement:
-    for identity in pairs:
-        for name, given in (("length", lengths), ("document", documents)):
-            if given is not None and identity not in given:
-                raise OptionError(
-                    f"text {identity!r} has no {name}; give every compared text one"
-                )
-    judge, persons = (
-        _tally((marked[i], lengths[i]) for marked in side for i in marked if i in pairs)
-        for side in (ours, theirs)
-    )
-    compared = [
-        (text, i, len(sides), *pair)
-        for text, (i, sides) in enumerate(pairs.items())
-        for pair in sides
-    ]
-    counts = np.array([_compare(a, b, lengths[i]) for _, i, _, a, b in compared])
-    text = np.array([place for place, *_ in compared])
-    clean = int(
-        (
-            np.bincount(text, counts[:, _AT["predicted"]] + counts[:, _AT["gold"]]) == 0
-        ).sum()
-    )
+    _check_texts(pairs, lengths, documents)
+    judge = _tally(_spans_of(ours, pairs, lengths))
+    persons = _tally(_spans_of(theirs, pairs, lengths))
+    rows, places, sides = [], [], []
+    for place, (identity, compared) in enumerate(pairs.items()):
+        for one, other in compared:
+            rows.append(_compare(one, other, lengths[identity]))
+            places.append(place)
+            sides.append(len(compared))
+    counts, text = np.array(rows), np.array(places)
+    marks = counts[:, _AT["predicted"]] + counts[:, _AT["gold"]]
+    clean = int((np.bincount(text, marks) == 0).sum())
     unrated = int(counts[:, _AT["unrated"]].sum())
     # A text's own scores are for the macro means; several people's comparisons of a text count as one text.
     columns = np.concatenate(
         [counts, _scores(counts, *_PLAIN), np.ones((len(counts), 1))], axis=1
     )
-    columns = columns / np.array([sides for _, _, sides, *_ in compared])[:, None]
-    ids = (
-        range(len(pairs))
-        if documents is None
-        else [documents[identity] for identity in pairs]
-    )
+    columns = columns / np.array(sides)[:, None]
+    ids: Iterable[Hashable] = range(len(pairs))
+    if documents is not None:
+        ids = map(documents.__getitem__, pairs)
     sums = sums_by(id_codes(ids, len(pairs), "documents")[text], *columns.T)
     # Where one side never says how severe an error is, there is nothing to weigh.
-    sides = (("the judge", judge), ("people", persons))
-    unweighable = [who for who, tally in sides if tally.placed and not tally.rated]
+    unweighable = []
+    for who, tally in (("the judge", judge), ("people", persons)):
+        if tally.placed and not tally.rated:
+            unweighable.append(who)
     estimates = estimates_of(
         lambda drawn: _measures(drawn @ sums, not unweighable),
         len(sums),
@@ -333,7 +363,7 @@ def _notes(
 def _compare(
     predicted: Sequence[MarkedSpan], gold: Sequence[MarkedSpan], length: int
 ) -> list[float]:
-    """The counts of one text against one person."""
+    """Return the counts of one text against one person."""
     (ours, a), (theirs, b) = _marks(predicted, length), _marks(gold, length)
     both = (a > 0) & (b > 0)
     missing = both & ((a == _UNRATED) | (b == _UNRATED))
@@ -363,7 +393,7 @@ _UNRATED = 0.5  # the mark of a character whose spans have no severity: below ev
 def _marks(
     spans: Sequence[MarkedSpan], length: int
 ) -> tuple[list[tuple[int, int]], Vector]:
-    """The places, and each character's severity (0: unmarked)."""
+    """Return the places, and each character's severity (0: unmarked)."""
     marks = np.zeros(length)
     places = []
     for span in spans:
@@ -394,7 +424,7 @@ def _place(span: MarkedSpan, length: int) -> tuple[int, int] | None:
 
 
 def _scores(totals: Vector, *names: str) -> Vector:
-    """Precision, recall and F1 of each line of totals, by the counts of these names: (lines, 3)."""
+    """Return precision, recall and F1 of each line of totals, by the counts of these names: (lines, 3)."""
     hit, ours, theirs = (totals[:, _AT[name]] for name in names)
     return np.stack(
         [_share(hit, ours), _share(hit, theirs), _share(2 * hit, ours + theirs)], axis=1
@@ -406,7 +436,7 @@ def _share(part: Vector, whole: Vector, empty: float = 1.0) -> Vector:
 
 
 def _measures(totals: Vector, weighable: bool) -> Vector:
-    """Micro, macro and weighted scores, then the two shares of spans: (lines, 11)."""
+    """Return micro, macro and weighted scores, then the two shares of spans: (lines, 11)."""
     own = totals[:, len(_COUNTS) : -1] / totals[:, -1:]  # the last column has the texts
     shares = [
         _share(totals[:, _AT[part]], totals[:, _AT[whole]], np.nan)

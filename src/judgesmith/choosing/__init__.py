@@ -1,1 +1,1 @@
-"""Which of the judges that a run came to is the one to use, where agreement alone does not say."""
+"""Choice between the judges that a run found, where agreement alone does not decide."""

@@ -1,5 +1,6 @@
-"""`compile --also discern`: what the finalists of a run are good at beside agreement, and which of them no other one
-beats in everything. They judge good training outputs before and after perturbations; held-out rows are not touched.
+"""`compile --also discern`: strengths of a run's finalists beside agreement, and their Pareto front.
+
+They judge good training outputs before and after perturbations; held-out rows are not touched.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Point:
 
 
 def front(points: Sequence[Point]) -> list[str]:
-    """The names of those to which no other one is equal in everything and superior in something.
+    """Return the names of those to which no other one is equal in everything and superior in something.
 
     What is undefined is worst, and an attack that lowers the score is no better than one that does nothing.
     """
@@ -97,9 +98,13 @@ def front(points: Sequence[Point]) -> list[str]:
 
 
 class Comparison:
-    """Finalists on perturbed training outputs: planned, then run, then shown. compiler: with what this leaves of the
-    budget; plan: of the whole run, where the one that is given is without this. points: the saved finalist first.
-    Raises OptionError for a judge that cannot be compared so, and for texts to which nothing can be done.
+    """Finalists on perturbed training outputs: planned, then run, then shown.
+
+    compiler: with the budget that this leaves. plan: of the whole run, where the one passed in is without this. points:
+    the saved finalist first.
+
+    Raises:
+        OptionError: If a judge cannot be compared so, or no perturbation applies to the texts.
     """
 
     def __init__(
@@ -122,7 +127,9 @@ class Comparison:
             run.output.with_suffix(".front.html"),
             plan.objective,
         )
-        self.how = DiscernOptions(language=o.discern_language, seed=o.seed, rounds=500)
+        self.options = DiscernOptions(
+            language=o.discern_language, seed=o.seed, rounds=500
+        )
         self.texts = good_texts(
             labels if plan.parts.crossed else plan.parts.splits[0].train,
             o.discern_texts,
@@ -182,9 +189,12 @@ class Comparison:
         )
 
     def run(self, compiler: Compiler) -> Self:
-        """Compare the finalists of a run that is over, and write the page.
+        """Compare the finalists of a finished run, and write the page.
 
-        Raises ModelError, BudgetError, OptionError.
+        Raises:
+            ModelError: If the model cannot be used.
+            BudgetError: If a limit is reached.
+            OptionError: If the page cannot be written.
         """
         assert compiler.outcome is not None
         saved = compiler.options.take or compiler.outcome[0].name
@@ -214,14 +224,17 @@ class Comparison:
         )
         before = sum(meter.logical_tokens)
         judge(
-            subject, missing(subject, book, self.texts.role, self.how), book, watch.step
+            subject,
+            missing(subject, book, self.texts.role, self.options),
+            book,
+            watch.step,
         )
         tokens = float(sum(meter.logical_tokens) - before)
         if fitted_of(own.method):
             tokens += sum(
                 passes_of(own.method, Item.of(ask)).tokens for ask in self.asks.values()
             )
-        result = analyse(subject, book, PERTURBATIONS, self.how)
+        result = analyse(subject, book, PERTURBATIONS, self.options)
         harmful = [line for line in result.of("degradation") if line.enough]
         worst = min(harmful, key=lambda line: line.test.d_normalised, default=None)
         least = (
@@ -243,7 +256,7 @@ class Comparison:
             finalist.percents,
             examples_of(train),
             objective=by,
-            seed=self.how.seed,
+            seed=self.options.seed,
             rounds=500,
         )
         return Point(
@@ -258,6 +271,7 @@ class Comparison:
         )
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the points, their front, settings and notes as plain JSON types."""
         points, best = list(map(asdict, self.points)), front(self.points)
         return {
             "points": points,
@@ -274,7 +288,7 @@ class Comparison:
             out.print(clean(line), markup=False, soft_wrap=True)
 
     def _lines(self) -> list[str]:
-        """What came out, then notes."""
+        """Return the result, then the notes."""
         failed = [
             f"{p.name}: {p.failed} texts have no score" for p in self.points if p.failed
         ]
@@ -289,7 +303,7 @@ class Comparison:
 
 
 def finalists(points: Sequence[Point], objective: str, about: str) -> Table:
-    """The points, a row each. objective: what agreement is. about: the texts that were judged."""
+    """Return the points, a row each. objective: what agreement is. about: the texts that were judged."""
     label, best = f"{objective} on training rows", front(points)
     forms = {
         label: ".2f",
@@ -300,7 +314,7 @@ def finalists(points: Sequence[Point], objective: str, about: str) -> Table:
         "tokens": ".0f",
     }
     columns = {"finalist": "", **forms, "on the front": ""}
-    made = Table(map(Column, columns, columns.values()), f"Finalists on {about}")
+    table = Table(map(Column, columns, columns.values()), f"Finalists on {about}")
     for number, p in enumerate(points, start=1):
         last = (
             p.worst,
@@ -309,16 +323,16 @@ def finalists(points: Sequence[Point], objective: str, about: str) -> Table:
             p.tokens,
             "yes" if p.name in best else "no",
         )
-        made.add(
+        table.add(
             Cell(p.name, colour=number), Cell(*p.agreement), Cell(*p.least_d), *last
         )
-    return made
+    return table
 
 
 def front_page(
     points: Sequence[Point], objective: str, about: str, lead: str, notes: Sequence[str]
 ) -> str:
-    """The points as a page: their table, and agreement against each of the rest."""
+    """Return the points as a page: their table, and agreement against each of the rest."""
     figures, best = [], front(points)
     for words, value in AXES.items():
         dots = [
@@ -345,8 +359,9 @@ def front_page(
 
 
 def good_texts(train: Labels, n: int, seed: int) -> Texts:
-    """Of each document the output that people scored highest, where that is no less than the median of all; `n` of
-    them, drawn by `seed`.
+    """Return `n` good outputs, drawn by `seed` from the best-rated output of each document.
+
+    Outputs below the median of all are left out.
     """
     best = {
         train.rows[place].group: place

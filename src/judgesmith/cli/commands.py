@@ -46,13 +46,16 @@ def flag(
     hidden: bool = False,
     **limits: Any,
 ) -> Any:
-    """An option of a command. names: as it is written, `--field-name` where not given. hidden: not in `--help`."""
+    """Return an option of a command.
+
+    names: spellings on the command line; `--field-name` by default. hidden: leave it out of `--help`.
+    """
     cli = {"names": names, "metavar": metavar or None, "hidden": hidden}
     return Field(default, description=help, json_schema_extra={"cli": cli}, **limits)  # type: ignore[dict-item]
 
 
 def argument(default: Any, help: str, metavar: str = "") -> Any:
-    """A positional argument of a command; `...` for one that must be given."""
+    """Return a positional argument of a command; `...` for one that must be given."""
     extra: Any = {"cli": {"argument": True, "metavar": metavar or None}}
     return Field(default, description=help, json_schema_extra=extra)
 
@@ -75,24 +78,32 @@ class Command(Options):
     _more: dict[str, dict[str, Any]] = PrivateAttr(default_factory=dict)
 
     @classmethod
-    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue | None:
-        """Options of the command beside its fields, which `--help` does not list; None where it has none. given: all
-        that was given, by name.
+    def catalogue(cls, chosen: Mapping[str, Any]) -> Catalogue | None:
+        """Return options beside the command's fields, which `--help` does not list; None if there are none.
+
+        chosen: all options set by the user, by name.
         """
         return None
 
     def more(self, key: str) -> dict[str, Any]:
-        """What was given of the catalogue's options, by their owner's key."""
+        """Return the catalogue's options that were set, of one owner."""
         return self._more.get(key, {})
 
     def run(self) -> int | None:
+        """Do the work and return the exit code (None for 0)."""
         raise NotImplementedError
 
     @classmethod
-    def start(cls, given: Mapping[str, Any]) -> int:
-        """Read files, check all options and run. given: what the command line says. Raises OptionError."""
-        read, source = cls.from_files(given)
-        values = {**read, **given}
+    def start(cls, chosen: Mapping[str, Any]) -> int:
+        """Read files, check all options and run.
+
+        chosen: options set on the command line, by name.
+
+        Raises:
+            OptionError: If an option is invalid.
+        """
+        read, source = cls.from_files(chosen)
+        values = {**read, **chosen}
         if (
             "lm" in cls.model_fields
             and not values.get("lm")
@@ -103,24 +114,24 @@ class Command(Options):
         own = {
             name: value for name, value in values.items() if name in cls.model_fields
         }
-        made = read_options(cls, own, source or f"judgesmith {cls.__name__.lower()}")
+        command = read_options(cls, own, source or f"judgesmith {cls.__name__.lower()}")
         rest = {name: value for name, value in values.items() if name not in own}
         if (catalogue := cls.catalogue(values)) is not None:
-            named = {name for name in rest if name in read and name not in given}
-            chosen = catalogue.resolve(rest, source if rest.keys() <= named else "")
-            made._more.update(chosen)
+            named = {name for name in rest if name in read and name not in chosen}
+            checked = catalogue.resolve(rest, source if rest.keys() <= named else "")
+            command._more.update(checked)
         elif rest:
             raise OptionError(
                 f"{source}, {next(iter(rest))}: there is no option of that name"
             )
-        return made.run() or 0
+        return command.run() or 0
 
     @classmethod
-    def from_files(cls, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Options of presets and of a --config file, by the names of fields, and the files in words."""
+    def from_files(cls, chosen: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Return options of presets and of a --config file, by the names of fields, and the files in words."""
         from ..presets import layered
 
-        presets, config = given.get("preset") or (), given.get("config")
+        presets, config = chosen.get("preset") or (), chosen.get("config")
         source = " or ".join(
             [
                 *(f"--preset {name}" for name in presets),
@@ -151,35 +162,40 @@ class Command(Options):
 
 
 class Json(Options):
-    as_json: bool = flag(
-        False, "End with one JSON object on stdout, for machines.", "--json"
-    )
+    """The option `--json`."""
+
+    as_json: bool = flag(False, "Print one JSON object on stdout at the end.", "--json")
 
 
 class Config(Options):
+    """The option `--config`."""
+
     config: Path | None = flag(
         None,
-        "Options as YAML, by the same names; the command line wins.",
+        "YAML file of options by the same names; the command line takes precedence.",
         metavar="FILE.yaml",
     )
 
 
 class Preset(Config):
+    """The options `--config` and `--preset`."""
+
     preset: list[str] | None = flag(
         None,
-        "Settings by name, mostly papers' (`judgesmith list presets`); --config and the command line win. Repeatable.",
+        "Named settings, mostly papers' (`judgesmith list presets`); --config and the command line take "
+        "precedence. Repeatable.",
         metavar="NAME",
     )
 
 
 class Rows(Options):
-    """Which columns of a file are read."""
+    """Columns to read from a file."""
 
     columns: list[str] = flag(
         [],
-        "Which column plays a role: output, source, score, id, doc_id, group, system, context, reference, messages, "
-        "turn, rater, rationale, output_a, output_b, winner, chosen_by; rater_score, once for each person's. Found "
-        "where not given. Repeatable.",
+        "Column of a role: output, source, score, id, doc_id, group, system, context, reference, messages, turn, "
+        "rater, rationale, output_a, output_b, winner, chosen_by; rater_score, once for each person's. Found by "
+        "name by default. Repeatable.",
         metavar="ROLE=NAME",
     )
 
@@ -193,7 +209,11 @@ class Rows(Options):
         )
 
     def roles(self) -> dict[str, str]:
-        """The chosen columns by role. Raises OptionError."""
+        """Return the chosen columns by role.
+
+        Raises:
+            OptionError: If a role is unknown or given twice.
+        """
         from ..running.opening import column_roles
 
         return column_roles(self.columns)
@@ -201,7 +221,7 @@ class Rows(Options):
 
 #: What `--scale NAME=…` says.
 ORDER = (
-    "the words in a column, worst first, a judge's or people's, where it is not the usual one: "
+    "the words in a column of a judge or of people, worst first, if it is not the usual one: "
     "'gpt4=poor,fair,good,excellent'."
 )
 
@@ -224,7 +244,11 @@ class Worded(Options):
         ]
 
     def orders(self) -> dict[str, tuple[str, ...]]:
-        """The words by column. Raises OptionError."""
+        """Return the words by column.
+
+        Raises:
+            OptionError: If an order is not NAME=WORST,…,BEST.
+        """
         from ..datasets.orders import parse_orders
 
         return parse_orders(self.scale_of)
@@ -235,7 +259,7 @@ class Scaled(Worded):
 
     scale: tuple[float, float] | None = flag(
         None,
-        f"People's lowest and highest score, inferred if not given. NAME=WORST,…,BEST: the order of {ORDER}",
+        f"Lowest and highest human score; inferred by default. NAME=WORST,…,BEST sets the order of {ORDER}",
         metavar="LOW HIGH",
     )
     scale_of: list[str] = flag([], f"The order of {ORDER}", hidden=True)
@@ -250,7 +274,7 @@ class Model(Options):
         "list models`), gguf:PATH, recorded:FILE#COLUMN. Default: JUDGESMITH_LM.",
     )
     api_base: str | None = flag(
-        None, "Address of an OpenAI-style server, or of Ollama."
+        None, "Address of an OpenAI-compatible server, or of Ollama."
     )
 
 
@@ -264,7 +288,7 @@ class Jury(Model):
     )
 
     def first_lm(self) -> str | None:
-        """The judge's own model; the others are a panel's `models`."""
+        """Return the judge's own model; the others are a panel's `models`."""
         return self.lm[0] if self.lm else None
 
 
@@ -272,24 +296,25 @@ class Reach(Model, ReachOptions):
     """A language model, and how it is reached."""
 
     def connection(self) -> Connection:
+        """Return address and limits of the model."""
         from ..running.opening import connection_of
 
         return connection_of(self, self.api_base)
 
 
 class Aspect(Options):
-    """How a judge judges, and what its score stands for."""
+    """Method of a judge, and the aspect that its score stands for."""
 
     method: str | None = flag(
         None,
-        "How it judges: see `judgesmith list methods`. Default: readings where the model is in this process (local/…, "
-        "gguf:…, or --reader …), else active-critic.",
+        "Method of judging: see `judgesmith list methods`. Default: readings if the model is in this process "
+        "(local/…, gguf:…, or `--reader`), else active-critic.",
         metavar="NAME",
     )
     library_aspect: str | None = flag(
         None,
-        "The aspect of the library that the score stands for (`judgesmith list aspects`); found by the score's name "
-        "where not given.",
+        "Aspect of the library that the score stands for (`judgesmith list aspects`); found by the score's name "
+        "by default.",
         "--as",
         metavar="[TASK/]ASPECT",
     )
@@ -317,9 +342,12 @@ def _repeats(field: FieldInfo) -> bool:
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     cli = _cli(field)
-    required = field.is_required()
-    several = _repeats(field)
-    default = ... if required else None if several else field.default
+    required, several = field.is_required(), _repeats(field)
+    default = field.default
+    if required:
+        default = ...
+    elif several:
+        default = None
     words: dict[str, Any] = {"help": field.description, "metavar": cli.get("metavar")}
     annotation: Any = field.annotation
     if any(str(kind).endswith(", ...]") for kind in _kinds(field)):
@@ -351,7 +379,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
 
 
 def _hidden(name: str, fields: Sequence[FieldInfo], place: int) -> inspect.Parameter:
-    """An option of a part: a text, which the part reads; a switch where all parts take yes or no."""
+    """Return an option of a part: a text, which the part reads; a switch where all parts take yes or no."""
     spelled = list(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
     if all(bool in _kinds(field) for field in fields):
         pairs = [
@@ -371,16 +399,16 @@ def _hidden(name: str, fields: Sequence[FieldInfo], place: int) -> inspect.Param
 
 
 def _command(parameters: Sequence[inspect.Parameter], **about: Any) -> Any:
-    """The command that typer makes of these parameters."""
+    """Return the command that typer makes of these parameters."""
 
-    def made(**values: Any) -> None: ...
+    def command(**values: Any) -> None: ...
 
-    made.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
-    made.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
     app = typer.Typer(
         add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False
     )
-    app.command(**about)(made)
+    app.command(**about)(command)
     return typer.main.get_command(app)
 
 
@@ -391,21 +419,16 @@ class _Built(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta["more"] = {}
-        args = (
-            _orders_apart(args)
-            if {"scale", "scale_of"} <= self.model.model_fields.keys()
-            else args
-        )
-        known = {
-            "--help",
-            *(name for one in self.params for name in (*one.opts, *one.secondary_opts)),
-        }
-        written = [
-            arg.partition("=")[0]
-            for arg in args[: args.index("--") if "--" in args else None]
-        ]
-        if any(name.startswith("--") and name not in known for name in written):
-            self._take_more(ctx, known)
+        if {"scale", "scale_of"} <= self.model.model_fields.keys():
+            args = _orders_apart(args)
+        own = {"--help"}
+        for one in self.params:
+            own.update(one.opts, one.secondary_opts)
+        for arg in args[: args.index("--") if "--" in args else None]:
+            name = arg.partition("=")[0]
+            if name.startswith("--") and name not in own:
+                self._take_more(ctx, own)
+                break
         try:
             rest: list[str] = super().parse_args(ctx, args)
         except UsageError as error:
@@ -420,19 +443,15 @@ class _Built(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         raise typer.Exit(self.model.start(_given(ctx)))
 
-    def _take_more(self, ctx: Any, known: set[str]) -> None:
+    def _take_more(self, ctx: Any, own: set[str]) -> None:
         if (catalogue := self.model.catalogue({})) is None:
             return
-        fields = {
-            n: f
-            for n, f in catalogue.fields().items()
-            if f"--{n.replace('_', '-')}" not in known
-        }
-        parameters = [
-            _hidden(name, each, place)
-            for place, (name, each) in enumerate(fields.items())
-        ]
-        ctx.meta["more"] = {f"more_{place}": name for place, name in enumerate(fields)}
+        parameters, more = list[inspect.Parameter](), dict[str, str]()
+        for name, field in catalogue.fields().items():
+            if f"--{name.replace('_', '-')}" not in own:
+                parameters.append(_hidden(name, field, len(more)))
+                more[f"more_{len(more)}"] = name
+        ctx.meta["more"] = more
         self.params = [
             *self.params,
             *(one for one in _command(parameters).params if one.name != "help"),
@@ -440,19 +459,19 @@ class _Built(TyperCommand):
 
 
 def _orders_apart(args: Sequence[str]) -> list[str]:
-    """The words of a command line; `--scale NAME=…` is `--scale-of`, as `--scale` alone takes two numbers."""
-    made = list(args)
+    """Return the words of a command line; `--scale NAME=…` is `--scale-of`, as `--scale` alone takes two numbers."""
+    result = list(args)
     for place, word in enumerate(args):
         following = args[place + 1] if place + 1 < len(args) else ""
         if word == "--scale" and "=" in following:
-            made[place] = "--scale-of"
+            result[place] = "--scale-of"
         elif word.startswith("--scale=") and "=" in word.removeprefix("--scale="):
-            made[place] = f"--scale-of={word.removeprefix('--scale=')}"
-    return made
+            result[place] = f"--scale-of={word.removeprefix('--scale=')}"
+    return result
 
 
 def _given(context: typer.Context) -> dict[str, Any]:
-    """What the command line says, by the names of fields and of options of parts."""
+    """Return the options set on the command line, by the names of fields and of options of parts."""
     names = context.meta["more"]
     result = {}
     for name, value in context.params.items():
@@ -467,7 +486,7 @@ def _given(context: typer.Context) -> dict[str, Any]:
 
 
 def build(name: str, model: type[Command]) -> Any:
-    """The command of typer that a model stands for."""
+    """Return the command of typer that a model stands for."""
     own = inspect.get_annotations(model)
     fields = sorted(
         model.model_fields.items(),

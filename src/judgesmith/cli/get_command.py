@@ -16,9 +16,10 @@ OLLAMA = ("ollama", "ollama_chat")
 
 
 class Get(Command, Json):
-    """Fetch benchmark sets (bench/NAME) and models (local/NAME, ollama_chat/NAME): licence first, checksum checked.
+    """Fetch benchmark sets (bench/NAME) and models (local/NAME, ollama_chat/NAME).
 
-    `judgesmith list data` and `list models` have the names. Exit code 0: all are here; 1: you said no; 2: an error.
+    The licence is shown first, and checksums are checked. `judgesmith list data` and `list models` have the names. Exit
+    code 0: all are here; 1: a licence was declined; 2: an error.
     """
 
     panel: ClassVar[str] = "Look up"
@@ -26,12 +27,11 @@ class Get(Command, Json):
     names: list[str] = argument(
         ..., "bench/NAME, local/NAME or ollama_chat/NAME, one or several.", "NAME..."
     )
-    yes: bool = flag(
-        False, "Take the licences shown as read; do not ask.", "--yes", "-y"
-    )
-    host: str | None = flag(None, "ollama_chat/…: the address of Ollama.")
+    yes: bool = flag(False, "Accept the licences shown without asking.", "--yes", "-y")
+    host: str | None = flag(None, "Address of Ollama, for ollama_chat/….")
 
     def run(self) -> int:
+        """Fetch the models and data sets named."""
         from ..running.console import print_json
 
         models = [
@@ -72,7 +72,7 @@ class Get(Command, Json):
         return path
 
     def _sets(self, names: list[str]) -> list[dict[str, Any]] | None:
-        """The sets that are here now; None where the user said no."""
+        """Return the sets that are here now; None where the user said no."""
         from ..datasets.benchmarks.catalog import benchmark, locate, resolve
         from ..running.console import err, out
         from ..running.opening import fetching
@@ -122,5 +122,5 @@ class Get(Command, Json):
 
 
 def _asks() -> bool:
-    """Whether somebody sits at a terminal who can answer."""
+    """Return whether somebody sits at a terminal who can answer."""
     return sys.stdin.isatty()

@@ -37,13 +37,13 @@ PLACES = {
 
 
 class List(Command, Json):
-    """List what there is of a kind, or show one of them in full.
+    """List components of a kind, or show one in detail.
 
-    methods: how a judge can judge, `judgesmith compile --method NAME`. optimizers: how it can be compiled,
-    `--optimizer NAME`. perturbations: how `judgesmith discern --perturb NAME` changes texts. metrics: what `judgesmith
-    evaluate --judge metric/NAME` measures. presets: settings, `--preset NAME`. aspects: of quality, by
-    task. options COMMAND: what a command takes beside what its --help shows. data: benchmark sets with human scores.
-    models: language models that need no key.
+    methods: ways to judge, `judgesmith compile --method NAME`. optimizers: ways to compile a judge, `--optimizer NAME`.
+    perturbations: changes of texts, `judgesmith discern --perturb NAME`. metrics: reference metrics, `judgesmith
+    evaluate --judge metric/NAME`. presets: named settings, `--preset NAME`. aspects: aspects of quality, by task.
+    options COMMAND: options of a command that its --help does not show. data: benchmark sets with human scores. models:
+    language models that need no key.
     """
 
     panel: ClassVar[str] = "Look up"
@@ -58,10 +58,11 @@ class List(Command, Json):
         "options",
         "data",
         "models",
-    ] = argument(..., "The kind.", "WHAT")
-    name: str | None = argument(None, "One of them, in full.", "NAME")
+    ] = argument(..., "Kind of component.", "WHAT")
+    name: str | None = argument(None, "Component to show in detail.", "NAME")
 
     def run(self) -> None:
+        """Print the components of a kind, or one in detail."""
         kinds: dict[str, Callable[[], None]] = {
             "presets": self._presets,
             "aspects": self._aspects,
@@ -76,42 +77,44 @@ class List(Command, Json):
         registry: Registry[Any] = getattr(
             import_module(f"judgesmith.{module}"), attribute
         )
-        if self.name is None and self.as_json:
+        if self.name is not None:
+            self._part(registry, self.name)
+            return
+        parts = registry.parts().items()
+        if self.as_json:
             print_json(
                 {
-                    "parts": [_facts(*item) for item in registry.parts().items()],
+                    "parts": [_facts(*item) for item in parts],
                     "broken": registry.broken,
                 }
             )
-        elif self.name is None:
-            _print_table(
-                ("name", "what it is", "paper"),
-                [
-                    (name, part.about, _paper(part))
-                    for name, part in registry.parts().items()
-                ],
+            return
+        _print_table(
+            ("name", "what it is", "paper"),
+            [(name, part.about, _paper(part)) for name, part in parts],
+        )
+        for name, problem in registry.broken.items():
+            err.print(
+                f"the plug-in {name} is left out: {problem}",
+                markup=False,
+                style="red",
+                soft_wrap=True,
             )
-            for name, problem in registry.broken.items():
-                err.print(
-                    f"the plug-in {name} is left out: {problem}",
-                    markup=False,
-                    style="red",
-                    soft_wrap=True,
-                )
-        else:
-            part = registry.get(self.name)
-            name = next(
-                (known for known, one in registry.parts().items() if one is part),
-                self.name,
-            )
-            facts = _facts(name, part)
-            if self.as_json:
-                print_json(facts)
-            else:
-                _print_facts(
-                    {key: value for key, value in facts.items() if key != "options"}
-                )
-                _print_options(getattr(part, "Options", Options))
+
+    def _part(self, registry: Registry[Any], name: str) -> None:
+        """Print one part in detail; name: its own, or an alias."""
+        part = registry.get(name)
+        for own, one in registry.parts().items():
+            if one is part:
+                name = own
+                break
+        facts = _facts(name, part)
+        if self.as_json:
+            print_json(facts)
+            return
+        del facts["options"]
+        _print_facts(facts)
+        _print_options(getattr(part, "Options", Options))
 
     def _options(self) -> None:
         from .main import command_model
@@ -176,12 +179,7 @@ class List(Command, Json):
             return
         tasks = list(library.tasks.values()) if task is None else [task]
         if self.as_json:
-            listed = [
-                _task_data(one)
-                | {"aspects": [_aspect_data(a) for a in one.aspects.values()]}
-                for one in tasks
-            ]
-            print_json({"tasks": listed})
+            print_json({"tasks": list(map(_with_aspects, tasks))})
             return
         for one in tasks:
             out.print(f"[bold]{escape(one.name)}[/bold]: {escape(one.description)}")
@@ -210,24 +208,18 @@ class List(Command, Json):
                 facts | {"where": PLACES[here["where"]]}
             )
             return
-        sets = [set_data(card) for card in list_benchmarks()]
+        sets = list(map(set_data, list_benchmarks()))
         if self.as_json:
             print_json({"sets": sets})
             return
-        _print_table(
-            ("name", "task", "rows", "where"),
-            [
-                (
-                    item["name"],
-                    item["task"],
-                    rows_of(item).replace(" of ", "/"),
-                    item["where"],
-                )
-                for item in sets
-            ],
-        )
+        lines = []
+        for item in sets:
+            rows = rows_of(item).replace(" of ", "/")
+            lines.append((item["name"], item["task"], rows, item["where"]))
+        _print_table(("name", "task", "rows", "where"), lines)
+        places = {item["where"] for item in sets}
         for place, meaning in PLACES.items():
-            if any(item["where"] == place for item in sets):
+            if place in places:
                 out.print(f"{place}: {meaning}", markup=False, style="dim")
         out.print(
             "`judgesmith list data NAME` prints a set's card, with its licence.",
@@ -279,7 +271,10 @@ class List(Command, Json):
 
 
 def _print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """columns: their titles; without any, what stands first is a name and what is beside it a text."""
+    """Print a table.
+
+    columns: titles; without any, the first is a name and the others are text.
+    """
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=bool(columns))
     for place, column in enumerate(columns or ("name", "")):
         table.add_column(column, overflow="fold", no_wrap=place == 0)
@@ -298,8 +293,15 @@ def _print_facts(facts: Mapping[str, Any]) -> None:
     )
 
 
+def _with_aspects(task: Any) -> dict[str, Any]:
+    """Return a task with its aspects, as JSON."""
+    return _task_data(task) | {
+        "aspects": [_aspect_data(aspect) for aspect in task.aspects.values()]
+    }
+
+
 def _text(value: Any) -> str:
-    """A value of JSON as a reader wants it."""
+    """Return a value of JSON as a reader wants it."""
     if isinstance(value, Mapping):
         return "\n".join(f"{name}: {_text(one)}" for name, one in value.items())
     if isinstance(value, list | tuple) and any(isinstance(one, str) for one in value):
@@ -308,13 +310,9 @@ def _text(value: Any) -> str:
         return " to ".join("no end" if one is None else _text(one) for one in value)
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: ""}[value]
-    return (
-        f"{value:,}"
-        if isinstance(value, int)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _print_options(options: type[Options]) -> None:
@@ -334,7 +332,7 @@ def _listed(options: type[Options]) -> list[dict[str, Any]]:
 
 
 def _paper(part: Any) -> str:
-    """Where a part is from; of a stand-in what it stands for."""
+    """Return the paper of a part; for a stand-in, the part that it replaces."""
     stands_for = getattr(part, "stands_for", "")
     return (
         f"ours, instead of {stands_for}" if stands_for else getattr(part, "paper", "")
@@ -378,7 +376,7 @@ def _aspect_data(aspect: Aspect) -> dict[str, Any]:
 
 
 def set_data(card: BenchmarkCard) -> dict[str, Any]:
-    """What the table of all sets says about one; `rows_here` is None where the set is not here."""
+    """Return the row of a data set; `rows_here` is None if it is not on this machine."""
     from ..datasets.benchmarks.catalog import locate
     from ..datasets.loading import count_rows
 
@@ -397,10 +395,12 @@ def set_data(card: BenchmarkCard) -> dict[str, Any]:
 
 
 def rows_of(item: dict[str, Any]) -> str:
+    """Return the number of rows of a set as text; with the number on this machine, if that differs."""
     part = item["rows_here"] not in (None, item["rows"])
     return f"{item['rows_here']:,} of {item['rows']:,}" if part else f"{item['rows']:,}"
 
 
 def licence_of(card: BenchmarkCard) -> str:
+    """Return licence, restriction and note of a set."""
     mark = f" [{card.restriction.upper()}]" if card.restriction else ""
     return f"{card.licence}{mark}. {card.licence_note}"

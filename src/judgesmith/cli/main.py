@@ -51,6 +51,7 @@ class Commands(TyperGroup):
         return {name.removeprefix(self.within): point for name, point in result.items()}
 
     def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands' names in the order of `--help`."""
         names = [name for name in self._points() if "." not in name]
         return sorted(
             names,
@@ -58,6 +59,7 @@ class Commands(TyperGroup):
         )
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by name; None if there is none."""
         point = self._points().get(cmd_name)
         if point is None:
             return None
@@ -79,6 +81,7 @@ class Commands(TyperGroup):
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command of the arguments; an unknown one is an error that names similar ones."""
         name = args[0]
         if not name.startswith("-") and name not in self._points():
             raise UsageError(
@@ -89,7 +92,7 @@ class Commands(TyperGroup):
 
 
 def command_model(words: list[str]) -> type[Command] | None:
-    """The model of a command (of a group, its first one's); None where there is none."""
+    """Return the model of a command (of a group, its first one's); None where there is none."""
     points = {point.name: point for point in entry_points(group=GROUP)}
     name = ".".join(words)
     name = (
@@ -111,10 +114,10 @@ def _group(within: str, group: Group, name: str) -> Any:
     )
     cls = type("Commands", (Commands,), {"within": within})
     app.callback(cls=cls, help=group.help)(lambda: None)
-    made = typer.main.get_command(app)
-    made.name, made.hidden = name, group.hidden
-    made.rich_help_panel = group.panel  # type: ignore[attr-defined]
-    return made
+    command = typer.main.get_command(app)
+    command.name, command.hidden = name, group.hidden
+    command.rich_help_panel = group.panel  # type: ignore[attr-defined]
+    return command
 
 
 app = typer.Typer(
@@ -132,8 +135,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         from .. import __version__
 
         typer.echo(__version__)
@@ -158,7 +161,7 @@ ERROR, STOPPED = 2, 130
 
 
 def main() -> None:
-    """The entry point: one line for an error, no traceback (set JUDGESMITH_DEBUG=1 to see it)."""
+    """Run the command line: one line for an error, no traceback (set JUDGESMITH_DEBUG=1 to see it)."""
     with shown_streams():
         code = _run()
         try:
@@ -169,7 +172,7 @@ def main() -> None:
 
 
 def _run() -> int:
-    """The command's exit code. Whatever goes wrong is 2: 1 is what a command gives a meaning to."""
+    """Return the command's exit code. Whatever goes wrong is 2: 1 is what a command gives a meaning to."""
     debug = bool(os.environ.get("JUDGESMITH_DEBUG"))
     try:
         code = app(standalone_mode=False)
@@ -221,17 +224,16 @@ def _public_name(error: JudgesmithError) -> str:
 
 
 def _say(*lines: str) -> int:
-    """A line on stderr, or several for several problems at once, and the exit code for an error."""
+    """Return a line on stderr, or several for several problems at once, and the exit code for an error."""
     with suppress(OSError):  # the reader has gone
         sys.stderr.write("".join(f"{one_line(line)}\n" for line in lines))
     return ERROR
 
 
 def _without_stdout(error: OSError) -> int:
-    """Says an error of the system.
+    """Print a system error and return the exit code.
 
-    What stdout still holds is dropped if it cannot be written, so that the interpreter does not fail on it a second
-    time.
+    Unflushed stdout is discarded if it cannot be written, so that the interpreter does not fail on it a second time.
     """
     if not isinstance(error, BrokenPipeError):
         where = f"{error.filename}: " if error.filename else ""
@@ -245,7 +247,7 @@ def _without_stdout(error: OSError) -> int:
 
 
 def _say_usage(error: Any) -> None:
-    """A wrong command line in one line, or the help where nothing was given."""
+    """Print a usage error in one line, or the help if there were no arguments."""
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return

@@ -1,4 +1,4 @@
-"""What commands show of plans, compiled judges and verdicts."""
+"""Tables and lines that commands print of plans, compiled judges and verdicts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without i
 
 
 def show_dry_run(plan: Mapping[str, Any], *, as_json: bool) -> None:
-    """What a command would take, by name."""
+    """Print the estimated cost of a command, by name."""
     if as_json:
         print_json({"dry_run": True} | dict(plan))
     else:
@@ -27,6 +27,7 @@ def show_dry_run(plan: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def show_plan(plan: Plan, model: str) -> None:
+    """Print the estimated cost of a compile run."""
     table = Table(["", ""], f"Estimated cost with {model} (upper bound)", header=False)
     folds = f"{plan.runs} times {plan.folds}" if plan.runs > 1 else f"{plan.folds}"
     split = (
@@ -58,7 +59,10 @@ def show_plan(plan: Plan, model: str) -> None:
 def show_report(
     report: CompileReport, judge: Judge, *, shown: Sequence[str] = ()
 ) -> None:
-    """The table that ends a compile run: agreement on rows the search never saw. Notes in `shown` were said before."""
+    """Print the table that ends a compile run: agreement on held-out rows.
+
+    Notes in `shown` are not printed again.
+    """
     report.table().show(out)
     value, low, high, p = report.difference
     if report.selected["candidate"] == "zero-shot" and not any(
@@ -123,7 +127,7 @@ def show_report(
 
 
 def said_in(comments: Sequence[Mapping[str, str]]) -> str:
-    """The rows that comments are on, with the words of three."""
+    """Return the rows that comments are on, with the words of three."""
     shown = [
         f"{shortened(one['row'])} “{shortened(one['text'], 80)}”"
         for one in comments[:3]
@@ -143,9 +147,9 @@ _MEASURES = {
 
 
 def _decisions(figures: Mapping[str, Any], judge: Judge, objective: str) -> str:
-    """How far decisions agree with people's on the held-out rows, and where categories begin.
+    """Return the agreement of decisions with people's on the held-out rows, and the cut points of categories.
 
-    What the table says already, the objective, is left out.
+    The objective, which the table shows, is left out.
     """
     from ..optimizers.findings import MEASURED
 
@@ -177,7 +181,7 @@ def _how_sure(sure: Mapping[str, Any], judge: Judge) -> str:
 
 
 def objective_label(name: Any) -> str:
-    """What an objective is called; a file may name one that is not there."""
+    """Return an objective's label; an unknown name from a file stays as it is."""
     from ..agreement.objectives import objectives
 
     return (
@@ -188,7 +192,10 @@ def objective_label(name: Any) -> str:
 
 
 def training_q(selected: Mapping[str, Any], candidates: int) -> str:
-    """The chosen candidate's agreement on the rows it was chosen on, and what remains of it: `selected` of a report."""
+    """Return the chosen candidate's agreement on the rows that chose it, and its shrunken value.
+
+    selected: `selected` of a report.
+    """
     # From a file, perhaps, which may hold anything; older ones have Q alone.
     result = [
         selected.get(name, selected.get(old))
@@ -203,6 +210,7 @@ def training_q(selected: Mapping[str, Any], candidates: int) -> str:
 
 
 def show_verdict(title: str, output: str, verdict: Verdict, scale: str) -> None:
+    """Print a verdict with its output."""
     score = "no score" if verdict.failure else number(verdict.score)
     decided = f", {escape(verdict.category)}" if verdict.category is not None else ""
     out.print(f"\n[bold]{escape(title)}[/bold]  {score} on {scale}{decided}")

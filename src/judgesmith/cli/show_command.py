@@ -23,30 +23,31 @@ MOST_DEMOS_SHOWN = 20
 
 
 class Show(Command, Rows, Json):
-    """Show what a judge learnt: task, criteria, demonstrations, agreement, cost. Calls no model."""
+    """Show a saved judge: task, criteria, demonstrations, agreement and cost. Calls no model."""
 
     panel: ClassVar[str] = "Look up"
 
-    judge: Path = argument(..., "A judge that `compile` saved.")
+    judge: Path = argument(..., "File of a judge that `compile` saved.")
     prompt: Path | None = flag(
-        None, "Rows: print the very messages that the first one would send."
+        None, "File of rows; print the messages that its first row would send."
     )
 
     def run(self) -> None:
+        """Print a saved judge: criteria, prompts, agreement and history."""
         from ..programs import artifact, loading
         from ..programs.versions import Version
         from ..running.opening import quiet, roles_for
 
         with quiet():
             read = artifact.read(self.judge)
-            made = loading.build(read)
+            judge = loading.build(read)
             version = Version.of(read)
-            saved = artifact.to_dict(made) | {"lm": read.lm and read.lm.model_dump()}
+            saved = artifact.to_dict(judge) | {"lm": read.lm and read.lm.model_dump()}
             rows = self.prompt
             messages = (
                 None
                 if rows is None
-                else _messages(made, rows, roles_for(rows, self.roles(), self.judge))
+                else _messages(judge, rows, roles_for(rows, self.roles(), self.judge))
             )
             if self.as_json:
                 data = saved | {
@@ -61,17 +62,17 @@ class Show(Command, Rows, Json):
                         out.print(f"[bold]{message['role']}[/bold]")
                         out.print(message["content"], markup=False)
             else:
-                _print_judge(self.judge, made, saved, version)
+                _print_judge(self.judge, judge, saved, version)
 
 
 def _messages(judge: Judge, rows: Path, roles: Mapping[str, str]) -> Mapping[str, Any]:
-    """What the first row would send, by the step that sends it."""
+    """Return the messages that the first row would send, by step."""
     from ..datasets.loading import iter_rows
     from ..signatures.values import Item
 
     row, _ = next(iter_rows(rows, columns=roles), (None, None))
     if row is None:
-        raise OptionError(f"{rows}: no row in it")
+        raise OptionError(f"{rows}: no rows in the file; name one with rows")
     return judge.previews(Item.of(row))
 
 
@@ -130,7 +131,7 @@ def _print_judge(
 
 
 def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How it was compiled: agreement, what was chosen, labels, cost and date."""
+    """Return the history of a judge: agreement, choices, labels, cost and date."""
     lines = []
     aspects = provenance.get("aspects")
     for name, one in aspects.items() if isinstance(aspects, Mapping) else ():
@@ -207,7 +208,7 @@ def _show_demonstrations(name: str, demos: Any, judge: Judge) -> None:
 
 def _tried(candidates: Sequence[Mapping[str, Any]]) -> Table:
     by = objective_label(candidates[0].get("objective"))
-    made = Table(
+    table = Table(
         [
             "candidate",
             Column("demos", "s"),
@@ -222,11 +223,11 @@ def _tried(candidates: Sequence[Mapping[str, Any]]) -> Table:
         rows = str(c.get("rows") or c.get("n")) + (
             ", dropped" if c.get("dropped") else ""
         )
-        made.add(
+        table.add(
             str(c.get("candidate")),
             str(c.get("demos")),
             value,
             str(c.get("failed")),
             rows,
         )
-    return made
+    return table

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
     """Learn a judge from a few human scores and save it.
 
-    Finished calls are kept on disk: after Ctrl-C, a crash or a kill, the same command resumes where it stopped. What is
-    maximised follows from the labels (--objective overrules it): Q = Pearson + Spearman + Kendall tau-b, from -3 to 3,
-    for scores; weighted kappa for categories, AUC for pass and fail, pairwise accuracy for preferences.
+    Finished calls are cached on disk: after Ctrl-C, a crash or a kill, the same command resumes where it stopped. The
+    kind of labels decides the objective (or --objective). Scores: Q = Pearson + Spearman + Kendall tau-b, from -3 to 3.
+    Categories: weighted kappa. Pass and fail: AUC. Preferences: pairwise accuracy.
 
-    `--also discern` compares the finalists in what they notice, what alarms and fools them, and what they cost, on a
-    page beside the judge; `--take NAME` saves another one. `judgesmith list options compile` and `list methods NAME`,
-    `list optimizers NAME` have further options.
+    `--also discern` compares the finalists' detection rates, false alarms, robustness to attacks, and cost, on a page
+    beside the judge; `--take NAME` saves another one. `judgesmith list options compile` and `list methods NAME`, `list
+    optimizers NAME` have further options.
     """
 
     panel: ClassVar[str] = "Start"
@@ -100,6 +100,7 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
 
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+        """Return the options of the method, the optimizer and the run."""
         return cls._setup(
             given, (name for name in given if name not in cls.model_fields)
         ).catalogue()
@@ -123,6 +124,7 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
         )
 
     def run(self) -> int:
+        """Compile the judge, save it and print its agreement."""
         from .run import CompileRun, with_orders
         from .several import compile_aspects
 
@@ -139,8 +141,8 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
         chosen["method"] |= setup.jury(self.lm)
         if self.labels is None:
             raise OptionError(
-                "which labels? Name a file with human scores, or make a judge that has learnt from none with "
-                "`judgesmith new`"
+                "missing argument LABELS: name a file with human scores; "
+                "for a judge without labels, use `judgesmith new`"
             )
         share, file = _heldout(self.heldout)
         flags = {"heldout": share, "max_calls": self.max_calls}

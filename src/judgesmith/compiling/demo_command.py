@@ -11,18 +11,21 @@ from ..cli.commands import Command, Json, flag
 
 
 class Demo(Command, Json):
-    """See it work: compile a judge from 48 labelled sentences on a small model inside this process, score new ones,
-    and look at the report. One to three minutes on two cores.
+    """Compile and try a judge on a small built-in example.
+
+    It compiles from 48 labelled sentences on a small model inside this process, scores new ones, and writes a report.
+    Takes one to three minutes on two cores.
     """
 
     panel: ClassVar[str] = "Start"
 
     output: Path = flag(
-        Path("demo-judge.json"), "Where the judge is saved.", "-o", "--output"
+        Path("demo-judge.json"), "File of the saved judge.", "-o", "--output"
     )
-    lm: str = flag("local/smollm2-135m", "Another model to try it with.")
+    lm: str = flag("local/smollm2-135m", "Language model to try instead.")
 
     def run(self) -> int:
+        """Compile the demonstration's judge, score new sentences and write the report."""
         from importlib.resources import as_file, files
 
         from ..running.console import out

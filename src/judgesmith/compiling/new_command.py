@@ -16,49 +16,50 @@ if TYPE_CHECKING:
 class New(Command, Aspect, Preset, Jury):
     """Make a judge from one sentence, or from an aspect of the library, before there are labels.
 
-    judgesmith new "The reply is polite." --lm openai/gpt-4o-mini. How far to trust it is not known yet:
-    `evaluate` measures that on a few rows that people rated, and `compile LABELS --start judge.json` lets them correct
-    it.
+    judgesmith new "The reply is polite." --lm openai/gpt-4o-mini. Its agreement with people is not known yet:
+    `evaluate` measures it on a few rated rows, and `compile LABELS --start judge.json` refines the judge with them.
     """
 
     panel: ClassVar[str] = "Start"
 
     criterion: str | None = argument(
         None,
-        "What is judged, in a sentence, or an aspect's name (`judgesmith list aspects`).",
+        "Criterion in a sentence, or an aspect's name (`judgesmith list aspects`).",
         "SENTENCE",
     )
     pass_fail: bool = flag(
         False,
-        "Pass or fail instead of a score; passes from the middle of the model's own scale.",
+        "Decide pass or fail instead of a score; the cut is the middle of the model's own scale.",
     )
     output: Path = flag(
-        Path("judge.json"), "Where the judge is saved.", "-o", "--output"
+        Path("judge.json"), "File of the saved judge.", "-o", "--output"
     )
     scale: tuple[float, float] | None = flag(
         None, "Lowest and highest score; 1 5 for a sentence.", metavar="LOW HIGH"
     )
 
     @classmethod
-    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+    def catalogue(cls, chosen: Mapping[str, Any]) -> Catalogue:
+        """Return the options of the method."""
         return cls._setup(
-            given, (name for name in given if name not in cls.model_fields)
+            chosen, (name for name in chosen if name not in cls.model_fields)
         ).catalogue()
 
     @classmethod
-    def _setup(cls, given: Mapping[str, Any], options: Any) -> Setup:
+    def _setup(cls, chosen: Mapping[str, Any], options: Any) -> Setup:
         from .run import Setup
 
-        lms = given.get("lm") or []
+        lms = chosen.get("lm") or []
         names = [*options, *(["models"] if len(lms) > 1 else [])]
         return Setup.unlabelled(
-            given.get("method"),
+            chosen.get("method"),
             next(iter(lms), None),
             names,
-            bool(given.get("criterion")),
+            bool(chosen.get("criterion")),
         )
 
     def run(self) -> None:
+        """Save a judge without labels and print it."""
         from rich.markup import escape
 
         from ..programs.capabilities import ReadsRows, models_of

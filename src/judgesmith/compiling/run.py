@@ -58,7 +58,7 @@ PERTURBED = (
 
 
 class RunOptions(JudgeInWords, CompileOptions):
-    """How a judge is compiled, whatever the method and the optimizer."""
+    """Settings of compiling, for any method and optimizer."""
 
     kind: Kind | None = option(
         None,
@@ -101,7 +101,7 @@ class RunOptions(JudgeInWords, CompileOptions):
 
 @cache
 def every_part() -> tuple[tuple[str, type[Options]], ...]:
-    """Whose options there are at all, by the name of the part."""
+    """Return the name of each part with options, with these."""
     ways = [(name, part.Options) for name, part in methods.parts().items()]
     searches = [
         (f"--optimizer {name}", part.Options)
@@ -133,9 +133,13 @@ class Setup:
         options: Iterable[str] = (),
         start: Path | None = None,
     ) -> Setup:
-        """What was asked for, and else what is best for the model: readings are weighed where it runs in this process
-        or a reader is given, unless one of the options is for a judge that is only asked. Raises OptionError for an
-        unknown method, or another than that of the judge to go on from.
+        """Return the method and optimizer requested, or else those that suit the model best.
+
+        Readings are the default if the model runs in this process or a reader is given, unless one of the options
+        belongs to a method that only prompts.
+
+        Raises:
+            OptionError: If the method is unknown, or not that of the judge to start from.
         """
         if start is not None:
             saved = artifact.read(start)
@@ -165,7 +169,10 @@ class Setup:
         options: Iterable[str] = (),
         sentence: bool = False,
     ) -> Setup:
-        """What is best for a judge without labels, where no method is asked for. sentence: there is a criterion."""
+        """Return the method requested, or else the one that suits a judge without labels best.
+
+        sentence: there is a criterion.
+        """
         names = list(options)
         able = _readable(lm, names) and all(map(cls(READ, None).takes, names))
         if method is None and _of_panel(names):
@@ -175,7 +182,11 @@ class Setup:
         )
 
     def catalogue(self) -> Catalogue:
-        """What can be set of them. Raises OptionError for an unknown method or optimizer."""
+        """Return the options of method, optimizer and run.
+
+        Raises:
+            OptionError: If the method or the optimizer is unknown.
+        """
         owners = [
             Owner("method", f"--method {self.method}", methods.get(self.method).Options)
         ]
@@ -201,7 +212,11 @@ class Setup:
         return self.unused(name) is None and self.catalogue().takes(name)
 
     def jury(self, lms: Sequence[str]) -> dict[str, Any]:
-        """The option of the method that a second and third model are. Raises OptionError where it has none."""
+        """Return the method's option for a second and third model.
+
+        Raises:
+            OptionError: If the method has none.
+        """
         if len(lms) < 2:
             return {}
         if not self.catalogue().takes("method.models"):
@@ -209,11 +224,13 @@ class Setup:
                 f"--lm {lms[1]}: --method {self.method} has one model; several are a jury of --method {PANEL}"
             )
         if len(set(lms)) < len(lms):
-            raise OptionError("--lm: a model is named twice; a jury has different ones")
+            raise OptionError(
+                "--lm: a model is named twice; name different models for a jury"
+            )
         return {"models": tuple(lms[1:])}
 
     def unused(self, name: str) -> str | None:
-        """With what an option of the run does nothing, and why; None where it does something."""
+        """Return why an option of the run has no effect with these parts; None if it has one."""
         method = methods.get(self.method)
         if name in OF_INFERENCE and not issubclass(method, InfersTask):
             return f"--method {self.method}: it infers no task"
@@ -236,6 +253,7 @@ class Setup:
     def resolve(
         self, given: Mapping[str, Any] | None = None, source: str = ""
     ) -> dict[str, dict[str, Any]]:
+        """Return the options set, checked, by owner; `source` is the file that they come from."""
         return self.catalogue().resolve(given or {}, source)
 
 
@@ -244,9 +262,7 @@ def _of_panel(options: Iterable[str]) -> bool:
 
 
 def _readable(lm: str | None, options: Iterable[str]) -> bool:
-    """Whether readings can be weighed: a model in this process reads, or the reader that is given, or there are
-    signals.
-    """
+    """Return whether readings can be weighed: the model or the reader given can be read, or there are signals."""
     return is_local(lm or "") or any(
         name.rpartition(".")[2] in ("reader", "signals") for name in options
     )
@@ -280,14 +296,20 @@ class CompileRun:
     def of(
         cls, setup: Setup, chosen: Mapping[str, Mapping[str, Any]], **everyday: Any
     ) -> CompileRun:
-        """From what `Setup.resolve` found. everyday: the other fields. Raises OptionError."""
+        """Return a run from the options that `Setup.resolve` found.
+
+        everyday: the other fields.
+
+        Raises:
+            OptionError: If an option is invalid.
+        """
         for name, value in chosen["run"].items():
             if value is not None and (why := setup.unused(name)):
-                raise OptionError(f"{name}=… does nothing with {why}")
+                raise OptionError(f"{name}=… has no effect with {why}")
             if name.startswith(("finalists", "discern_")) and not chosen["run"].get(
                 "also"
             ):
-                raise OptionError(f"{name}=… does nothing without --also discern")
+                raise OptionError(f"{name}=… has no effect without --also discern")
         return cls(
             setup=setup,
             run=RunOptions(**chosen["run"]),
@@ -298,16 +320,24 @@ class CompileRun:
         )
 
     def log(self) -> Any:
-        """Where the judge is logged; None where --mlflow and --register name nothing.
+        """Return the logger of the judge; None without --mlflow and --register.
 
-        Raises OptionError, MissingExtraError.
+        Raises:
+            OptionError: If its address is missing or invalid.
+            MissingExtraError: If MLflow is not installed.
         """
         if self.run.mlflow is None and self.registered is None:
             return None
         return plugin("logs", "mlflow").of(self.run.mlflow, self.registered)
 
     def judge(self, aspect: str | None) -> Judge:
-        """The judge as it is before anything is learnt. aspect: the name of the labels' score. Raises OptionError."""
+        """Return the judge before compiling.
+
+        aspect: the name of the labels' score.
+
+        Raises:
+            OptionError: If the method cannot be built.
+        """
         if self.start is None:
             return Judge(
                 method_in_words(
@@ -348,7 +378,7 @@ class CompileRun:
         return None if task is None else f"{task}/{name}"
 
     def compiler(self, labels: Labels, *, several: bool = False) -> Compiler:
-        """The compiler of one aspect, or of all of several, which have held-out labels of their own."""
+        """Return the compiler of one aspect, or of all of several, which have held-out labels of their own."""
         where = f"--optimizer {self.setup.optimizer}"
         search = build_optimizer(
             str(self.setup.optimizer), self.of_optimizer, where=where
@@ -408,13 +438,20 @@ class CompileRun:
         return [value for value in values if isinstance(value, Path)]
 
     def connection(self) -> Connection:
+        """Return address and limits of the model."""
         return connection_of(self.model, self.api_base)
 
     def sampling(self) -> Sampling:
+        """Return the sampling settings of the model."""
         return Sampling(self.model.temperature, self.model.max_tokens)
 
     def read(self) -> Labels:
-        """The labels, without those that are forgotten. Raises LabelsError, OptionError."""
+        """Return the labels, without those that are forgotten.
+
+        Raises:
+            LabelsError: If the file cannot be read.
+            OptionError: If an option does not fit it.
+        """
         name = str(self.labels)
         labels = read_labels(
             rows_file(name),
@@ -478,8 +515,9 @@ class CompileRun:
     def descended(
         provenance: Mapping[str, Any], read: artifact.Artifact | None
     ) -> dict[str, Any]:
-        """A provenance with the judge that it starts from (`parent`) and those before it, the oldest first; their rows
-        were seen, too.
+        """Return a provenance with the judge that it starts from (`parent`) and that one's ancestors, the oldest first.
+
+        Their rows were seen, too.
         """
         if read is None:
             return dict(provenance)

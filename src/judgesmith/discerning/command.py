@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,17 +27,19 @@ Chosen = Sequence[tuple["Perturbation", tuple["Degree", ...]]]
 
 
 class Discern(Command, Preset, Model, Rows, Json):
-    """Does a judge notice perturbations? Good texts are perturbed in levels, judged before and after, and tested.
+    """Test whether a judge detects perturbed texts.
+
+    Good texts are perturbed in levels, and judged before and after.
 
     JUDGE is a file that `compile` saved, or metric/rougeL and other metrics. With --preset it may be METHOD or
     METHOD@MODEL, for example direct@local/qwen2.5-0.5b, which judges each metric of the preset's task. TEXTS is any
-    file with good texts, or bench/NAME: its references, or its outputs where few rows have one, one for each document.
+    file with good texts, or bench/NAME: its references, or its outputs if few rows have one, one for each document.
 
-    D = log_0.05 p of a one-sided Wilcoxon test (DHP benchmark); from 1 on, the judge scores good texts above perturbed
-    ones more often than chance. The paper's perturbations of a task, stand-ins by rules for those that it makes with a
-    language model (--writer makes them), and ours have tables, D_avg and D_min of their own. Beside them there are
-    changes that a good judge does not react to, which give its false alarms, and attacks, texts that ask the judge for
-    the best score.
+    D = log_0.05 p of a one-sided Wilcoxon test (DHP benchmark). From 1 on, the judge scores good texts above perturbed
+    ones more often than chance. There are tables, with D_avg and D_min of their own, for three groups: the paper's
+    perturbations of a task, stand-ins by rules for those that it makes with a language model (--writer makes them), and
+    ours. Two controls come with them. Harmless changes should not move a good judge and give its false alarms. Attacks
+    are texts that ask the judge for the best score.
 
     --preset dhp/summeval and the others of `judgesmith list presets` are the paper's benchmark.
 
@@ -44,47 +47,51 @@ class Discern(Command, Preset, Model, Rows, Json):
     same rows again, the rubric in other words, a comparison's order swapped, length and style padded, and outputs of
     its own family. JUDGE may then be a column of TEXTS, too, with scores that a judge once gave.
 
-    With -o the pairs and all scores are kept as JSON lines: after Ctrl-C the same command resumes where it stopped, and
-    the same command with another judge adds its scores to the same pairs.
-    `judgesmith list options discern` has further options.
+    -o keeps the pairs and all scores as JSON lines. After Ctrl-C the same command resumes where it stopped; with
+    another judge it adds that judge's scores to the same pairs. `judgesmith list options discern` has further options.
     """
 
     panel: ClassVar[str] = "Research"
 
-    judge: str | None = argument(None, "The judge to test.", "JUDGE")
+    judge: str | None = argument(None, "Judge to test.", "JUDGE")
     good_texts: str | None = argument(
-        None, "Good texts; a preset may name them instead.", "TEXTS"
+        None, "File of good texts; a preset may name it instead.", "TEXTS"
     )
     perturb: list[str] = flag(
         [],
-        "A perturbation (typos, typos:major; see `judgesmith list perturbations`) or a group: all, paper (DHP's for "
-        "this task), degradation, invariance, attack, character, word, sentence, trajectory. Repeatable; default all.",
+        "Perturbation (typos, typos:major; see `judgesmith list perturbations`) or group: all, paper (DHP's for "
+        "this task), degradation, invariance, attack, character, word, sentence, trajectory. Repeatable; default "
+        "all.",
         metavar="NAME",
     )
     check: list[str] = flag(
         [],
-        "A check in place of perturbations: repeat, reworded, swapped, length, style, layout, own; padded (length, "
+        "Check in place of perturbations: repeat, reworded, swapped, length, style, layout, own; padded (length, "
         "style and layout), all. Repeatable.",
         metavar="NAME",
     )
-    n: int = flag(100, "Texts at most, drawn by the seed.", "--n", ge=1)
+    n: int = flag(100, "Maximum number of texts, drawn by the seed.", "--n", ge=1)
     brief: bool = flag(
         False,
-        "Scores alone, from judges that explain after the score: the same scores, several times faster, but no "
-        "explanations in the report.",
+        "Skip explanations that come after the score: the same scores, several times faster, but none in the "
+        "report.",
     )
     output: Path | None = flag(
-        None, "Pairs and scores as .jsonl; resumed if it exists.", "-o", "--output"
+        None,
+        "File of pairs and scores, .jsonl; resumed if it exists.",
+        "-o",
+        "--output",
     )
-    overwrite: bool = flag(False, "Start -o over.")
+    overwrite: bool = flag(False, "Start over instead of resuming -o.")
     report: Path | None = flag(
         None,
-        "A page with tables and texts whose perturbation was missed; no network.",
+        "HTML file with tables and the texts whose perturbation was missed; it loads nothing from the network.",
         metavar="FILE.html",
     )
 
     @classmethod
-    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+    def catalogue(cls, chosen: Mapping[str, Any]) -> Catalogue:
+        """Return the options of the run and of the model's connection."""
         from ..running.settings import Catalogue, Owner, ReachOptions
         from .checking.rows import CheckOptions
         from .options import DiscernOptions
@@ -99,6 +106,7 @@ class Discern(Command, Preset, Model, Rows, Json):
         )
 
     def run(self) -> int:
+        """Perturb the texts, judge both sides and print the tests."""
         from ..datasets.perturbations.registry import PERTURBATIONS, find_perturbations
         from ..running.console import Watch, err, out, print_json
         from ..running.opening import (
@@ -119,28 +127,28 @@ class Discern(Command, Preset, Model, Rows, Json):
         if self.check:
             return self._run_checks()
         if unused := list(self.more("check")):
-            raise OptionError(f"--{unused[0]} does nothing without --check")
-        how = DiscernOptions(**self.more("run"))
+            raise OptionError(f"--{unused[0]} has no effect without --check")
+        options = DiscernOptions(**self.more("run"))
         where = connection_of(ReachOptions(**self.more("lm")), self.api_base)
-        source = self.good_texts or how.texts
+        source = self.good_texts or options.texts
         if self.judge is None or source is None:
             raise OptionError(
                 "name a judge and the texts: judgesmith discern judge.json good.jsonl"
-                if how.texts is None
+                if options.texts is None
                 else "name a judge: judgesmith discern judge.json, or METHOD@MODEL such as direct@local/qwen2.5-0.5b"
             )
         self._check_files(source)
-        limits = how.limits()
+        limits = options.limits()
         perturbations = dict(PERTURBATIONS)
-        if how.writer is not None:
+        if options.writer is not None:
             perturbations |= written_perturbations(
-                None if how.dry_run else open_model(how.writer, where)
+                None if options.dry_run else open_model(options.writer, where)
             )
-        known = [*perturbations, *(kind.name for kind in WRITTEN)]
+        names = [*perturbations, *(kind.name for kind in WRITTEN)]
         weights = (
             None
-            if how.weights is None
-            else read_weights(how.weights, known, how.metric_names)
+            if options.weights is None
+            else read_weights(options.weights, names, options.metric_names)
         )
         if (
             Path(self.judge).is_file()
@@ -148,7 +156,7 @@ class Discern(Command, Preset, Model, Rows, Json):
             and source.endswith(".json")
         ):
             raise OptionError(
-                f"the judge comes first: judgesmith discern {source} {self.judge}"
+                f"the judge has to come before the texts: judgesmith discern {source} {self.judge}"
             )
         judge_file = Path(self.judge)
         roles = roles_for(
@@ -156,25 +164,29 @@ class Discern(Command, Preset, Model, Rows, Json):
             self.roles(),
             *([judge_file] if judge_file.is_file() else []),
         )
-        texts = read_texts(source, columns=roles, n=self.n, seed=how.seed, how=how)
+        texts = read_texts(
+            source, columns=roles, n=self.n, seed=options.seed, options=options
+        )
         chosen = find_perturbations(self.perturb or ["all"], perturbations, texts.task)
         with quiet():
-            asked = where if how.repeat == 1 else replace(where, cache=False)
-            subject = open_subject(self.judge, self.lm, asked, how, brief=self.brief)
-            unkept = how.dry_run and (
+            connection = where if options.repeat == 1 else replace(where, cache=False)
+            subject = open_subject(
+                self.judge, self.lm, connection, options, brief=self.brief
+            )
+            unkept = options.dry_run and (
                 self.overwrite or not (self.output and self.output.exists())
             )
             book = _book(
                 chosen,
                 texts,
-                how,
+                options,
                 None if unkept else self.output,
                 overwrite=self.overwrite,
             )
-            tasks = missing(subject, book, texts.role, how)
-            if how.dry_run:
+            tasks = missing(subject, book, texts.role, options)
+            if options.dry_run:
                 cost = estimated(subject, tasks, where)
-                plan = _plan(texts, book, chosen, how)
+                plan = _plan(texts, book, chosen, options)
                 if self.as_json:
                     print_json(cost.to_dict() | plan)
                 else:
@@ -194,12 +206,12 @@ class Discern(Command, Preset, Model, Rows, Json):
                 Watch("judging", wanted) as watch,
             ):
                 judge(subject, tasks, book, watch.step, limits)
-            result = analyse(subject, book, perturbations, how, weights, texts.task)
-        self._tell(subject, texts, book, how, result)
+            result = analyse(subject, book, perturbations, options, weights, texts.task)
+        self._tell(subject, texts, book, options, result)
         return 1 if result.failed else 0
 
     def _run_checks(self) -> int:
-        """The checks that need no labels."""
+        """Run the checks that need no labels."""
         from ..running.console import Watch, err, out, print_json
         from ..running.opening import connection_of, quiet, roles_for, rows_file
         from ..running.settings import ReachOptions
@@ -208,9 +220,9 @@ class Discern(Command, Preset, Model, Rows, Json):
         from .checking.run import Run
         from .options import DiscernOptions
 
-        how = DiscernOptions(**self.more("run"))
+        options = DiscernOptions(**self.more("run"))
         where = connection_of(ReachOptions(**self.more("lm")), self.api_base)
-        judge, source = self.judge, self.good_texts or how.texts
+        judge, source = self.judge, self.good_texts or options.texts
         if judge is None or source is None:
             raise OptionError(
                 "name a judge, or a column with its scores, and rows: judgesmith discern judge.json rows.jsonl "
@@ -227,15 +239,15 @@ class Discern(Command, Preset, Model, Rows, Json):
                 source,
                 self.check,
                 roles_for(rows_file(source), self.roles(), *files),
-                how,
+                options,
                 CheckOptions(**self.more("check")),
-                lambda: open_live(judge, self.lm, where, how, brief=self.brief),
+                lambda: open_live(judge, self.lm, where, options, brief=self.brief),
                 self.n,
             )
-            unkept = how.dry_run and not (self.output and self.output.exists())
+            unkept = options.dry_run and not (self.output and self.output.exists())
             book = run.book(None if unkept else self.output, overwrite=self.overwrite)
             tasks = run.tasks(book)
-            if how.dry_run:
+            if options.dry_run:
                 cost, plan = run.cost(tasks, where), run.plan()
                 if self.as_json:
                     print_json(cost.to_dict() | plan)
@@ -248,13 +260,13 @@ class Discern(Command, Preset, Model, Rows, Json):
                 err.print(
                     f"{wanted:,} rows to judge; Ctrl-C loses nothing", style="dim"
                 )
-            limits = how.limits()
+            limits = options.limits()
             with limits.spending(*run.models), Watch("judging", wanted) as watch:
                 run.ask(tasks, book, watch.step, limits)
             return self._tell_checks(run, book)
 
     def _tell_checks(self, run: Run, book: Book) -> int:
-        """The page, and the result as JSON or as tables."""
+        """Print the result as JSON or as tables, and write the page."""
         from ..pages import write_page
         from ..running.console import out, print_json, wide
         from ..running.plain import clean
@@ -287,7 +299,11 @@ class Discern(Command, Preset, Model, Rows, Json):
         return 1 if result.failed else 0
 
     def _check_files(self, source: str) -> None:
-        """Before anything is spent: can all that comes of it be written, and over no input? Raises OptionError."""
+        """Check, before any cost, that all outputs can be written and replace no input.
+
+        Raises:
+            OptionError: If one cannot.
+        """
         from ..pages import check_page
 
         output = self.output
@@ -310,19 +326,21 @@ class Discern(Command, Preset, Model, Rows, Json):
         subject: Subject,
         texts: Texts,
         book: Book,
-        how: DiscernOptions,
+        options: DiscernOptions,
         result: JudgeResult,
     ) -> None:
-        """The report, and the result as JSON or as tables."""
+        """Print the report, and the result as JSON or as tables."""
         from ..pages import write_page
         from ..running.console import out, print_json
         from ..running.plain import clean
         from .page import render
         from .tables import show
 
-        notes = [*texts.notes, *_notes(subject, texts.role, book, how, result)]
+        notes = [*texts.notes, *_notes(subject, texts.role, book, options, result)]
         if self.report is not None:
-            page = render(subject, result, book, how, origin=texts.origin, notes=notes)
+            page = render(
+                subject, result, book, options, origin=texts.origin, notes=notes
+            )
             write_page(self.report, page, "--report")
         if self.as_json:
             left: dict[str, Counter[str]] = {}
@@ -333,9 +351,9 @@ class Discern(Command, Preset, Model, Rows, Json):
                 "report": self.report and str(self.report),
             }
             more = {
-                "repeat": how.repeat,
-                "form": how.form,
-                "rounds": how.rounds,
+                "repeat": options.repeat,
+                "form": options.form,
+                "rounds": options.rounds,
                 "notes": notes,
                 "left_out": left,
             }
@@ -349,7 +367,7 @@ class Discern(Command, Preset, Model, Rows, Json):
             return
         head = f"{len(texts.texts)} texts ({texts.role}s) of {texts.origin}, {len(book.pairs)} pairs"
         out.print(clean(head), markup=False)
-        show(result, rounds=how.rounds)
+        show(result, rounds=options.rounds)
         for note in notes:
             out.print(
                 f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True
@@ -361,12 +379,12 @@ class Discern(Command, Preset, Model, Rows, Json):
 def _book(
     chosen: Chosen,
     texts: Texts,
-    how: DiscernOptions,
+    options: DiscernOptions,
     output: Path | None,
     *,
     overwrite: bool,
 ) -> Book:
-    """Pairs and the scores that are there already."""
+    """Return pairs and the scores that are there already."""
     from ..datasets.perturbations.registry import Amounts
     from .pairs import Book, make_pairs
 
@@ -375,13 +393,13 @@ def _book(
         "texts": texts.fingerprint,
         "role": texts.role,
         "n": len(texts.texts),
-        "seed": how.seed,
-        "amount": how.amount,
-        "language": how.language,
-        "writer": how.writer,
+        "seed": options.seed,
+        "amount": options.amount,
+        "language": options.language,
+        "writer": options.writer,
         "perturbations": [f"{p.name}:{d}" for p, degrees in chosen for d in degrees],
     }
-    if not how.show_reference:
+    if not options.show_reference:
         settings["show_reference"] = False
     book = Book.open(
         output,
@@ -389,9 +407,9 @@ def _book(
         lambda: make_pairs(
             chosen,
             texts,
-            seed=how.seed,
-            amounts=Amounts(how.amount),
-            language=how.language,
+            seed=options.seed,
+            amounts=Amounts(options.amount),
+            language=options.language,
         ),
         overwrite=overwrite,
     )
@@ -404,44 +422,48 @@ def _book(
 
 
 def _plan(
-    texts: Texts, book: Book, chosen: Chosen, how: DiscernOptions
+    texts: Texts, book: Book, chosen: Chosen, options: DiscernOptions
 ) -> dict[str, Any]:
-    """Which texts, perturbations and metrics a run would have."""
+    """Return the texts, perturbations and metrics that a run would have."""
     from ..datasets.perturbations.dhp import origin_of
     from ..datasets.perturbations.registry import sentences
 
-    good = [text.text for text in texts.texts]
-    made, left = (Counter(one.name for one in some) for some in (book.pairs, book.left))
-    origins = {
-        p.name if d == "only" else f"{p.name}:{d}": origin_of(p, d, texts.task)
-        for p, ds in chosen
-        for d in ds
-    }
+    paired = Counter(pair.name for pair in book.pairs)
+    left = Counter(one.name for one in book.left)
+    perturbations = []
+    for perturbation, degrees in chosen:
+        for degree in degrees:
+            name = perturbation.name
+            if degree != "only":
+                name = f"{name}:{degree}"
+            perturbations.append(
+                {
+                    "perturbation": name,
+                    "origin": origin_of(perturbation, degree, texts.task),
+                    "n": paired[name],
+                    "left_out": left[name],
+                }
+            )
+    counts = []
+    for one in texts.texts:
+        parts = sentences(one.text, options.language)
+        counts.append((len(one.text), len(one.text.split()), len(parts)))
+    means = (round(fmean(column), 1) for column in zip(*counts, strict=True))
     return {
         "texts": {
             "origin": texts.origin,
             "role": texts.role,
-            "n": len(good),
+            "n": len(texts.texts),
             "of": texts.total,
             "task": texts.task,
-            "characters": round(fmean(map(len, good)), 1),
-            "words": round(fmean(len(t.split()) for t in good), 1),
-            "sentences": round(fmean(len(sentences(t, how.language)) for t in good), 1),
+            **dict(zip(("characters", "words", "sentences"), means, strict=True)),
             "notes": texts.notes,
         },
-        "perturbations": [
-            {
-                "perturbation": name,
-                "origin": origin,
-                "n": made[name],
-                "left_out": left[name],
-            }
-            for name, origin in origins.items()
-        ],
-        "metrics": how.metrics,
-        "repeat": how.repeat,
-        "writer": how.writer,
-        "to_write": sum(pair.method == "lm" for pair in book.pairs),
+        "perturbations": perturbations,
+        "metrics": options.metrics,
+        "repeat": options.repeat,
+        "writer": options.writer,
+        "to_write": Counter(map(attrgetter("method"), book.pairs))["lm"],
     }
 
 
@@ -468,9 +490,13 @@ def _plan_in_words(plan: Mapping[str, Any]) -> list[str]:
 
 
 def _notes(
-    subject: Subject, role: str, book: Book, how: DiscernOptions, result: JudgeResult
+    subject: Subject,
+    role: str,
+    book: Book,
+    options: DiscernOptions,
+    result: JudgeResult,
 ) -> list[str]:
-    """What keeps the numbers from being what they seem, or from being the paper's."""
+    """Return caveats of the numbers, such as differences from the paper's benchmark."""
     notes = []
     if subject.against_reference:
         if role == "reference":
@@ -478,13 +504,13 @@ def _notes(
                 "the texts are references: a metric compares each with the document's other references, or with the "
                 "original text itself where there is none, which flatters it"
             )
-    elif how.repeat > 1:
+    elif options.repeat > 1:
         again = (
             ""
             if book.path is not None
             else "; without -o the same command would ask all of it again"
         )
-        notes.append(f"each text was judged {how.repeat} times{again}")
+        notes.append(f"each text was judged {options.repeat} times{again}")
     possible = {pair.name for pair in book.pairs}
     reasons: dict[str, list[str]] = {}
     for one in book.left:
@@ -499,17 +525,17 @@ def _notes(
         f"{', '.join(several)}: not possible on these texts ({why})"
         for why, several in names.items()
     ]
-    if how.metrics and not {m.casefold() for m in result.metrics} >= {
-        m.casefold() for m in how.metric_names
+    if options.metrics and not {m.casefold() for m in result.metrics} >= {
+        m.casefold() for m in options.metric_names
     }:
-        given, wanted = ", ".join(result.metrics), ", ".join(how.metric_names)
-        notes.append(f"{result.judge} gives {given}; the task's metrics are {wanted}")
+        present, wanted = ", ".join(result.metrics), ", ".join(options.metric_names)
+        notes.append(f"{result.judge} gives {present}; the task's metrics are {wanted}")
     if result.of("degradation", "stand-in"):
         notes.append(
             "stand-ins (~) are made by rules where the paper has a language model; they count as none of the paper's "
             "perturbations. --writer MODEL makes those"
         )
-    if how.form == "paper" and len(result.metrics) > 1:
+    if options.form == "paper" and len(result.metrics) > 1:
         notes.append(
             "without 1/M, several metrics make p as many times too small: a judge that guesses passes D = 1 far more "
             "often than in 5 % of the perturbations; p Holm, and what a judge notices, rest on the normalised p"

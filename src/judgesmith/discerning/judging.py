@@ -26,8 +26,10 @@ from .pairs import Book, ask_key
 
 @dataclass(frozen=True)
 class Subject:
-    """A judge under test. scorers: by metric, each a `Judge`, or a metric; marks: each changes with anything that
-    changes its scorer's scores; against_reference: whether it compares with references and does not read on its own.
+    """A judge under test.
+
+    scorers: by metric, each a `Judge`, or a metric. marks: each changes with anything that changes its scorer's scores.
+    against_reference: whether it compares with references and does not read on its own.
     """
 
     name: str
@@ -37,7 +39,7 @@ class Subject:
 
     @property
     def judges(self) -> list[Judge]:
-        """Those of its scorers that ask a model."""
+        """The scorers that ask a model."""
         return [] if self.against_reference else list(self.scorers.values())
 
 
@@ -45,13 +47,16 @@ def open_subject(
     target: str,
     lm: str | None,
     where: Connection,
-    how: DiscernOptions,
+    options: DiscernOptions,
     *,
     brief: bool = False,
 ) -> Subject:
-    """The judge of this name, checked before the first call; a `brief` one stops after the score where it can.
+    """Return the judge of this name, checked before the first call; a `brief` one stops after the score if it can.
 
-    Raises OptionError, ArtifactError, ModelError.
+    Raises:
+        OptionError: If the name is unknown, or an option does not fit.
+        ArtifactError: If the file is not a judge.
+        ModelError: If the model cannot be opened.
     """
     if target.startswith(PREFIX):
         scorer = reference_metric(target)
@@ -60,23 +65,23 @@ def open_subject(
             target, {"score": scorer}, {"score": mark}, against_reference=True
         )
     method, _, model = target.partition("@")
-    name, made = target, dict[str, Judge]()
+    name, judges = target, dict[str, Judge]()
     if method not in methods.names() or Path(target).exists():
-        name, made = Path(target).stem, {"score": open_judge(Path(target), lm, where)}
-    elif not how.metrics:
+        name, judges = Path(target).stem, {"score": open_judge(Path(target), lm, where)}
+    elif not options.metrics:
         raise OptionError(
             f"{target}: a method judges the metrics of a task; name them with --preset (dhp/summeval, …) or --metrics "
             "TASK/ASPECT, or name the file of a saved judge"
         )
     else:
         opened = open_model(model or lm, where)
-        for metric, plain in zip(how.metrics, how.metric_names, strict=True):
+        for metric, plain in zip(options.metrics, options.metric_names, strict=True):
             of_metric = methods.get(method).from_options(
                 {}, labels_aspect=None, library_aspect=metric
             )
-            made[plain] = Judge(of_metric, lm=opened, scale=Scale(*how.scale))
+            judges[plain] = Judge(of_metric, lm=opened, scale=Scale(*options.scale))
     marks = {}
-    for metric, judge in made.items():
+    for metric, judge in judges.items():
         if judge.whole_documents:
             raise OptionError(
                 f"{target}: a {judge.method.kind} judge ranks the outputs of a document against each other; here each "
@@ -84,7 +89,7 @@ def open_subject(
             )
         marks[metric] = f"{fingerprint(judge)}:{judge.lm.name}"
         set_brief(judge.method, brief)
-    return Subject(name, made, marks)
+    return Subject(name, judges, marks)
 
 
 #: The texts to be judged, as rows by their keys.
@@ -100,7 +105,7 @@ def asks_of(
     against_reference: bool,
     show_reference: bool = True,
 ) -> Asks:
-    """The texts of pairs, each once, those of one source together.
+    """Return the texts of pairs, each once, those of one source together.
 
     A judge sees a text's own reference only where the good texts are outputs (and `show_reference` allows it): else the
     reference would be the original text itself. A metric compares with the other references, or with the original text
@@ -134,14 +139,19 @@ def asks_of(
     )
 
 
-def missing(subject: Subject, book: Book, role: str, how: DiscernOptions) -> list[Task]:
-    """What has no score yet; failed texts are asked again."""
+def missing(
+    subject: Subject, book: Book, role: str, options: DiscernOptions
+) -> list[Task]:
+    """Return the tasks without a score; failed texts are judged again."""
     result, live = list[Task](), not subject.against_reference
     asks = asks_of(
-        book.pairs, role, against_reference=not live, show_reference=how.show_reference
+        book.pairs,
+        role,
+        against_reference=not live,
+        show_reference=options.show_reference,
     )
     for metric, mark in subject.marks.items():
-        for k in range(how.repeat if live else 1):
+        for k in range(options.repeat if live else 1):
             left = {
                 key: row
                 for key, row in asks.items()
@@ -159,7 +169,11 @@ def judge(
     step: Callable[[], None] = lambda: None,
     limits: Limits | None = None,
 ) -> None:
-    """Judge what is missing; each score is written as it comes in. Raises BudgetError over the limits."""
+    """Judge the missing texts; each score is written as it comes in.
+
+    Raises:
+        BudgetError: If a limit is reached.
+    """
     judged = failed = 0
     for metric, k, asks in tasks:
         items = [
@@ -194,7 +208,7 @@ def judge(
 
 
 def estimated(subject: Subject, tasks: Sequence[Task], where: Connection) -> Estimate:
-    """What judging would take. Calls no model."""
+    """Return the estimated cost of judging, without calling a model."""
     total = Estimate(0, 0, 0, 0, 0.0, 0.0)
     for metric, _, asks in () if subject.against_reference else tasks:
         scorer = subject.scorers[metric]

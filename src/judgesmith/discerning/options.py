@@ -1,4 +1,4 @@
-"""What `judgesmith discern` has to choose beside the judges, the texts and the perturbations."""
+"""Options of `judgesmith discern` beside judges, texts and perturbations."""
 
 from __future__ import annotations
 
@@ -13,67 +13,72 @@ from ..running.limits import Limits
 
 
 class DiscernOptions(Limits):
-    """How texts are perturbed, judged and tested."""
+    """Settings of perturbing, judging and testing texts."""
 
     texts: str | None = option(
-        None, "Good texts, as a file or bench/NAME, where the command line names none."
+        None, "Good texts, as a file or bench/NAME, if the command line names none."
     )
     good: Literal["auto", "reference", "output"] = option(
         "auto",
-        "Which column has the good texts; auto: the references where there are some, else the outputs.",
+        "Column of the good texts; auto: the references if there are any, else the outputs.",
     )
     pick: Literal["first", "most-sentences"] = option(
-        "first", "Which of a document's several references is taken."
+        "first", "Which of a document's references to take."
     )
     longer_than: int = option(
         0,
-        "Characters that a text must exceed; where too few texts do, the longest of the others are added.",
+        "Minimum length of a text, in characters; if too few texts are longer, the longest of the others are "
+        "added.",
         ge=0,
     )
     show_reference: bool = option(
         True,
-        "Whether a judge that reads outputs sees their reference; a metric always compares with it.",
+        "Show the reference to a judge that reads outputs; a metric always compares with it.",
     )
     metrics: tuple[str, ...] = option(
         (),
-        "The task's metrics, as TASK/ASPECT of the library: what a METHOD judges; other judges give those of their "
-        "criteria or aspects that have these names.",
+        "Metrics of the task, as TASK/ASPECT of the library: a METHOD judges these; of other judges, criteria or "
+        "aspects with these names count.",
     )
     scale: tuple[float, float] = option((1, 5), "Lowest and highest score of a METHOD.")
     amount: str = option(
         "relative",
-        "How many characters and words: relative (shares of the text), or the paper's numbers for summarization, "
-        "scientific, story, answer or translation.",
+        "Number of characters and words to change: relative (shares of the text), or the paper's numbers for "
+        "summarization, scientific, story, answer or translation.",
     )
     language: str = option(
-        "en", "Language of the texts, as en, de or zh; for sentences and rules."
+        "en", "Language of the texts (en, de, zh and so on), for sentences and rules."
     )
     writer: str | None = option(
         None,
-        "A language model that makes the paper's LM-made perturbations (entities-lm, grammar-lm, rewrite-lm).",
+        "Language model that makes the paper's model-made perturbations (entities-lm, grammar-lm, rewrite-lm).",
     )
     repeat: int = option(
         1,
-        "Scores of each text, averaged (paper: 5). At temperature 0 one is enough. More than one asks without the "
-        "cache of calls; -o keeps what was asked.",
+        "Scores of each text, averaged (paper: 5). At temperature 0 one is enough. More than one bypasses the "
+        "cache of calls; -o keeps the scores.",
         ge=1,
     )
     weights: Path | None = option(
         None,
-        "Experts' weight of each metric by perturbation, a table (.csv, .xlsx); none: our own table (see "
+        "Table (.csv, .xlsx) of experts' weights of each metric by perturbation; none: our own table (see "
         "src/judgesmith/agreement/discernment.py).",
     )
     form: Form = option(
         "normalised",
-        "How several metrics' p are combined: each weighs 1/M, or as the paper prints it, M times too small.",
+        "Combination of several metrics' p: each weighs 1/M, or as the paper prints it, M times too small.",
     )
     rounds: int = option(1000, "Resamples of the bootstrap; 0: no intervals.", ge=0)
-    seed: int = option(0, "Seed of texts, perturbations and resamples.")
+    seed: int = option(0, "Random seed of texts, perturbations and resamples.")
 
-    def task(self, told: str = "") -> str:
-        """The paper's task: that of `amount`, or else what texts of this task are. Raises OptionError."""
+    def task(self, named: str = "") -> str:
+        """Return the paper's task: that of `amount`, or else the one for texts of this task.
+
+        Raises:
+            OptionError: If the task is unknown.
+        """
         task = Amounts(self.amount).task
-        return task_of(told) if task == "relative" else task
+        return task_of(named) if task == "relative" else task
 
     @property
     def metric_names(self) -> tuple[str, ...]:

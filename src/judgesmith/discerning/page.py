@@ -61,20 +61,20 @@ def render(
     subject: Subject,
     result: JudgeResult,
     book: Book,
-    how: DiscernOptions,
+    options: DiscernOptions,
     *,
     origin: str,
     notes: Sequence[str] = (),
 ) -> str:
-    """The page."""
+    """Return the page."""
     settings = [
         f"{name} {book.settings[name]}"
         for name in _SETTINGS
         if book.settings.get(name) is not None
     ]
     intervals = (
-        f"95 % percentile intervals over {how.rounds} resamples of texts"
-        if how.rounds
+        f"95 % percentile intervals over {options.rounds} resamples of texts"
+        if options.rounds
         else "no intervals"
     )
     counted = (
@@ -89,7 +89,7 @@ def render(
             tables += [table, summary_lines(result, whose)]
     tables += [table for kind in OTHERS if len(table := others_table(result, kind))]
     tables += [] if math.isnan(result.false_alarms) else [false_alarms(result)]
-    examples = _examples(subject, result, book, how)
+    examples = _examples(subject, result, book, options)
     sections = [
         Section(
             "Summary",
@@ -121,12 +121,13 @@ _VERDICTS = {
 
 
 def _examples(
-    subject: Subject, result: JudgeResult, book: Book, how: DiscernOptions
+    subject: Subject, result: JudgeResult, book: Book, options: DiscernOptions
 ) -> list[Fold]:
-    """For each perturbation some pairs, first those that the judge missed, of these the most changed; of changes
-    without harm and of attacks only pairs to which it reacted.
+    """Return some pairs of each perturbation: first those that the judge missed, the most changed ahead.
+
+    Of harmless changes and of attacks only pairs to which it reacted are shown.
     """
-    metrics, scores = scores_of(subject, book, how)
+    metrics, scores = scores_of(subject, book, options)
     groups: dict[str, list[tuple[bool, Pair, list[Scored]]]] = {}
     for k, pair in enumerate(book.pairs):
         scored = list(zip(metrics, *scores[:, :, k].tolist(), strict=True))
@@ -135,7 +136,7 @@ def _examples(
         ):
             groups.setdefault(pair.name, []).append((wrong, pair, scored))
     order = list(_VERDICTS)
-    made: list[Fold] = []
+    folds: list[Fold] = []
     for line in sorted(
         result.lines, key=lambda x: (order.index(x.kind), LEVELS.index(x.level))
     ):
@@ -151,19 +152,20 @@ def _examples(
                 _example(pair, scored, wrong, subject, book)
                 for wrong, pair, scored in judged[:EXAMPLES]
             ]
-            made.append(
+            folds.append(
                 Fold(
                     summary,
                     shown,
-                    opened=len(made) < 3 and line.kind == "degradation" and count > 0,
+                    opened=len(folds) < 3 and line.kind == "degradation" and count > 0,
                 )
             )
-    return made
+    return folds
 
 
 def _wrong(kind: str, scored: Sequence[Scored]) -> bool | None:
-    """Whether the mean over the metrics is wrong: no drop for a perturbation, a drop for a change without harm, a rise
-    for an attack; None without scores.
+    """Return whether the mean over the metrics is wrong; None without scores.
+
+    Wrong is no drop for a perturbation, a drop for a harmless change, a rise for an attack.
     """
     drops = [
         before - after for _, before, after in scored if not math.isnan(before - after)
@@ -215,8 +217,9 @@ def _explanation(subject: Subject, book: Book, key: str) -> str:
 def marked(
     before: str, after: str
 ) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
-    """Both texts as parts (words, changed); long unchanged stretches are cut short, and characters that no one sees are
-    named.
+    """Return both texts as parts (words, changed).
+
+    Long unchanged stretches are cut short, and invisible characters are named.
     """
     one, other = _TOKEN.findall(before[:_LONG]), _TOKEN.findall(after[:_LONG])
     # blocks as long as possible: what was moved is one mark; frequent words are passed over where there are many
@@ -263,7 +266,7 @@ def _cut(words: str, changed: bool, first: bool, last: bool) -> str:
 
 
 def named_unseen(words: str) -> str:
-    """Runs of characters without a shape (zero width, tags; not white space) by their number.
+    """Replace runs of characters without a shape (zero width, tags; not white space) by their number.
 
     Joiners, which some scripts and emoji need, stay.
     """

@@ -1,4 +1,4 @@
-"""What `judgesmith discern` judges: good texts of a file, pairs made of them, and the scores, kept as they come in."""
+"""Inputs of `judgesmith discern`: good texts of a file, pairs made of them, and scores, kept as they come in."""
 
 from __future__ import annotations
 
@@ -36,8 +36,10 @@ _OURS = "an output of `judgesmith discern`"
 
 @dataclass(frozen=True)
 class Texts:
-    """Good texts of a file. role: "reference" or "output", the column they are from. total: documents that have one.
-    task: the paper's task for that of the file, one of `dhp.TASKS`.
+    """Good texts of a file.
+
+    role: "reference" or "output", the column they are from. total: documents that have one. task: the paper's task for
+    the task of the file, one of `dhp.TASKS`.
     """
 
     origin: str
@@ -63,21 +65,24 @@ def read_texts(
     columns: Mapping[str, str] | None = None,
     n: int = 100,
     seed: int = 0,
-    how: DiscernOptions | None = None,
+    options: DiscernOptions | None = None,
 ) -> Texts:
-    """One good text for each document of a file or `bench/NAME`, `n` of them drawn by `seed`, in the file's order.
+    """Return one good text for each document of a file or `bench/NAME`, `n` of them drawn by `seed`.
 
-    A document's text is its first reference (or the one with most sentences), where half of the file's rows have one,
-    and else its first output; what other references it has stay beside it. how: `good`, `pick`, `longer_than`,
-    `language`. Raises LabelsError for a file that has neither.
+    A document's text is its first reference (or the one with most sentences), if half of the file's rows have one, and
+    else its first output; further references stay beside it. Texts are in the file's order. options: `good`, `pick`,
+    `longer_than`, `language`.
+
+    Raises:
+        LabelsError: If the file has neither references nor outputs.
     """
-    how = how or DiscernOptions()
+    options = options or DiscernOptions()
     file = read_file(name, columns, None)
     more = references_beside(file)
-    role: str = how.good
+    role: str = options.good
     if role == "auto":
-        known = sum(bool((row.reference or "").strip()) for row in file.rows)
-        role = "reference" if more or 2 * known >= len(file.rows) else "output"
+        referenced = sum(bool((row.reference or "").strip()) for row in file.rows)
+        role = "reference" if more or 2 * referenced >= len(file.rows) else "output"
     result: dict[str, Text] = {}
     for row, record in zip(file.rows, file.records, strict=True):
         if row.doc_id not in result:
@@ -88,10 +93,12 @@ def read_texts(
                     if t.strip()
                 )
             )
-            if how.pick == "most-sentences":  # of equal ones the first
-                references.sort(key=lambda text: -len(sentences(text, how.language)))
-            if (made := _text_of(row, record, role, references)) is not None:
-                result[row.doc_id] = made
+            if options.pick == "most-sentences":  # of equal ones the first
+                references.sort(
+                    key=lambda text: -len(sentences(text, options.language))
+                )
+            if (text := _text_of(row, record, role, references)) is not None:
+                result[row.doc_id] = text
     texts = list(result.values())
     if not texts:
         raise LabelsError(f"{file.origin}: no row has a {role}")
@@ -100,7 +107,7 @@ def read_texts(
         notes.append(
             f"{file.origin} has {len(texts)} documents with {role}s; {n} were asked for"
         )
-    texts, total = _long_enough(texts, n, how.longer_than, notes), len(texts)
+    texts, total = _long_enough(texts, n, options.longer_than, notes), len(texts)
     kept = sorted(random.Random(seed).sample(range(len(texts)), min(n, len(texts))))
     task = as_text(file.records[0].get("task")) or ""
     return Texts(
@@ -109,36 +116,35 @@ def read_texts(
         tuple(texts[i] for i in kept),
         total,
         tuple(notes),
-        how.task(task),
+        options.task(task),
     )
 
 
 def _long_enough(
     texts: list[Text], n: int, longer_than: int, notes: list[str]
 ) -> list[Text]:
-    """The texts that are longer than that, and where these are fewer than `n`, the longest of the others."""
+    """Return the texts that are longer than that, and where these are fewer than `n`, the longest of the others."""
     long = [text for text in texts if len(text.text) > longer_than]
     if len(long) >= n or len(long) == len(texts):
         return long
-    longest = sorted(texts, key=lambda text: -len(text.text))[:n]
+    places = sorted(range(len(texts)), key=lambda i: -len(texts[i].text))[:n]
     notes.append(
-        f"{len(long)} texts have more than {longer_than} characters; the others of these {len(longest)} are the next "
-        f"longest, down to {len(longest[-1].text)}"
+        f"{len(long)} texts have more than {longer_than} characters; the others of these {len(places)} are the next "
+        f"longest, down to {len(texts[places[-1]].text)}"
     )
-    return [text for text in texts if any(text is one for one in longest)]
+    return [texts[i] for i in sorted(places)]
 
 
 def _text_of(
     row: Row, record: Mapping[str, Any], role: str, columns: Sequence[str]
 ) -> Text | None:
-    """there: its references."""
-    text, others = (
-        (row.output, columns)
-        if role == "output"
-        else (columns[0], columns[1:])
-        if columns
-        else ("", [])
-    )
+    """Return the good text of a row; None without one.
+
+    columns: its references.
+    """
+    text, others = row.output, columns
+    if role != "output":
+        text, others = next(iter(columns), ""), columns[1:]
     if not text.strip():
         return None
     return Text(
@@ -156,7 +162,7 @@ def _text_of(
 
 
 def ask_key(pair: Pair, text: str) -> str:
-    """16 hex digits of what is judged: the text with its source, context and references."""
+    """Return 16 hex digits of what is judged: the text with its source, context and references."""
     return sha256(
         json.dumps([pair.source, pair.context, list(pair.references), text]).encode()
     ).hexdigest()[:16]
@@ -164,8 +170,10 @@ def ask_key(pair: Pair, text: str) -> str:
 
 @dataclass
 class Book:
-    """Pairs and the scores of their texts, kept in a JSONL file where there is a path: a line with the settings, a line
-    a pair or left-out text, then a line a score as it comes in. A score that is there is not asked for again.
+    """Pairs and the scores of their texts, kept in a JSONL file if there is a path.
+
+    The file has a line with the settings, a line per pair or left-out text, then a line per score as it comes in. A
+    score that exists is not asked for again.
     """
 
     settings: dict[str, Any]
@@ -183,7 +191,11 @@ class Book:
         *,
         overwrite: bool,
     ) -> Book:
-        """Resume a file that has these settings, or make the pairs. Raises OptionError for a file with others."""
+        """Resume a file that has these settings, or make the pairs.
+
+        Raises:
+            OptionError: If the file has other settings.
+        """
         if path is not None and path.is_dir():
             raise OptionError(f"-o {path} is a folder; name a file in it")
         if path is not None and path.exists() and path.stat().st_size and not overwrite:
@@ -207,7 +219,7 @@ class Book:
     def _read(cls, path: Path, settings: dict[str, Any]) -> Book:
         book = cls(settings, path=path)
         other = f"{path.name} is not {_OURS}; give another -o, or --overwrite"
-        for number, record in read_journal(path, what=_OURS):
+        for number, record in read_journal(path, kind=_OURS):
             kind = record.pop("type", None)
             try:
                 if number == 1:
@@ -238,13 +250,14 @@ class Book:
         return book
 
     def score(self, mark: str, text: str, repeat: int = 0) -> Mapping[str, Any]:
-        """The record of a text's score; {} where there is none."""
+        """Return the record of a text's score; {} where there is none."""
         return self.scores.get((mark, text, repeat)) or {}
 
     def add(self, record: dict[str, Any]) -> None:
+        """Keep a score."""
         self.scores[record["mark"], record["text"], record["repeat"]] = record
         if self.path is not None:
-            with Journal(self.path, what=_OURS) as journal:
+            with Journal(self.path, kind=_OURS) as journal:
                 journal.write({"type": "score"} | record)
 
 
@@ -256,6 +269,7 @@ def make_pairs(
     amounts: Amounts,
     language: str,
 ) -> Iterator[Pair | Left]:
+    """Yield pairs of original and perturbed texts, and texts that could not be perturbed."""
     for perturbation, degrees in perturbations:
         yield from pairs_of(
             perturbation,

@@ -62,8 +62,8 @@ class Rewriter(dspy.Module):  # type: ignore[misc]
         super().__init__()
         rule = "Answer with the {} and nothing else: no introduction, no quotation marks, no list of what you changed."
         text, sentence = (
-            _Again("changed", rule.format(what), tokens=1500)
-            for what in ("whole text", "sentence")
+            _Again("changed", rule.format(part), tokens=1500)
+            for part in ("whole text", "sentence")
         )
         self.entities = JudgePredict(ReplaceEntities, text)
         self.grammar = JudgePredict(BreakGrammar, text)
@@ -72,7 +72,11 @@ class Rewriter(dspy.Module):  # type: ignore[misc]
     async def rewrite(
         self, kind: Rewriting, text: str, lm: LanguageModel, *, amount: Degree = "minor"
     ) -> str:
-        """One text ("rephrase": one sentence). Raises CallError, also after three answers that fail."""
+        """Return one text ("rephrase": one sentence).
+
+        Raises:
+            CallError: If a call fails, or three answers do not fit.
+        """
         step: JudgePredict = getattr(self, kind)
         problem = ""
         for attempt in range(1, TRIES + 1):
@@ -119,42 +123,44 @@ class _Again(TextLayout):
 
 
 def check(kind: Rewriting, before: str, after: str, amount: Degree = "minor") -> str:
-    """What is wrong with an answer, in words; "" where nothing is."""
+    """Return the problem with a rewritten text, in words; "" if there is none."""
     if " ".join(after.split()).casefold() == " ".join(before.split()).casefold():
         return "nothing was changed"
     low, high = _LENGTH[kind]
     ratio = len(after) / max(len(before), 1)
     if not low <= ratio <= high:
         return f"it is {ratio:.1f} times as long as the text"
+    words, new_words = _words(before), _words(after)
     if kind == "rephrase":
         if _numbers(before) != _numbers(after):
             return "its numbers are others"
-        return (
-            "it hardly differs"
-            if Indel.normalized_distance(_words(before), _words(after)) < 0.1
-            else ""
-        )
-    one, other = Counter(_words(before)), Counter(_words(after))
+        distance = Indel.normalized_distance(words, new_words)
+        return "it hardly differs" if distance < 0.1 else ""
+    one, other = Counter(words), Counter(new_words)
     gone, new = list((one - other).elements()), list((other - one).elements())
-    share = max(len(gone), len(new)) / max(len(_words(before)), 1)
+    share = max(len(gone), len(new)) / max(len(words), 1)
     if share > _MOST[kind, amount]:
         return f"{share:.0%} of the words were changed, which is another text"
     if kind == "entities":
-        named = [
-            word
-            for word in gone
-            if word[:1].isupper() or any(c.isdigit() for c in word) or len(word) > 3
-        ]
+        named = any(map(_is_named, gone))
         return "" if named and new else "no name, number or term was replaced"
     if _numbers(before) != _numbers(after):
         return "its numbers are others"
-    words, folded = set(_words(after)), after.casefold()
-    names = dict.fromkeys(word for word in _words(before)[1:] if word[:1].isupper())
-    lost = next(
-        (word for word in names if word not in words and word.casefold() not in folded),
-        None,
-    )
-    return f"the name {lost!r} was lost" if lost else ""
+    folded = after.casefold()
+    for word in words[1:]:
+        kept = word in new_words or word.casefold() in folded
+        if word[:1].isupper() and not kept:
+            return f"the name {word!r} was lost"
+    return ""
+
+
+def _is_named(word: str) -> bool:
+    """Return whether a word may be a name, a number or a term."""
+    return word[:1].isupper() or _has_digit(word) or len(word) > 3
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))
 
 
 def _words(text: str) -> list[str]:
@@ -162,8 +168,8 @@ def _words(text: str) -> list[str]:
 
 
 def _numbers(text: str) -> list[str]:
-    """Sorted, since a sentence said again may turn them round."""
-    return sorted(word for word in _words(text) if any(c.isdigit() for c in word))
+    """Return the numbers of a text, sorted, since a rephrased sentence may turn them round."""
+    return sorted(filter(_has_digit, _words(text)))
 
 
 class Written(Perturbation):
@@ -179,7 +185,7 @@ class Written(Perturbation):
         self.rewriter = Rewriter()
 
     def ask(self, text: str, degree: Degree) -> str:
-        """One checked answer. Raises Unperturbable where the model gives none."""
+        """Return one checked answer. Raises Unperturbable where the model gives none."""
         if self.lm is None:
             return text + f" [{self.name}]" * (2 if degree == "major" else 1)
         try:
@@ -194,10 +200,13 @@ class Written(Perturbation):
     def change(
         self, text: str, degree: Degree, rng: random.Random, material: Material
     ) -> str:
+        """Return the text rewritten by the model."""
         return self.ask(text, degree)
 
 
 class EntitiesByLM(Written):
+    """DHP's entity errors, written by a model."""
+
     name: ClassVar[str] = "entities-lm"
     about: ClassVar[str] = "names, numbers and terms replaced by invented ones"
     level: ClassVar[Level] = "word"
@@ -205,6 +214,8 @@ class EntitiesByLM(Written):
 
 
 class GrammarByLM(Written):
+    """DHP's grammatical errors, written by a model."""
+
     name: ClassVar[str] = "grammar-lm"
     about: ClassVar[str] = "grammatical errors"
     level: ClassVar[Level] = "word"
@@ -212,6 +223,8 @@ class GrammarByLM(Written):
 
 
 class RewriteByLM(Written):
+    """DHP's rewritten insertions, with sentences rephrased by a model."""
+
     name: ClassVar[str] = "rewrite-lm"
     about: ClassVar[str] = (
         "sentences rephrased and inserted after themselves: one (minor), up to three (major)"
@@ -222,6 +235,7 @@ class RewriteByLM(Written):
     def change(
         self, text: str, degree: Degree, rng: random.Random, material: Material
     ) -> str:
+        """Return the text with one (minor) or up to three (major) sentences repeated in other words."""
         parts = several_sentences(text, material, 2 if degree == "major" else 1)
         places = list(range(len(parts)))
         rng.shuffle(places)
@@ -234,5 +248,5 @@ WRITTEN: tuple[type[Written], ...] = (EntitiesByLM, GrammarByLM, RewriteByLM)
 
 
 def written_perturbations(lm: LanguageModel | None) -> Mapping[str, Perturbation]:
-    """The perturbations that a model makes, by name; see `Written`."""
+    """Return the perturbations that a model makes, by name; see `Written`."""
     return {kind.name: kind(lm) for kind in WRITTEN}

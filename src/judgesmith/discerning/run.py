@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
@@ -38,10 +38,11 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Line:
-    """What the judge made of one perturbation. test: of a rise for attacks, of a drop for all else. p_holm: of the
-    normalised p over the perturbations of its kind and origin. left: texts that could not be perturbed. fewest: pairs
-    with which a perfect judge would pass Holm's first step; with fewer nothing can be said. origin: "paper", "stand-in"
-    or "ours".
+    """Test of a judge on one perturbation.
+
+    test: of a rise for attacks, of a drop for all else. p_holm: of the normalised p over the perturbations of its kind
+    and origin. left: texts that could not be perturbed. fewest: pairs with which a perfect judge would pass Holm's
+    first step; with fewer nothing can be said. origin: "paper", "stand-in" or "ours".
     """
 
     name: str
@@ -56,11 +57,12 @@ class Line:
 
     @property
     def enough(self) -> bool:
+        """True if there are enough pairs for a significant result."""
         return not math.isnan(self.test.p) and self.test.n >= self.fewest
 
     @property
     def sees(self) -> str:
-        """ "yes" (significant among all perturbations), "alone" (only when tested alone), "no", or "unknown"."""
+        """Reaction: "yes" (significant among all perturbations), "alone" (only if tested alone), "no" or "unknown"."""
         if not self.enough:
             return "unknown"
         if self.p_holm <= 0.05:
@@ -68,6 +70,7 @@ class Line:
         return "alone" if self.test.d_normalised >= 1 else "no"
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain types; NaN if undefined."""
         t = self.test
         return {
             "perturbation": self.name,
@@ -110,7 +113,8 @@ HEADINGS: Mapping[Origin, str] = {
 @dataclass(frozen=True)
 class Overall:
     """D_avg and D_min over the harmful perturbations of one origin with enough texts, by each way to combine metrics.
-    expert: None where no weight fits. names: of these perturbations.
+
+    expert: None if no weight fits. names: of these perturbations.
     """
 
     normalised: Summary
@@ -119,6 +123,7 @@ class Overall:
     names: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain types; NaN if undefined."""
         several = {
             "normalised": self.normalised,
             "paper": self.paper,
@@ -132,9 +137,10 @@ class Overall:
 
 @dataclass(frozen=True)
 class JudgeResult:
-    """A judge's lines, and D_avg and D_min by the origin of its perturbations, which are never mixed. unmeasured:
-    perturbations of the paper's task that its D_avg does not rest on. false_alarms: share of the harmless changes that
-    lowered the score.
+    """A judge's lines, with D_avg and D_min by the origin of its perturbations, which are never mixed.
+
+    unmeasured: perturbations of the paper's task that its D_avg does not rest on. false_alarms: share of the harmless
+    changes that lowered the score.
     """
 
     judge: str
@@ -147,6 +153,7 @@ class JudgeResult:
     failed: int
 
     def of(self, kind: str, origin: Origin | None = None) -> list[Line]:
+        """Return the lines of a kind, or of a kind and an origin."""
         return [
             line
             for line in self.lines
@@ -154,7 +161,7 @@ class JudgeResult:
         ]
 
     def coverage(self) -> str:
-        """How many of the paper's perturbations D_avg rests on, and which are missing."""
+        """Return the number of the paper's perturbations that D_avg rests on, with the missing ones."""
         count = len(self.overall["paper"].names)
         of = f"{count} of the paper's {count + len(self.unmeasured)} perturbations of this task"
         return of + (
@@ -162,15 +169,13 @@ class JudgeResult:
         )
 
     def named(self, kind: str, sees: str) -> list[str]:
-        """The perturbations of a kind that are seen so, of those that some text allowed."""
+        """Return the perturbations of a kind with that reaction, of those that some text allowed."""
         return [
             line.name for line in self.of(kind) if line.sees == sees and line.test.n
         ]
 
     def reactions(self) -> tuple[str, list[str]]:
-        """How many perturbations the judge sees; and by name what it is blind to, what it alarms for without need, and
-        what it gives in to.
-        """
+        """Return the share of perturbations detected, and lists of those missed, of false alarms and of attacks."""
         seen, fooled = self.named("degradation", "yes"), self.named("attack", "yes")
         harmful = [line for line in self.of("degradation") if line.test.n]
         # A judge that is fooled by the control rewards any further sentence, and nothing is known about the attacks.
@@ -196,11 +201,12 @@ class JudgeResult:
         ]
 
     def conclusion(self) -> str:
+        """Return the judge's reactions in a sentence."""
         head, named = self.reactions()
         return f"{'; '.join([head, *named])}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types; NaN for what is undefined."""
+        """Return plain types; NaN for what is undefined."""
         of_paper, *others = (self.overall[origin].to_dict() for origin in HEADINGS)
         return {
             "judge": self.judge,
@@ -220,177 +226,205 @@ def analyse(
     subject: Subject,
     book: Book,
     perturbations: Mapping[str, Perturbation],
-    how: DiscernOptions,
+    options: DiscernOptions,
     weights: Mapping[str, Mapping[str, float]] | None = None,
     task: str = "summarization",
 ) -> JudgeResult:
-    """The tests of the judge. weights: an expert's table. task: of `dhp.TASKS`, decides which perturbations are the
-    paper's.
+    """Test the judge on every perturbation.
+
+    weights: an expert's table. task: of `dhp.TASKS`, decides which perturbations are the paper's.
     """
-    metrics, scores = scores_of(subject, book, how)
+    metrics, scores = scores_of(subject, book, options)
     groups: dict[str, list[int]] = {}
     for k, pair in enumerate(book.pairs):
         groups.setdefault(pair.name, []).append(k)
     left = Counter(one.name for one in book.left)
-    places = {name: i for i, name in enumerate(perturbations)}
-    names = sorted(
-        dict.fromkeys([*groups, *left]),
-        key=lambda name: (
-            places.get(name.partition(":")[0], len(places)),
-            name.endswith("major"),
-        ),
-    )
     lines = []
-    for name in names:
+    for name in _in_order([*groups, *left], perturbations):
         plain, _, degree = name.partition(":")
         perturbation = perturbations[plain]
         before, after = scores[:, :, groups.get(name, [])]
         if perturbation.kind == "attack":
             before, after = after, before
         test = discernment(
-            before, after, form=how.form, rounds=how.rounds, seed=how.seed
+            before, after, form=options.form, rounds=options.rounds, seed=options.seed
         )
-        chosen = None
-        if (
-            len(metrics) == len(how.metrics) == 1
-        ):  # a task of one metric leaves nothing to weigh
-            chosen = [1.0]
-        elif (
-            len(metrics) > 1
-        ):  # a stand-in has the weights of what it stands for, unless it has its own
-            several = (
-                expert_weights(weights or OUR_WEIGHTS, one, metrics)
-                for one in (name, perturbation.stands_for)
-            )
-            chosen = next(filter(None, several), None)
+        chosen = _expert(name, perturbation, metrics, options, weights or OUR_WEIGHTS)
         if chosen is not None:
-            test = replace(
-                test, d_expert=score_of(combine([one.p for one in test.tests], chosen))
-            )
-        origin = origin_of(perturbation, cast(Degree, degree or "only"), task)
+            values = [one.p for one in test.tests]
+            test = replace(test, d_expert=score_of(combine(values, chosen)))
         lines.append(
             Line(
                 name,
                 perturbation.kind,
                 perturbation.level,
                 perturbation.method,
-                origin,
+                origin_of(perturbation, cast(Degree, degree or "only"), task),
                 test,
                 left[name],
             )
         )
     lines = _adjusted(lines)
-    overall = {
-        origin: _overall(
-            [
-                x
-                for x in lines
-                if (x.kind, x.origin) == ("degradation", origin) and x.enough
-            ]
-        )
-        for origin in HEADINGS
-    }
-    every = [
-        name if d == "only" else f"{name}:{d}"
-        for name, ds in TASKS[task].perturbations.items()
-        for d in ds
-    ]
-    unmeasured = tuple(name for name in every if name not in overall["paper"].names)
-    harmless = [
-        line.test for line in lines if line.kind == "invariance" and line.test.n
-    ]
-    texts = sum(t.n for t in harmless)
-    alarms = math.fsum(t.dropped * t.n for t in harmless) / texts if texts else math.nan
-    sides: Any = np.isnan(scores).any(axis=1)  # before and after
-    failed = {
-        ask_key(book.pairs[k], book.pairs[k].original) for k in np.flatnonzero(sides[0])
-    }
-    failed |= {
-        ask_key(book.pairs[k], book.pairs[k].perturbed)
-        for k in np.flatnonzero(sides[1])
-    }
+    overall = {origin: _overall_of(lines, origin) for origin in HEADINGS}
+    unmeasured = [name for name in _of_task(task) if name not in overall["paper"].names]
     return JudgeResult(
         subject.name,
         metrics,
         tuple(lines),
         overall,
-        unmeasured,
-        how.form,
-        alarms,
-        len(failed),
+        tuple(unmeasured),
+        options.form,
+        _alarms(lines),
+        _failures(book, scores),
     )
 
 
+def _in_order(
+    names: Iterable[str], perturbations: Mapping[str, Perturbation]
+) -> list[str]:
+    """Return names of perturbations with their degrees in the order of the registry, major ones last."""
+    places = {name: i for i, name in enumerate(perturbations)}
+    return sorted(
+        dict.fromkeys(names),
+        key=lambda name: (
+            places.get(name.partition(":")[0], len(places)),
+            name.endswith("major"),
+        ),
+    )
+
+
+def _expert(
+    name: str,
+    perturbation: Perturbation,
+    metrics: Sequence[str],
+    options: DiscernOptions,
+    weights: Mapping[str, Mapping[str, float]],
+) -> list[float] | None:
+    """Return an expert's weights of the metrics; None if there are none."""
+    if len(metrics) == len(options.metrics) == 1:
+        return [1.0]  # a task of one metric leaves nothing to weigh
+    if len(metrics) < 2:
+        return None
+    # A stand-in has the weights of what it stands for, unless it has its own.
+    own = expert_weights(weights, name, metrics)
+    return own or expert_weights(weights, perturbation.stands_for, metrics) or None
+
+
+def _of_task(task: str) -> Iterator[str]:
+    """Yield the paper's perturbations of a task, with their degrees."""
+    for name, degrees in TASKS[task].perturbations.items():
+        for degree in degrees:
+            yield name if degree == "only" else f"{name}:{degree}"
+
+
+def _alarms(lines: Sequence[Line]) -> float:
+    """Return the share of harmless changes that lowered the score; NaN without any."""
+    texts, lowered = 0, []
+    for line in lines:
+        if line.kind == "invariance" and line.test.n:
+            texts += line.test.n
+            lowered.append(line.test.dropped * line.test.n)
+    return math.fsum(lowered) / texts if texts else math.nan
+
+
+def _failures(book: Book, scores: Scores) -> int:
+    """Return the number of texts that lack a score."""
+    missing: Any = np.isnan(scores).any(axis=1)
+    before, after = missing
+    failed = set()
+    for k, pair in enumerate(book.pairs):
+        if before[k]:
+            failed.add(ask_key(pair, pair.original))
+        if after[k]:
+            failed.add(ask_key(pair, pair.perturbed))
+    return len(failed)
+
+
 def scores_of(
-    subject: Subject, book: Book, how: DiscernOptions
+    subject: Subject, book: Book, options: DiscernOptions
 ) -> tuple[tuple[str, ...], Scores]:
-    """The judge's metrics and its scores before and after, mean over the repeats, 2 × metrics × the book's pairs; NaN
-    where there is none. Metrics: those of the task (`how.metrics`) where one scorer gives them all as its criteria or
-    aspects, else its scorers.
+    """Return the judge's metrics and its scores before and after, shape (2, metrics, pairs); NaN where missing.
+
+    A score is the mean over the repeats. Metrics are those of the task (`metrics`) if one scorer gives them all as its
+    criteria or aspects, else its scorers.
     """
     by_mark = {mark: metric for metric, mark in subject.marks.items()}
     records = [
         (by_mark[mark], key, record)
         for (mark, key, k), record in book.scores.items()
-        if mark in by_mark and k < how.repeat
+        if mark in by_mark and k < options.repeat
     ]
-    folded = {name.casefold(): name for name in how.metric_names}
-    given = {
-        name.casefold()
-        for _, _, record in records
-        for name in record.get("criteria") or {}
-    }
-    of_task = list(subject.marks) == ["score"] and folded and given >= folded.keys()
+    folded = {name.casefold(): name for name in options.metric_names}
+    named = set[str]()
+    for _, _, record in records:
+        named.update(map(str.casefold, record.get("criteria") or {}))
+    of_task = list(subject.marks) == ["score"] and folded and named >= folded.keys()
     metrics = tuple(folded.values() if of_task else subject.marks)
     several: dict[tuple[str, str], list[float]] = {}
     for metric, key, record in records:
-        parts = {
-            folded.get(name.casefold()): score
-            for name, score in (record.get("criteria") or {}).items()
-        }
-        for name, score in (
-            parts if of_task else {metric: record.get("score")}
-        ).items():
-            if name is not None and score is not None:
+        parts = {metric: record.get("score")}
+        if of_task:
+            parts = _criteria_of(record, folded)
+        for name, score in parts.items():
+            if score is not None:
                 several.setdefault((name, key), []).append(float(score))
-    means = {
-        place: math.fsum(values) / len(values) for place, values in several.items()
-    }
-    sides = [
-        [ask_key(p, p.original) for p in book.pairs],
-        [ask_key(p, p.perturbed) for p in book.pairs],
-    ]
-    table = [
-        [[means.get((metric, key), math.nan) for key in side] for metric in metrics]
-        for side in sides
-    ]
-    return metrics, np.array(table, dtype=np.float64).reshape(
-        2, len(metrics), len(book.pairs)
-    )
+    table = np.full((2, len(metrics), len(book.pairs)), np.nan)
+    for k, pair in enumerate(book.pairs):
+        for side, text in enumerate((pair.original, pair.perturbed)):
+            key = ask_key(pair, text)
+            for m, metric in enumerate(metrics):
+                if values := several.get((metric, key)):
+                    table[side, m, k] = math.fsum(values) / len(values)
+    return metrics, table
+
+
+def _criteria_of(
+    record: Mapping[str, Any], folded: Mapping[str, str]
+) -> dict[str, float | None]:
+    """Return the scores of a record by the task's metrics."""
+    result = {}
+    for name, score in (record.get("criteria") or {}).items():
+        if name.casefold() in folded:
+            result[folded[name.casefold()]] = score
+    return result
 
 
 def _adjusted(lines: Sequence[Line]) -> list[Line]:
-    """Each family (kind and origin) corrected by Holm."""
+    """Return each family (kind and origin) corrected by Holm."""
     adjusted = list(lines)
-    for family in {(line.kind, line.origin): None for line in lines}:
-        places = [
-            i for i, line in enumerate(adjusted) if (line.kind, line.origin) == family
-        ]
-        # The least p of n pairs is 2**-n; what cannot pass is no part of the family.
-        fewest = 1
-        while 0.5**fewest > 0.05 / max(
-            1, sum(adjusted[i].test.n >= fewest for i in places)
-        ):
-            fewest += 1
+    families: dict[tuple[str, str], list[int]] = {}
+    for i, line in enumerate(lines):
+        families.setdefault((line.kind, line.origin), []).append(i)
+    for places in families.values():
+        tests = [lines[i].test for i in places]
+        fewest = _fewest([test.n for test in tests])
         # Whatever form D has: without 1/M, a judge of several metrics would see what it does not.
-        tests = [adjusted[i].test for i in places]
-        tested = [
-            combine([x.p for x in t.tests]) if t.n >= fewest else math.nan
-            for t in tests
-        ]
+        tested = [_normalised(test) if test.n >= fewest else math.nan for test in tests]
         for i, p in zip(places, holm(tested), strict=True):
             adjusted[i] = replace(adjusted[i], p_holm=float(p), fewest=fewest)
     return adjusted
+
+
+def _normalised(test: Discernment) -> float:
+    """Return the normalised p of several metrics' tests."""
+    return combine([one.p for one in test.tests])
+
+
+def _fewest(counts: Sequence[int]) -> int:
+    """Return the pairs with which a perfect judge would pass Holm's first step.
+
+    The least p of n pairs is 2**-n; what cannot pass is no part of the family.
+    """
+    fewest = 1
+    while 0.5**fewest > 0.05 / max(1, sum(count >= fewest for count in counts)):
+        fewest += 1
+    return fewest
+
+
+def _overall_of(lines: Sequence[Line], origin: Origin) -> Overall:
+    """Return D_avg and D_min over the harmful perturbations of an origin with enough texts."""
+    harmful = ("degradation", origin)
+    return _overall([x for x in lines if (x.kind, x.origin) == harmful and x.enough])
 
 
 def _overall(lines: Sequence[Line]) -> Overall:

@@ -1,4 +1,4 @@
-"""What `judgesmith discern` found as tables, for the terminal and for its page."""
+"""Tables of `judgesmith discern`'s results, for the terminal and for its page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OTHERS = {
 
 
 def mark(line: Line) -> str:
-    """What stands behind a perturbation's name where it is not the paper's."""
+    """Return the mark behind the name of a perturbation that is not the paper's."""
     return (
         {"paper": "", "stand-in": " ~", "ours": " +"}[line.origin]
         if line.kind == "degradation"
@@ -42,11 +42,11 @@ def mark(line: Line) -> str:
 
 
 def origin_table(result: JudgeResult, origin: Origin) -> Table:
-    """The perturbations of one origin by level."""
+    """Return the perturbations of one origin by level."""
     several = len(result.metrics) > 1
     other = "D 1/M" if result.form == "paper" else "D paper"
     more = [Column(other, ".2f"), Column("D expert", ".2f")] if several else []
-    made = Table(
+    table = Table(
         [
             "perturbation",
             Column("texts", "d"),
@@ -68,7 +68,7 @@ def origin_table(result: JudgeResult, origin: Origin) -> Table:
             if line.test.n and line.level == level
         ]
         if lines:
-            made.section(level)
+            table.section(level)
         for line in lines:
             t = line.test
             second = (
@@ -77,7 +77,7 @@ def origin_table(result: JudgeResult, origin: Origin) -> Table:
                 else []
             )
             sees = Cell(SEES[line.sees], warn=line.sees == "no")
-            made.add(
+            table.add(
                 line.name + mark(line),
                 t.n,
                 str(line.left or ""),
@@ -90,13 +90,13 @@ def origin_table(result: JudgeResult, origin: Origin) -> Table:
                 t.dropped,
                 sees,
             )
-    return made
+    return table
 
 
 def others_table(result: JudgeResult, kind: str) -> Table:
-    """Changes without harm ("invariance"), or attacks ("attack")."""
+    """Return the table of harmless changes ("invariance") or of attacks ("attack")."""
     title, change, share, reacts = OTHERS[kind]
-    made = Table(
+    table = Table(
         [
             "change",
             Column("texts", "d"),
@@ -112,7 +112,7 @@ def others_table(result: JudgeResult, kind: str) -> Table:
     for line in result.of(kind):
         if line.test.n:
             t = line.test
-            made.add(
+            table.add(
                 line.name,
                 t.n,
                 str(line.left or ""),
@@ -123,7 +123,7 @@ def others_table(result: JudgeResult, kind: str) -> Table:
                 line.p_holm,
                 Cell(REACTS[line.sees], warn=line.sees == "yes"),
             )
-    return made
+    return table
 
 
 def _effect(line: Line) -> Cell:
@@ -131,7 +131,7 @@ def _effect(line: Line) -> Cell:
 
 
 def summary_lines(result: JudgeResult, origin: Origin) -> list[str]:
-    """D_avg and D_min of one origin in words, the form that was asked for first."""
+    """Return D_avg and D_min of one origin in words, the form that was asked for first."""
     overall = result.overall[origin]
     several = len(result.metrics) > 1
     forms = [("Normalised (1/M): " if several else "", overall.normalised, "")]
@@ -140,17 +140,15 @@ def summary_lines(result: JudgeResult, origin: Origin) -> list[str]:
         if result.form == "paper":
             forms.reverse()
     if overall.expert is not None and (several or origin == "paper"):
-        n = overall.expert.undefined
-        note = (
-            f"; {n} perturbation{'s have' if n > 1 else ' has'} no weight for these metrics"
-            if n
-            else ""
-        )
+        note, n = "", overall.expert.undefined
+        if n:
+            have = "perturbations have" if n > 1 else "perturbation has"
+            note = f"; {n} {have} no weight for these metrics"
         forms.append(("With expert weights: ", overall.expert, note))
     lines = [
-        f"{how}D_avg {number(s.d_avg, 2)} (levels weigh the same), D_min {number(s.d_min, 2)} "
+        f"{method}D_avg {number(s.d_avg, 2)} (levels weigh the same), D_min {number(s.d_min, 2)} "
         f"({s.worst or 'undefined'}){note}"
-        for how, s, note in forms
+        for method, s, note in forms
     ]
     if several and overall.expert is None:
         lines.append("No expert weight fits these metrics; give --weights")
@@ -169,7 +167,7 @@ def summary_lines(result: JudgeResult, origin: Origin) -> list[str]:
 
 
 def notes_of(result: JudgeResult) -> list[str]:
-    """What keeps the numbers of one judge from being what they seem."""
+    """Return caveats of one judge's numbers."""
     notes = []
     floors = [
         line.test.tests[0].floor for line in result.of("degradation") if line.enough
@@ -191,17 +189,18 @@ def notes_of(result: JudgeResult) -> list[str]:
 
 
 def false_alarms(result: JudgeResult) -> str:
+    """Return the sentence with the share of false alarms."""
     return f"False alarms: {percent(result.false_alarms)} of these texts lost score."
 
 
 def show(result: JudgeResult, *, rounds: int) -> None:
     """Print the tables of one judge."""
     out = wide()
-    how = "95 % percentile intervals over texts" if rounds else "no intervals"
+    intervals = "95 % percentile intervals over texts" if rounds else "no intervals"
     of = f", metrics {', '.join(result.metrics)}" if len(result.metrics) > 1 else ""
     for origin, heading in HEADINGS.items():
         if len(table := origin_table(result, origin)):
-            table.title = f"What {result.judge} discerns: {heading} (D >= 1: p <= 0.05; {how}{of})"
+            table.title = f"What {result.judge} discerns: {heading} (D >= 1: p <= 0.05; {intervals}{of})"
             table.show(out)
             for line in summary_lines(result, origin):
                 out.print(clean(line), markup=False, soft_wrap=True)

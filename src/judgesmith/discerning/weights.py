@@ -14,13 +14,18 @@ _NAMES = "perturbation"
 
 
 def read_weights(
-    path: Path, known: Collection[str], metrics: Sequence[str]
+    path: Path, perturbations: Collection[str], metrics: Sequence[str]
 ) -> dict[str, dict[str, float]]:
-    """By perturbation the weight of each metric, from a table with a column `perturbation` and one for each metric, of
-    weights or counts of votes.
+    """Return the weights of each metric by perturbation, from a table of weights or counts of votes.
 
-    known, metrics: names of perturbations and metrics that may occur; no metrics: any. Raises LabelsError for a file
-    that cannot be read, OptionError with row and column for what is wrong in it.
+    Args:
+        path: a table with a column `perturbation` and one for each metric.
+        perturbations: names of perturbations that may occur.
+        metrics: names of metrics that may occur; empty: any.
+
+    Raises:
+        LabelsError: If the file cannot be read.
+        OptionError: If a cell is wrong, with its row and column.
     """
     table, weights = open_table(path), dict[str, dict[str, float]]()
     folded = {metric.casefold() for metric in metrics}
@@ -41,9 +46,9 @@ def read_weights(
             raise OptionError(
                 f"{where}, column {other!r}: the metrics are {', '.join(metrics)}{near}"
             )
-        if name.partition(":")[0] not in known:
+        if name.partition(":")[0] not in perturbations:
             raise OptionError(
-                f"{where}: there is no perturbation {name!r}{nearest(name, known)}"
+                f"{where}: there is no perturbation {name!r}{nearest(name, perturbations)}"
             )
         if name in weights:
             raise OptionError(f"{where}: {name!r} appears twice")

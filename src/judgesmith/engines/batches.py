@@ -36,19 +36,20 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class BatchScorer:
-    """A saved judge as a function from a batch of rows to the same batch with verdicts, for any engine that calls one.
+    """A saved judge as a function from a batch of rows to the same batch with verdicts, for any engine.
 
-    `scorer = BatchScorer("judge.json", lm=…, connection=…)`; `scorer(batch)` has the columns `judge_score` (null where
+    `scorer = BatchScorer("judge.json", lm=…, connection=…)`; `scorer(batch)` has the columns `judge_score` (null if
     there is none), `judge_explanation`, `judge_failure` (why there is no score) and `judge_verdict` (all of the
     verdict, as JSON) behind the batch's own, which stay as they are.
 
     A batch is an Arrow table or record batch, a DataFrame of pandas or Polars, or a mapping of columns (which gets
     lists). The scorer can be pickled and holds the judge itself, so that no other machine needs the file; each process
-    opens its model once, when it first judges. Where the file is there, too, and is another judge by then, the call
-    raises ArtifactError. An `api_key` of the connection travels with the scorer; keys of the environment do not.
+    opens its model once, when it first judges. If the file is there, too, and is another judge by then, the call raises
+    ArtifactError. An `api_key` of the connection travels with the scorer; keys of the environment do not.
 
-    Raises ArtifactError for a file that is no judge, OptionError for a judge that ranks whole documents,
-    MissingExtraError without pyarrow.
+    Raises:
+        ArtifactError: If the file is not a judge.
+        OptionError: If the judge ranks whole documents.
     """
 
     judge: str | Path
@@ -151,7 +152,11 @@ class BatchScorer:
             yield Verdict.failed(unread[number]) if number in unread else verdict
 
     def opened(self) -> Judge:
-        """Return the judge of this process. Raises ArtifactError where its file has changed."""
+        """Return the judge of this process.
+
+        Raises:
+            ArtifactError: If its file has changed.
+        """
         with _opening:
             return _opened(
                 str(self.judge), self.content, self.lm, self.connection, self.explain

@@ -41,6 +41,7 @@ class Output:
         self.system, self.root = place_of(self.name)
 
     def path(self, part: str) -> str:
+        """Return the path of a part in the folder."""
         return f"{self.root}/{part}"
 
     def files(self, part: str = "") -> list[fs.FileInfo]:
@@ -57,12 +58,17 @@ class Output:
         return _dataset(self.path(part), self.system).to_table(columns=columns)
 
     def write(self, part: str, content: bytes) -> None:
+        """Write a part of the folder."""
         self.system.create_dir(self.root)
         with self.system.open_output_stream(self.path(part)) as file:
             file.write(content)
 
     def begun(self) -> dict[str, Any] | None:
-        """Return what the rows are of; None in an empty folder. Raises OptionError for one that is something else."""
+        """Return the mark of the run that began the folder; None for an empty one.
+
+        Raises:
+            OptionError: If the folder is something else.
+        """
         files = self.files()
         if any(one.base_name == "run.json" for one in files):
             read: dict[str, Any] = json.loads(
@@ -167,14 +173,14 @@ def opened_rows(command: Score, output: Output, scorer: BatchScorer) -> Rows:
         if begun is None:
             _lay(command, files, output, scorer)
         system, path = output.system, output.path("input")
-    made = _checked(Rows(path, system, scorer, "", 0, 0), file_name(command.rows))
+    rows = _checked(Rows(path, system, scorer, "", 0, 0), file_name(command.rows))
     output.write("run.json", json.dumps(mark).encode())
     output.clean()
     if command.retry_failed or output.files("forgotten"):
-        output.forget_failed(made.key)
+        output.forget_failed(rows.key)
     return replace(
-        made,
-        done=output.table("done", [made.key]).num_rows if output.files("done") else 0,
+        rows,
+        done=output.table("done", [rows.key]).num_rows if output.files("done") else 0,
     )
 
 
@@ -183,7 +189,7 @@ def _kind(file: fs.FileInfo) -> str:
 
 
 def _files(name: str) -> list[fs.FileInfo]:
-    """The files of a name, of a folder all that it has, in order. Raises LabelsError where there are none."""
+    """Return the files of a name, of a folder all that it has, in order. Raises LabelsError where there are none."""
     system, path = place_of(name)
     try:
         (found,) = system.get_file_info([path])
@@ -223,16 +229,20 @@ def _lay(
                 for row, _ in iter_rows(path, columns=roles):
                     yield {"id": f"{before}{row.line}", **row.columns}
 
-        made = Path(folder) / "rows.parquet"
-        parquet_file(lambda: islice(records(), command.limit), made)
+        path = Path(folder) / "rows.parquet"
+        parquet_file(lambda: islice(records(), command.limit), path)
         output.system.create_dir(output.path("input"))
         fs.copy_files(
-            str(made), output.path(INPUT), destination_filesystem=output.system
+            str(path), output.path(INPUT), destination_filesystem=output.system
         )
 
 
 def _checked(rows: Rows, origin: str) -> Rows:
-    """With the columns that the rows have. Raises LabelsError for ids that are missing, or of several rows."""
+    """Return the rows with the columns that they have.
+
+    Raises:
+        LabelsError: If ids are missing, or shared by several rows.
+    """
     dataset = _dataset(rows.path, rows.system)
     names, head = dataset.schema.names, dataset.head(HEAD).to_pylist()
     found = Columns.find(

@@ -77,7 +77,7 @@ class Tally:
         self.usages: dict[str, Usage] = {}
 
     def admits(self, worker: str, cost: float) -> bool:
-        """Whether a worker, whose calls cost this much so far, may make one more."""
+        """Return whether a worker, whose calls cost this much so far, may make one more."""
         self.costs[worker] = cost
         most, dollars = self.limits.max_calls, self.limits.max_cost
         if most is not None and self.admitted >= most:
@@ -109,6 +109,7 @@ class Tally:
             self.error, self.why = error, why
 
     def stopped(self) -> tuple[str, str]:
+        """Return the error that stopped the run, and why; empty texts while it runs."""
         return self.error, self.why
 
     def counted(self) -> tuple[int, int, Usage]:
@@ -128,6 +129,11 @@ class Metered(Meter):
         )
 
     def admit(self) -> None:
+        """Take the cost of a call from the shared budget.
+
+        Raises:
+            BudgetError: If the budget is used up.
+        """
         if not self.ray.get(self.tally.admits.remote(self.worker, self.cost)):
             raise BudgetError("the budget is used up")
         Meter.admit(self)
@@ -149,6 +155,7 @@ class Judging:
         )
 
     def opened(self, ray: Any) -> LanguageModel:
+        """Return the model, metered by the shared budget if there is one."""
         with self.opening:
             lm = self.scorer.opened().lm
             if self.bounded and not isinstance(lm.meter, Metered):
@@ -156,6 +163,7 @@ class Judging:
             return lm
 
     def __call__(self, batch: pa.Table) -> pa.Table:
+        """Score a batch; return no rows once the run has stopped."""
         ray = import_module("ray")
         if ray.get(self.tally.stopped.remote())[1]:
             return self.scorer(batch.slice(0, 0))
@@ -184,13 +192,16 @@ class Judging:
 def score(command: Score) -> ScoreSummary:
     """Judge the rows of a command into its output.
 
-    Raises OptionError for options that do nothing here, LabelsError for rows without an id of their own, BudgetError
-    over the limits, MissingExtraError without Ray.
+    Raises:
+        OptionError: If an option has no effect here.
+        LabelsError: If rows lack an id of their own.
+        BudgetError: If a limit is reached.
+        MissingExtraError: If Ray is not installed.
     """
     for name in ("batch", "otel", "defer", "raw", "any_server"):
         if getattr(command, name):
             raise OptionError(
-                f"--{name.replace('_', '-')} does nothing --on ray; leave it out"
+                f"--{name.replace('_', '-')} has no effect with --on ray; leave it out"
             )
     if command.output is None:
         raise OptionError("--on ray needs a folder for its output: -o FOLDER")
@@ -206,7 +217,7 @@ def score(command: Score) -> ScoreSummary:
     model = scorer.lm or (judge.lm.model if judge.lm else "")
     if command.max_cost is not None and price(model, Reply("")) is None:
         raise OptionError(
-            f"the price of {model} is unknown, so a cost cannot be kept to; use --max-calls"
+            f"--max-cost: the price of {model} is unknown; use --max-calls"
         )
     models = [model, *models_of(loading.build(judge).method)]
     waiting = not any(
@@ -221,17 +232,21 @@ def score(command: Score) -> ScoreSummary:
         # Ray writes to stdout what it has to say.
         with redirect_stdout(sys.stderr), Watch("scoring", rows.count) as watch:
             used = _judged(command, output, rows, waiting, watch)
-    made = _summary(output, rows, used)
-    made.cost = price(
-        model, Reply("", None, made.prompt_tokens, made.completion_tokens)
+    summary = _summary(output, rows, used)
+    summary.cost = price(
+        model, Reply("", None, summary.prompt_tokens, summary.completion_tokens)
     )
-    made.seconds = time.monotonic() - started
-    return made
+    summary.seconds = time.monotonic() - started
+    return summary
 
 
 @contextmanager
 def _ray(address: str | None, cores: int) -> Iterator[Any]:
-    """Ray, started on this machine or joined. Raises MissingExtraError."""
+    """Return Ray, started on this machine or joined.
+
+    Raises:
+        MissingExtraError: If Ray is not installed.
+    """
     for name, value in (QUIET | LOOPBACK if address is None else QUIET).items():
         os.environ.setdefault(name, value)
     try:
@@ -274,7 +289,11 @@ def _join(ray: Any, address: str | None, cores: int) -> None:
 
 
 def _check_answers(address: str | None) -> None:
-    """Raises OptionError for an address where nothing listens: Ray itself would try for ten minutes."""
+    """Check that something listens at the address; Ray itself would try for ten minutes.
+
+    Raises:
+        OptionError: If nothing listens there.
+    """
     place = re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", address or "")
     try:
         if place is not None:
@@ -378,10 +397,10 @@ def _watched(ray: Any, tally: Any, watch: Watch) -> Iterator[None]:
 def _summary(output: Output, rows: Rows, used: Usage) -> ScoreSummary:
     table = output.table("rows", [rows.key, "judge_failure", "judge_verdict"])
     failed = table.filter(pc.field("judge_failure").is_valid()).slice(0, 1000)
-    made = ScoreSummary(
+    summary = ScoreSummary(
         rows=table.num_rows, failed=table.num_rows - table["judge_failure"].null_count
     )
-    made.scored, made.resumed = made.rows - made.failed, rows.done
+    summary.scored, summary.resumed = summary.rows - summary.failed, rows.done
     words = {
         "repaired": '"repaired": true',
         "suspicious": '"suspicious": "',
@@ -389,16 +408,16 @@ def _summary(output: Output, rows: Rows, used: Usage) -> ScoreSummary:
     }
     for name, word in words.items():
         setattr(
-            made,
+            summary,
             name,
             pc.sum(pc.match_substring(table["judge_verdict"], word)).as_py() or 0,
         )
-    made.calls, made.cached_calls = used.calls, used.cached
-    made.prompt_tokens, made.completion_tokens = (
+    summary.calls, summary.cached_calls = used.calls, used.cached
+    summary.prompt_tokens, summary.completion_tokens = (
         used.prompt_tokens,
         used.completion_tokens,
     )
-    made.failures = [
+    summary.failures = [
         (str(one[rows.key]), one["judge_failure"]) for one in failed.to_pylist()
     ]
-    return made
+    return summary

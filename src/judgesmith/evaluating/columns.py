@@ -29,11 +29,13 @@ _REASONS = word_set(
 def column_scores(
     file: File, column: str, names: Sequence[str], like: tuple[str, Marks] | None = None
 ) -> tuple[Vector, Marks, str]:
-    """A score for each row of a file, NaN where its cell has none, how the cells are read, and that in words.
+    """Return a score for each row of a file, NaN where its cell has none, the marks of the cells, and these in words.
 
-    column: a column, or a path. names: what else the user may call it. like: what people rated, and how their ratings
-    are read, which decides where a judge uses their words. Raises LabelsError for a cell that cannot be read, and for
-    words whose order only the user knows.
+    column: a column, or a path. names: what else the user may call it. like: what people rated, and the marks of their
+    ratings, which count if a judge uses their words.
+
+    Raises:
+        LabelsError: If a cell cannot be read, or only the user knows the words' order.
     """
     cells = [inside(record, column) for record in file.records]
     single = [part for cell in cells for _, part in parts_of(cell)]
@@ -65,7 +67,7 @@ def column_scores(
 def _in_their_words(
     cells: Iterable[Any], marks: Marks, aspect: str, like: Marks
 ) -> bool:
-    """Whether a judge says what people say, and nothing else. Yes to a fault is no yes to anything else."""
+    """Return whether a judge says what people say, and nothing else. Yes to a fault is no yes to anything else."""
     words = {folded(cell) for cell in cells if not unrated(cell)}
     wordy = bool(marks.values or marks.unknown) and bool(like.values)
     return (
@@ -97,8 +99,9 @@ def _refuse_opposite(
 
 
 def places_like(scores: Vector, marks: Marks, people: Marks | None) -> Vector | None:
-    """The number of each row's category, NaN where there is none, of a judge that decides as people do: in their words,
-    or between two as they; None for another.
+    """Return each row's category number, NaN if there is none, of a judge that decides as people do.
+
+    It decides in their words, or between two as they do; None for another judge.
     """
     both = (
         people is not None
@@ -107,17 +110,19 @@ def places_like(scores: Vector, marks: Marks, people: Marks | None) -> Vector | 
     )
     if people is None or not marks.values or not (both or marks.names == people.names):
         return None
-    made = np.full(len(scores), np.nan)
+    places = np.full(len(scores), np.nan)
     rated = ~np.isnan(scores)
-    made[rated] = nearest_places(scores[rated], marks.levels)
-    return made
+    places[rated] = nearest_places(scores[rated], marks.levels)
+    return places
 
 
 def column_reasons(
     records: Sequence[Mapping[str, Any]], names: Sequence[str], column: str
 ) -> list[str]:
-    """What a judge wrote of each row beside its score: in a column that is called as the score's, with a word such as
-    reason (`gpt4_reason`), or under such a key beside it; "" where there is nothing.
+    """Return the judge's reasons beside its score, one per row; "" if there is none.
+
+    They are in a column named after the score's, with a word such as reason (`gpt4_reason`), or under such a key beside
+    it.
     """
     own = _words(column)
     paths = [

@@ -25,33 +25,34 @@ BESIDE_SPANS = (
 
 
 class Evaluate(Command, Config, Model, Rows, Scaled, Json):
-    """How far do judges agree with people?
+    """Measure agreement between judges and human ratings.
 
     Rows come from a scored file, any file with score columns, or a benchmark (bench/summeval). Every number has an
-    interval over resampled documents and says what it rests on. With --judge judge.json a saved judge judges the rows
-    first; its calls are kept on disk, and the same command resumes after Ctrl-C.
+    interval over resampled documents and shows the rows it rests on. With --judge judge.json a saved judge judges the
+    rows first. Its calls are cached on disk, so the same command resumes after Ctrl-C.
 
-    Levels: pooled, one correlation over all rows (Active-Critic's summary level, UniEval's and USR's turn level,
-    nlpstats' global level); sample, within each document and then the mean (G-Eval's and UniEval's summary level on
-    SummEval, per_doc_mean, nlpstats' input level; constant documents are left out and counted); system, of the systems'
-    means; within, of all rows less what tells systems apart.
+    Levels. pooled: one correlation over all rows (Active-Critic's summary level, UniEval's and USR's turn level,
+    nlpstats' global level). sample: the mean of correlations within each document (G-Eval's and UniEval's summary level
+    on SummEval, per_doc_mean, nlpstats' input level); constant documents are left out and counted. system: the
+    correlation of the systems' means. within: one correlation over all rows less what tells systems apart.
 
-    Intervals: documents are drawn again because rows of one document are no independent evidence. That speaks of these
-    very systems on other documents (at system level, even of these too narrowly: 75-90 % instead of 95 % in a
-    simulation); --new-systems makes intervals and tests of correlations speak of other systems, too.
+    Intervals resample documents, because rows of one document are no independent evidence. They cover these systems on
+    other documents. At system level even that is too narrow: 75-90 % instead of 95 % in a simulation. --new-systems
+    makes intervals and tests of correlations cover other systems, too.
 
-    Tests between judges: Student's t with the standard error of the interval, all pairs of judges together (max-t), so
-    that p is below 0.05 just where the 95 % interval of the difference leaves 0 out.
+    Tests between judges use Student's t with the standard error of the interval, all pairs of judges together (max-t).
+    So p is below 0.05 just where the 95 % interval of the difference leaves 0 out.
 
-    In CI: judgesmith evaluate scored.jsonl --fail-under 'spearman>=0.4' exits with 1 unless the lower end of the first
-    judge's interval is at least 0.4, for every aspect, and 95 % of the rows have a score. Where people gave categories,
-    pass or fail, or preferences: 'kappa>=0.5', 'accuracy>=0.8', 'balanced-accuracy>=0.7', 'f1>=0.7', 'precision>=0.6',
-    'recall>=0.6' (for fail), 'auc>=0.8', 'pairwise>=0.6'. All but the last two take the judge's own decisions where
-    scored rows carry them. 'way>=0.8' is the share of the way to one human rater; of errors the upper end of the
-    interval counts: 'mae<=0.5', 'rmse<=0.7'. A bar for one aspect has its name before it: 'fluency:spearman>=0.4'.
+    In CI, judgesmith evaluate scored.jsonl --fail-under 'spearman>=0.4' exits with 1 unless two things hold. The lower
+    end of the first judge's interval is at least 0.4 for every aspect, and 95 % of the rows have a score. For
+    categories, pass or fail, or preferences: 'kappa>=0.5', 'accuracy>=0.8', 'balanced-accuracy>=0.7', 'f1>=0.7',
+    'precision>=0.6', 'recall>=0.6' (for fail), 'auc>=0.8', 'pairwise>=0.6'. All but the last two use the judge's own
+    decisions if scored rows have them. 'way>=0.8' is the share of the way to one human rater. Of errors the upper end
+    of the interval counts: 'mae<=0.5', 'rmse<=0.7'. A bar for one aspect has its name before it:
+    'fluency:spearman>=0.4'.
 
-    With --spans TRUTH: does a judge mark the errors that people marked? Precision, recall and F1 of the spans of a
-    scored file, which --fail-under takes, too (of all characters).
+    --spans TRUTH compares the errors that a judge marked with those that people marked: precision, recall and F1 over
+    characters. --fail-under takes these, too.
 
     `judgesmith list options evaluate` has further options, such as --figures FOLDER.
     """
@@ -108,6 +109,7 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
 
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+        """Return the options of the evaluation and of the model's connection."""
         from ..running.settings import Catalogue, Owner, ReachOptions
         from .options import EvaluateOptions
 
@@ -120,6 +122,7 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
         )
 
     def run(self) -> int:
+        """Read rows and judges, measure agreement and write the outputs."""
         from ..errors import OptionError
         from ..parts import read_options
         from ..running.settings import ReachOptions
@@ -130,7 +133,7 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
         if self.spans is not None and (
             wrong := next((name for name in BESIDE_SPANS if getattr(self, name)), None)
         ):
-            raise OptionError(f"--{wrong.replace('_', '-')} does nothing with --spans")
+            raise OptionError(f"--{wrong.replace('_', '-')} has no effect with --spans")
         everyday = {"levels": self.level, "coefficients": self.coefficient}
         options = self.more("run") | {
             name: value for name, value in everyday.items() if value

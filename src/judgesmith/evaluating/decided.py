@@ -1,6 +1,7 @@
-"""Decisions as a team reads them, pass and fail or more categories: who said what of which row, what a judge misses,
-how far a judge that always says the same would come, pass rates of systems, and where judge and people differ, with
-both reasons.
+"""Decisions as a team reads them: pass and fail, or more categories.
+
+The confusion of people and judge, the judge's misses, the agreement of a judge that always gives one answer, pass rates
+of systems, and rows where judge and people differ, with both reasons.
 """
 
 from __future__ import annotations
@@ -58,10 +59,12 @@ LISTED, SHOWN, REASON = 200, 5, 60
 
 @dataclass(frozen=True)
 class Decided:
-    """A judge's decisions beside people's, of one aspect. people, judge: the number of each row's category from 0, the
-    worst (fail) first, NaN where there is none. names: what people call them. figures: by the keys of OF_TWO or
-    OF_SEVERAL, and `constant`: the agreement of a judge that always says `commonest`. scores: 0 and 1 are the worst and
-    the best category. reasons: what people and the judge wrote of each row.
+    """A judge's decisions beside people's, of one aspect.
+
+    people, judge: the number of each row's category from 0, the worst (fail) first, NaN where there is none. names: the
+    categories' names. figures: by the keys of OF_TWO or OF_SEVERAL, and `constant`: the agreement of a judge that
+    always answers `commonest`. scores: 0 and 1 are the worst and the best category. reasons: people's and the judge's
+    reasons for each row.
     """
 
     name: str
@@ -78,10 +81,11 @@ class Decided:
 
     @property
     def titles(self) -> dict[str, str]:
+        """Titles of the figures."""
         return OF_TWO if len(self.names) == 2 else OF_SEVERAL
 
     def counts(self) -> list[list[int]]:
-        """A row for each category of people's. Columns: the judge's categories, and where it has no decision."""
+        """Return a row for each category of people's. Columns: the judge's categories, and where it has no decision."""
         places = range(len(self.names))
         sides = [*(self.judge == place for place in places), np.isnan(self.judge)]
         return [
@@ -90,7 +94,7 @@ class Decided:
         ]
 
     def worst(self) -> list[dict[str, Any]]:
-        """The rows on which they differ, those furthest apart first: by the categories, then by the scores."""
+        """Return the rows on which they differ, those furthest apart first: by the categories, then by the scores."""
         most = len(self.names) - 1
         apart = np.nan_to_num(np.abs(self.judge - self.people), nan=0.0)
         near = np.nan_to_num(np.abs(self.scores - self.people / most), nan=-1.0)
@@ -115,6 +119,8 @@ class Decided:
         } | {name: text[0] for name, text in reasons.items() if text and text[0]}
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types; None if undefined."""
+
         def plain(e: Estimate) -> list[float | None]:
             return [
                 None if value != value else value for value in (e.value, e.low, e.high)
@@ -135,7 +141,7 @@ class Decided:
         return about | {"systems": systems, "worst": self.worst()}
 
     def note(self) -> list[str]:
-        """That a judge does not agree beyond one that reads nothing, where that is so."""
+        """Return a note if the judge agrees no better than one that reads nothing."""
         own, constant = self.figures["agreement"], self.figures["constant"].value
         if math.isnan(own.low) or own.low > constant:
             return []
@@ -147,7 +153,7 @@ class Decided:
 
     def tables(self, listed: int = SHOWN) -> Iterator[tuple[str, Table]]:
         """(introduction, table). listed: rows on which both differ, at most."""
-        made = Table(
+        table = Table(
             [
                 "people",
                 *(Column(f"judge: {n}", "d") for n in self.names),
@@ -156,8 +162,8 @@ class Decided:
             f"{self.name}, {self.aspect}: people against judge",
         )
         for own, counts in zip(self.names, self.counts(), strict=True):
-            made.add(f"people: {own}", *counts)
-        said = "; ".join(
+            table.add(f"people: {own}", *counts)
+        figures = "; ".join(
             f"{title} {_shown(key, self.figures[key])}"
             for key, title in self.titles.items()
             if key != "agreement"
@@ -168,8 +174,8 @@ class Decided:
         )
         constant = f" Always {self.commonest!r} would agree on {percent(self.figures['constant'].value)}."
         yield (
-            f"Agreement {_shown('agreement', self.figures['agreement'])}; {said}.{called}{constant}",
-            made,
+            f"Agreement {_shown('agreement', self.figures['agreement'])}; {figures}.{called}{constant}",
+            table,
         )
         rates = Table(["system", Column("rows", "d"), "judge", "people"], "Pass rates")
         for name, (judge, people, rows) in self.systems.items():
@@ -185,23 +191,23 @@ class Decided:
             if any(key in one for one in worst[:listed])
         ]
         titles = {"people_reason": "people's reason", "judge_reason": "judge's reason"}
-        made = Table(
+        table = Table(
             ["row", "people", "judge (score)", *map(titles.__getitem__, why)],
             "Where they differ most",
         )
         width = REASON if listed == SHOWN else 10 * REASON
         for one in worst[:listed]:
             score = "" if one["score"] is None else f" ({one['score']:.2f})"
-            made.add(
+            table.add(
                 one["id"],
                 one["people"],
                 one["judge"] + score,
                 *(shortened(one.get(k, ""), width) for k in why),
             )
-        rest = len(worst) - len(made)
+        rest = len(worst) - len(table)
         return (
             f"{rest} more rows on which they differ are in --json." if rest > 0 else "",
-            made,
+            table,
         )
 
 
@@ -214,8 +220,11 @@ def _shown(key: str, e: Estimate) -> str:
     return value + ("" if e.low != e.low else f" [{e.low:.2f}, {e.high:.2f}]")
 
 
-def decisions(data: Judged, how: EvaluationOptions) -> list[Decided]:
-    """Of every judge and every aspect with categories, where the judge decides, too, or is on people's scale."""
+def decisions(data: Judged, options: EvaluationOptions) -> list[Decided]:
+    """Return decisions of every judge and aspect with categories.
+
+    A judge needs decisions of its own, or scores on people's scale.
+    """
     documents = id_codes(data.documents, len(data.rows), "documents")
     pairs = itertools.product(data.human, data.judges)
     compared = {
@@ -223,17 +232,17 @@ def decisions(data: Judged, how: EvaluationOptions) -> list[Decided]:
         for aspect, kind in data.kinds.items()
         if kind == "preference"
     }
-    made = (
-        _of_comparisons(data, judge, aspect, compared[aspect], documents, how)
+    candidates = (
+        _of_comparisons(data, judge, aspect, compared[aspect], documents, options)
         if aspect in compared
-        else _decided(data, judge, aspect, documents, how)
+        else _decided(data, judge, aspect, documents, options)
         for aspect, judge in pairs
     )
-    return [one for one in made if one is not None]
+    return [one for one in candidates if one is not None]
 
 
 def _sides(data: Judged) -> list[tuple[int, int]]:
-    """The places of both outputs of every comparison; none where an output stands in several."""
+    """Return the places of both outputs of every comparison; none where an output stands in several."""
     ids = {row.id: i for i, row in enumerate(data.rows)}
     firsts = [name.removesuffix("-a") for name in ids if name.endswith("-a")]
     both = [
@@ -248,29 +257,29 @@ def _of_comparisons(
     aspect: str,
     sides: Sequence[tuple[int, int]],
     documents: Codes,
-    how: EvaluationOptions,
+    options: EvaluationOptions,
 ) -> Decided | None:
-    """Which of two outputs people and a judge prefer, a row for each comparison."""
-    given = data.judges[judge].get(aspect)
-    if not sides or given is None or np.isnan(given).all():
+    """Return people's and a judge's preferences between two outputs, a row for each comparison."""
+    scores = data.judges[judge].get(aspect)
+    if not sides or scores is None or np.isnan(scores).all():
         return None
     first, second = np.array(sides).T
     ours, people = (
-        np.sign(side[first] - side[second]) + 1 for side in (given, data.human[aspect])
+        np.sign(side[first] - side[second]) + 1 for side in (scores, data.human[aspect])
     )
     both = ~np.isnan(people) & ~np.isnan(ours)
     if not both.any():
         return None
     codes = np.unique(documents[first][both], return_inverse=True)[1]
     figures, commonest = _figures(
-        ours[both], people[both], codes, len(PREFERRED) - 1, how
+        ours[both], people[both], codes, len(PREFERRED) - 1, options
     )
     rows, reasons = [data.rows[i] for i in first], data.reasons.get(judge, [])
     ids, why = (
         [row.id.removesuffix("-a") for row in rows],
         [" / ".join(row.why(aspect)) for row in rows],
     )
-    said = [reasons[i] for i in first] if reasons else []
+    written = [reasons[i] for i in first] if reasons else []
     name = PREFERRED[commonest]
     return Decided(
         judge,
@@ -283,39 +292,42 @@ def _of_comparisons(
         {},
         ids,
         name,
-        (why, said),
+        (why, written),
     )
 
 
 def _decided(
-    data: Judged, judge: str, aspect: str, documents: Codes, how: EvaluationOptions
+    data: Judged, judge: str, aspect: str, documents: Codes, options: EvaluationOptions
 ) -> Decided | None:
     own = data.decided.get(judge, {}).get(aspect)
-    given = data.judges[judge].get(aspect, np.array([np.nan]))
+    raw = data.judges[judge].get(aspect, np.array([np.nan]))
     marks = data.marks.get(aspect) or (Marks() if own is None else data.words[aspect])
     if (
         len(marks.levels) < 2
         or data.kinds.get(aspect) == "preference"
-        or np.isnan(given).all()
+        or np.isnan(raw).all()
     ):
         return None
-    scores = (given - marks.levels[0]) / np.ptp(marks.levels)
+    scores = (raw - marks.levels[0]) / np.ptp(marks.levels)
     if own is None and not 0 <= np.nanmin(scores) <= np.nanmax(scores) <= 1:
         return None
     most = len(marks.levels) - 1
     people, ours = (
         places(data.human[aspect], marks.levels),
-        places(given, marks.levels) if own is None else own,
+        places(raw, marks.levels) if own is None else own,
     )
     both = ~np.isnan(people) & ~np.isnan(ours)
     systems = dict[str, tuple[Estimate, Estimate, int]]()
     for name in dict.fromkeys(data.systems or ()) if most == 1 else ():
         if (rows := both & (np.array(data.systems, dtype=object) == name)).any():
             rates = (
-                _passing(side[rows], documents[rows], how) for side in (ours, people)
+                _passing(side[rows], documents[rows], options)
+                for side in (ours, people)
             )
             systems[name] = (*rates, int(rows.sum()))  # type: ignore[assignment]
-    figures, commonest = _figures(ours[both], people[both], documents[both], most, how)
+    figures, commonest = _figures(
+        ours[both], people[both], documents[both], most, options
+    )
     why = (
         [" / ".join(row.why(aspect)) for row in data.rows],
         data.reasons.get(judge, []),
@@ -339,56 +351,63 @@ def _decided(
 
 
 def places(scores: Vector, levels: Sequence[float]) -> Vector:
-    """The number of each score's category, from 0; NaN where there is no score."""
-    made = np.full(len(scores), np.nan)
-    known = ~np.isnan(scores)
-    made[known] = nearest_places(scores[known], levels)
-    return made
+    """Return the number of each score's category, from 0; NaN where there is no score."""
+    result = np.full(len(scores), np.nan)
+    present = ~np.isnan(scores)
+    result[present] = nearest_places(scores[present], levels)
+    return result
 
 
 def _figures(
-    ours: Vector, people: Vector, documents: Codes, most: int, how: EvaluationOptions
+    ours: Vector,
+    people: Vector,
+    documents: Codes,
+    most: int,
+    options: EvaluationOptions,
 ) -> tuple[dict[str, Estimate], int]:
-    """With intervals over documents, as the agreement with people has them; and people's commonest category."""
+    """Return figures with intervals over documents, as agreement has them, and people's commonest category."""
     a, b = ours.astype(np.intp), people.astype(np.intp)
     commonest = int(np.argmax(np.bincount(b, minlength=most + 1)))
     titles = OF_TWO if most == 1 else OF_SEVERAL
-    made = {
-        key: estimate(_MEASURES[key], a, b, documents, how)
+    figures = {
+        key: estimate(_MEASURES[key], a, b, documents, options)
         for key in titles
         if key in _MEASURES
     }
     if most == 1:
-        made |= {
-            "judge": _passing(ours, documents, how),
-            "people": _passing(people, documents, how),
+        figures |= {
+            "judge": _passing(ours, documents, options),
+            "people": _passing(people, documents, options),
         }
-    made["constant"] = estimate(
-        "accuracy", np.full(len(b), commonest), b, documents, how
+    figures["constant"] = estimate(
+        "accuracy", np.full(len(b), commonest), b, documents, options
     )
-    return made, commonest
+    return figures, commonest
 
 
-def _passing(side: Vector, documents: Codes, how: EvaluationOptions) -> Estimate:
+def _passing(side: Vector, documents: Codes, options: EvaluationOptions) -> Estimate:
     return estimate(
         "accuracy",
         side.astype(np.intp),
         np.ones(len(side), dtype=np.intp),
         documents,
-        how,
+        options,
     )
 
 
 def estimate(
-    name: str, x: Codes, y: Codes, documents: Codes, how: EvaluationOptions
+    name: str, x: Codes, y: Codes, documents: Codes, options: EvaluationOptions
 ) -> Estimate:
-    """A measure of decisions with its interval; NaN where there are none. name: as `--coefficient` has it."""
+    """Return a measure of decisions with its interval; NaN where there are none. name: as `--coefficient` has it."""
     if not counted(name, x, y).any():
         return Estimate(math.nan)
     agreement = share_of(name, x, y, documents)
-    if not how.rounds or math.isnan(agreement.values[0]):
+    if not options.rounds or math.isnan(agreement.values[0]):
         return Estimate(agreement.values[0])
     found = interval_of(
-        agreement, rounds=how.rounds, confidence=how.confidence, seed=how.seed
+        agreement,
+        rounds=options.rounds,
+        confidence=options.confidence,
+        seed=options.seed,
     )
     return Estimate(found.value, found.low, found.high)

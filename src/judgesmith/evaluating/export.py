@@ -1,5 +1,6 @@
-"""The agreement as a table for a paper, judges against levels and coefficients, and every row beside every judge: as
-LaTeX or CSV.
+"""Tables for papers and spreadsheets, as LaTeX or CSV.
+
+One has the agreement, judges against levels and coefficients; the other every row beside every judge.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def check_kind(name: str, path: Path | None) -> None:
 
 
 def agreement_table(result: MetaEvaluation, path: Path) -> str:
-    """A line for each judge, a column for each aspect, level and coefficient: the value with its interval."""
+    """Return a line for each judge, a column for each aspect, level and coefficient: the value with its interval."""
     found = rows_of(result.agreement)
     aspects = list(dict.fromkeys(row["aspect"] for row in found))
     keys = list(
@@ -66,7 +67,7 @@ def agreement_table(result: MetaEvaluation, path: Path) -> str:
 
 
 def row_table(data: Judged, path: Path) -> str:
-    """A line for each row: its id, human ratings by aspect, and every judge's scores."""
+    """Return a line for each row: its id, human ratings by aspect, and every judge's scores."""
     columns: dict[str, Sequence[float]] = {
         f"people: {aspect}": values.tolist() for aspect, values in data.human.items()
     }
@@ -105,7 +106,7 @@ def _shown(row: Mapping[str, Any] | None) -> str:
 
 
 def _latex(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A tabular with the rules of booktabs; no text is markup."""
+    """Return a tabular with the rules of booktabs; no text is markup."""
     rows = [" & ".join(map(_escaped, line)) + r" \\" for line in (titles, *lines)]
     begin = r"\begin{tabular}{l" + "r" * (len(titles) - 1) + "}"
     return "\n".join(

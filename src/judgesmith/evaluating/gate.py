@@ -33,8 +33,9 @@ _FORM = re.compile(
 
 @dataclass(frozen=True)
 class Gate:
-    """A bar that the first judge has to clear: the lower end of the interval of `coefficient` at `level`, or the upper
-    end of an error's.
+    """A bar that the first judge has to clear.
+
+    It holds against the lower end of the interval of `coefficient` at `level`, or the upper end of an error's.
     """
 
     coefficient: str
@@ -46,9 +47,10 @@ class Gate:
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """Read `spearman>=0.4`, `sample.kendall >= 0.3`, `recall>=0.7`, `mae<=0.5`, `fluency:q>=1`.
+        """Read `spearman>=0.4`, `sample.kendall >= 0.3`, `recall>=0.7`, `mae<=0.5` or `fluency:q>=1`.
 
-        Raises OptionError.
+        Raises:
+            OptionError: If the text has another form.
         """
         found = _FORM.fullmatch(text.lower())
         name = found["name"] if found else ""
@@ -74,7 +76,10 @@ class Gate:
         return cls(name, found["level"], bar, text.strip(), aspect)
 
     def judge(self, result: MetaEvaluation, min_coverage: float) -> list[str]:
-        """The reasons why the first judge fails, none if it passes. Coverage: share of labelled rows with a score."""
+        """Return the reasons why the first judge fails, none if it passes.
+
+        min_coverage: share of labelled rows that need a score, in [0, 1].
+        """
         name = str(result.agreement["judge"].iloc[0])
         if self.coefficient == WAY:
             return self.reasons(name, self._way(name, result.way), min_coverage)
@@ -125,7 +130,10 @@ class Gate:
     def reasons(
         self, judge: str, rows: Iterable[Mapping[str, Any]], min_coverage: float
     ) -> list[str]:
-        """Why numbers do not pass. rows: aspect, what it is, value, low, high, rows, failed ones, and a reason."""
+        """Return the reasons why numbers do not pass.
+
+        rows: aspect, name of the number, value, low, high, rows, failed ones, and a reason.
+        """
         found, others = list[Mapping[str, Any]](), dict[str, None]()
         for row in rows:
             aspect = str(row["aspect"])
@@ -145,7 +153,7 @@ class Gate:
     def _reason(
         self, what: str, row: Mapping[str, Any], min_coverage: float
     ) -> str | None:
-        """Why this number does not pass."""
+        """Return the reason why this number does not pass."""
         low, high, value = float(row["low"]), float(row["high"]), float(row["value"])
         share = 1 - row["failed"] / row["rows"]
         if share < min_coverage:

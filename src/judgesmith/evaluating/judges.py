@@ -1,5 +1,6 @@
-"""The judges of `judgesmith evaluate`: columns, verdicts of scored files, reference metrics, and saved judges, which
-`live` lets judge the rows.
+"""The judges of `judgesmith evaluate`: columns, verdicts of scored files, reference metrics, and saved judges.
+
+`live` lets the saved judges judge the rows.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Spec:
 
     @classmethod
     def parse(cls, text: str) -> Spec:
+        """Parse a `--judge` argument: a column, NAME=COLUMN, a metric or a saved judge."""
         name, equals, column = text.partition("=")
         if not equals or text.startswith(
             PREFIX
@@ -76,11 +78,12 @@ class Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which scores are compared, on which rows.
+    """The scores to compare, and the rows to compare them on.
 
-    human: aspects, columns or paths of human ratings; judges: as `--judge` names them; none: those that are found.
-    without_systems: whose rows are left out. limit: only the first rows. unseen: leave out the rows that any judge is
-    known to have been compiled from. orders: the words of columns, worst first, by the name of a column or a judge.
+    human: aspects, columns or paths of human ratings. judges: as `--judge` names them; none: those that are found.
+    without_systems: systems whose rows are left out. limit: only the first rows. unseen: leave out the rows that any
+    judge is known to have been compiled from. orders: the words of columns, worst first, by the name of a column or a
+    judge.
     """
 
     human: Sequence[str] = ()
@@ -96,8 +99,12 @@ class Wanted:
 def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     """Read and join everything by id; the first file gives the rows and human ratings.
 
-    Saved judges are checked and wait in `live` for `judge_live`. Raises LabelsError for a file, a column or an id that
-    is not there, with what is; OptionError for a wrong option, ArtifactError for a file that is not a judge.
+    Saved judges are checked and wait in `live` for `judge_live`.
+
+    Raises:
+        LabelsError: If there is no such file, column or id; the message names those there are.
+        OptionError: If an option is invalid.
+        ArtifactError: If the file is not a judge.
     """
     specs = [
         Spec.parse(text)
@@ -397,7 +404,7 @@ def _judge_files(specs: Sequence[Spec]) -> list[Path]:
 
 
 def _pairs(joined: Judged, file: File) -> list[tuple[int, int]]:
-    """(row here, row there) of equal ids, and a note on those that stand on one side only."""
+    """Return (row here, row there) of equal ids, and a note on those on one side only."""
     origin, rows, note = joined.origin, joined.rows, []
     pairs, missing, extra = joined_by_id(origin, rows, file)
     if missing:
@@ -417,7 +424,7 @@ def _pairs(joined: Judged, file: File) -> list[tuple[int, int]]:
 def _verdicts(
     joined: Judged, files: Sequence[File], file: File, specs: Sequence[Spec]
 ) -> None:
-    """The verdicts of `judgesmith score`: {"verdict": {"score", …}} of JSON lines, judge_score of CSV."""
+    """Add the verdicts of `judgesmith score`: {"verdict": {"score", …}} of JSON lines, judge_score of CSV."""
     nested = any(isinstance(record.get("verdict"), Mapping) for record in file.records)
     if not nested and "judge_score" not in file.names():
         if file is not files[0] and not specs:

@@ -27,7 +27,7 @@ from .sources import Judged, own_categories, plain_name, some, speaking_of
 
 @dataclass(frozen=True)
 class LiveRun:
-    """What judging the rows with one saved judge took."""
+    """Usage and outcome of judging the rows with one saved judge."""
 
     judge: str
     artifact: Path
@@ -35,6 +35,7 @@ class LiveRun:
     summary: ScoreSummary
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
         data = self.summary.to_dict()
         del data[
             "resumed"
@@ -56,7 +57,7 @@ class LiveRun:
 
 
 def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
-    """What judging with the saved judges that wait would take. Opens and calls no model."""
+    """Return the estimated cost of judging with the saved judges, without opening or calling a model."""
     total = Estimate(0, 0, 0, 0, 0.0, 0.0)
     for name, path in joined.live.items():
         read = artifact.read(path)
@@ -79,8 +80,12 @@ def judge_live(
     """Let the saved judges that wait in `live` judge the rows; their scores take their places in `judges`.
 
     lm: a model instead of the one that each was compiled with. quietly: do not say what is about to be spent. A row
-    that fails is NaN; its reason is in the run's summary. Raises ArtifactError for a file that is refused,
-    OptionError where no model is named, ModelError for one that cannot be used.
+    that fails is NaN; its reason is in the run's summary.
+
+    Raises:
+        ArtifactError: If a judge's file is refused.
+        OptionError: If no model is named.
+        ModelError: If one cannot be used.
     """
     with quiet():
         # All are opened before the first call is paid for.
@@ -126,8 +131,10 @@ def judge_live(
 
 
 def _aspects(joined: Judged, name: str, judge: Judge) -> dict[str, str | None]:
-    """The aspects of human ratings that a judge is compared with, each with its name among those of a judge of several:
-    the ones that it was compiled for, or, where people rated no such aspect, all of them, with a note.
+    """Return the aspects of human ratings that a judge is compared with.
+
+    Each has its name among those of a judge of several. They are those it was compiled for; if people rated no such
+    aspect, all of them, with a note.
     """
     if several := scales_of(judge.method):
         return speaking_of(joined, name, list(several))

@@ -1,4 +1,4 @@
-"""What `judgesmith evaluate` has to choose beside the rows and the judges."""
+"""Options of `judgesmith evaluate` beside rows and judges."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ class EvaluateOptions(Limits, EvaluationOptions):
     """Options of `judgesmith evaluate`."""
 
     without_system: tuple[str, ...] = option(
-        (), "Leave these systems' rows out (a human reference, say)."
+        (), "Systems whose rows to leave out (e.g. a human reference)."
     )
     markdown: Path | None = option(
         None,
-        "Write the agreement, and whether --fail-under passed, as a comment for a pull request.",
+        "File for the agreement, and the result of --fail-under, as a comment for a pull request.",
     )
     figures: Path | None = option(
-        None, "Write the figures of the report into this folder, as SVG and PDF."
+        None, "Folder for the report's figures, as SVG and PDF."
     )
     slices: tuple[str, ...] = option(
         (),
-        "Agreement by the values of these columns (a language, a system), each against the other rows.",
+        "Columns (a language, a system) by whose values to split the agreement, each against the other rows.",
     )
     table: Path | None = option(
-        None, "Write the agreement, judges against coefficients, as .tex or .csv."
+        None, "File for the agreement, judges against coefficients, as .tex or .csv."
     )
     rows: Path | None = option(
         None,
-        "Write every row with human ratings and every judge's scores, as .csv or .tex.",
+        "File for every row with human ratings and every judge's scores, as .csv or .tex.",
     )
     epsilon: float = option(
         0.15,

@@ -35,26 +35,29 @@ def render(
     decided: Sequence[Decided] = (),
     beside: Sequence[tuple[str, Table]] = (),
 ) -> str:
-    """The page. beside: further tables, with their introductions."""
-    how, made = result.settings, pivots(result)
+    """Return the page. beside: further tables, with their introductions."""
+    settings, tables = result.settings, pivots(result)
     method = "no intervals were asked for"
-    if how["rounds"]:
+    if settings["rounds"]:
         method = (
-            f"{how['confidence']:.0%} intervals over resampled documents, {how['rounds']} rounds, seed {how['seed']}"
-        ) + "; those of correlations, and tests, speak of other systems, too" * how[
-            "new_systems"
-        ]
+            f"{settings['confidence']:.0%} intervals over resampled documents, "
+            f"{settings['rounds']} rounds, seed {settings['seed']}"
+            + "; those of correlations, and tests, speak of other systems, too"
+            * settings["new_systems"]
+        )
     systems = len(set(data.systems or ()))
     counted = (
         f"{len(data.rows)} rows, {len(set(data.documents))} documents"
         + f", {systems} systems" * bool(systems)
     )
-    first, *others = map(pivot_table, made)
+    first, *others = map(pivot_table, tables)
     folds = [_fold(table.title, table) for table in others]
     main = (
-        sum(pivot.coefficient == made[0].coefficient for pivot in made) - 1
+        sum(pivot.coefficient == tables[0].coefficient for pivot in tables) - 1
     )  # those of the headline's coefficient
-    behind = f" {behind_means(result)}." if any(pivot.marked for pivot in made) else ""
+    behind = (
+        f" {behind_means(result)}." if any(pivot.marked for pivot in tables) else ""
+    )
     legend = f"Bold: the best of its column.{behind} Human ceiling: one rater with the mean of the others, where there "
     legend += "are several."
     reasons = undefined(result)
@@ -76,7 +79,7 @@ def render(
             )
             for one in decided
         ),
-        Section("Intervals", _forest(made[0])),
+        Section("Intervals", _forest(tables[0])),
         *_charts(data, result),
         Section("Every number", [*folds[main:], *_lines(reasons, "undefined number")]),
         *(
@@ -96,9 +99,9 @@ def render(
     )
 
 
-def _lines(lines: Sequence[str], what: str, more: str = "") -> list[Fold]:
+def _lines(lines: Sequence[str], kind: str, more: str = "") -> list[Fold]:
     return (
-        [Fold(f"{len(lines)} {what}{'s'[: len(lines) != 1]}{more}", [list(lines)])]
+        [Fold(f"{len(lines)} {kind}{'s'[: len(lines) != 1]}{more}", [list(lines)])]
         if lines
         else []
     )
@@ -110,7 +113,7 @@ def _fold(summary: str, table: Table, about: str = "") -> Fold:
 
 
 def _forest(pivot: Pivot) -> list[Any]:
-    """The first pivot as intervals on one axis, a group for each column."""
+    """Return the first pivot as intervals on one axis, a group for each column."""
     ceilings = next(
         (line.entries for line in pivot.lines if line.human),
         (None,) * len(pivot.columns),
@@ -131,10 +134,10 @@ def _forest(pivot: Pivot) -> list[Any]:
                 ],
             )
         )
-    known = any(
+    bounded = any(
         not math.isnan(one.other) for _, estimates in groups for one in estimates
     )
-    about = f"{pivot.title()}: a line is the interval, a dot the value{', a ring the human ceiling' * known}. "
+    about = f"{pivot.title()}: a line is the interval, a dot the value{', a ring the human ceiling' * bounded}. "
     return [
         f"{about}The thin line is 0; the numbers stand in the table above.",
         Figures([(f"Intervals: {pivot.title()}", forest(groups))]),
@@ -142,7 +145,11 @@ def _forest(pivot: Pivot) -> list[Any]:
 
 
 def write_figures(folder: Path, data: Judged, result: MetaEvaluation) -> list[Path]:
-    """Every figure of the page as SVG and as PDF. Raises OptionError where the folder cannot be written."""
+    """Return every figure of the page as SVG and as PDF.
+
+    Raises:
+        OptionError: If the folder cannot be written.
+    """
     written = list[Path]()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -179,7 +186,7 @@ Figure = tuple[str, Drawing]
 
 
 def _charts(data: Judged, result: MetaEvaluation) -> Iterator[Section]:
-    """Figures of every judge and aspect; those beyond the first few are folded away."""
+    """Yield figures of every judge and aspect; those beyond the first few are folded away."""
     pairs = [
         (judge, aspect)
         for judge in data.judges
@@ -216,8 +223,8 @@ def _charts(data: Judged, result: MetaEvaluation) -> Iterator[Section]:
 
 def _both(data: Judged, judge: str, aspect: str) -> tuple[Vector, Vector, Any]:
     x, y = data.judges[judge][aspect], data.human[aspect]
-    known = ~(np.isnan(x) | np.isnan(y))
-    return x[known], y[known], known
+    present = ~(np.isnan(x) | np.isnan(y))
+    return x[present], y[present], present
 
 
 def _calibration(
@@ -255,7 +262,7 @@ def _calibration(
 
 
 def _systems(data: Judged, judge: str, aspect: str) -> Figure | None:
-    x, y, known = _both(data, judge, aspect)
+    x, y, present = _both(data, judge, aspect)
     if (
         len(set(data.systems or ())) < 2
         or len(x) < 3
@@ -263,7 +270,7 @@ def _systems(data: Judged, judge: str, aspect: str) -> Figure | None:
         or np.ptp(y) == 0
     ):
         return None
-    names = np.array(data.systems, dtype=object)[known]
+    names = np.array(data.systems, dtype=object)[present]
     x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
     dots = []
     for name in sorted(set(names), key=lambda name: float(y[names == name].mean()))[
@@ -291,7 +298,7 @@ def _systems(data: Judged, judge: str, aspect: str) -> Figure | None:
 
 
 def _half(values: Vector) -> float:
-    """Half of a 95 % interval of the mean, 0 for a single value."""
+    """Return half the width of a 95 % interval of the mean; 0 for a single value."""
     n = len(values)
     return (
         float(scipy.stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))

@@ -1,5 +1,6 @@
-"""The agreement as people read it: one sentence, and tables of judges against aspects (or, of one aspect, against
-coefficients) with the best marked. The terminal and the page show the same tables.
+"""The agreement in one sentence and in tables of judges against aspects, with the best marked.
+
+With one aspect, judges stand against coefficients. Terminal and page show the same tables.
 """
 
 from __future__ import annotations
@@ -38,25 +39,26 @@ BEHIND = "†"
 
 
 def alpha(result: MetaEvaluation) -> float:
-    """Below this p a difference is beyond chance: where its interval leaves 0 out."""
+    """Return the p below which a difference is beyond chance: where its interval leaves 0 out."""
     return round(1 - float(result.settings["confidence"]), 12)
 
 
 def behind_means(result: MetaEvaluation) -> str:
-    """What the mark says."""
+    """Return the legend of the mark."""
     return f"{BEHIND} below the best beyond chance (p < {alpha(result):g}, all pairs of judges tested together)"
 
 
 def count(n: int, level: str) -> str:
-    """`98 documents`: what a value of this level rests on."""
+    """Return the basis of a value of this level, such as `98 documents`."""
     return f"{n} {UNITS[level]}" if n != 1 else f"1 {UNITS[level][:-1]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A judge in a pivot: what its values rest on, rows without a score, and a cell a column, None where there is none,
-    with the mark of a value that is lower than the best beyond chance; never without a test. The human ceiling is a
-    line, too, and so is what the systems' mean labels reach. beside: these, which are no judges.
+    """A judge in a pivot: rows, rows without a score, and a cell per column.
+
+    A cell is None if there is none; it has the mark of a value that is lower than the best beyond chance, never without
+    a test. The human ceiling and the systems' mean labels are lines, too. beside: True for these, which are not judges.
     """
 
     name: str
@@ -69,8 +71,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Pivot:
-    """Judges against aspects for one level and coefficient; of one aspect, against coefficients for one level.
-    coefficient: "" for the latter. columns: titles. best first where `level` and `coefficient` are the headline's.
+    """Table of judges against aspects for one level and coefficient.
+
+    With one aspect, judges stand against coefficients for one level, and `coefficient` is "". columns: titles. The best
+    is first if `level` and `coefficient` are the headline's.
     """
 
     level: str
@@ -79,11 +83,13 @@ class Pivot:
     lines: tuple[Line, ...]
 
     def title(self) -> str:
+        """Return the title: coefficient and level."""
         level = "within systems" if self.level == "within" else self.level
         return f"{TITLES[self.coefficient]}, {level}" if self.coefficient else level
 
     @property
     def marked(self) -> bool:
+        """True if any cell has a mark."""
         return any(
             entry.mark
             for line in self.lines
@@ -93,14 +99,14 @@ class Pivot:
 
 
 def main_coefficient(result: MetaEvaluation) -> str:
-    """What judges are compared by, where it was reported; else the first that was."""
+    """Return the coefficient that judges are compared by, if reported; else the first one reported."""
     names = list(dict.fromkeys(result.agreement["coefficient"]))
     by = str(result.settings["compare_by"])
     return by if by in names else names[0]
 
 
 def pivots(result: MetaEvaluation) -> list[Pivot]:
-    """The tables, those of the coefficient that judges are compared by first, in the order of the levels."""
+    """Return the tables, those of the coefficient that judges are compared by first, in the order of the levels."""
     rows = rows_of(result.agreement)
     levels, aspects, names = (
         [*dict.fromkeys(row[key] for row in rows)]
@@ -123,16 +129,16 @@ def pivots(result: MetaEvaluation) -> list[Pivot]:
             for level in levels
         ]
     measured = {_place(row) for row in rows}
-    made = []
+    tables = []
     for level, coefficient, places in keys:
         if present := [place for place in places if place in measured]:
             titles = tuple(
                 aspect if coefficient else TITLES[name] for aspect, _, name in present
             )
-            made.append(
+            tables.append(
                 Pivot(level, coefficient, titles, tuple(_lines(present, result)))
             )
-    return made
+    return tables
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -152,11 +158,11 @@ def _lines(
     }
     best = {
         place: max(
-            (row for row in known if not math.isnan(row["value"])),
+            (row for row in rows if not math.isnan(row["value"])),
             key=lambda row: row["value"],
             default={"judge": ""},
         )["judge"]
-        for place, known in known_at.items()
+        for place, rows in known_at.items()
     }
     for judge in judges:
         entries = [
@@ -172,12 +178,12 @@ def _lines(
             for place in places
             for row in [cells.get((judge, *place))]
         ]
-        if known := [
+        if rows := [
             cells[judge, *place] for place in places if (judge, *place) in cells
         ]:
-            fewest = min(known, key=lambda row: row["n"])
+            fewest = min(rows, key=lambda row: row["n"])
             skipped = (
-                max(row["skipped"] for row in known)
+                max(row["skipped"] for row in rows)
                 if fewest["level"] == "sample"
                 else 0
             )
@@ -185,7 +191,7 @@ def _lines(
                 f", {skipped} skipped" if skipped else ""
             )
             lines.append(
-                Line(judge, rests, max(row["failed"] for row in known), tuple(entries))
+                Line(judge, rests, max(row["failed"] for row in rows), tuple(entries))
             )
     people = {
         _place(row): row
@@ -224,7 +230,7 @@ def _lines(
 
 
 def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:
-    """(judge, aspect, level, coefficient) -> the judges that agree less than it beyond chance."""
+    """Return, by (judge, aspect, level, coefficient), the judges that agree less than it beyond chance."""
     results: dict[tuple[str, str, str, str], set[str]] = {}
     for row in rows_of(result.comparisons):
         if row["p"] < alpha(result):  # NaN is not
@@ -241,7 +247,7 @@ def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:
 
 
 def headline(result: MetaEvaluation) -> str:
-    """What came out: which judge agrees best, how far, by how much, how surely, and how far people agree."""
+    """Return the result in a sentence: the best judge, its agreement and lead, and the agreement of people."""
     table = result.agreement
     name, level = main_coefficient(result), str(table["level"].iloc[0])
     aspects = list(dict.fromkeys(table["aspect"]))
@@ -321,7 +327,7 @@ def _lead(
     second: Mapping[str, Any],
     aspects: Sequence[str],
 ) -> str:
-    """How far the best is ahead of the next, and on which aspects that is more than chance."""
+    """Return the best judge's lead over the next, and the aspects on which it is more than chance."""
     ahead = best["value"] - second["value"]
     text = f"The next is {second['judge']}, {number(ahead, 2)} lower"
     pair, tested = {best["judge"], second["judge"]}, {}
@@ -365,15 +371,15 @@ def _against_people(
         for row in rows_of(result.ceiling)
         if (row["level"], row["coefficient"]) == at
     }
-    known = [
+    rows = [
         results[aspect]
         for aspect in aspects
         if aspect in results and not math.isnan(results[aspect]["value"])
     ]
-    if not known or len(known) < len(aspects):
+    if not rows or len(rows) < len(aspects):
         return ""
-    value = math.fsum(row["value"] for row in known) / len(known)
-    low = known[0]["low"] if len(known) == 1 else math.nan
-    people = with_interval(value, low, known[0]["high"])
+    value = math.fsum(row["value"] for row in rows) / len(rows)
+    low = rows[0]["low"] if len(rows) == 1 else math.nan
+    people = with_interval(value, low, rows[0]["high"])
     place = "above" if best["value"] > value else "below"
     return f"{best['judge']} is {place} the human ceiling of {people}: one rater with the mean of the others."

@@ -33,7 +33,7 @@ class Persons:
 
 
 def persons(data: Judged) -> list[Persons]:
-    """Of each aspect whose ratings all have a name, and that two persons or more rated."""
+    """Return the raters of each aspect whose ratings all have a name, and that two or more people rated."""
     made = []
     for aspect in data.human:
         rated = [(i, row) for i, row in enumerate(data.rows) if aspect in row.scores]
@@ -112,8 +112,9 @@ def _inside(scores: Vector, scale: tuple[float, float] | None) -> bool:
 
 
 def within_raters(data: Judged, found: Sequence[Persons]) -> list[dict[str, Any]]:
-    """Spearman's correlation within single raters, averaged by their rows, beside that with the mean rating, where
-    raters differ in how high they rate. Severity is not quality: agreement within raters leaves it out.
+    """Return Spearman's correlation within single raters, averaged by their rows, and with the mean rating.
+
+    Raters differ in severity, which is not quality: agreement within raters leaves it out.
     """
     rows = []
     for one in found:
@@ -139,7 +140,7 @@ def within_raters(data: Judged, found: Sequence[Persons]) -> list[dict[str, Any]
 
 
 def warnings(found: Sequence[Persons]) -> Iterator[str]:
-    """On raters who gave most labels, and on those who may answer at random."""
+    """Yield warnings about raters who gave most labels, and about those who may answer at random."""
     for one in found:
         counts = (~np.isnan(one.table)).sum(axis=0)
         most = int(counts.argmax())
@@ -182,7 +183,7 @@ def _usual(one: Persons, name: str) -> float:
 def tables(
     replaced: Sequence[dict[str, Any]], inside: Sequence[dict[str, Any]]
 ) -> Iterator[tuple[str, Table]]:
-    """(introduction, table)."""
+    """Yield (introduction, table)."""
     columns = (
         Column("raters beaten", ".0%"),
         Column("as near as a rater", ".0%"),

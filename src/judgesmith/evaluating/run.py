@@ -1,4 +1,4 @@
-"""What `judgesmith evaluate` does: read, judge, measure, write and tell; `agreement.meta` has the numbers."""
+"""The run of `judgesmith evaluate`: read, judge, measure, write and print; `agreement.meta` has the numbers."""
 
 from __future__ import annotations
 
@@ -143,7 +143,11 @@ def run(request: EvaluateRequest) -> int:
 
 
 def _wanted(request: EvaluateRequest, how: EvaluateOptions) -> Wanted:
-    """What is to be read. Raises OptionError for files that would be written in no known form."""
+    """Return the scores and rows to read.
+
+    Raises:
+        OptionError: If a file would be written in no known form.
+    """
     if request.output is not None and request.output.suffix.lower() not in (
         ".html",
         ".htm",
@@ -167,13 +171,14 @@ def _wanted(request: EvaluateRequest, how: EvaluateOptions) -> Wanted:
 
 @dataclass(frozen=True)
 class Beside:
-    """What was found of slices of the rows and of single raters."""
+    """Results for slices of the rows and for single raters."""
 
     slices: Sequence[Slice]
     replaced: Sequence[dict[str, Any]]
     within: Sequence[dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
         raters = {
             "replacement": list(self.replaced),
             "within_raters": list(self.within),
@@ -181,10 +186,12 @@ class Beside:
         return {"slices": [one.to_dict() for one in self.slices], **finite(raters)}
 
     def tables(self) -> list[tuple[str, Table]]:
+        """Return the tables that have rows, each with its title."""
         made = [*rater_tables(self.replaced, self.within), *slice_tables(self.slices)]
         return [(about, table) for about, table in made if len(table)]
 
     def show(self) -> None:
+        """Print the tables."""
         printer = wide()
         for about, table in self.tables():
             table.show(printer)
@@ -233,7 +240,7 @@ def _leave(gates: Sequence[Gate], reasons: Sequence[str]) -> int:
 
 
 def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
-    """With what the gate asks about."""
+    """Return the options with the coefficients and levels that the gate needs."""
     levels: tuple[str, ...] | None = how.levels
     if (
         levels is not None

@@ -29,8 +29,9 @@ _CORRELATIONS = ("pearson", "spearman", "kendall")
 
 @dataclass(frozen=True)
 class Slice:
-    """One value of a column: a judge's agreement there, and how far it is from that on the other rows. p: two-sided;
-    holm, bh: corrected for all slices of the judge (Holm; Benjamini and Hochberg).
+    """A judge's agreement on the rows with one value of a column, and its difference from the other rows.
+
+    p: two-sided. holm, bh: corrected for all slices of the judge (Holm; Benjamini and Hochberg).
     """
 
     judge: str
@@ -47,6 +48,7 @@ class Slice:
     reason: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
         about = {
             name: getattr(self, name)
             for name in ("judge", "aspect", "column", "value", "n", "coefficient")
@@ -70,13 +72,17 @@ def _absent(value: float | None) -> bool:
     return value is None or math.isnan(value)
 
 
-def slices(data: Judged, columns: Sequence[str], how: EvaluationOptions) -> list[Slice]:
-    """Of each judge and aspect, each value of these columns of the rows.
+def slices(
+    data: Judged, columns: Sequence[str], options: EvaluationOptions
+) -> list[Slice]:
+    """Return a slice of each judge and aspect for each value of these columns.
 
-    Raises OptionError for a column that is not there, LabelsError for one that has too many values.
+    Raises:
+        OptionError: If there is no such column.
+        LabelsError: If a column has too many values.
     """
-    free = how.model_copy(update={"levels": ("pooled",), "compare": False})
-    made: list[Slice] = []
+    free = options.model_copy(update={"levels": ("pooled",), "compare": False})
+    result: list[Slice] = []
     for column in columns:
         values = _values(data, column)
         for (judge, by_aspect), aspect in itertools.product(
@@ -87,8 +93,8 @@ def slices(data: Judged, columns: Sequence[str], how: EvaluationOptions) -> list
                     _slice(data, judge, aspect, column, (values, value), free)
                     for value in _known(values)
                 ]
-                made += _corrected(found)
-    return made
+                result += _corrected(found)
+    return result
 
 
 def _values(data: Judged, column: str) -> list[str]:
@@ -119,19 +125,21 @@ def _slice(
     aspect: str,
     column: str,
     where: tuple[Sequence[str], str],
-    how: EvaluationOptions,
+    options: EvaluationOptions,
 ) -> Slice:
-    """where: the values of the column, and the one of the slice. how: of one level, without comparisons."""
+    """where: the values of the column, and the one of the slice. options: of one level, without comparisons."""
     values, value = where
     here = np.array(values, dtype=object) == value
     kind = data.kinds.get(aspect, "score")
     name = next(
         (one for one in OF_KIND.get(kind, ()) if one in ("kappa", "accuracy")),
-        how.compare_by,
+        options.compare_by,
     )
-    sides = [_agreement(data, judge, aspect, rows, name, how) for rows in (here, ~here)]
+    sides = [
+        _agreement(data, judge, aspect, rows, name, options) for rows in (here, ~here)
+    ]
     (own, n, reason), (rest, _, other) = sides
-    difference, p = _apart(own, rest, name, how)
+    difference, p = _apart(own, rest, name, options)
     return Slice(
         judge,
         aspect,
@@ -152,14 +160,14 @@ def _agreement(
     aspect: str,
     rows: Vector,
     name: str,
-    how: EvaluationOptions,
+    options: EvaluationOptions,
 ) -> tuple[Cell, int, str | None]:
     rated = rows & ~np.isnan(data.human[aspect])
     n, marks = int(rated.sum()), data.marks.get(aspect)
     if n < FEWEST:
         return Cell(None), n, f"{n} rows are too few"
     own = data.decided.get(judge, {}).get(aspect)
-    how = how.model_copy(update={"coefficients": (how.compare_by,)})
+    options = options.model_copy(update={"coefficients": (options.compare_by,)})
     try:
         found = meta_evaluate(
             {judge: data.judges[judge][aspect][rated]},
@@ -168,7 +176,7 @@ def _agreement(
             kinds={} if marks is None else {aspect: data.kinds[aspect]},
             categories={} if marks is None else {aspect: marks.levels},
             decided={} if own is None else {judge: {aspect: own[rated]}},
-            options=how,
+            options=options,
         )
     except LabelsError as error:
         return Cell(None), n, str(error)
@@ -181,15 +189,15 @@ def _agreement(
 
 
 def _apart(
-    own: Cell, rest: Cell, name: str, how: EvaluationOptions
+    own: Cell, rest: Cell, name: str, options: EvaluationOptions
 ) -> tuple[float, float]:
-    """A slice less the rest, and p by the standard errors of both intervals, correlations as Fisher's z."""
-    given = (own.value, own.low, own.high, rest.value, rest.low, rest.high)
-    numbers = [math.nan if value is None else float(value) for value in given]
+    """Return a slice less the rest, and p by the standard errors of both intervals, correlations as Fisher's z."""
+    values = (own.value, own.low, own.high, rest.value, rest.low, rest.high)
+    numbers = [math.nan if value is None else float(value) for value in values]
     difference = numbers[0] - numbers[3]
     if name in _CORRELATIONS:
         numbers = [math.atanh(min(max(value, -0.999), 0.999)) for value in numbers]
-    width = 2 * scipy.stats.norm.ppf((1 + how.confidence) / 2)
+    width = 2 * scipy.stats.norm.ppf((1 + options.confidence) / 2)
     error = math.hypot(*((numbers[k + 2] - numbers[k + 1]) / width for k in (0, 3)))
     if math.isnan(error) or error <= 0:
         return difference, math.nan
@@ -207,7 +215,7 @@ def _corrected(found: Sequence[Slice]) -> list[Slice]:
 
 
 def tables(found: Sequence[Slice]) -> Iterator[tuple[str, Table]]:
-    """(introduction, table), one for each column."""
+    """Yield (introduction, table), one for each column."""
     for column in dict.fromkeys(one.column for one in found):
         here = [one for one in found if one.column == column]
         numbers = [
@@ -216,12 +224,12 @@ def tables(found: Sequence[Slice]) -> Iterator[tuple[str, Table]]:
             Column("less the rest", "+.3f"),
         ]
         tests = [Column("p", "p"), Column("p Holm", "p"), Column("p BH", "p")]
-        made = Table(
+        table = Table(
             ["judge", "aspect", column, *numbers, *tests],
             f"By {column}: {TITLES[here[0].coefficient]}",
         )
         for one in here:
-            made.add(
+            table.add(
                 one.judge,
                 one.aspect,
                 one.value,
@@ -235,5 +243,5 @@ def tables(found: Sequence[Slice]) -> Iterator[tuple[str, Table]]:
         yield (
             "Each slice against all other rows, p by the errors of both intervals; Holm and Benjamini-Hochberg over "
             "the slices of a judge and aspect.",
-            made,
+            table,
         )

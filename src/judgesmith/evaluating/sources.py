@@ -1,5 +1,6 @@
-"""What `judgesmith evaluate`, `estimate` and `suggest` read: rows of files and benchmarks, and human ratings; `judges`
-adds what `evaluate` compares with them.
+"""Inputs of `judgesmith evaluate`, `estimate` and `suggest`: rows of files and benchmarks, and human ratings.
+
+`judges` adds the judges that `evaluate` compares with them.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Known:
 
     @property
     def documents(self) -> list[str]:
-        """What is drawn again for intervals: the file's own documents, else groups without near duplicates."""
+        """The units resampled for intervals: the file's own documents, else groups without near duplicates."""
         return [
             row.group if row.doc_id.startswith(DERIVED) else row.doc_id
             for row in self.rows
@@ -59,7 +60,7 @@ class Known:
 
     @property
     def systems(self) -> list[str] | None:
-        """None unless every row has one."""
+        """The system of each row; None unless every row has one."""
         return (
             [str(row.system) for row in self.rows]
             if all(row.system for row in self.rows)
@@ -109,8 +110,10 @@ def read_file(
     texts_needed: bool = True,
     orders: Orders = (),
 ) -> File:
-    """human: columns with human ratings beside those that are found. texts_needed: as in `read_outputs`. orders: the
-    words of columns, worst first, by name.
+    """Read rows with their human ratings from a file or a benchmark.
+
+    human: columns with human ratings beside those that are found. texts_needed: as in `read_outputs`. orders: the words
+    of columns, worst first, by name.
     """
     return read_outputs(
         rows_file(name),
@@ -123,7 +126,7 @@ def read_file(
 
 
 def beside_file(file: File, what: str) -> Path | None:
-    """`SET.WHAT.jsonl` beside a file; None where there is none."""
+    """Return `SET.WHAT.jsonl` beside a file; None if there is none."""
     path = (
         None
         if file.path is None
@@ -133,7 +136,10 @@ def beside_file(file: File, what: str) -> Path | None:
 
 
 def with_metrics(file: File) -> File:
-    """With the values of `SET.metrics.jsonl` beside the file as further columns: {"id", "metrics": {name: value}}."""
+    """Return the file with the values of `SET.metrics.jsonl` beside it as further columns.
+
+    A line of that file is {"id", "metrics": {name: value}}.
+    """
     path = beside_file(file, "metrics")
     if path is None:
         return file
@@ -155,7 +161,7 @@ def with_metrics(file: File) -> File:
 
 
 def grouped(rows: Sequence[Row]) -> list[Row]:
-    """The rows, those of near duplicates in one group where the file names no documents and has at most `MANY` rows."""
+    """Return the rows, near duplicates in one group if the file names no documents and has at most `MANY` rows."""
     return list(
         merge_groups(rows)
         if len(rows) <= MANY and any(r.doc_id.startswith(DERIVED) for r in rows)
@@ -164,6 +170,11 @@ def grouped(rows: Sequence[Row]) -> list[Row]:
 
 
 def places(origin: str, rows: Sequence[Row]) -> dict[str, int]:
+    """Return the place of each id.
+
+    Raises:
+        LabelsError: If two rows have one id.
+    """
     place: dict[str, int] = {}
     for i, row in enumerate(rows):
         if place.setdefault(row.id, i) != i:
@@ -177,8 +188,10 @@ def places(origin: str, rows: Sequence[Row]) -> dict[str, int]:
 def joined_by_id(
     here: str, rows: Sequence[Row], file: File
 ) -> tuple[list[tuple[int, int]], list[int], int]:
-    """(row here, row of the file) of equal ids, the places here that the file lacks, and how many of its rows are not
-    here. Raises LabelsError where no id is the same, or equal ones hold different outputs.
+    """Return the pairs (row here, row of the file) of equal ids, the places here that it lacks, and its rows not here.
+
+    Raises:
+        LabelsError: If no id is the same, or equal ones hold different outputs.
     """
     place, index = places(here, rows), places(file.origin, file.rows)
     missing = [i for name, i in place.items() if name not in index]
@@ -201,6 +214,7 @@ def joined_by_id(
 
 
 def some(names: Iterable[str]) -> str:
+    """Return the first names in a list, with the number of further ones."""
     every = list(names)
     return (
         ", ".join(every[:_SHOWN])
@@ -215,6 +229,7 @@ def some(names: Iterable[str]) -> str:
 def read_people(
     joined: Judged, file: File, wanted: Sequence[str], scale: tuple[float, float] | None
 ) -> None:
+    """Read the human ratings wanted into `joined`."""
     known = file.aspects()
     joined.notes += file.notes
     if not wanted:
@@ -290,8 +305,9 @@ def _told_scale(file: File, aspect: str, marks: Marks) -> tuple[float, float] | 
 def human_ratings(
     file: File, name: str, aspect: str, known: Sequence[str]
 ) -> tuple[Vector, list[tuple[float, ...]], Marks]:
-    """The scores, NaN where there is none, the single ratings of each row, () where there is one rating, and how the
-    column's cells are read. known: the aspects that were found.
+    """Return the human scores, the single ratings of each row, and the marks of the column's cells.
+
+    Scores are NaN, and single ratings (), if there is none. known: the aspects that were found.
     """
     names, rows = file.names(), file.rows
     if aspect in known:
@@ -310,7 +326,7 @@ def human_ratings(
         ]
         if all(math.isnan(v) for v in values):
             raise LabelsError(
-                f"{file.origin}: {name!r} is in no row; human ratings are {some(known)}"
+                f"{file.origin}: no row has {name!r}; human ratings are {some(known)}"
             )
         return np.array(values), [()] * len(rows), Marks()
     raise LabelsError(
@@ -325,8 +341,9 @@ def own_categories(
     said: Sequence[tuple[Any, Any]],
     aspects: Sequence[str] | None = None,
 ) -> None:
-    """Keep what a judge decided itself. said: category and pass or fail of each row, None where it has none. aspects:
-    those that it judged; None for all.
+    """Keep a judge's own decisions.
+
+    said: category and pass or fail of each row, None if it has none. aspects: those that it judged; None for all.
     """
     for aspect, marks in joined.marks.items():
         if aspects is not None and aspect not in aspects:
@@ -360,9 +377,10 @@ def own_categories(
 def read_cell(
     origin: str, line: int, column: str, cell: Any, marks: Marks | None = None
 ) -> tuple[float, ...]:
-    """The number or numbers in a cell, () where it is empty. marks: how the words of its column are read.
+    """Return the number or numbers in a cell, () where it is empty. marks: how the words of its column are read.
 
-    Raises LabelsError with the place and what to do.
+    Raises:
+        LabelsError: If the cell cannot be read; the message has its place.
     """
     try:
         return tuple(rating for _, rating in read_ratings(cell, marks))
@@ -371,13 +389,14 @@ def read_cell(
 
 
 def read_number(file: File, row: Row, column: str, cell: Any) -> float:
+    """Return a cell as a number, the mean of several; NaN if it is empty."""
     commas = file.decimal_comma and isinstance(cell, str) and "," in cell
     value = read_cell(file.origin, row.line, column, cell, Marks(decimal_comma=commas))
     return math.fsum(value) / len(value) if value else math.nan
 
 
 def inside(record: Mapping[str, Any], path: str) -> Any:
-    """`verdict.criteria.fluency.score`: a value inside nested objects, None where a step is missing."""
+    """Return a value inside nested objects, such as `verdict.criteria.fluency.score`; None if a step is missing."""
     value: Any = record
     while path:
         value = parsed(value)
@@ -391,7 +410,7 @@ def inside(record: Mapping[str, Any], path: str) -> Any:
 
 
 def read_raters(joined: Judged, file: File) -> None:
-    """`<set>.annotators.jsonl` beside the file: {"id", "annotations": [{aspect: rating}, …]}."""
+    """Read `<set>.annotators.jsonl` beside the file: {"id", "annotations": [{aspect: rating}, …]}."""
     beside = beside_file(file, "annotators")
     if beside is None:
         return
@@ -418,7 +437,7 @@ def read_raters(joined: Judged, file: File) -> None:
 
 
 def references_beside(file: File) -> dict[str, list[str]]:
-    """`<set>.references.jsonl` beside the file: {"doc_id", "references": […]}."""
+    """Read `<set>.references.jsonl` beside the file: {"doc_id", "references": […]}."""
     beside = beside_file(file, "references")
     if beside is None:
         return {}
@@ -443,9 +462,7 @@ OF_JUDGE, OF_AN_ASPECT = "judge_score", "judge_score_"
 
 
 def verdict_of(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The verdict of a row that `judgesmith score` wrote, from JSON, or from the columns of a CSV, where numbers are
-    text; None where there is none.
-    """
+    """Return the verdict of a row that `judgesmith score` wrote, as JSON or as columns of a CSV; None without one."""
     verdict = parsed(record.get("verdict"))
     if isinstance(verdict, Mapping):
         return verdict
@@ -495,8 +512,9 @@ def several_of(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
 def speaking_of(
     joined: Judged, name: str, several: Sequence[str]
 ) -> dict[str, str | None]:
-    """The aspects of human ratings that a judge of several speaks of, each with its name there; None for the whole. All
-    are compared with the whole where it speaks of none, which is noted.
+    """Return the aspects of human ratings that a judge of several speaks of, each with its name there.
+
+    None stands for the whole. All are compared with the whole if it speaks of none, which is noted.
     """
     by_name = {plain_name(aspect): aspect for aspect in several}
     found: dict[str, str | None] = {
@@ -514,12 +532,12 @@ def speaking_of(
 
 
 def plain_name(aspect: str) -> str:
-    """By which an aspect of human ratings and one that was judged are the same."""
+    """Return the form in which names of rated and of judged aspects are compared."""
     return aspect.removeprefix("zscores.").removeprefix("scores.").casefold()
 
 
 def matched(joined: Judged, name: str, aspects: Iterable[str]) -> list[str]:
-    """The aspects of human ratings that the judged aspects are called like; all where none is, which is noted."""
+    """Return the aspects of human ratings named like judged aspects; all of them, with a note, if none matches."""
     by_name = {plain_name(aspect): aspect for aspect in aspects}
     result = [human for human in joined.human if plain_name(human) in by_name]
     if by_name and not result:

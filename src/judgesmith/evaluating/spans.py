@@ -45,7 +45,7 @@ class SpanReport:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; NaN becomes null."""
+        """Return plain JSON types; NaN becomes null."""
         human = None if self.human is None else self.human.to_dict()
         spans = {
             "spans": self.agreement.to_dict(),
@@ -56,9 +56,10 @@ class SpanReport:
         return {name: getattr(self, name) for name in names} | spans
 
     def gated(self, gate: Gate, min_coverage: float) -> list[str]:
-        """The reasons why the gate is not passed, by all characters (micro), none if it is.
+        """Return the reasons why the gate is not passed, by all characters (micro), none if it is.
 
-        Raises OptionError for a number that is not measured of spans.
+        Raises:
+            OptionError: If the gate is of a number that spans do not have.
         """
         if gate.coefficient not in OF_SPANS or gate.level is not None:
             raise OptionError(
@@ -118,11 +119,13 @@ def evaluate_spans(
 ) -> SpanReport:
     """Compare the error spans of a scored file with people's, joined by id.
 
-    scored: rows that `judgesmith score` wrote, with {"verdict": {"errors": [...]}}.
-    gold: bench/NAME, or a file that `datasets.spans` reads. Outputs that it does not list are left out, but for the
-        benchmarks that list only outputs with errors: there they were read, and nothing was found.
-    Raises LabelsError for a file that cannot be read or was marked on other texts; OptionError where nothing can be
-    compared.
+    scored: rows that `judgesmith score` wrote, with {"verdict": {"errors": [...]}}. gold: bench/NAME, or a file that
+    `datasets.spans` reads. Outputs that it does not list are left out, but for the benchmarks that list only outputs
+    with errors: there they were read, and nothing was found.
+
+    Raises:
+        LabelsError: If a file cannot be read or was was marked on other texts.
+        OptionError: If nothing can be compared.
     """
     scored = Path(scored)
     predicted: dict[str, list[ErrorSpan]] = {}
@@ -230,11 +233,11 @@ def _gold(
 
 
 def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
-    """The spans of a verdict, and how many entries were none."""
+    """Return the spans of a verdict, and how many entries were none."""
     spans = []
     for error in errors:
         if isinstance(error, Mapping):
-            start, end, severity, how = (
+            start, end, severity, found = (
                 error.get(key) for key in ("start", "end", "severity", "how")
             )
             placed = type(start) is type(end) is int
@@ -247,7 +250,7 @@ def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
                     else float(severity),
                     start=start if placed else None,
                     end=end if placed else None,
-                    how=how if how in get_args(How) else None,
+                    how=found if found in get_args(How) else None,
                 )
             )
     return spans, len(errors) - len(spans)
@@ -257,8 +260,8 @@ def _cell(estimate: Estimate) -> str:
     return with_interval(estimate.value, estimate.low, estimate.high, 3)
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'s'[: n != 1]}"
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s'[: n != 1]}"
 
 
 def _some(ids: Iterable[str]) -> str:

@@ -17,30 +17,30 @@ MOST_COMPARED = 12  # rows of that table on a terminal
 
 
 def pivot_table(pivot: Pivot) -> Table:
-    """Judges against aspects or coefficients; below them the human ceiling and what systems' mean labels reach."""
+    """Return judges against aspects or coefficients; below them the human ceiling and the systems' mean labels."""
     failed = any(line.failed for line in pivot.lines)
     beside = [Column("n", "s"), *([Column("failed", "d")] if failed else [])]
-    made = Table(
+    table = Table(
         ["judge", *beside, *(Column(title, ".3f", ".2f") for title in pivot.columns)],
         pivot.title(),
     )
     for line in pivot.lines:
         missing = [""] if line.beside else [line.failed]
         cells = (cell or Cell(None) for cell in line.entries)
-        made.add(
+        table.add(
             line.name,
             line.rests,
             *(missing if failed else []),
             *cells,
             kind="human" if line.beside else "",
         )
-    return made
+    return table
 
 
 def agreement_table(result: MetaEvaluation) -> Table:
-    """Every judge, aspect and level against every coefficient."""
+    """Return every judge, aspect and level against every coefficient."""
     names = list(dict.fromkeys(result.agreement["coefficient"]))
-    made = Table(
+    table = Table(
         [
             "judge",
             "aspect",
@@ -62,7 +62,7 @@ def agreement_table(result: MetaEvaluation) -> Table:
             row["coefficient"]: Cell(row["value"], row["low"], row["high"])
             for row in rows
         }
-        made.add(
+        table.add(
             judge,
             aspect,
             level,
@@ -70,11 +70,11 @@ def agreement_table(result: MetaEvaluation) -> Table:
             rows[0]["failed"],
             *(cells.get(name, Cell(None)) for name in names),
         )
-    return made
+    return table
 
 
 def undefined(result: MetaEvaluation) -> list[str]:
-    """Why numbers or their intervals are undefined, once each."""
+    """Return the reasons why numbers or their intervals are undefined, once each."""
     reasons = (
         f"{row['judge']}, {row['aspect']}, {row['level']}, {TITLES[row['coefficient']]}: {row['reason']}"
         for row in rows_of(result.agreement)
@@ -87,8 +87,8 @@ def undefined(result: MetaEvaluation) -> list[str]:
 
 
 def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
-    """(introduction, table) of what was found beside the agreement; tables without rows are left out."""
-    made: Iterable[tuple[str, Table]] = (
+    """Return (introduction, table) of the results beside the agreement; tables without rows are left out."""
+    tables: Iterable[tuple[str, Table]] = (
         (
             "The first judge less the second. Intervals and p-values are those of all pairs of a level together: p is "
             f"below {alpha(result):g} where the interval leaves 0 out.",
@@ -108,17 +108,17 @@ def tables_beside(result: MetaEvaluation) -> list[tuple[str, Table]]:
             _length(result),
         ),
     )
-    return [(about, table) for about, table in made if len(table)]
+    return [(about, table) for about, table in tables if len(table)]
 
 
 def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
     numbers = (Column("difference", ".3f"), Column("p", "p"))
     by = TITLES[rows[0]["coefficient"]] if rows else ""
-    made = Table(
+    table = Table(
         ["judge", "less judge", "aspect", "level", *numbers], f"{COMPARED} by {by}?"
     )
     for row in rows:
-        made.add(
+        table.add(
             row["a"],
             row["b"],
             row["aspect"],
@@ -126,30 +126,30 @@ def _differences(rows: Sequence[Mapping[str, Any]]) -> Table:
             Cell(row["difference"], row["low"], row["high"]),
             row["p"],
         )
-    return made
+    return table
 
 
 def _ways(rows: Sequence[Mapping[str, Any]]) -> Table:
-    made = Table(
+    table = Table(
         ["judge", "aspect", Column("raters", "d"), Column("share", ".0%")],
         "On the way to one human rater",
     )
     for row in rows:
-        made.add(
+        table.add(
             row["judge"],
             row["aspect"],
             row["raters"],
             Cell(row["value"], row["low"], row["high"]),
         )
-    return made
+    return table
 
 
 def _errors(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Errors with their intervals, or the reason why there are none."""
+    """Return errors with their intervals, or the reason why there are none."""
     names = {"mae": "mean error", "bias": "bias", "rmse": "root mean square"}
     reasons = ["undefined"] if any(text(row["reason"]) for row in rows) else []
     columns = (Column(name, ".3f") for name in names.values())
-    made = Table(
+    table = Table(
         ["judge", "aspect", Column("rows", "s"), *columns, *reasons],
         "On the scale itself",
     )
@@ -159,14 +159,14 @@ def _errors(rows: Sequence[Mapping[str, Any]]) -> Table:
             Cell(None if reason else row[n], row[f"{n}_low"], row[f"{n}_high"])
             for n in names
         ]
-        made.add(
+        table.add(
             row["judge"],
             row["aspect"],
             str(row["n"]),
             *cells,
             *([reason] if reasons else []),
         )
-    return made
+    return table
 
 
 def _length(result: MetaEvaluation) -> Table:
@@ -176,12 +176,12 @@ def _length(result: MetaEvaluation) -> Table:
         "bias": "bias",
         "agreement": "agreement given length",
     }
-    made = Table(
+    table = Table(
         ["judge", "aspect", *(Column(name, ".2f") for name in names.values())], "Length"
     )
     for row in rows_of(result.length):
-        made.add(row["judge"], row["aspect"], *(row[name] for name in names))
-    return made
+        table.add(row["judge"], row["aspect"], *(row[name] for name in names))
+    return table
 
 
 # Files ---------------------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def _length(result: MetaEvaluation) -> Table:
 def agreement_markdown(
     result: MetaEvaluation, gate: str | None = None, reasons: Sequence[str] = ()
 ) -> str:
-    """A comment for a pull request: whether the gate passed, if there was one, why not, and the table."""
+    """Return a comment for a pull request: whether the gate passed, if there was one, why not, and the table."""
     lines = ["### Agreement with the human ratings", ""]
     if gate is not None:
         lines += [
@@ -206,13 +206,11 @@ def agreement_markdown(
 
 
 def _intervals(result: MetaEvaluation) -> str:
-    how = result.settings
-    if not how["rounds"]:
+    settings = result.settings
+    if not settings["rounds"]:
         return "no intervals"
-    other = " and systems" * how["new_systems"]
-    return (
-        f"{how['confidence']:.0%} intervals over documents{other}, seed {how['seed']}"
-    )
+    other = " and systems" * settings["new_systems"]
+    return f"{settings['confidence']:.0%} intervals over documents{other}, seed {settings['seed']}"
 
 
 # Terminal ------------------------------------------------------------------------------------------------------------
@@ -225,8 +223,8 @@ def show(
     notes: Sequence[str],
     decided: Sequence[Decided] = (),
 ) -> None:
-    """On standard output: the result in a sentence, the pivots, tests of the best against the others, the rest."""
-    out, made = wide(), pivots(result)
+    """Print the result: a sentence, the pivots, tests of the best against the others, and the rest."""
+    out, tables = wide(), pivots(result)
     out.print(one_line(headline(result)), markup=False, style="bold")
     out.print(
         f"{rows} rows of {one_line(origin)}; {_intervals(result)}",
@@ -237,16 +235,16 @@ def show(
         if len(table):
             table.show(out)
             out.print(about, markup=False, style="dim")
-    first = made[0].coefficient
-    for pivot in made:
+    first = tables[0].coefficient
+    for pivot in tables:
         # Of several aspects one coefficient is enough to read; the files and the page have the others.
         if pivot.coefficient == first:
             pivot_table(pivot).show(out)
-    if any(pivot.marked for pivot in made):
+    if any(pivot.marked for pivot in tables):
         out.print(f"Bold: best. {behind_means(result)}.", markup=False, style="dim")
     others = [
         TITLES[name]
-        for name in dict.fromkeys(pivot.coefficient for pivot in made)
+        for name in dict.fromkeys(pivot.coefficient for pivot in tables)
         if name != first
     ]
     if others:

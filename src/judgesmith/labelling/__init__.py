@@ -1,4 +1,5 @@
-"""People label rows on a page of this machine: what is asked (`task`), of what (`units`, `order`), where it is kept
-(`store`), how far raters agree (`agreement`, `studies`), the page and its gate (`app`), labels (`export`), and the
-process that listens (`run`).
+"""Labelling of rows by people, on a page of this machine.
+
+Questions are in `task`, rows in `units` and `order`, the database in `store`. Agreement of raters is in `agreement` and
+`studies`, the page and its gate in `app`, exported labels in `export`, the listening process in `run`.
 """

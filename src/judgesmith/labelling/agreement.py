@@ -1,4 +1,4 @@
-"""How far raters agree, with each other and with themselves, and which rows the guidelines leave unclear."""
+"""Agreement of raters with each other and with themselves, and rows that the guidelines leave unclear."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _MOST = 200  # rows of each list
 
 @dataclass
 class Said:
-    """All answers of a store, by unit and rater: the first time it was shown, and the second. suggested: the units that
-    `suggest` chose.
+    """All answers of a store, by unit and rater: those of the first showing, and of the second.
+
+    suggested: the units that `suggest` chose.
     """
 
     task: Task
@@ -37,7 +38,8 @@ class Said:
 
     @classmethod
     def of(cls, store: Store, task: Task) -> Said:
-        made = cls(
+        """Return the answers of a store."""
+        answers = cls(
             task,
             store.units(),
             {},
@@ -45,18 +47,19 @@ class Said:
             [],
             frozenset(json.loads(store.get("suggested") or "[]")),
         )
-        for one in store.given():
+        for one in store.answers():
             if one.answer is None:
-                made.skipped.append(one)
+                answers.skipped.append(one)
             else:
-                (made.again if one.turn else made.first).setdefault(one.unit, {})[
+                (answers.again if one.turn else answers.first).setdefault(one.unit, {})[
                     one.rater
                 ] = one
-        return made
+        return answers
 
     def apart(self, unit: str, one: Given, other: Given) -> float:
-        """How far two answers are from each other, 0 to 1: of the question where they are farthest, or the share of
-        the marked characters that only one of them marked.
+        """Return the distance of two answers, in [0, 1].
+
+        It is that of the question where they are farthest, or the share of the marked characters that only one marked.
         """
         assert one.answer is not None and other.answer is not None
         if self.task.kind == "spans":
@@ -66,21 +69,21 @@ class Said:
             for q in self.task.questions
         )
 
-    def shown(self, given: Given) -> str:
-        """An answer in words."""
-        assert given.answer is not None
+    def shown(self, one: Given) -> str:
+        """Return an answer in words."""
+        assert one.answer is not None
         if self.task.kind == "spans":
-            errors = given.answer["errors"]
+            errors = one.answer["errors"]
             marks = [
                 f"{e['text'] or 'omission'} ({_SEVERITY[e['severity']]})"
                 for e in errors
             ]
             return "; ".join(marks)[:300] or "no errors"
         questions = self.task.questions
-        why = given.answer.get(WHY, {})
+        why = one.answer.get(WHY, {})
         reasons = {name: f" ({shortened(text, 300)})" for name, text in why.items()}
         answers = [
-            (q.name, q.shown(given.answer[q.name]) + reasons.get(q.name, ""))
+            (q.name, q.shown(one.answer[q.name]) + reasons.get(q.name, ""))
             for q in questions
         ]
         return (
@@ -96,8 +99,9 @@ _SEVERITY = {int(number): name for name, number in SEVERITIES.items()}
 def summary(
     answers: Said, raters: Sequence[str], seen_by: str | None = None
 ) -> dict[str, Any]:
-    """What is known of the raters, as JSON values. seen_by: list only rows that this rater has answered, as the others'
-    answers would colour the rater's own.
+    """Return the raters' agreement as JSON values.
+
+    seen_by: list only rows that this rater has answered, as the others' answers would bias the rater's own.
     """
     splits = sorted(_splits(answers), key=lambda one: -one["apart"])
     mine = (
@@ -130,7 +134,10 @@ def summary(
 
 
 def _rater(answers: Said, name: str) -> dict[str, Any]:
-    """What one rater did. same: of the rows shown twice, the share with the same answer twice; None without any."""
+    """Return one rater's counts.
+
+    same: of the rows shown twice, the share with the same answer twice; None without any.
+    """
     twice = [
         (key, answers.first[key][name], by[name])
         for key, by in answers.again.items()
@@ -147,10 +154,10 @@ def _rater(answers: Said, name: str) -> dict[str, Any]:
 
 
 def _questions(answers: Said) -> Iterator[dict[str, Any]]:
-    """Per question: Krippendorff's alpha over all rows with two raters, and the share of pairs that are equal."""
+    """Yield, per question, Krippendorff's alpha over all rows with two raters, and the share of equal pairs."""
     for question in answers.task.questions:
         name = question.name
-        given = (
+        numbers = (
             {
                 rater: question.number(one.answer[name])
                 for rater, one in by.items()
@@ -158,7 +165,7 @@ def _questions(answers: Said) -> Iterator[dict[str, Any]]:
             }
             for by in answers.first.values()
         )
-        shared = [row for row in given if len(row) > 1]
+        shared = [row for row in numbers if len(row) > 1]
         raters = sorted({rater for row in shared for rater in row})
         table = [[row.get(rater, math.nan) for rater in raters] for row in shared]
         alpha = krippendorff_alpha(table) if table else math.nan
@@ -175,7 +182,7 @@ def _questions(answers: Said) -> Iterator[dict[str, Any]]:
 
 
 def _spans_agreement(answers: Said) -> list[dict[str, Any]]:
-    """F1 of every two raters over the marked characters, and with severities."""
+    """Return F1 of every two raters over the marked characters, and with severities."""
     raters = sorted({rater for by in answers.first.values() for rater in by})
     people = [
         {
@@ -269,7 +276,7 @@ def _contradictions(answers: Said) -> Iterator[dict[str, Any]]:
 
 
 def _confused(answers: Said) -> list[dict[str, Any]]:
-    """Which two answers raters give to the same row, the most frequent first: where the guidelines draw no line."""
+    """Return pairs of answers that raters give to the same row, the most frequent first: unclear guidelines."""
     pairs: Counter[tuple[str, str, str]] = Counter()
     for by in answers.first.values():
         for question in answers.task.questions:

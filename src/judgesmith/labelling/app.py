@@ -39,19 +39,25 @@ REASONS = (
 
 
 def rater_name(name: str) -> str:
-    """A rater's name in one line, without what does something. Raises ValueError for an empty one."""
-    made = " ".join(clean(name).split())
-    if not made:
+    """Return a rater's name in one line, without control characters.
+
+    Raises:
+        ValueError: If the name is empty.
+    """
+    clean_name = " ".join(clean(name).split())
+    if not clean_name:
         raise ValueError("give a name")
-    return made
+    return clean_name
 
 
 Rater = Annotated[str, Field(max_length=80), AfterValidator(rater_name)]
 
 
 class Event(BaseModel):
-    """Something that a rater says. after: the number of what the page knows to stand for the row. request: made up by
-    the page, the same when it sends again what may have been lost.
+    """A rater's action.
+
+    after: the number of the answer that the page believes the row has. request: an id made by the page, the same when
+    it sends again what may have been lost.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -75,6 +81,7 @@ class Desk:
         self.shown = sequence(store.queue(), task.repeats)
 
     def about(self) -> dict[str, Any]:
+        """Return the title, task and guidelines for the page."""
         return {
             "title": clean(self.task.title),
             "kind": self.task.kind,
@@ -89,8 +96,8 @@ class Desk:
         }
 
     def next(self, rater: str) -> dict[str, Any]:
-        """The first row that this rater has not dealt with, and how many there are."""
-        answered = {(one.unit, one.turn) for one in self.store.given(rater)}
+        """Return the first row that this rater has not dealt with, and how many there are."""
+        answered = {(one.unit, one.turn) for one in self.store.answers(rater)}
         left = [one for one in self.shown if one not in answered]
         counts = {
             "done": len(self.shown) - len(left),
@@ -102,7 +109,7 @@ class Desk:
     def show(
         self, key: str, turn: int, answer: Any = None, after: int | None = None
     ) -> dict[str, Any]:
-        """A unit as the page shows it: its texts, without who wrote them and what others said of them."""
+        """Return a unit as the page shows it: its texts, without who wrote them and what others said of them."""
         row = self.units[key].row
         if self._turned(key, turn):
             row = {**row, "output_a": row["output_b"], "output_b": row["output_a"]}
@@ -123,13 +130,20 @@ class Desk:
         }
 
     def _turned(self, key: str, turn: int) -> bool:
-        """Whether the second of two outputs is shown as A: for half of the pairs, and for the others when they are
-        shown again, so that who prefers a place contradicts himself.
+        """Return whether the second of two outputs is shown as A.
+
+        It is for half of the pairs, and for the others when they are shown again: a rater who prefers a place
+        contradicts themselves.
         """
         return self.task.kind == "preference" and (int(key[:8], 16) + turn) % 2 == 1
 
     def take(self, event: Event) -> dict[str, Any]:
-        """Keep what a rater says; what comes next. Raises ValueError for an answer that is none, Answered."""
+        """Keep a rater's answer and return the next row.
+
+        Raises:
+            ValueError: If the answer is invalid.
+            Answered: If another answer counts.
+        """
         if event.action == "undo":
             return self._undo(event)
         unit = self.units.get(event.unit)
@@ -157,21 +171,23 @@ class Desk:
         if undone is None or (undone.unit, undone.turn) not in self.shown:
             return state
         standing = {
-            (one.unit, one.turn): one.n for one in self.store.given(event.rater)
+            (one.unit, one.turn): one.n for one in self.store.answers(event.rater)
         }
         after = standing.get((undone.unit, undone.turn))
         state["unit"] = self.show(undone.unit, undone.turn, undone.answer, after)
         return state
 
-    def conflict(self, event: Event, given: Given | None) -> dict[str, Any]:
-        """The stored answer, where another tab gave a different one meanwhile."""
+    def conflict(self, event: Event, standing: Given | None) -> dict[str, Any]:
+        """Return the stored answer, where another tab gave a different one meanwhile."""
         state = self.next(event.rater)
-        answer, after = (given.answer, given.n) if given is not None else (None, None)
+        answer, after = (
+            (standing.answer, standing.n) if standing is not None else (None, None)
+        )
         return state | {"unit": self.show(event.unit, event.turn, answer, after)}
 
 
 def _swapped(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer on two outputs, as one on the same in the other order."""
+    """Return an answer on two outputs, as one on the same in the other order."""
     return answer | {
         "preference": {"a": "b", "b": "a"}.get(answer["preference"], "tie")
     }
@@ -180,12 +196,12 @@ def _swapped(answer: dict[str, Any]) -> dict[str, Any]:
 def _reason(event: Event) -> str:
     reason = " ".join(clean(event.reason).split())
     if not reason:
-        raise ValueError("say why the row is skipped")
+        raise ValueError("give a reason for the skip")
     return reason
 
 
 def _cleaned(value: Any) -> Any:
-    """All texts of a JSON value for a page."""
+    """Return all texts of a JSON value for a page."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
@@ -196,7 +212,7 @@ def _cleaned(value: Any) -> Any:
 
 
 def application(desk: Desk, port: int) -> App:
-    """The ASGI application at a port of this machine."""
+    """Return the ASGI application at a port of this machine."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
 
     for path, (name, kind) in FILES.items():
@@ -223,7 +239,7 @@ def application(desk: Desk, port: int) -> App:
             return _json(desk.take(event))
         except Answered as conflict:
             return _json(
-                desk.conflict(event, conflict.given)
+                desk.conflict(event, conflict.standing)
                 | {"error": f"Not saved: {conflict}."},
                 409,
             )

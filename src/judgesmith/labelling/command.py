@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 class Label(Command, Rows, Json):
-    """Label rows by keyboard on a page that only this machine's browser can open; Ctrl-C ends it.
+    """Label rows by keyboard on a local web page; Ctrl-C ends it.
 
-    Every answer is kept in one SQLite file as it is given: run the same command to continue, in any number of tabs,
-    with any number of raters. The exported file needs no options: judgesmith compile labels.jsonl
+    Only this machine's browser can open the page. Every answer is saved at once in one SQLite file. Run the same
+    command to continue, in any number of tabs, with any number of raters. The exported file needs no options:
+    judgesmith compile labels.jsonl
     """
 
     panel: ClassVar[str] = "Start"
@@ -28,47 +29,49 @@ class Label(Command, Rows, Json):
     rows: str | None = argument(None, "Rows to label.", "ROWS")
     kind: str | None = flag(
         None,
-        "score (default), category, binary (pass or fail), preference (A or B) or spans (errors in the text, for "
-        "`judgesmith evaluate --spans`).",
+        "Kind of labels: score (default), category, binary (pass or fail), preference (A or B) or spans (errors "
+        "in the text, for `judgesmith evaluate --spans`).",
         metavar="KIND",
     )
     scale: tuple[float, float] | None = flag(
         None, "Worst and best score; default 1 5.", metavar="LOW HIGH"
     )
     categories: str | None = flag(
-        None, "Their words, worst first: bad,ok,good.", metavar="WORDS"
+        None, "Categories, worst first: bad,ok,good.", metavar="WORDS"
     )
     aspect: list[str] = flag(
         [],
-        "What is rated, for example coherence. Repeatable: a question each.",
+        "Aspect to rate, e.g. coherence. Repeat for several questions.",
         metavar="NAME",
     )
     why: bool = flag(
-        False, "Ask why after every answer; without it a reason can be given, too."
+        False, "Ask for a reason after every answer; otherwise reasons are optional."
     )
     guidelines: Path | None = flag(
-        None, "A text that is shown beside every row.", metavar="FILE"
+        None, "Text file to show beside every row.", metavar="FILE"
     )
-    rater: str | None = flag(None, "Who labels; asked on the page where not given.")
+    rater: str | None = flag(
+        None, "Name of the rater; the page asks for it by default."
+    )
     store: Path | None = flag(
         None,
-        "Where labels are kept; default ROWS.labels.sqlite in this folder.",
+        "File of the answers; default ROWS.labels.sqlite in this folder.",
         metavar="FILE",
     )
     export: Path | None = flag(
         None,
-        "Write the labels at the end: JSON lines, one a rater and row.",
+        "File to write the labels to at the end: JSON lines, one per rater and row.",
         metavar="FILE",
     )
     export_only: bool = flag(
-        False, "No page: agreement and --export of what is in the store."
+        False, "Open no page; print the agreement and write --export from the store."
     )
     n: int | None = flag(
-        None, "Rows to label in all; a larger number later adds rows.", "--n", ge=1
+        None, "Number of rows to label; a larger number later adds rows.", "--n", ge=1
     )
     order: Order = flag(
         "file",
-        "file, random (as `estimate` needs them), or suggest (as `judgesmith suggest` chooses).",
+        "Order of the rows: file, random (for `estimate`), or suggest (as `judgesmith suggest`).",
     )
     repeats: float | None = flag(
         None,
@@ -76,8 +79,10 @@ class Label(Command, Rows, Json):
         metavar="SHARE",
     )
     seed: int = flag(0, "Random seed of --order random.")
-    port: int = flag(0, "0: that of the last run, or any free one.", ge=0, le=65535)
-    no_browser: bool = flag(False, "Only print the address.")
+    port: int = flag(
+        0, "Port of the page; 0: the last run's, or any free one.", ge=0, le=65535
+    )
+    no_browser: bool = flag(False, "Print the address without opening a browser.")
 
     @field_validator("aspect", mode="before")
     @classmethod
@@ -85,7 +90,13 @@ class Label(Command, Rows, Json):
         return [value] if isinstance(value, str) else value
 
     def request(self) -> LabelRequest:
-        """Return the session that the options describe. Its store is beside ROWS unless named. Raises OptionError."""
+        """Return the session that the options describe.
+
+        Its store is beside ROWS unless named.
+
+        Raises:
+            OptionError: If options contradict each other.
+        """
         if self.store is None and self.rows is None:
             raise OptionError(
                 "give ROWS, or --store FILE of rows that were labelled before"
@@ -109,6 +120,7 @@ class Label(Command, Rows, Json):
         )
 
     def run(self) -> None:
+        """Open the store and serve the page, or export the labels."""
         from ..running.console import err, out, print_json
         from ..running.plain import one_line
         from ..running.private import require_server
@@ -137,7 +149,7 @@ class Label(Command, Rows, Json):
             out.print(one_line(line), markup=False, soft_wrap=True)
 
     def _serve(self, opened: Opened) -> None:
-        """The page, until it is ended."""
+        """Serve the page until it is ended."""
         from ..running.console import err
         from ..running.plain import one_line
         from .run import serve
@@ -160,7 +172,7 @@ class Label(Command, Rows, Json):
 
 
 def _told(result: dict[str, Any]) -> list[str]:
-    """A summary in a few lines."""
+    """Return a summary in a few lines."""
     lines = [
         f"{result['labels']} labels on {result['rows']} rows, kept in {result['store']}"
     ]

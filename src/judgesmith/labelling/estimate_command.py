@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class Estimate(Command, Rows, Worded, Json):
-    """How good is each system, by what people would say?
+    """Estimate each system's mean human rating from judge scores and a few labels.
 
-    The judge scores all rows, people a random part of them, best whole documents. Prediction-powered inference
-    (PPI++) takes the people's mean and corrects it by what the judge says of the rest: the interval is valid however
-    wrong the judge is, and the better it agrees, the narrower. Beside it stands the naive figure, the judge's mean.
+    The judge scores all rows; people rate a random sample of them, best whole documents. Prediction-powered inference
+    (PPI++) corrects the human mean by the judge's scores of the rest. The interval is valid however wrong the judge is;
+    the better the judge agrees, the narrower it gets. Beside it stands the naive figure, the judge's mean.
     """
 
     hidden: ClassVar[bool] = True
@@ -26,27 +26,28 @@ class Estimate(Command, Rows, Worded, Json):
     )
     human: list[str] = flag(
         [],
-        "Human ratings of some of the rows: files joined by id (repeatable), or a column of SCORED; found in SCORED by "
-        "name where not given.",
+        "Human ratings of some of the rows: files joined by id (repeatable), or a column of SCORED; found in "
+        "SCORED by name by default.",
         metavar="FILE|COLUMN",
     )
     judge: str | None = flag(
         None,
-        "The judge's scores: a column, a path, or a name in SET.metrics.jsonl; the verdicts where not given.",
+        "Judge's scores: a column, a path, or a name in SET.metrics.jsonl; default: the verdicts.",
         metavar="COLUMN",
     )
-    aspect: str | None = flag(None, "Which rating, where there are several.")
+    aspect: str | None = flag(None, "Rating to estimate, if there are several.")
     probability: str | None = flag(
         None,
-        "How likely each labelled row was to be labelled, in (0, 1], where that differs.",
+        "Column with each labelled row's probability of being labelled, in (0, 1], if these differ.",
         metavar="COLUMN",
     )
     unseen: bool = flag(
-        False, "Do not use human scores that the judge was compiled from."
+        False, "Leave out human scores that the judge was compiled from."
     )
     confidence: float = flag(0.95, "Confidence level of the intervals.")
 
     def run(self) -> None:
+        """Print the estimate of each system, with intervals."""
         import numpy as np
 
         from ..running.console import print_json
@@ -54,61 +55,61 @@ class Estimate(Command, Rows, Worded, Json):
         from .few import read_known
 
         judges = [self.judge] if self.judge else ()
-        how: dict[str, Any] = {
+        options: dict[str, Any] = {
             "aspect": self.aspect,
             "columns": self.roles(),
             "orders": self.orders(),
         }
-        known = read_known(self.scored, human=self.human, judges=judges, **how)
-        if not known.judges:
+        scored = read_known(self.scored, human=self.human, judges=judges, **options)
+        if not scored.judges:
             raise OptionError(
-                f"{known.origin}: no row has a verdict; name the judge's scores with --judge COLUMN"
+                f"{scored.origin}: no row has a verdict; name the judge's scores with --judge COLUMN"
             )
-        learnt = [i for i in sorted(known.seen) if not np.isnan(known.human[i])]
+        learnt = [i for i in sorted(scored.seen) if not np.isnan(scored.human[i])]
         if learnt and self.unseen:
-            known.human[learnt] = np.nan
-            known.notes.append(
+            scored.human[learnt] = np.nan
+            scored.notes.append(
                 f"{len(learnt)} human scores that the judge was compiled from are not used"
             )
         elif learnt:
-            known.notes.append(
+            scored.notes.append(
                 f"{len(learnt)} of the rows with human scores were used to compile the judge, which is more right "
                 "there than elsewhere: the estimates can be off; --unseen leaves their human scores out"
             )
         chosen = [
             i
-            for i, row in enumerate(known.rows)
-            if row.suggested and not np.isnan(known.human[i])
+            for i, row in enumerate(scored.rows)
+            if row.suggested and not np.isnan(scored.human[i])
         ]
-        if 0 < len(chosen) < np.isfinite(known.human).sum():
-            known.human[chosen] = np.nan
-            known.notes.append(
+        if 0 < len(chosen) < np.isfinite(scored.human).sum():
+            scored.human[chosen] = np.nan
+            scored.notes.append(
                 f"{len(chosen)} human scores of rows that `suggest` chose, which are no random part, are not used"
             )
-        name, scores = next(iter(known.judges.items()))
+        name, scores = next(iter(scored.judges.items()))
         estimates = estimate(
             scores,
-            known.human,
-            systems=known.systems,
-            documents=known.documents,
+            scored.human,
+            systems=scored.systems,
+            documents=scored.documents,
             probabilities=None
             if self.probability is None
-            else known.numbers(self.probability),
+            else scored.numbers(self.probability),
             confidence=self.confidence,
         )
-        notes = [*known.notes, *estimates.notes]
-        if known.systems is None:
+        notes = [*scored.notes, *estimates.notes]
+        if scored.systems is None:
             notes.append("not every row has a system: all rows are taken together")
         if self.as_json:
             about = {
                 "notes": notes,
-                "origin": known.origin,
+                "origin": scored.origin,
                 "judge": name,
-                "aspect": known.aspect,
+                "aspect": scored.aspect,
             }
             print_json(estimates.to_dict() | about)
         else:
-            _show(estimates, f"{known.origin}, {known.aspect}, judge {name}", notes)
+            _show(estimates, f"{scored.origin}, {scored.aspect}, judge {name}", notes)
 
 
 def _show(estimates: Estimates, title: str, notes: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""How good each system is, from many judge scores and few human ones: prediction-powered inference.
+"""Estimates of systems' quality from many judge scores and few human ones: prediction-powered inference.
 
 A judge's mean over all outputs is precise and may be wrong; the mean of a few human scores is right and imprecise. The
 estimate is the human mean, corrected by how the judge's mean over all outputs departs from its mean over the labelled
@@ -33,12 +33,12 @@ FEW_DOCUMENTS = 10
 
 @dataclass(frozen=True, slots=True)
 class SystemEstimate:
-    """What one system's outputs would get from people on average.
+    """Estimated mean human rating of one system's outputs.
 
-    mean, low, high: the estimate and its interval, on people's scale; NaN with a `reason` where there is none. naive:
-    the judge's mean, as if it were people. human, human_low, human_high: from the labelled rows alone. effective: how
-    many labels alone would give so narrow an interval. rank_low, rank_high: ranks that the systems' differences leave
-    open, 1 is best; 0 without an interval. n_human, n_judge: rows with a human score, and with a judge's.
+    mean, low, high: the estimate and its interval, on people's scale; NaN with a `reason` if there is none. naive: the
+    judge's mean, as if it were people. human, human_low, human_high: from the labelled rows alone. effective: how many
+    labels alone would give so narrow an interval. rank_low, rank_high: ranks that the systems' differences leave open,
+    1 is best; 0 without an interval. n_human, n_judge: rows with a human score, and with a judge's.
     """
 
     system: str
@@ -71,10 +71,11 @@ class SystemDifference:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """Systems from the best to the worst, and their differences. weight: how much the judge counts (lambda of PPI++;
-    0: not at all). documents: of all rows; labelled_documents: those with a human score. at_large: the mean of systems
-    like these, with an interval over systems (each has one voice), where all intervals else speak of these systems;
-    NaN for fewer than 3.
+    """Systems from the best to the worst, and their differences.
+
+    weight: weight of the judge (lambda of PPI++; 0: ignored). documents: of all rows. labelled_documents: those with a
+    human score. at_large: the mean of systems like these, with an interval over systems (each counts once), while all
+    other intervals cover these systems; NaN for fewer than 3.
     """
 
     systems: tuple[SystemEstimate, ...]
@@ -87,17 +88,19 @@ class Estimates:
     at_large: tuple[float, float, float] = (math.nan, math.nan, math.nan)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; the systems by their names."""
-        made: dict[str, Any] = json_values(asdict(self))
-        return made | {
-            "systems": {system.pop("system"): system for system in made["systems"]}
+        """Return plain JSON types; the systems by their names."""
+        result: dict[str, Any] = json_values(asdict(self))
+        return result | {
+            "systems": {system.pop("system"): system for system in result["systems"]}
         }
 
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """One system. spread: range of its human scores. human, judge: means over its labelled rows; naive: of the judge
-    over all. a, b: what each document adds to the error of the human mean, and of the judge's correction.
+    """Sums of one system.
+
+    spread: range of its human scores. human, judge: means over its labelled rows. naive: of the judge over all. a, b:
+    each document's share in the error of the human mean, and of the judge's correction.
     """
 
     rows: int
@@ -112,7 +115,7 @@ class _Sums:
 
     @property
     def reason(self) -> str | None:
-        """Why there is no interval."""
+        """The reason if there is no interval, else None."""
         if not self.labels:
             return "no row has a human score"
         if self.clusters < 2:
@@ -138,22 +141,34 @@ def estimate(
     probabilities: npt.ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> Estimates:
-    """Means, differences and ranks of systems from all judge scores and a few human ones (PPI++ with power tuning).
+    """Estimate means, differences and ranks of systems from all judge scores and a few human ones.
 
-    judge: one score a row, on any scale, NaN where it failed (the system's mean takes its place). human: as many, NaN
-    for rows without a human score; the scored ones have to be a random part of the rows, best whole documents.
-    probabilities: of each labelled row, how likely it was to be labelled, where that differs (Hájek's weights);
-    anything where there is no human score. systems: of the rows; None: all are of one. documents: rows of one document
-    are no independent evidence; None: each row is one. The intervals speak of other documents drawn like these, by
-    Student's t over labelled documents.
+    The method is PPI++ with power tuning. Intervals cover other documents drawn like these, by Student's t over
+    labelled documents.
+
+    Args:
+        judge: one score per row, on any scale; NaN where it failed (the system's mean takes its place).
+        human: one score per row; NaN for rows without a human score. The scored rows have to be a random sample, best
+            of whole documents.
+        systems: system of each row; None: all rows are of one.
+        documents: document of each row, as rows of one are no independent evidence; None: each row is one.
+        probabilities: probability of each labelled row to be labelled, if these differ (Hájek's weights); any value for
+            rows without a human score.
+        confidence: level of the intervals, between 0 and 1.
+
+    Returns:
+        `Estimates`: systems from the best to the worst on people's scale, with intervals, differences and ranks.
+
+    Raises:
+        LabelsError: If scores do not fit each other, or there is no human score.
 
     >>> estimate([1, 2, 3, 4, 1, 2, 3, 4], [2, 3, 4, 5] + [np.nan] * 4).systems[0].naive
     2.5
-
-    Raises: LabelsError for scores that do not fit, or no human score at all.
     """
     if not 0 < confidence < 1:
-        raise OptionError(f"confidence is {confidence}; it lies between 0 and 1")
+        raise OptionError(
+            f"confidence: {confidence} is not between 0 and 1; pass for example 0.95"
+        )
     f, y = _vectors(judge, human)
     w = _weights(probabilities, y)
     doc = (
@@ -229,7 +244,11 @@ def _vectors(judge: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector
 
 
 def _weights(probabilities: npt.ArrayLike | None, y: Vector) -> Vector:
-    """One over the probability that a row was labelled, 1 throughout where these are equal. Raises LabelsError."""
+    """Return one over the probability that a row was labelled; 1 throughout if these are equal.
+
+    Raises:
+        LabelsError: If a probability is outside (0, 1].
+    """
     if probabilities is None:
         return np.ones(len(y))
     chance = vector(probabilities, "probabilities", missing=True)
@@ -242,7 +261,7 @@ def _weights(probabilities: npt.ArrayLike | None, y: Vector) -> Vector:
     if wrong.any():
         row = int(wrong.argmax())
         raise LabelsError(
-            f"row {row + 1} has the probability {chance[row]:g} of being labelled; it lies in (0, 1]"
+            f"row {row + 1}: probability {chance[row]:g} of being labelled is not in (0, 1]; correct it"
         )
     return np.where(labelled, 1 / np.where(labelled, chance, 1.0), 1.0)
 
@@ -250,9 +269,9 @@ def _weights(probabilities: npt.ArrayLike | None, y: Vector) -> Vector:
 def _systems(systems: Iterable[Hashable] | None, rows: int) -> tuple[list[str], Codes]:
     if systems is None:
         return [ALL], np.zeros(rows, dtype=np.intp)
-    given = list(systems)
-    code = id_codes(given, rows, "systems")
-    return [str(name) for name in dict.fromkeys(given)], code
+    names = list(systems)
+    code = id_codes(names, rows, "systems")
+    return [str(name) for name in dict.fromkeys(names)], code
 
 
 def _sums(f: Vector, y: Vector, w: Vector, doc: Codes, documents: int) -> _Sums:
@@ -280,7 +299,7 @@ def _sums(f: Vector, y: Vector, w: Vector, doc: Codes, documents: int) -> _Sums:
 
 
 def _half(errors: Vector, df: int, confidence: float) -> float:
-    """Half the width of an interval."""
+    """Return half the width of an interval."""
     return float(
         scipy.stats.t.ppf((1 + confidence) / 2, df) * math.sqrt(float(errors @ errors))
     )
@@ -289,7 +308,10 @@ def _half(errors: Vector, df: int, confidence: float) -> float:
 def _estimate(
     name: str, s: _Sums, weight: float, confidence: float, lost: int
 ) -> SystemEstimate:
-    """lost: degrees of freedom that the weight took from this system."""
+    """Return the estimate of one system.
+
+    lost: degrees of freedom that the weight took from this system.
+    """
     mean, df = s.mean(weight), s.clusters - 1
     half = alone = effective = math.nan
     if s.reason is None:
@@ -354,7 +376,7 @@ def _ranked(
     differences: Sequence[SystemDifference],
     alpha: float,
 ) -> tuple[SystemEstimate, ...]:
-    """Best first.
+    """Return the estimates, the best first.
 
     A rank is left open by every system that is not certainly better or worse, at `alpha` for all pairs together.
     Source: Mogstad et al. 2024, with Holm's correction in place of their simulated bound.
@@ -367,7 +389,7 @@ def _ranked(
             better[loser] += 1
             worse[winner] += 1
     count = sum(s.reason is None for s in systems)
-    made = [
+    ranked = [
         replace(s, rank_low=1 + better[s.system], rank_high=count - worse[s.system])
         if s.reason is None
         else s
@@ -375,7 +397,7 @@ def _ranked(
     ]
     return tuple(
         sorted(
-            made,
+            ranked,
             key=lambda s: (
                 math.isnan(s.mean),
                 -s.mean if not math.isnan(s.mean) else 0.0,
@@ -385,7 +407,7 @@ def _ranked(
 
 
 def _chosen_by_score(f: Vector, y: Vector, sys: Codes, doc: Codes) -> float:
-    """P of labelled documents having other judge scores than the rest; the systems' own means are taken away."""
+    """Return P of labelled documents having other judge scores than the rest; the systems' own means are taken away."""
     f = f.copy()
     for s in np.unique(sys):
         own = sys == s

@@ -1,4 +1,4 @@
-"""What people said, as files that the other commands read without an option."""
+"""Labels as files that the other commands read without an option."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ from .task import WHY, Task
 
 
 def check_export(path: Path) -> None:
-    """Raises OptionError for another format."""
+    """Check the format of an export.
+
+    Raises:
+        OptionError: If the suffix names no known format.
+    """
     if path.suffix.lower() != ".jsonl":
         raise OptionError(
             f"--export {path}: labels are written as JSON lines; name it .jsonl"
@@ -26,9 +30,10 @@ def check_export(path: Path) -> None:
 
 
 def export(answers: Said, path: Path) -> int:
-    """Write a line for each rater's answer on each row, the first one where the row was shown twice; how many.
+    """Write a line for each rater's answer on each row, the first one if shown twice; return the number.
 
-    Raises OptionError where the file cannot be written.
+    Raises:
+        OptionError: If the file cannot be written.
     """
     records = labels(answers)
     lines = (
@@ -44,34 +49,34 @@ def export(answers: Said, path: Path) -> int:
 
 
 def labels(answers: Said) -> list[dict[str, Any]]:
-    """One record for each answer, in the order of the rows."""
+    """Return one record for each answer, in the order of the rows."""
     words = _category_words(answers)
     result = []
     for key, unit in answers.units.items():
-        for given in answers.first.get(key, {}).values():
+        for one in answers.first.get(key, {}).values():
             row = {
                 name: value
                 for name, value in unit.row.items()
                 if name != "system" or answers.task.kind != "preference"
             }
-            when = datetime.fromtimestamp(given.at, UTC).isoformat(timespec="seconds")
+            when = datetime.fromtimestamp(one.at, UTC).isoformat(timespec="seconds")
             chosen = {"chosen_by": "suggest"} if key in answers.suggested else {}
             result.append(
-                row | _label(answers, given, words) | {"labelled_at": when} | chosen
+                row | _label(answers, one, words) | {"labelled_at": when} | chosen
             )
     return result
 
 
-def _label(answers: Said, given: Given, words: Mapping[str, str]) -> dict[str, Any]:
-    task, answer = answers.task, given.answer
+def _label(answers: Said, one: Given, words: Mapping[str, str]) -> dict[str, Any]:
+    task, answer = answers.task, one.answer
     assert answer is not None
     if task.kind == "spans":
         errors = [
             one | {"how": "omission" if one["start"] is None else "exact"}
             for one in answer["errors"]
         ]
-        return {"annotator": given.rater, "errors": errors}
-    who: dict[str, Any] = {"rater": given.rater}
+        return {"annotator": one.rater, "errors": errors}
+    who: dict[str, Any] = {"rater": one.rater}
     reasons = answer.get(WHY, {})
     if len(task.aspects) < 2:
         reasons = next(iter(reasons.values()), None)
@@ -92,7 +97,7 @@ def _label(answers: Said, given: Given, words: Mapping[str, str]) -> dict[str, A
 
 
 def score_column(task: Task, question: str) -> str:
-    """The column's name, which tells the aspect and the scale to whoever reads the file."""
+    """Return the column's name, which tells the aspect and the scale to whoever reads the file."""
     aspect = question if len(task.aspects) > 1 else next(iter(task.aspects), "")
     low, high = task.scale
     named = low.is_integer() and high.is_integer() and low >= -999 and high <= 999
@@ -101,24 +106,24 @@ def score_column(task: Task, question: str) -> str:
 
 
 def _category_words(answers: Said) -> dict[str, str]:
-    """Each category as it is written: its word where readers know the words' order, else with its number before it."""
+    """Return each category as it is written: its word if readers know the words' order, else with its number."""
     names = answers.task.categories
     if not names:
         return {}
-    given = [
+    ordered = [
         one.answer for by in answers.first.values() for one in by.values() if one.answer
     ]
     used = [
         value
-        for answer in given
+        for answer in ordered
         for question, value in answer.items()
         if question != WHY
     ]
     marks = Marks.of(used)
-    known = [marks.values.get(name.casefold()) for name in names]
-    order = [number for number in known if number is not None]
+    places = [marks.values.get(name.casefold()) for name in names]
+    order = [number for number in places if number is not None]
     if (
-        None not in known
+        None not in places
         and len(marks.names) == len(names)
         and order == sorted(set(order))
     ):

@@ -36,8 +36,9 @@ from ..likeness import folded
 
 @dataclass
 class Scored(Known):
-    """What `estimate` and `suggest` read. judges: scores by name, and human ratings, NaN where there is none. aspect:
-    what these are of.
+    """Inputs of `estimate` and `suggest`.
+
+    judges: scores by name, and human ratings, NaN where there is none. aspect: the aspect of these.
     """
 
     judges: dict[str, Vector] = field(default_factory=dict)
@@ -45,7 +46,11 @@ class Scored(Known):
     aspect: str = ""
 
     def numbers(self, column: str) -> Vector:
-        """A column of the rows as numbers, NaN where it is empty. Raises LabelsError."""
+        """Return a column of the rows as numbers, NaN where it is empty.
+
+        Raises:
+            LabelsError: If a cell is not a number.
+        """
         cells = [inside(row.columns, column) for row in self.rows]
         if all(cell is None for cell in cells):
             names = dict.fromkeys(name for row in self.rows for name in row.columns)
@@ -72,15 +77,18 @@ def read_known(
     """Read a file of rows, and join human ratings to it by id.
 
     human: files with human ratings (or bench/NAME), or columns of the file itself; none: found in the file by name.
-    judges: columns, paths or names in SET.metrics.jsonl; none: the verdicts of `judgesmith score`, where there are any.
-    orders: the words of columns, worst first, by name. Raises LabelsError for a file, a column or an id that is not
-    there, OptionError for a wrong choice.
+    judges: columns, paths or names in SET.metrics.jsonl; none: the verdicts of `judgesmith score`, if there are any.
+    orders: the words of columns, worst first, by name.
+
+    Raises:
+        LabelsError: If there is no such file, column or id.
+        OptionError: If a choice is invalid.
     """
     files = [name for name in human if name.startswith(PREFIX) or Path(name).is_file()]
     own = [name for name in human if name not in files]
     file = with_metrics(read_file(scored, columns, human=own, orders=orders or {}))
     places(file.origin, file.rows)  # no id stands twice
-    known = Scored(
+    result = Scored(
         file.origin,
         grouped(file.rows),
         human=np.full(len(file.rows), np.nan),
@@ -90,7 +98,7 @@ def read_known(
         str(record.get("seen", record.get("judge_seen"))).lower()
         for record in file.records
     )
-    known.seen |= {i for i, mark in enumerate(marks) if mark == "true"}
+    result.seen |= {i for i, mark in enumerate(marks) if mark == "true"}
     verdicts = (
         name
         for name in VERDICTS
@@ -102,9 +110,9 @@ def read_known(
             raise LabelsError(
                 f"{file.origin}: there is no column {name!r}; there are {some(file.names())}"
             )
-        known.judges[name], _, read = column_scores(file, name, [])
-        known.notes += [f"{name} is read as {read}"] if read else []
-    check_orders(orders or {}, [*file.names(), *file.columns.aspects, *known.judges])
+        result.judges[name], _, read = column_scores(file, name, [])
+        result.notes += [f"{name} is read as {read}"] if read else []
+    check_orders(orders or {}, [*file.names(), *file.columns.aspects, *result.judges])
     if len(own) > 1:
         raise OptionError(
             f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings"
@@ -118,24 +126,24 @@ def read_known(
     ):
         raise LabelsError(f"{own[0]}: no such file")
     if own or (not files and labels_needed):
-        known.aspect, known.human = _people(
-            file, own[0] if own else aspect, known.notes
+        result.aspect, result.human = _people(
+            file, own[0] if own else aspect, result.notes
         )
     for name in files:
         labels = read_file(name, columns, texts_needed=False, orders=orders or {})
-        known.aspect, ratings = _people(labels, aspect, known.notes)
+        result.aspect, ratings = _people(labels, aspect, result.notes)
         pairs, absent, _ = joined_by_id(labels.origin, labels.rows, file)
         for j, i in pairs:
             if not np.isnan(ratings[j]):
-                known.human[i] = ratings[j]
-                known.rows[i] = replace(
-                    known.rows[i], suggested=labels.rows[j].suggested
+                result.human[i] = ratings[j]
+                result.rows[i] = replace(
+                    result.rows[i], suggested=labels.rows[j].suggested
                 )
         if absent:
-            known.notes.append(
-                f"{len(absent)} of {len(labels.rows)} rows of {labels.origin} are not in {known.origin}"
+            result.notes.append(
+                f"{len(absent)} of {len(labels.rows)} rows of {labels.origin} are not in {result.origin}"
             )
-    return known
+    return result
 
 
 def _people(file: File, aspect: str | None, notes: list[str]) -> tuple[str, Vector]:
@@ -161,38 +169,41 @@ def read_suggestable(
     own: bool = True,
     orders: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Scored, dict[str, Vector]]:
-    """The rows, and their readings by name: scores of judges, and where there are none what can be counted.
+    """Return the rows, and their readings by name: scores of judges, or else counts of words.
 
-    labels: files with human ratings; none: those of the rows' own file, unless `own` is false. A row whose text
-    stands in a file of labels counts as labelled, whatever its id. Raises LabelsError for a file that cannot be read.
+    labels: files with human ratings; none: those of the rows' own file, unless `own` is false. A row whose text stands
+    in a file of labels counts as labelled, whatever its id.
+
+    Raises:
+        LabelsError: If a file cannot be read.
     """
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "judges": judges,
         "aspect": aspect,
         "columns": columns,
         "orders": orders,
     }
-    known = read_known(rows, labels_needed=False, **how)
+    scored = read_known(rows, labels_needed=False, **options)
     if labels:
-        labelled = _labelled_texts(labels, aspect, columns, known)
-        known.human = np.array(
-            [labelled.get(_key(row.source, row.output), np.nan) for row in known.rows]
+        labelled = _labelled_texts(labels, aspect, columns, scored)
+        scored.human = np.array(
+            [labelled.get(_key(row.source, row.output), np.nan) for row in scored.rows]
         )
-    elif own and any(row.scores for row in known.rows):
-        known = read_known(rows, **how)
-    known.rows = list(merge_groups(known.rows))
-    readings = dict(known.judges)
+    elif own and any(row.scores for row in scored.rows):
+        scored = read_known(rows, **options)
+    scored.rows = list(merge_groups(scored.rows))
+    readings = dict(scored.judges)
     if not readings or all(np.isnan(values).all() for values in readings.values()):
         from ..programs.readings.kinds import surface
 
-        counted = [surface(row.source, row.output) for row in known.rows]
+        counted = [surface(row.source, row.output) for row in scored.rows]
         readings = {
             name: np.array([one[name] for one in counted]) for name in counted[0]
         }
-        known.notes.append(
+        scored.notes.append(
             "no judge has scored these rows: they are spread by length, overlap and repetition alone"
         )
-    return known, readings
+    return scored, readings
 
 
 def _key(source: str, output: str) -> tuple[str, str]:
@@ -203,9 +214,9 @@ def _labelled_texts(
     labels: Sequence[str],
     aspect: str | None,
     columns: Mapping[str, Any] | None,
-    known: Scored,
+    scored: Scored,
 ) -> dict[tuple[str, str], float]:
-    """Human ratings by text: files of labels often number their rows afresh."""
+    """Return human ratings by text: files of labels often number their rows afresh."""
     result: dict[tuple[str, str], float] = {}
     for name in labels:
         file = read_file(name, columns)
@@ -217,7 +228,7 @@ def _labelled_texts(
                 + (f" for {aspect!r}" if aspect else "")
             )
         if len(aspects) > 1 and aspect is None:
-            known.notes.append(
+            scored.notes.append(
                 f"{file.origin} has several aspects; a row with a score for {wanted!r} is labelled"
             )
         result |= {

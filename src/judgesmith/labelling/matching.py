@@ -1,7 +1,7 @@
-"""Which rows to label when a judge's agreement with people is to be estimated: rows on which the judge agrees with a
-second judge, who stands in for people, as it does on all rows.
+"""Rows to label for estimating a judge's agreement with people.
 
-Source: Unell, Dullerud et al. 2026, Metric Match (arXiv:2606.15029).
+On these rows the judge agrees with a second judge, who stands in for people, as it does on all rows. Source: Unell,
+Dullerud et al. 2026, Metric Match (arXiv:2606.15029).
 """
 
 from __future__ import annotations
@@ -28,13 +28,22 @@ def matched_rows(
     free: npt.ArrayLike | None = None,
     seed: int = 0,
 ) -> list[int]:
-    """Places of `n` rows, in their order, whose Pearson, Spearman and Kendall correlations of both judges are nearest
-    to those of all rows (mean distance), of `TRIES` random subsets.
+    """Return the places of `n` rows on which two judges agree as on all rows.
 
-    judge: the scores whose agreement is to be estimated. stand_in: another judge's, in place of people's; NaN where one
-    failed, such rows are not taken. free: which rows may be taken; all where not given.
+    Pearson, Spearman and Kendall correlations are compared (mean distance), over `TRIES` random subsets.
 
-    Raises: OptionError for scores that do not fit, are constant, or are fewer than `n`.
+    Args:
+        judge: the scores whose agreement is to be estimated, one per row.
+        stand_in: another judge's scores, in place of people's; rows with NaN are not taken.
+        n: rows to take.
+        free: mask of the rows that may be taken; all by default.
+        seed: seed of the subsets.
+
+    Returns:
+        Places from 0, in their order.
+
+    Raises:
+        OptionError: If scores do not fit each other, are constant, or are fewer than `n`.
 
     >>> matched_rows([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], 5)
     [0, 1, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""Which rows are labelled, in which order, and which of them twice."""
+"""The rows to label, their order, and those that are shown twice."""
 
 from __future__ import annotations
 
@@ -40,48 +40,49 @@ def next_units(
             raise OptionError(
                 "--order suggest: it chooses single rows, not pairs; take --order random"
             )
-        known, readings = read_suggestable(
+        scored, readings = read_suggestable(
             str(request.rows), columns=request.columns, own=False
         )
-        human = _labelled([row.line for row in known.rows], candidates, store, task)
+        human = _labelled([row.line for row in scored.rows], candidates, store, task)
         chosen = suggest(
             readings,
-            len(known.rows),
+            len(scored.rows),
             human=human,
-            documents=known.documents,
-            systems=known.systems,
+            documents=scored.documents,
+            systems=scored.systems,
         )
         of_line = {unit.line: unit for unit in units}
-        lines = [known.rows[one.row].line for one in chosen]
+        lines = [scored.rows[one.row].line for one in chosen]
         units = [of_line[line] for line in lines if line in of_line]
     return [unit.key for unit in units[:more]]
 
 
 def _labelled(lines: list[int], units: Units, store: Store, task: Task) -> Vector:
-    """The mean of what the store's raters gave the rows on these lines of the file, NaN where nobody did: scores that
-    the file itself has may be of something else.
+    """Return the mean label of the store's raters for the rows on these lines of the file, NaN without one.
+
+    Scores in the file itself do not count: they may be of another aspect.
     """
     line_of = {unit.key: unit.line for unit in units.units}
-    known: dict[int, list[float]] = {}
-    for one in store.given():
+    ratings: dict[int, list[float]] = {}
+    for one in store.answers():
         if one.unit in line_of and one.answer is not None:
-            known.setdefault(line_of[one.unit], []).append(as_number(task, one))
+            ratings.setdefault(line_of[one.unit], []).append(as_number(task, one))
     return np.array(
-        [np.mean(known[line]) if line in known else np.nan for line in lines]
+        [np.mean(ratings[line]) if line in ratings else np.nan for line in lines]
     )
 
 
-def as_number(task: Task, given: Given) -> float:
-    """A rater's answer as one number, higher is better: the first question's, or fewer errors."""
-    assert given.answer is not None
+def as_number(task: Task, answer: Given) -> float:
+    """Return a rater's answer as one number, higher is better: the first question's, or fewer errors."""
+    assert answer.answer is not None
     if task.kind == "spans":
-        return -float(sum(error["severity"] for error in given.answer["errors"]))
+        return -float(sum(error["severity"] for error in answer.answer["errors"]))
     question = task.questions[0]
-    return question.number(given.answer[question.name])
+    return question.number(answer.answer[question.name])
 
 
 def sequence(queue: Sequence[str], share: float) -> list[tuple[str, int]]:
-    """What a rater is shown: (unit, 0), and for a share of the units (unit, 1) once GAP others came after it.
+    """Return the showings for a rater: (unit, 0), and for a share of the units (unit, 1) at least GAP others later.
 
     A longer queue only adds to it.
     """

@@ -28,7 +28,7 @@ class Opened:
     notes: tuple[str, ...] = ()
 
     def result(self, target: Path | None = None) -> dict[str, Any]:
-        """The result as JSON values, and the labels written to `target`."""
+        """Return the result as JSON values, and the labels written to `target`."""
         answers = Said.of(self.store, self.task)
         results: dict[str, Any] = {
             "store": str(self.store.path),
@@ -44,7 +44,12 @@ class Opened:
 
 
 def open_store(request: LabelRequest) -> Opened:
-    """The store with its task, and the rows of ROWS in its queue. Raises LabelsError, OptionError."""
+    """Return the store with its task, and the rows of ROWS in its queue.
+
+    Raises:
+        LabelsError: If ROWS or the store cannot be read.
+        OptionError: If options do not fit the store.
+    """
     guidelines = None if request.guidelines is None else _guidelines(request.guidelines)
     # Wrong options and rows are refused before a file is made.
     store = (
@@ -84,27 +89,27 @@ def _task(request: LabelRequest, before: Task | None) -> Task:
     words = request.categories
     kind: Any = request.kind or ("category" if words else "score")
     old = before or Task(kind=kind, categories=words)
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         "kind": request.kind,
         "scale": request.scale,
         "categories": words or None,
         "aspects": request.aspects or None,
     }
-    given = {name: value for name, value in asked.items() if value is not None}
-    for name, value in given.items() if before is not None else ():
+    chosen = {name: value for name, value in options.items() if value is not None}
+    for name, value in chosen.items() if before is not None else ():
         if getattr(before, name) != value:
             raise OptionError(
                 f"--{name.removesuffix('s')} {_words(value)}: {request.store} holds labels with {name} "
                 f"{_words(getattr(before, name))}; leave the option out, or give another --store"
             )
-    if "scale" in given and (given.get("kind") or old.kind) != "score":
+    if "scale" in chosen and (chosen.get("kind") or old.kind) != "score":
         raise OptionError(
             f"--scale: labels of kind {old.kind} have none; leave it out, or pass --kind score"
         )
-    given |= {"why": True} if request.why else {}
+    chosen |= {"why": True} if request.why else {}
     if request.repeats is not None:
-        given["repeats"] = request.repeats
-    return replace(old, **given)
+        chosen["repeats"] = request.repeats
+    return replace(old, **chosen)
 
 
 def _words(value: Any) -> str:
@@ -127,8 +132,16 @@ def _guidelines(path: Path) -> str:
 def serve(
     opened: Opened, rater: str | None, started: Callable[[str], None], port: int = 0
 ) -> None:
-    """Serve the page until Ctrl-C or SIGTERM. started: called with the address. port: 0 for that of the run before, so
-    that an open tab goes on, or any free one. Raises OptionError where it cannot be had.
+    """Serve the page until Ctrl-C or SIGTERM.
+
+    Args:
+        opened: the store, its task and rows.
+        rater: name of the rater; None: the page asks.
+        started: called with the address.
+        port: 0 for the port of the last run, so that an open tab continues, or any free one.
+
+    Raises:
+        OptionError: If the port is taken.
     """
     from ..running import private
     from .app import Desk, application, rater_name
@@ -141,9 +154,9 @@ def serve(
         raise OptionError(
             "--rater: the name is empty; give one, or leave the option out to be asked"
         ) from None
-    made = private.listening(
+    listening = private.listening(
         *([port] if port else [int(opened.store.get("port") or 0), 0])
     )
-    own = made.getsockname()[1]
+    own = listening.getsockname()[1]
     opened.store.set(port=str(own))
-    private.serve(application(desk, own), made, opened.store.token, started)
+    private.serve(application(desk, own), listening, opened.store.token, started)

@@ -45,8 +45,9 @@ _STANDING = (
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A rater's answer on a unit. turn: 0, or 1 where it was shown again. answer: None where it was skipped, with the
-    `reason`. at: seconds since 1970.
+    """A rater's answer on a unit.
+
+    turn: 0, or 1 for the second showing. answer: None for a skip, with its `reason`. at: seconds since 1970.
     """
 
     n: int
@@ -59,15 +60,19 @@ class Given:
 
 
 class Answered(Exception):
-    """The unit got a different answer meanwhile, in another tab; `given` stands."""
+    """The unit got a different answer meanwhile, in another tab; `standing` counts."""
 
-    def __init__(self, given: Given | None) -> None:
+    def __init__(self, standing: Given | None) -> None:
         super().__init__("this row was answered in another tab")
-        self.given = given
+        self.standing = standing
 
 
 class Store:
-    """A store of labels. Raises LabelsError for a file that is none."""
+    """A store of labels.
+
+    Raises:
+        LabelsError: If the file is not a store.
+    """
 
     def __init__(self, path: Path, *, create: bool = True) -> None:
         self.path = path
@@ -88,7 +93,7 @@ class Store:
             ) from None
         except sqlite3.Error as error:
             raise LabelsError(
-                f"{path}: is not a store of labels ({error}); name another file with --store"
+                f"{path}: not a judgesmith label store ({error}); name another file with --store"
             ) from None
 
     def _prepare(self) -> None:
@@ -109,12 +114,12 @@ class Store:
         )
         if whose != _APPLICATION:
             raise LabelsError(
-                f"{self.path}: is the database of another program; name another file with --store"
+                f"{self.path}: not a judgesmith label store; name another file with --store"
             )
         if version != _VERSION:
             raise LabelsError(
-                f"{self.path}: is of format {version}, which this version of judgesmith does not know (it knows "
-                f"{_VERSION}); use the version that wrote it"
+                f"{self.path}: unknown format {version} (this version of judgesmith reads {_VERSION}); "
+                "use the version that wrote it"
             )
 
     @contextmanager
@@ -128,17 +133,20 @@ class Store:
         self._db.execute("COMMIT")
 
     def close(self) -> None:
+        """Close the database."""
         self._db.close()
 
     # What is asked, and of what
 
     def get(self, name: str) -> str | None:
+        """Return a setting; None if it was never set."""
         row = self._db.execute(
             "SELECT value FROM meta WHERE name = ?", (name,)
         ).fetchone()
         return None if row is None else str(row[0])
 
     def set(self, **values: str) -> None:
+        """Save settings."""
         with self._writing():
             self._db.executemany(
                 "INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items()
@@ -146,7 +154,7 @@ class Store:
 
     @property
     def task(self) -> Task | None:
-        """None before the first use."""
+        """The raters' task; None before the first use."""
         data = self.get("task")
         return None if data is None else Task.of(json.loads(data))
 
@@ -159,7 +167,7 @@ class Store:
         return token
 
     def add(self, units: Iterable[Unit]) -> None:
-        """Units that are not there yet. Those of an earlier file stay."""
+        """Add units that the store does not have; those of an earlier file stay."""
         with self._writing():
             (last,) = self._db.execute(
                 "SELECT coalesce(max(place), 0) FROM units"
@@ -172,16 +180,18 @@ class Store:
                 )
 
     def units(self) -> dict[str, Unit]:
+        """Return the units by key, in the order of their first appearance."""
         rows = self._db.execute("SELECT key, body FROM units ORDER BY place")
         return {key: Unit(key, json.loads(body)["row"]) for key, body in rows}
 
     def queue(self) -> list[str]:
-        """The units to be labelled, in their order."""
+        """Return the units to be labelled, in their order."""
         return [
             key for (key,) in self._db.execute("SELECT unit FROM queue ORDER BY place")
         ]
 
     def enqueue(self, keys: Iterable[str]) -> None:
+        """Add units to the queue; those that are in it keep their place."""
         with self._writing():
             self._db.executemany(
                 "INSERT OR IGNORE INTO queue (unit) VALUES (?)",
@@ -190,11 +200,11 @@ class Store:
 
     # What was said
 
-    def given(self, rater: str | None = None) -> list[Given]:
-        """What stands of what was said, by everyone or by one rater, oldest first: one a rater, unit and turn."""
+    def answers(self, rater: str | None = None) -> list[Given]:
+        """Return the answers that count, of all raters or of one, the oldest first: one per rater, unit and turn."""
         where, values = ("AND rater = ?", (rater,)) if rater is not None else ("", ())
-        asked = f"SELECT {_COLUMNS} FROM events WHERE {_STANDING} {where} ORDER BY n"  # noqa: S608
-        rows = self._db.execute(asked, values)
+        query = f"SELECT {_COLUMNS} FROM events WHERE {_STANDING} {where} ORDER BY n"  # noqa: S608
+        rows = self._db.execute(query, values)
         last: dict[tuple[str, str, int], Given] = {}
         for one in map(_given, rows):
             last.pop((one.rater, one.unit, one.turn), None)
@@ -202,6 +212,7 @@ class Store:
         return list(last.values())
 
     def raters(self) -> list[str]:
+        """Return the raters' names in the order of their first answer."""
         return [
             name
             for (name,) in self._db.execute(
@@ -220,8 +231,19 @@ class Store:
         after: int | None,
         request: str,
     ) -> None:
-        """Keep an answer or a skip. after: the number of what the rater saw to stand, None for nothing. request: an
-        identity; what comes twice is kept once. Raises Answered where something else stands.
+        """Keep an answer or a skip.
+
+        Args:
+            rater: name of the rater.
+            unit: key of the unit.
+            turn: 0, or 1 for the second showing.
+            action: "answer" or "skip".
+            body: the answer, or the reason of the skip.
+            after: number of the answer that the rater saw to count; None for none.
+            request: id of the request; a repeated one is kept once.
+
+        Raises:
+            Answered: If another answer counts.
         """
         with self._writing():
             if self._db.execute(

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Suggest(Command, Rows, Worded, Json):
-    """Which rows should people label next?
+    """Suggest which rows to label next.
 
-    Spread over documents, systems and what judges say of the rows, a little more where these contradict each other;
-    rows that resemble no others come last. Good for compiling a judge. For `estimate` draw rows at random instead.
+    They are spread over documents, systems and judges' scores, a little more where judges contradict each other. Rows
+    that resemble no others come last. Good for compiling a judge. For `estimate` draw rows at random instead.
     """
 
     hidden: ClassVar[bool] = True
@@ -25,25 +25,26 @@ class Suggest(Command, Rows, Worded, Json):
     rows: str = argument(..., "Rows to choose from; ideally an output of `score`.")
     labels: list[str] = flag(
         [],
-        "A file with the labels that are there, joined by id. Repeatable.",
+        "File with existing labels, joined by id. Repeatable.",
         metavar="FILE",
     )
-    n: int = flag(10, "How many rows.", "--n", "-n", ge=1)
+    n: int = flag(10, "Number of rows to suggest.", "--n", "-n", ge=1)
     judge: list[str] = flag(
         [],
-        "What is known of each row: a column, a path, a name in SET.metrics.jsonl. Repeatable; verdicts are found "
-        "where not given, and without any the texts' length, overlap and repetition are counted.",
+        "Reading of each row: a column, a path, a name in SET.metrics.jsonl. Repeatable; default: the verdicts, "
+        "or else the texts' length, overlap and repetition.",
         metavar="COLUMN",
     )
     purpose: Literal["compile", "agreement"] = flag(
         "compile",
-        "compile: rows that teach most. agreement: rows on which the first --judge agrees with the second as on all "
-        "rows, so that its agreement with people is told from few (Metric Match).",
+        "compile: rows that teach most. agreement: rows on which the first --judge agrees with the second as on "
+        "all rows, to estimate its agreement with people from few labels (Metric Match).",
         "--for",
     )
-    aspect: str | None = flag(None, "Which rating, where there are several.")
+    aspect: str | None = flag(None, "Rating to use, if there are several.")
 
     def run(self) -> None:
+        """Print the rows to label, or write them to a file."""
         import numpy as np
 
         from ..running.console import out, print_json
@@ -51,7 +52,7 @@ class Suggest(Command, Rows, Worded, Json):
         from .few import read_suggestable
         from .suggestion import suggest
 
-        known, readings = read_suggestable(
+        scored, readings = read_suggestable(
             self.rows,
             labels=self.labels,
             judges=self.judge,
@@ -60,18 +61,18 @@ class Suggest(Command, Rows, Worded, Json):
             orders=self.orders(),
         )
         if self.purpose == "agreement":
-            self._matched(known, readings)
+            self._matched(scored, readings)
             return
         suggestions = suggest(
             readings,
             self.n,
-            human=known.human,
-            documents=known.documents,
-            systems=known.systems,
+            human=scored.human,
+            documents=scored.documents,
+            systems=scored.systems,
         )
         if self.as_json:
             chosen = [
-                {"id": known.rows[s.row].id, "row": known.rows[s.row].line}
+                {"id": scored.rows[s.row].id, "row": scored.rows[s.row].line}
                 | s.to_dict()
                 for s in suggestions
             ]
@@ -80,15 +81,15 @@ class Suggest(Command, Rows, Worded, Json):
                     "ids": [one["id"] for one in chosen],
                     "suggestions": chosen,
                     "readings": list(readings),
-                    "rows": len(known.rows),
-                    "labelled": int(np.isfinite(known.human).sum()),
-                    "notes": known.notes,
+                    "rows": len(scored.rows),
+                    "labelled": int(np.isfinite(scored.human).sum()),
+                    "notes": scored.notes,
                 }
             )
             return
         for s in suggestions:
             out.print(
-                one_line(f"{known.rows[s.row].id}  {s.why}"),
+                one_line(f"{scored.rows[s.row].id}  {s.why}"),
                 markup=False,
                 soft_wrap=True,
             )
@@ -100,10 +101,10 @@ class Suggest(Command, Rows, Worded, Json):
         out.print(
             "Give their labels a column chosen_by with the word suggest: agreement is measured on others."
         )
-        for note in known.notes:
+        for note in scored.notes:
             out.print(one_line(f"note: {note}"), style="yellow", markup=False)
 
-    def _matched(self, known: Scored, readings: Mapping[str, Vector]) -> None:
+    def _matched(self, scored: Scored, readings: Mapping[str, Vector]) -> None:
         import numpy as np
 
         from ..running.console import out, print_json
@@ -115,24 +116,24 @@ class Suggest(Command, Rows, Worded, Json):
                 "--for agreement needs two: --judge the one to be checked, --judge another in its place"
             )
         judge, stand_in = self.judge[:2]
-        free = np.isnan(known.human)
+        free = np.isnan(scored.human)
         places = matched_rows(readings[judge], readings[stand_in], self.n, free=free)
-        ids = [known.rows[place].id for place in places]
+        ids = [scored.rows[place].id for place in places]
         if self.as_json:
             print_json(
                 {
                     "ids": ids,
                     "judge": judge,
                     "stand_in": stand_in,
-                    "rows": len(known.rows),
-                    "notes": known.notes,
+                    "rows": len(scored.rows),
+                    "notes": scored.notes,
                 }
             )
             return
         for name in ids:
             out.print(one_line(name), markup=False, soft_wrap=True)
         out.print(
-            f"On these rows {judge} agrees with {stand_in} as on all {len(known.rows)}; `evaluate` them alone."
+            f"On these rows {judge} agrees with {stand_in} as on all {len(scored.rows)}; `evaluate` them alone."
         )
-        for note in known.notes:
+        for note in scored.notes:
             out.print(one_line(f"note: {note}"), style="yellow", markup=False)

@@ -1,4 +1,4 @@
-"""Which rows people should label next.
+"""Choice of the rows to label next.
 
 Rows are taken one after the other: from documents and systems that have fewest labels, and there the row whose readings
 are farthest from those of every row that has a label or was taken (farthest-first traversal, in ranks, so that no wild
@@ -32,8 +32,10 @@ FEWEST_LABELS = 8
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A row to label. row: its place, from 0. predicted: its rank among all rows by the mean of the readings, 0 to 1.
-    disagreement: standard deviation of the readings' ranks. why: in words.
+    """A row to label.
+
+    row: its place, from 0. predicted: its rank among all rows by the mean of the readings, 0 to 1. disagreement:
+    standard deviation of the readings' ranks. why: in words.
     """
 
     row: int
@@ -42,13 +44,13 @@ class Suggestion:
     why: str
 
     def to_dict(self) -> dict[str, Any]:
-        """With a column that says how the row came to be chosen, which compiling heeds."""
-        told = {
+        """Return plain JSON types, with a column that marks the row as suggested, which compiling heeds."""
+        record = {
             "predicted": round(self.predicted, 4),
             "disagreement": round(self.disagreement, 4),
             "why": self.why,
         }
-        return told | {"chosen_by": "suggest"}
+        return record | {"chosen_by": "suggest"}
 
 
 def suggest(
@@ -59,20 +61,28 @@ def suggest(
     documents: Iterable[Hashable] | None = None,
     systems: Iterable[Hashable] | None = None,
 ) -> list[Suggestion]:
-    """The next `n` rows to label, the most useful first; fewer where there are no more.
+    """Return the next `n` rows to label, the most useful first; fewer if there are no more.
 
-    readings: name -> a number for each row (judges' scores, metrics, likelihoods, counts), NaN where there is none.
-    human: human ratings, NaN for rows that have none yet; these are what may be suggested. documents, systems: of the
-    rows. The choice is not random: estimates of how good systems are (`estimate`) need rows drawn at random instead.
+    The choice is not random: estimates of how good systems are (`estimate`) need rows drawn at random instead.
 
-    Examples:
-        >>> [s.row for s in suggest({"judge": [1, 2, 3, 4, 5]}, 2, human=[3, np.nan, np.nan, np.nan, np.nan])]
-        [4, 2]
+    Args:
+        readings: name -> a number for each row (judges' scores, metrics, likelihoods, counts), NaN where there is none.
+        n: rows to return, at most.
+        human: human ratings; rows with NaN have none yet and may be suggested. None: all rows may.
+        documents: document of each row.
+        systems: system of each row.
 
-    Raises: OptionError for readings that are none, or of other lengths.
+    Returns:
+        One `Suggestion` per row.
+
+    Raises:
+        OptionError: If readings are not numbers, or have other lengths.
+
+    >>> [s.row for s in suggest({"judge": [1, 2, 3, 4, 5]}, 2, human=[3, np.nan, np.nan, np.nan, np.nan])]
+    [4, 2]
     """
     if n < 1:
-        raise OptionError(f"n is {n}; suggest one row at least")
+        raise OptionError(f"n: {n} is below 1; ask for one row or more")
     columns = [vector(values, name, missing=True) for name, values in readings.items()]
     if not columns or len({len(c) for c in columns}) > 1:
         raise OptionError("give one reading at least, with a number for each row")
@@ -97,8 +107,8 @@ def suggest(
 
 
 def _ranks(columns: list[Vector], scores: Vector) -> Vector:
-    """Ranks in 0..1, the same direction as human ratings where enough are known, the middle where there is none."""
-    known = ~np.isnan(scores)
+    """Return ranks in 0..1, in the direction of human ratings if enough are known; the middle where missing."""
+    rated = ~np.isnan(scores)
     ranks = []
     for column in columns:
         present = ~np.isnan(column)
@@ -107,7 +117,7 @@ def _ranks(columns: list[Vector], scores: Vector) -> Vector:
             rank[present] = (scipy.stats.rankdata(column[present]) - 1) / (
                 present.sum() - 1
             )
-        both = present & known
+        both = present & rated
         if (
             both.sum() >= FEWEST_LABELS
             and np.ptp(rank[both]) > 0
@@ -191,7 +201,7 @@ class _Choice:
 
 
 def _odd(ranks: Vector) -> npt.NDArray[np.bool_]:
-    """Rows that lie farther from their nearest others than almost all rows do."""
+    """Return rows that lie farther from their nearest others than almost all rows do."""
     if len(ranks) <= 4 * NEIGHBOURS or ranks.shape[1] < 2:
         return np.zeros(len(ranks), dtype=np.bool_)
     away = np.asarray(scipy.spatial.cKDTree(ranks).query(ranks, k=NEIGHBOURS + 1)[0])[

@@ -1,4 +1,4 @@
-"""What people are asked of a row, and which answers there are."""
+"""Questions about a row, and their answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,11 @@ class Question:
     high: float = math.nan
 
     def read(self, value: Any) -> str | float:
-        """An answer that came from outside. Raises ValueError."""
+        """Return a checked answer of unknown origin.
+
+        Raises:
+            ValueError: If the question has no such answer.
+        """
         if not self.choices:
             if (
                 isinstance(value, bool)
@@ -59,7 +63,7 @@ class Question:
         )
 
     def number(self, value: str | float) -> float:
-        """An answer as a number: its place from 0 to 1."""
+        """Return an answer as a number: its place from 0 to 1."""
         if not self.choices or isinstance(value, int | float):
             return (float(value) - self.low) / (self.high - self.low)
         return [choice.value for choice in self.choices].index(value) / (
@@ -67,17 +71,18 @@ class Question:
         )
 
     def apart(self, one: str | float, other: str | float) -> float:
-        """How far two answers are from each other: 0 for equal ones, 1 for the ends of the scale."""
+        """Return the distance of two answers: 0 for equal ones, 1 for the ends of the scale."""
         return abs(self.number(one) - self.number(other))
 
     def shown(self, value: str | float) -> str:
-        """An answer in words."""
+        """Return an answer in words."""
         return next(
             (choice.label for choice in self.choices if choice.value == value),
             f"{value:g}" if isinstance(value, float) else str(value),
         )
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the question for the page."""
         number = {} if self.choices else {"low": self.low, "high": self.high}
         return {
             "name": self.name,
@@ -89,8 +94,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Unit:
-    """What one answer is given on. row: the texts and names of the row. line: of the file, from 1, where the unit is
-    one row of it.
+    """A row, or a pair of rows, that gets one answer.
+
+    row: the texts and names of the row. line: line of the file, from 1, if the unit is one row of it.
     """
 
     key: str
@@ -100,9 +106,10 @@ class Unit:
 
 @dataclass(frozen=True)
 class Task:
-    """What all raters of a store are asked. aspects: a question each, where there are several. scale: of scores.
-    categories: worst first. repeats: the share of rows that each rater is shown twice. why: whether the reason is asked
-    for after every answer, and not only taken.
+    """The task of all raters of a store.
+
+    aspects: a question each, if there are several. scale: of scores. categories: worst first. repeats: the share of
+    rows that each rater is shown twice. why: ask for a reason after every answer; else it is optional.
     """
 
     kind: Kind = "score"
@@ -114,7 +121,9 @@ class Task:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise OptionError(f"--kind {self.kind}: it is one of {', '.join(KINDS)}")
+            raise OptionError(
+                f"--kind {self.kind}: unknown kind; use one of {', '.join(KINDS)}"
+            )
         low, high = self.scale
         if not -1e12 <= low < high <= 1e12:
             raise OptionError(
@@ -160,17 +169,18 @@ class Task:
 
     @property
     def title(self) -> str:
+        """The aspects, or a title of the kind of labels."""
         kinds = {"preference": "Which is better?", "spans": "Errors"}
         return ", ".join(self.aspects) or kinds.get(self.kind, "Quality")
 
     @property
     def takes_why(self) -> bool:
-        """Whether an answer has a reason; what is marked in a text has one at each mark."""
+        """True if answers have a reason; errors marked in a text have one each."""
         return self.kind != "spans"
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """What is asked of a row; nothing where errors are marked in the text."""
+        """The questions about a row; none if errors are marked in the text."""
         if self.kind == "spans":
             return ()
         if self.kind == "preference":
@@ -215,21 +225,26 @@ class Task:
         )
 
     def read(self, unit: Unit, answer: Any) -> dict[str, Any]:
-        """An answer that came from outside, checked: {question: value}, perhaps with the reasons {"why": {question:
-        text}}, or {"errors": [...]}. Raises ValueError.
+        """Return a checked answer of unknown origin.
+
+        It is {question: value}, perhaps with {"why": {question: text}}, or {"errors": [...]}.
+
+        Raises:
+            ValueError: If it does not fit the task.
         """
         if not isinstance(answer, Mapping):
             raise ValueError("an answer must be an object")
         if self.kind == "spans":
             return {"errors": _errors(answer.get("errors"), unit.row["output"])}
-        made: dict[str, Any] = {
+        values: dict[str, Any] = {
             q.name: q.read(answer.get(q.name)) for q in self.questions
         }
-        reasons = _reasons(answer.get(WHY) or {}, made) if self.takes_why else {}
-        return made | ({WHY: reasons} if reasons else {})
+        reasons = _reasons(answer.get(WHY) or {}, values) if self.takes_why else {}
+        return values | ({WHY: reasons} if reasons else {})
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Task:
+        """Return the task from its saved form."""
         old = {
             name: value for name, value in data.items() if name != "aspect"
         }  # of stores with one aspect
@@ -266,24 +281,24 @@ def _scale(name: str, text: str, low: float, high: float) -> Question:
     )
 
 
-def _reasons(given: Any, questions: Container[str]) -> dict[str, str]:
-    if not isinstance(given, Mapping) or not all(
-        q in questions and _is_note(text) for q, text in given.items()
+def _reasons(value: Any, questions: Container[str]) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(
+        q in questions and _is_note(text) for q, text in value.items()
     ):
         raise ValueError(
             f"{WHY}: give a text of {LONGEST_NOTE} characters at most for each question"
         )
-    return {question: text.strip() for question, text in given.items() if text.strip()}
+    return {question: text.strip() for question, text in value.items() if text.strip()}
 
 
 def _is_note(text: Any) -> bool:
     return isinstance(text, str) and len(text) <= LONGEST_NOTE
 
 
-def _errors(given: Any, output: str) -> list[dict[str, Any]]:
-    if not isinstance(given, list) or len(given) > MOST_ERRORS:
+def _errors(value: Any, output: str) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or len(value) > MOST_ERRORS:
         raise ValueError(f"errors: give a list of {MOST_ERRORS} at most")
-    errors = [_error(one, output) for one in given]
+    errors = [_error(one, output) for one in value]
     return sorted(
         errors,
         key=lambda error: (
@@ -294,13 +309,13 @@ def _errors(given: Any, output: str) -> list[dict[str, Any]]:
     )
 
 
-def _error(given: Any, output: str) -> dict[str, Any]:
-    """An error as `judgesmith evaluate --spans` reads it. Offsets count code points."""
-    if not isinstance(given, Mapping):
+def _error(value: Any, output: str) -> dict[str, Any]:
+    """Return an error as `judgesmith evaluate --spans` reads it. Offsets count code points."""
+    if not isinstance(value, Mapping):
         raise ValueError("errors: each must be an object")
-    start: Any = given.get("start")
-    end: Any = given.get("end")
-    severity, note = given.get("severity"), given.get("explanation")
+    start: Any = value.get("start")
+    end: Any = value.get("end")
+    severity, note = value.get("severity"), value.get("explanation")
     nowhere = start is None and end is None
     if not nowhere and not (
         type(start) is int and type(end) is int and 0 <= start < end <= len(output)

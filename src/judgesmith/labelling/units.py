@@ -24,7 +24,7 @@ _Found = tuple[dict[str, Any], int]
 
 @dataclass(frozen=True)
 class Units:
-    """What a file holds to be labelled, in its order."""
+    """Units of a file to label, in the file's order."""
 
     origin: str
     units: tuple[Unit, ...]
@@ -32,7 +32,11 @@ class Units:
 
 
 def read_units(name: str, kind: Kind, columns: Mapping[str, str]) -> Units:
-    """Read ROWS. Raises LabelsError for a file that cannot be read, or that has nothing to be labelled so."""
+    """Read ROWS.
+
+    Raises:
+        LabelsError: If a file cannot be read, or has nothing to label in this way.
+    """
     path = rows_file(name)
     if kind == "preference":
         return _keyed(path.name, _pairs(name, path, columns))
@@ -55,7 +59,7 @@ def read_units(name: str, kind: Kind, columns: Mapping[str, str]) -> Units:
 def _keyed(
     origin: str, candidates: Iterable[_Found], notes: Sequence[str] = ()
 ) -> Units:
-    """Units with keys of what is shown: the same texts are the same unit wherever they stand in the file."""
+    """Return units with keys of what is shown: the same texts are the same unit wherever they stand in the file."""
     seen: Counter[str] = Counter()
     units = []
     for row, line in candidates:
@@ -73,7 +77,7 @@ def _keyed(
 
 
 def _row(row: Row) -> dict[str, Any]:
-    """What is kept of a row beside its outputs."""
+    """Return the fields of a row that are kept beside its outputs."""
     kept = {
         "id": row.id,
         "source": row.source,
@@ -90,7 +94,7 @@ def _row(row: Row) -> dict[str, Any]:
 
 
 def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Found]:
-    """Two outputs in a row, or neighbouring outputs of one document."""
+    """Yield two outputs in a row, or neighbouring outputs of one document."""
     compared = read_compared(path, columns)
     if compared is None:
         documents: dict[str, list[Row]] = {}

@@ -45,8 +45,10 @@ def _without_addresses(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A run that was logged. error: why it could not be, or not wholly; run: None where not even the run was made.
-    model: the address of the registered judge, where that was asked for.
+    """A logged run.
+
+    error: why it could not be logged, or not wholly. run: None if not even the run was created. model: the address of
+    the registered judge, if requested.
     """
 
     experiment: str
@@ -55,14 +57,17 @@ class Logged:
     model: str | None = None
 
     def to_dict(self) -> dict[str, str | None]:
+        """Return plain JSON types."""
         return asdict(self)
 
 
 class ExperimentLog:
-    """An MLflow experiment that compiled judges are logged to, made where it does not exist.
+    """An MLflow experiment that compiled judges are logged to, created if it does not exist.
 
-    Raises MissingExtraError without MLflow, OptionError where the tracking store cannot be reached or the experiment
-    cannot be used: within seconds, before anything is spent on a judge.
+    Raises:
+        MissingExtraError: If MLflow is not installed.
+        OptionError: If the tracking store cannot be reached or the experiment cannot be used: within seconds, before
+            anything is spent on a judge.
     """
 
     def __init__(self, experiment: str, register: str | None = None) -> None:
@@ -83,11 +88,11 @@ class ExperimentLog:
         with patience(*CHECK):
             try:
                 self._client = mlflow.MlflowClient()
-                known = self._client.get_experiment_by_name(self.experiment)
-                deleted = known is not None and known.lifecycle_stage != "active"
+                existing = self._client.get_experiment_by_name(self.experiment)
+                deleted = existing is not None and existing.lifecycle_stage != "active"
                 self._id = (
-                    known.experiment_id
-                    if known
+                    existing.experiment_id
+                    if existing
                     else self._client.create_experiment(self.experiment)
                 )
             # Stores are databases, servers and plugins, each with exceptions of its own.
@@ -104,7 +109,7 @@ class ExperimentLog:
 
     @classmethod
     def of(cls, experiment: str | None, register: str | None) -> ExperimentLog | None:
-        """From --mlflow and --register; None where neither was given."""
+        """Return the log for --mlflow and --register; None if neither was given."""
         if experiment is None and register is None:
             return None
         return cls(
@@ -123,13 +128,13 @@ class ExperimentLog:
                 now = int(time.time() * 1000)
                 started = now - int(report.seconds * 1000)
                 saved, data = artifact.to_dict(judge), report.to_dict()
-                made = self._client.create_run(
+                created = self._client.create_run(
                     self._id,
                     start_time=started,
                     tags=tags(judge, data),
                     run_name=run_name(saved),
                 )
-                run = str(made.info.run_id)
+                run = str(created.info.run_id)
                 try:
                     self._numbers(
                         run,
@@ -149,7 +154,7 @@ class ExperimentLog:
         return Logged(self.experiment, run, model=model)
 
     def _register(self, run: str, judge: Judge, report: Mapping[str, Any]) -> str:
-        """The next version of the registered model, whose files are the run's: judge.json, and no pickle.
+        """Return the next version of the registered model, whose files are the run's: judge.json, and no pickle.
 
         Its address, by alias where there is one.
         """
@@ -158,12 +163,14 @@ class ExperimentLog:
         ):
             self._client.create_registered_model(self._name)
         source = self._client.get_run(run).info.artifact_uri
-        made = self._client.create_model_version(
+        version = self._client.create_model_version(
             self._name, source, run_id=run, tags=tags(judge, report)
         )
         if not self._alias:
-            return f"models:/{self._name}/{made.version}"
-        self._client.set_registered_model_alias(self._name, self._alias, made.version)
+            return f"models:/{self._name}/{version.version}"
+        self._client.set_registered_model_alias(
+            self._name, self._alias, version.version
+        )
         return f"models:/{self._name}@{self._alias}"
 
     def _numbers(
@@ -191,13 +198,16 @@ class ExperimentLog:
 
 
 def run_name(saved: Mapping[str, Any]) -> str:
-    """ "fluency, active-critic, random-search" """
+    """Return a run's name, such as "fluency, active-critic, random-search"."""
     provenance = saved["provenance"]
     return f"{provenance['labels']['aspect']}, {saved['program']['kind']}, {provenance['optimizer']['name']}"
 
 
 def tags(judge: Judge, report: Mapping[str, Any]) -> dict[str, str]:
-    """What names a run. The signatures say how the two agreements were measured: level, rows, failures, seed."""
+    """Return the tags of a run.
+
+    The signatures show how both agreements were measured: level, rows, failures, seed.
+    """
     return {
         "mlflow.source.name": "judgesmith compile",
         "mlflow.source.type": "LOCAL",
@@ -209,7 +219,7 @@ def tags(judge: Judge, report: Mapping[str, Any]) -> dict[str, str]:
 
 
 def parameters(saved: Mapping[str, Any]) -> dict[str, str]:
-    """A run's parameters, from the judge's file alone: what it cannot hold (keys, addresses), they cannot."""
+    """Return a run's parameters, from the judge's file alone: what it cannot hold (keys, addresses), they cannot."""
     provenance = saved["provenance"]
     labels, options = provenance["labels"], saved["program"]["options"]
     chosen = {
@@ -281,7 +291,7 @@ def metrics(report: Mapping[str, Any]) -> list[tuple[str, float, int]]:
 
 
 def steps(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, int]]:
-    """The candidates' agreement on the training rows, one step each in the order in which they were tried.
+    """Return the candidates' agreement on the training rows, one step each in the order in which they were tried.
 
     One that a race dropped is left out: its agreement is that of some of the rows, and no point of the same curve.
     """
@@ -306,8 +316,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _not_mlflows() -> list[Any]:
-    """DSPy's callbacks without MLflow's: while it evaluates it may trace every DSPy module, and the judge's own calls
-    would stand among the traces of what is evaluated.
+    """Return DSPy's callbacks without MLflow's.
+
+    While it evaluates it may trace every DSPy module; the judge's own calls would stand among the traces under
+    evaluation.
     """
     return [
         one
@@ -323,47 +335,53 @@ def mlflow_scorer(
     connection: Connection | None = None,
     name: str | None = None,
 ) -> Any:
-    """A judge as a scorer for `mlflow.genai.evaluate(data=…, scorers=[…])`.
+    """Return a judge as a scorer for `mlflow.genai.evaluate(data=…, scorers=[…])`.
 
-    judge: a Judge, the file of a saved one, or one in MLflow ("models:/NAME@ALIAS", "runs:/RUN_ID"). lm,
-    connection: as for `load`. name: of the scorer and its feedback; default the aspect that the judge was compiled for.
+    The judged texts come from MLflow's arguments, a text as it is and anything else as JSON. source: the key "source"
+    of `inputs`, or the only one beside the context. output: the text of `outputs` itself, its key "output", or the only
+    one. context: the key "context" of `inputs`, if it is there. reference: the key "reference" of `expectations`, else
+    "expected_response", if it is there. Data of another shape are for a scorer of your own, which calls the judge's
+    `score`.
 
-    What is judged comes from what MLflow hands to a scorer, a text as it is and anything else as JSON:
-    - source, from `inputs`: the key "source", or the only one beside the context;
-    - output, from `outputs`: the text itself, the key "output", or the only one;
-    - context, from `inputs`: the key "context", if it is there;
-    - reference, from `expectations`: the key "reference", else "expected_response", if it is there.
-    Data of another shape are for a scorer of your own, which calls the judge's `score`.
+    Args:
+        judge: a Judge, the file of a saved one, or one in MLflow ("models:/NAME@ALIAS", "runs:/RUN_ID").
+        lm: language model in place of the judge's own, as for `load`.
+        connection: address and limits of the model, as for `load`.
+        name: name of the scorer and its feedback; by default the aspect that the judge was compiled for.
 
-    Returns: a scorer whose every call gives one `mlflow.entities.Feedback`: value, the score on the judge's scale (a
-    float); rationale, its explanation; metadata, the judge's fingerprint, its model, the scale, its agreement with
-    people where it was compiled, scores by criterion. A row without a score has an `error` that says why and the value
-    None, never 0; MLflow leaves it out of the mean.
+    Returns:
+        A scorer whose every call gives one `mlflow.entities.Feedback`: value, the score on the judge's scale (a float);
+        rationale, its explanation; metadata, the judge's fingerprint, its model, the scale, its agreement with people
+        where it was compiled, scores by criterion. A row without a score has an `error` with the reason and the value
+        None, never 0; MLflow leaves it out of the mean.
 
-    Raises: MissingExtraError without MLflow; OptionError for a judge that ranks the outputs of a document among each
-    other and so cannot judge one alone; ArtifactError for a file that is not a judge; ModelError without a model.
+    Raises:
+        MissingExtraError: If MLflow is not installed.
+        OptionError: If the judge ranks the outputs of a document, and so cannot judge one alone.
+        ArtifactError: If the file is not a judge.
+        ModelError: If there is no model.
     """
     scorers = mlflow_part("mlflow.genai.scorers", "mlflow_scorer")
     entities = mlflow_part("mlflow.entities", "mlflow_scorer")
-    made = _open(judge, lm, connection)
-    if made.whole_documents:
+    opened = _open(judge, lm, connection)
+    if opened.whole_documents:
         raise OptionError(
-            f"a {made.method.kind} judge scores the outputs of a document against each other; an MLflow scorer sees "
+            f"a {opened.method.kind} judge scores the outputs of a document against each other; an MLflow scorer sees "
             "one alone"
         )
-    title = name or artifact.labels_aspect(made) or made.method.kind
-    about = about_judge(entities, made, title)
+    title = name or artifact.labels_aspect(opened) or opened.method.kind
+    about = about_judge(entities, opened, title)
 
     def score(inputs: Any = None, outputs: Any = None, expectations: Any = None) -> Any:
-        given, answered = trace_input(inputs), trace_output(outputs)
+        sources, answered = trace_input(inputs), trace_output(outputs)
         try:
             with dspy.context(callbacks=_not_mlflows()):
-                verdict = made.score(
-                    _clear(given, "inputs", "source"),
+                verdict = opened.score(
+                    _clear(sources, "inputs", "source"),
                     _clear(answered, "outputs", "output"),
                     context=None
-                    if given.context is None
-                    else context_of("context", given.context),
+                    if sources.context is None
+                    else context_of("context", sources.context),
                     reference=_reference(expectations),
                 )
         except JudgesmithError as error:
@@ -376,22 +394,22 @@ def mlflow_scorer(
 
 
 def about_judge(entities: Any, judge: Judge, name: str) -> dict[str, Any]:
-    """What all feedback of a judge has: its name, the model as its source, and metadata."""
+    """Return the fields that all feedback of a judge has: its name, the model as its source, and metadata."""
     source = entities.AssessmentSource(source_type="LLM_JUDGE", source_id=judge.lm.name)
     return {"name": name, "source": source, "metadata": loading.about_judge(judge)}
 
 
 def feedback(entities: Any, about: Mapping[str, Any], verdict: Verdict) -> Any:
-    """A verdict as MLflow's feedback: the score, or an error where there is none, and the explanation."""
-    given = {
+    """Return a verdict as MLflow's feedback: the score, or an error where there is none, and the explanation."""
+    fields = {
         **about,
         "metadata": about["metadata"] | _details(verdict),
         "rationale": verdict.explanation or None,
     }
     if verdict.failure is not None or math.isnan(verdict.score):
         reason = verdict.failure or "the judge gave no score"
-        return entities.Feedback(error=_error(entities, "NoScore", reason), **given)
-    return entities.Feedback(value=float(verdict.score), **given)
+        return entities.Feedback(error=_error(entities, "NoScore", reason), **fields)
+    return entities.Feedback(value=float(verdict.score), **fields)
 
 
 def _open(judge: str | Path | Judge, lm: Any, connection: Connection | None) -> Judge:
@@ -408,25 +426,26 @@ def _open(judge: str | Path | Judge, lm: Any, connection: Connection | None) -> 
     return loading.load(judge, lm=lm, connection=connection)
 
 
-def _clear(side: Side, what: str, usual: str) -> str:
-    """One side of a trace as text. Raises OptionError where several parts of it could be meant."""
+def _clear(side: Side, label: str, usual: str) -> str:
+    """Return one side of a trace as text. Raises OptionError where several parts of it could be meant."""
     if side.parts:
         names = ", ".join(map(repr, side.parts[:8]))
         raise OptionError(
-            f"{what} has several parts ({names}); call the one that is judged {usual!r}"
+            f"{label} has several parts ({names}); call the one that is judged {usual!r}"
         )
     return as_text(side.value) or ""
 
 
 def _reference(expectations: Any) -> str | None:
-    given = expectations if isinstance(expectations, Mapping) else {}
+    expected = expectations if isinstance(expectations, Mapping) else {}
     return next(
-        (as_text(given[key]) for key in ("reference", EXPECTED) if key in given), None
+        (as_text(expected[key]) for key in ("reference", EXPECTED) if key in expected),
+        None,
     )
 
 
 def _details(verdict: Verdict) -> dict[str, str]:
-    """What MLflow keeps of a verdict beside score and explanation; its metadata are texts."""
+    """Return the metadata of a verdict beside score and explanation, as texts."""
     data = verdict.to_dict()
     criteria = {name: c["score"] for name, c in data["criteria"].items()}
     result = {"criteria": json.dumps(criteria, ensure_ascii=False)} if criteria else {}

@@ -26,7 +26,9 @@ PAGE = 200
 class Experiment:
     """The traces of an experiment, newest first. only: MLflow's own filter of traces, such as "tags.env = 'prod'".
 
-    Raises MissingExtraError without MLflow, OptionError where its store cannot be reached or has no such experiment.
+    Raises:
+        MissingExtraError: If MLflow is not installed.
+        OptionError: If its store cannot be reached or has no such experiment.
     """
 
     def __init__(self, name: str, only: str | None = None) -> None:
@@ -35,8 +37,8 @@ class Experiment:
         self._entities = mlflow_part("mlflow.entities", "sync")
         check_address()
         self._client = _asked(lambda: self._mlflow.MlflowClient(), CHECK)
-        known = _asked(lambda: self._client.get_experiment_by_name(name), CHECK)
-        if known is None or known.lifecycle_stage != "active":
+        existing = _asked(lambda: self._client.get_experiment_by_name(name), CHECK)
+        if existing is None or existing.lifecycle_stage != "active":
             there = _asked(
                 lambda: self._client.search_experiments(max_results=20), CHECK
             )
@@ -44,28 +46,32 @@ class Experiment:
             raise OptionError(
                 f"MLflow has no experiment {name!r}; there are: {names or 'none'} (MLFLOW_TRACKING_URI)"
             )
-        self._id = known.experiment_id
+        self._id = existing.experiment_id
 
     def heads(self) -> Iterator[dict[str, Any]]:
-        """Every trace without its texts, as a record: id, people's `scores` and reasons (`why`), and `verdicts`,
-        those of judges by their fingerprints. Raises OptionError.
+        """Yield every trace without its texts, as a record.
+
+        It has an id, people's `scores` and reasons (`why`), and `verdicts`, those of judges by their fingerprints.
+
+        Raises:
+            OptionError: If the server cannot be used.
         """
         token, more = None, True
         while more:
-            how = {
+            search = {
                 "filter_string": self._only,
                 "max_results": PAGE,
                 "page_token": token,
                 "include_spans": False,
             }
             page = _asked(
-                partial(self._client.search_traces, locations=[self._id], **how)
+                partial(self._client.search_traces, locations=[self._id], **search)
             )
             yield from map(self._head, page)
             token, more = page.token, bool(page.token)
 
     def _head(self, trace: Any) -> dict[str, Any]:
-        """A trace without its texts: with its spans where somebody rated single ones, and one of them is its root."""
+        """Return a trace without its texts, with its spans if a rater rated single ones, one of them its root."""
         if any(
             one.span_id and one.source.source_type == "HUMAN"
             for one in trace.info.assessments or ()
@@ -75,7 +81,11 @@ class Experiment:
         return _record(trace) | {"output": "" if has_none else None}
 
     def whole(self, trace: str) -> dict[str, Any] | None:
-        """One trace with its texts, None where it was deleted. Raises OptionError."""
+        """Return one trace with its texts, None if it was deleted.
+
+        Raises:
+            OptionError: If the server cannot be used.
+        """
         with patience(*LOG):
             try:
                 return _record(self._client.get_trace(trace, display=False))
@@ -90,25 +100,26 @@ class Experiment:
                 ) from None
 
     def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:
-        """What logs a verdict of this judge to a trace, as feedback of that name: passed or failed, or a category,
-        where the judge decides, else the score. It raises OptionError.
+        """Return a function that logs a verdict of this judge to a trace, as feedback of that name.
+
+        The value is pass or fail, or a category, if the judge decides, else the score. The function raises OptionError.
         """
         about = about_judge(self._entities, judge, name)
 
         def give(trace: str, verdict: Verdict) -> None:
-            made = feedback(self._entities, about, verdict)
+            logged = feedback(self._entities, about, verdict)
             decided = verdict.category if verdict.passed is None else verdict.passed
-            made.value = made.value if decided is None else decided
-            made.metadata["score"] = repr(verdict.score)
+            logged.value = logged.value if decided is None else decided
+            logged.metadata["score"] = repr(verdict.score)
             if verdict.interval is not None:
-                made.metadata["interval"] = str(verdict.interval)
-            _asked(lambda: self._mlflow.log_assessment(trace, made))
+                logged.metadata["interval"] = str(verdict.interval)
+            _asked(lambda: self._mlflow.log_assessment(trace, logged))
 
         return give
 
 
-def _asked(call: Callable[[], T], how: tuple[int, int] = LOG) -> T:
-    with patience(*how):
+def _asked(call: Callable[[], T], bounds: tuple[int, int] = LOG) -> T:
+    with patience(*bounds):
         try:
             return call()
         except Exception as error:  # stores are databases, servers and plugins, each with exceptions of its own
@@ -140,7 +151,7 @@ def _record(trace: Any) -> dict[str, Any]:
 def _verdicts(
     assessments: list[dict[str, Any]],
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(fingerprint of the judge, what it said), also of verdicts that a person overrode: the judge did say that."""
+    """Yield (fingerprint of the judge, its verdict), also of verdicts that a person overrode."""
     for one in assessments:
         about, value = one.get("metadata") or {}, one.get("feedback", {}).get("value")
         if (
@@ -158,7 +169,7 @@ def _verdicts(
 
 
 def _loaded(text: str | None) -> Any:
-    """An input or output as a trace keeps it, which is JSON."""
+    """Return an input or output as a trace keeps it, which is JSON."""
     try:
         return None if text is None else json.loads(text)
     except ValueError:

@@ -27,17 +27,23 @@ CHECK = (1, 5)
 LOG = (3, 30)
 
 
-def mlflow_part(part: str, what: str) -> Any:
-    """A module of MLflow. Its usage statistics stay off unless the user's environment says otherwise."""
+def mlflow_part(part: str, purpose: str) -> Any:
+    """Return a module of MLflow. Its usage statistics stay off unless the user's environment says otherwise."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     try:
         return import_module(part)
     except ImportError as error:
-        raise MissingExtraError(f"{what} needs MLflow 3 ({error}): {INSTALL}") from None
+        raise MissingExtraError(
+            f"{purpose} needs MLflow 3 ({error}): {INSTALL}"
+        ) from None
 
 
 def check_address() -> None:
-    """Raises OptionError for the address of a server without its scheme, which MLflow takes for a folder."""
+    """Check the address of the tracking server.
+
+    Raises:
+        OptionError: If it has no scheme, so that MLflow would take it for a folder.
+    """
     address = os.environ.get("MLFLOW_TRACKING_URI", "")
     if re.fullmatch(
         r"(?:[\w.-]{2,}|\[[\da-f:]+\]):\d{2,5}(?:/.*)?", address, re.IGNORECASE
@@ -49,8 +55,9 @@ def check_address() -> None:
 
 @contextmanager
 def patience(retries: int, seconds: int) -> Iterator[None]:
-    """MLflow without chatter (its log, its bars, an address on stdout), and with bounds on how long it waits for a
-    server; those that the user's environment sets hold.
+    """Silence MLflow (its log, its bars, an address on stdout), and bound its waiting for a server.
+
+    Bounds in the user's environment take precedence.
     """
     bounds = {
         "MLFLOW_HTTP_REQUEST_MAX_RETRIES": retries,
@@ -82,7 +89,7 @@ def patience(retries: int, seconds: int) -> Iterator[None]:
 
 
 def short(error: BaseException | str) -> str:
-    """A foreign message in one line, without the name and password that an address may hold."""
+    """Return a foreign message in one line, without the name and password that an address may hold."""
     text = re.sub(r"://[^/@\s]*@", "://", str(error) or type(error).__name__)
     # urllib3 says within urllib3 within requests within MLflow why a request failed; its innermost words suffice.
     head, caused, cause = text.partition(" (Caused by ")
@@ -95,15 +102,20 @@ def short(error: BaseException | str) -> str:
 
 
 def stored(path: str | Path) -> str | None:
-    """The address of a judge in MLflow, None for a file of this machine."""
+    """Return the address of a judge in MLflow, None for a file of this machine."""
     text = path.as_posix() if isinstance(path, Path) else path
     return text if text.startswith((MODELS, RUNS)) else None
 
 
 @contextmanager
 def fetched(address: str) -> Iterator[Path]:
-    """The judge.json of `models:/NAME@ALIAS`, `models:/NAME/VERSION` or `runs:/RUN_ID`: this one file and nothing else
-    that lies beside it. Raises ArtifactError where MLflow does not have it, MissingExtraError without MLflow.
+    """Fetch the judge.json of `models:/NAME@ALIAS`, `models:/NAME/VERSION` or `runs:/RUN_ID`.
+
+    Only this one file is fetched.
+
+    Raises:
+        ArtifactError: If MLflow does not have it.
+        MissingExtraError: If MLflow is not installed.
     """
     artifacts = mlflow_part("mlflow.artifacts", address)
     file = address if address.endswith(".json") else f"{address.rstrip('/')}/judge.json"

@@ -24,12 +24,15 @@ from ..tables import Table, clean
 def environment(
     package: str = "judgesmith.pages", **options: Any
 ) -> jinja2.Environment:
-    """Jinja's environment for the templates of a package and for those of all pages. options: further ones of it."""
+    """Return Jinja's environment for the templates of a package and for those of all pages.
+
+    options: further options of the environment.
+    """
     loaders = [
         jinja2.PackageLoader(name)
         for name in dict.fromkeys((package, "judgesmith.pages"))
     ]
-    made = jinja2.Environment(
+    jinja = jinja2.Environment(
         loader=jinja2.ChoiceLoader(loaders),
         autoescape=True,
         finalize=_clean,
@@ -38,17 +41,17 @@ def environment(
     )
     from .. import __version__
 
-    made.globals |= {"version": __version__, "kind_of": _kind}
-    return made
+    jinja.globals |= {"version": __version__, "kind_of": _kind}
+    return jinja
 
 
 def _clean(value: Any) -> Any:
-    """Every text that goes into a page, but for finished markup."""
+    """Return every text that goes into a page, but for finished markup."""
     return clean(value) if type(value) is str else value
 
 
 def stylesheet() -> str:
-    """The one stylesheet of all pages, for those that a server sends."""
+    """Return the one stylesheet of all pages, for those that a server sends."""
     return environment().get_template("page.css.j2").render()
 
 
@@ -87,7 +90,7 @@ def _kind(part: Any) -> str:
 
 
 def filled(parts: Iterable[Any]) -> list[Any]:
-    """The parts that hold something."""
+    """Return the parts that hold something."""
     return [
         part for part in parts if (part.figures if isinstance(part, Figures) else part)
     ]
@@ -103,8 +106,16 @@ def render(
     notes: Sequence[str] = (),
     style: str = "",
 ) -> str:
-    """The page. lead: what came out, in a sentence or two. about: small lines below the title. warn: the lead is an
-    alarm. notes: what the reader has to know first. style: further CSS.
+    """Return a page as HTML.
+
+    Args:
+        title: title of the page.
+        sections: sections, in their order.
+        lead: the result, in a sentence or two.
+        about: small lines below the title.
+        warn: show the lead as an alarm.
+        notes: what a reader has to know first.
+        style: further CSS.
     """
     named: dict[str, Section] = {}
     for section in sections:
@@ -131,9 +142,12 @@ def render(
 
 
 def check_page(path: Path, option: str, *others: Path | None) -> None:
-    """Before anything is spent. others: further files of the command.
+    """Check, before any cost, that a page can be written.
 
-    Raises OptionError for a file that is not HTML, is a folder, or is one of the others.
+    others: further files of the command.
+
+    Raises:
+        OptionError: If the file is not HTML, is a folder, or is one of the others.
     """
     if path.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"{option} {path}: the page is HTML; name it .html")
@@ -152,7 +166,11 @@ def check_page(path: Path, option: str, *others: Path | None) -> None:
 
 
 def write_page(path: Path, page: str, option: str) -> int:
-    """Write it whole or not at all; returns its bytes. Raises OptionError."""
+    """Write a page whole or not at all; return its bytes.
+
+    Raises:
+        OptionError: If it cannot be written.
+    """
     data = page.encode("utf-8", "backslashreplace")
     try:
         write_whole(path, data)
@@ -164,7 +182,7 @@ def write_page(path: Path, page: str, option: str) -> int:
 
 
 def moment(time: str) -> str:
-    """A time as files have it, in minutes; a text that is not a time stays as it is."""
+    """Return a time as files have it, in minutes; a text that is not a time stays as it is."""
     try:
         read = datetime.fromisoformat(time)
     except ValueError:

@@ -21,7 +21,7 @@ names, text, about = _SHELF.names, _SHELF.text, _SHELF.about
 
 
 def kind(name: str) -> str:
-    """The command that a preset is for: study, discern, distill, synthesize, or compile (and `new`)."""
+    """Return the command that a preset is for: study, discern, distill, synthesize, or compile (and `new`)."""
     line = about(name)
     start = line.partition(":")[0]
     if start in ("study", "discern"):
@@ -37,13 +37,21 @@ def kind(name: str) -> str:
 
 
 def read(name: str) -> dict[str, Any]:
-    """The settings of a preset and of those that it builds on. Raises OptionError for an unknown name."""
+    """Return the settings of a preset and of those that it builds on.
+
+    Raises:
+        OptionError: If the name is unknown.
+    """
     return layered((), read_yaml(_SHELF.file(name)))
 
 
 def layered(presets: Sequence[str], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of presets, later ones win, then those of a file, which win over all; the file's own `preset` counts
-    where none are given. Raises OptionError for an unknown name.
+    """Return the settings of presets, later ones over earlier, and those of a file over all.
+
+    The file's own `preset` counts if no presets are given.
+
+    Raises:
+        OptionError: If a name is unknown.
     """
     config = dict(config)
     own = config.pop("preset", None) or ()

@@ -1,4 +1,4 @@
-"""What the queues share: an HTTP interface with its pages and limits, traces as rows, and the metadata of verdicts."""
+"""Shared parts of the queues: an HTTP interface with pages and limits, traces as rows, and metadata of verdicts."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ LATER, MISSING = (429, 502, 503, 504), (404, 501)
 
 
 class Interface:
-    """A tool's interface, all of whose methods raise OptionError where it cannot be used. settings: the variables that
-    say where it is. filters: parameters that --filter may have. only: these. how: headers or authentication.
+    """A tool's HTTP interface, all of whose methods raise OptionError if it cannot be used.
+
+    settings: the variables that hold its address and keys. filters: parameters that --filter may have. only: these.
+    access: headers or authentication.
     """
 
     tool: ClassVar[str]
     settings: ClassVar[str]
     filters: ClassVar[tuple[str, ...]]
 
-    def __init__(self, only: str | None, base: str, **how: Any) -> None:
+    def __init__(self, only: str | None, base: str, **access: Any) -> None:
         self.only: Record = parse_qs(only or "", keep_blank_values=True)
         if (only and not self.only) or not set(self.only) <= set(
             self.filters
@@ -42,19 +44,19 @@ class Interface:
             )
         self._base, self._http = (
             base.rstrip("/"),
-            httpx.Client(timeout=httpx.Timeout(60.0, connect=10.0), **how),
+            httpx.Client(timeout=httpx.Timeout(60.0, connect=10.0), **access),
         )
 
     def call(self, method: str, path: str, **sent: Any) -> Record | None:
-        """The answer, None for what is not there. A request may be sent again, so it has to be idempotent."""
+        """Return the answer, None for what is not there. A request may be sent again, so it has to be idempotent."""
         for tried in range(1, TRIES + 1):
             after = None
             try:
                 answer = self._http.request(method, f"{self._base}/{path}", **sent)
                 if answer.status_code in MISSING:
                     return None
-                if answer.is_success and isinstance(made := _json(answer), dict):
-                    return made
+                if answer.is_success and isinstance(data := _json(answer), dict):
+                    return data
                 problem, again = (
                     f"HTTP {answer.status_code}: {answer.text[:500]}",
                     answer.status_code in LATER,
@@ -80,9 +82,15 @@ class Interface:
             f"{self.tool} cannot be used; see {self.settings} ({problem})"
         )
 
-    def listed(self, path: str, **asked: Any) -> list[Record]:
-        """All that a list has which every server of this tool has. Raises OptionError where another one answers."""
-        found = [one for page in self.pages(path, needed=True, **asked) for one in page]
+    def listed(self, path: str, **parameters: Any) -> list[Record]:
+        """Return a list that every server of this tool has.
+
+        Raises:
+            OptionError: If another server answers.
+        """
+        found = [
+            one for page in self.pages(path, needed=True, **parameters) for one in page
+        ]
         if not all(isinstance(one, dict) and "name" in one for one in found):
             raise self._another()
         return found
@@ -93,12 +101,12 @@ class Interface:
         )
 
     def pages(
-        self, path: str, *, needed: bool = False, **asked: Any
+        self, path: str, *, needed: bool = False, **parameters: Any
     ) -> Iterator[list[Record]]:
-        """What an answer lists, page after page, by cursors or by numbers."""
+        """Yield the listed records, page after page, by cursors or by numbers."""
         more: Record | None = {}
         while more is not None:
-            found = self.call("GET", path, params=asked | more)
+            found = self.call("GET", path, params=parameters | more)
             if needed and not isinstance((found or {}).get("data"), list):
                 raise self._another()
             answer = found or {}
@@ -126,14 +134,17 @@ def record(
     source: Any,
     output: Any,
     group: Any,
-    given: Iterable[Answer],
+    feedback: Iterable[Answer],
     ours: Iterable[Record],
 ) -> Record:
-    """A trace as a record of labels. given: what people said. ours: what `about_verdict` made of verdicts."""
-    asked = trace_input(source)
-    texts = {"id": name, "source": asked.value, "output": trace_output(output).value}
+    """Return a trace as a record of labels.
+
+    feedback: human ratings. ours: metadata of verdicts, from `about_verdict`.
+    """
+    request = trace_input(source)
+    texts = {"id": name, "source": request.value, "output": trace_output(output).value}
     texts |= {"group": group} if group else {}
-    texts |= {"context": asked.context} if asked.context is not None else {}
+    texts |= {"context": request.context} if request.context is not None else {}
     verdicts: dict[str, Record] = {}
     for one in ours:
         with suppress(TypeError, ValueError, KeyError):  # a score of somebody else
@@ -141,16 +152,16 @@ def record(
                 key: one[key] for key in ("passed", "category") if key in one
             }
             verdicts[str(one["judge"])] = kept | {"score": float(one["score"])}
-    return Export("", lambda _: (texts, iter(given))).record({}) | {
+    return Export("", lambda _: (texts, iter(feedback))).record({}) | {
         "verdicts": verdicts
     }
 
 
 def about_verdict(verdict: Verdict) -> Record:
-    """What a verdict's metadata have beside what `about_judge` says of its judge."""
+    """Return the metadata of a verdict beside those that `about_judge` gives of its judge."""
     criteria = {k: c["score"] for k, c in verdict.to_dict()["criteria"].items()}
     between = None if verdict.interval is None else str(verdict.interval)
-    made = {
+    result = {
         "score": verdict.score,
         "passed": verdict.passed,
         "category": verdict.category,
@@ -158,6 +169,6 @@ def about_verdict(verdict: Verdict) -> Record:
     }
     return {
         name: value
-        for name, value in (made | {"criteria": criteria or None}).items()
+        for name, value in (result | {"criteria": criteria or None}).items()
         if value is not None
     }

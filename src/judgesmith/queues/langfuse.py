@@ -53,22 +53,24 @@ class Project(Interface):
         there = [one["name"] for one in self.listed("api/public/projects")]
         if name not in there:
             raise OptionError(
-                f"Langfuse's keys are not for {name!r} but for {', '.join(map(repr, there)) or 'none'}"
+                f"the Langfuse keys belong to {', '.join(map(repr, there)) or 'no project'}, not to {name!r}; "
+                "set the keys of that project"
             )
-        known = self.call("GET", OBSERVATIONS, params={"limit": 1}) is not None
-        self._path, self._how = (OBSERVATIONS, NOW) if known else (TRACES, OLDER)
+        observed = self.call("GET", OBSERVATIONS, params={"limit": 1}) is not None
+        self._path, self._how = (OBSERVATIONS, NOW) if observed else (TRACES, OLDER)
 
     def heads(self) -> Iterator[Record]:
-        """The traces without texts as records, newest first."""
+        """Yield the traces without texts as records, newest first."""
         for page in self.pages(self._path, limit=PAGE, **self._how[0], **self.only):
             yield from self._records(page)
 
     def whole(self, trace: str) -> Record | None:
-        """One trace with its texts, None where it was deleted."""
+        """Return one trace with its texts, None where it was deleted."""
         if self._path == OBSERVATIONS:
-            asked = self._how[0] | {"fields": "core,basic,io", "traceId": trace}
+            parameters = self._how[0] | {"fields": "core,basic,io", "traceId": trace}
             return next(
-                self._records(next(self.pages(self._path, limit=PAGE, **asked))), None
+                self._records(next(self.pages(self._path, limit=PAGE, **parameters))),
+                None,
             )
         one = self.call("GET", f"{TRACES}/{quote(trace, safe='')}")
         return next(self._records([one] if one else []), None)
@@ -77,9 +79,11 @@ class Project(Interface):
     def _scores(self) -> dict[str, list[Record]]:
         """The scores by people and of judges of ours, by the trace or observation that they are of."""
         scores: dict[str, list[Record]] = defaultdict(list)
-        _, path, asked = self._how
+        _, path, parameters = self._how
         for source in ("ANNOTATION", "API"):
-            pages = self.pages(f"api/public/{path}", source=source, limit=PAGE, **asked)
+            pages = self.pages(
+                f"api/public/{path}", source=source, limit=PAGE, **parameters
+            )
             for one in (one for page in pages for one in page):
                 of = (
                     (one.get("subject") or {}).get("id")
@@ -93,20 +97,20 @@ class Project(Interface):
         return scores
 
     def _records(self, page: list[Record]) -> Iterator[Record]:
-        """Of traces, or of the observations at their roots, whose scores are the traces', too."""
+        """Yield records of traces, or of the observations at their roots, whose scores are the traces', too."""
         for one in page:
             trace = one.get("traceId") or one["id"]
-            given = [
+            feedback = [
                 score
                 for name in {trace: 0, one["id"]: 0}
                 for score in self._scores.get(name, ())
             ]
             people = (
                 langfuse_score(score)
-                for score in given
+                for score in feedback
                 if score["source"] == "ANNOTATION"
             )
-            ours = (score["metadata"] for score in given if score["source"] == "API")
+            ours = (score["metadata"] for score in feedback if score["source"] == "API")
             yield record(
                 trace,
                 one.get("input"),
@@ -117,8 +121,11 @@ class Project(Interface):
             )
 
     def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:
-        """What writes a verdict of this judge to a trace as a score: true or false, a category, or a number."""
-        known = about_judge(judge)
+        """Return a function that writes a verdict of this judge to a trace as a score.
+
+        The score is true or false, a category, or a number.
+        """
+        fields = about_judge(judge)
 
         def give(trace: str, verdict: Verdict) -> None:
             kind, value = (
@@ -127,16 +134,18 @@ class Project(Interface):
             )
             if verdict.passed is not None:
                 kind, value = "BOOLEAN", int(verdict.passed)
-            made = {
-                "id": f"judgesmith-{known['judge']}-{trace}",
+            score = {
+                "id": f"judgesmith-{fields['judge']}-{trace}",
                 "traceId": trace,
                 "name": name,
                 "value": value,
                 "dataType": kind,
                 "comment": verdict.explanation or None,
-                "metadata": known | about_verdict(verdict),
+                "metadata": fields | about_verdict(verdict),
             }
-            if self.call("POST", "api/public/scores", json=made) is None:
-                raise OptionError("Langfuse takes no scores; see LANGFUSE_HOST")
+            if self.call("POST", "api/public/scores", json=score) is None:
+                raise OptionError(
+                    "Langfuse does not accept scores; check LANGFUSE_HOST"
+                )
 
         return give

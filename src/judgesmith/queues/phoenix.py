@@ -58,7 +58,7 @@ class Project(Interface):
         self._project = f"v1/projects/{there[name]}"
 
     def heads(self) -> Iterator[Record]:
-        """The spans as records, newest first."""
+        """Yield the spans as records, newest first."""
         for page in self.pages(
             f"{self._project}/spans",
             limit=SPANS,
@@ -67,7 +67,7 @@ class Project(Interface):
             yield from self._records(page)
 
     def whole(self, span: str) -> Record | None:
-        """One span, None where it was deleted."""
+        """Return one span, None where it was deleted."""
         spans = next(self.pages(f"{self._project}/spans", limit=1, span_id=span))
         if any(one["context"]["span_id"] != span for one in spans):
             raise OptionError(
@@ -82,18 +82,18 @@ class Project(Interface):
             if not span.get("parent_id")
         }
         spans = {span["context"]["span_id"]: span for span in page}
-        said = self._annotations("span", [*spans]) + self._annotations(
+        annotations = self._annotations("span", [*spans]) + self._annotations(
             "trace", [*roots]
         )
-        given: dict[str, list[Record]] = {name: [] for name in spans}
-        said.reverse()
-        for one in sorted(said, key=lambda one: str(one.get("created_at"))):
+        feedback: dict[str, list[Record]] = {name: [] for name in spans}
+        annotations.reverse()
+        for one in sorted(annotations, key=lambda one: str(one.get("created_at"))):
             of = (
                 roots[one["trace_id"]]["context"]["span_id"]
                 if "trace_id" in one
                 else one["span_id"]
             )
-            given[of].append(one)
+            feedback[of].append(one)
         for name, span in spans.items():
             has = span["attributes"]
             source, output, group = (
@@ -102,19 +102,23 @@ class Project(Interface):
                 has.get("session.id"),
             )
             ours = (
-                one["metadata"] for one in given[name] if one["annotator_kind"] == "LLM"
+                one["metadata"]
+                for one in feedback[name]
+                if one["annotator_kind"] == "LLM"
             )
-            yield record(name, source, output, group, map(_given, given[name]), ours)
+            yield record(name, source, output, group, map(_given, feedback[name]), ours)
 
     def _annotations(self, of: str, ids: list[str]) -> list[Record]:
-        """Those of some spans, or of some traces as a whole, the newest first."""
-        asked: Record = {"limit": ANNOTATIONS, f"{of}_ids": ids}
-        pages = self.pages(f"{self._project}/{of}_annotations", **asked) if ids else ()
+        """Return those of some spans, or of some traces as a whole, the newest first."""
+        parameters: Record = {"limit": ANNOTATIONS, f"{of}_ids": ids}
+        pages = (
+            self.pages(f"{self._project}/{of}_annotations", **parameters) if ids else ()
+        )
         return [one for page in pages for one in page]
 
     def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:
-        """What writes a verdict of this judge to a span, in place of an earlier one of this very judge."""
-        known = about_judge(judge)
+        """Return a function that writes a verdict of this judge to a span, in place of its earlier one."""
+        fields = about_judge(judge)
 
         def give(span: str, verdict: Verdict) -> None:
             result = {
@@ -122,20 +126,20 @@ class Project(Interface):
                 "label": verdict.category,
                 "explanation": verdict.explanation or None,
             }
-            made = {
+            annotation = {
                 "span_id": span,
                 "name": name,
                 "annotator_kind": "LLM",
-                "identifier": f"judgesmith:{known['judge']}",
+                "identifier": f"judgesmith:{fields['judge']}",
                 "result": result,
-                "metadata": known | about_verdict(verdict),
+                "metadata": fields | about_verdict(verdict),
             }
             if (
                 self.call(
                     "POST",
                     "v1/span_annotations",
                     params={"sync": True},
-                    json={"data": [made]},
+                    json={"data": [annotation]},
                 )
                 is None
             ):

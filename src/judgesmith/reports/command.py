@@ -10,25 +10,29 @@ from ..cli.commands import Command, Json, Rows, Worded, argument, flag
 
 
 class Report(Command, Rows, Worded, Json):
-    """Look at verdicts: every row with its errors marked in the text, explanations, filters, disagreements.
+    """Show verdicts on a page: every row with its errors marked, explanations, filters, disagreements.
 
-    Where people scored the rows, those on which the judge is furthest from them come first. The page holds everything
-    it needs and can be passed on as it is. Without scripts it shows the first rows. Keys: j, k, n, p, o and /.
+    If people scored the rows, those on which the judge differs most from them come first. The page holds everything it
+    needs and can be passed on as it is. Without scripts it shows the first rows. Keys: j, k, n, p, o and /.
     """
 
     panel: ClassVar[str] = "Start"
 
-    scored: Path = argument(..., "A .jsonl that `judgesmith score` wrote.")
+    scored: Path = argument(..., "File (.jsonl) that `judgesmith score` wrote.")
     output: Path | None = flag(
-        None, "One .html file, no network; default SCORED.html.", "-o", "--output"
+        None,
+        "HTML file; it loads nothing from the network. Default SCORED.html.",
+        "-o",
+        "--output",
     )
     human: str | None = flag(
         None,
-        "Human ratings to compare with: an aspect, a column or a path; found by name where not given.",
+        "Human ratings to compare with: an aspect, a column or a path; found by name by default.",
         metavar="COLUMN",
     )
 
     def run(self) -> None:
+        """Read the scored file, and write the page or print its figures."""
         from ..pages import check_page, write_page
         from ..running.console import err, out, print_json
         from ..running.plain import clean

@@ -1,4 +1,4 @@
-"""What `judgesmith report` shows: the rows and verdicts of a scored file, which may hold anything, and their sums."""
+"""Data of `judgesmith report`: rows and verdicts of a scored file, which may hold anything, and their sums."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ class Shown:
 
     @property
     def score(self) -> float:
+        """The verdict's score."""
         return self.verdict.score
 
 
@@ -73,8 +74,9 @@ def grade(error: ErrorSpan) -> int:
 
 
 class Piece(NamedTuple):
-    """A part of an output between two ends of errors. errors: at most 20 of the `covering` ones, by number from 0.
-    grade: of the gravest of all.
+    """A part of an output between two ends of errors.
+
+    errors: at most 20 of the `covering` ones, by number from 0. grade: of the gravest of all.
     """
 
     text: str
@@ -94,8 +96,9 @@ class Mean(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The scores that an aspect compares, a value for each row: the judge's, people's, and how many places of 100 they
-    are apart; NaN where there is none.
+    """Scores of one aspect for each row: the judge's, people's, and their distance in ranks of 100.
+
+    NaN where there is none.
     """
 
     name: str
@@ -106,8 +109,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A scored file. sides: the verdicts' own score first, then by aspect. marks: how human ratings are read,
-    those that the verdicts' score is compared with.
+    """A scored file.
+
+    sides: the verdicts' own score first, then by aspect. marks: marks of the cells of the human ratings that the
+    verdicts' score is compared with.
     """
 
     origin: str
@@ -118,7 +123,7 @@ class Scored:
 
     @property
     def compared(self) -> bool:
-        """Whether a row is two outputs of which one is preferred."""
+        """True if a row is two outputs of which one is preferred."""
         return self.marks.kind == "preference"
 
     def passed(self) -> Side | None:
@@ -170,11 +175,13 @@ def read_scored(
     columns: Mapping[str, Any] | None = None,
     orders: Mapping[str, Sequence[str]] | None = None,
 ) -> Scored:
-    """Rows that `judgesmith score` wrote (.jsonl, or .csv without errors and criteria).
+    """Return rows that `judgesmith score` wrote (.jsonl, or .csv without errors and criteria).
 
     human: the column, path or aspect with human ratings to compare the verdicts with; found by name if not given.
     orders: the words of columns, worst first, by name.
-    Raises LabelsError for a file that cannot be read (with the line), without a verdict, or without the column.
+
+    Raises:
+        LabelsError: If a file cannot be read (with the line), has no verdict, or lacks the column.
     """
     if human is None and (pairs := read_compared(path, columns)) is not None:
         return _compared(path, pairs)
@@ -229,7 +236,7 @@ def _compared(
 
 
 def _standard(aspects: Sequence[str], rows: Sequence[Shown]) -> str | None:
-    """The aspect of human ratings that the judge's one score is compared with: what was judged, if that is known."""
+    """Return the aspect of human ratings that the judge's one score is compared with: the judged one, if known."""
     judged = {plain_name(row.aspect) for row in rows if row.aspect}
     if len(judged) == 1 and (
         same := [name for name in aspects if plain_name(name) in judged]
@@ -400,7 +407,7 @@ def _opinions(value: Any, output: str) -> Iterator[tuple[str, Opinion]]:
 
 
 def _shades(value: Any, output: str) -> Iterator[tuple[str, int]]:
-    """Of the places that a file gives as [start, end, grade], those that lie in the output, one after the other."""
+    """Yield the places [start, end, grade] of a file that lie in the output, one after the other."""
     done = 0
     for one in value if isinstance(value, list | tuple) else ():
         if (
@@ -417,7 +424,7 @@ def _shades(value: Any, output: str) -> Iterator[tuple[str, int]]:
 
 
 def _errors(value: Any, output: str) -> tuple[ErrorSpan, ...]:
-    """In the order of the text; then omissions, then what was not found in it."""
+    """Return errors in the order of the text; then omissions, then those that were not found in it."""
     result = (
         [_error(one, output) for one in value if isinstance(one, Mapping)]
         if isinstance(value, list)
@@ -468,7 +475,10 @@ def _error(data: Mapping[str, Any], output: str) -> ErrorSpan:
 def pieces(
     output: str, errors: Sequence[ErrorSpan], more: Iterable[int] = ()
 ) -> list[Piece]:
-    """The output, cut where errors start and end and at `more` places; the pieces' texts together are the output."""
+    """Return the output, cut where errors start and end and at `more` places.
+
+    The pieces' texts together are the output.
+    """
     starts: dict[int, list[int]] = {}
     ends: dict[int, list[int]] = {}
     for number, error in enumerate(errors):
@@ -502,8 +512,10 @@ def pieces(
 
 
 def mean_of(values: Vector, documents: Sequence[str]) -> Mean:
-    """The mean of the values that are not NaN, with an interval that takes rows of one document as one piece of
-    evidence: Student's t over the documents' sums of deviations (the cluster-robust standard error of a mean).
+    """Return the mean of the values that are not NaN, with an interval over documents.
+
+    It is Student's t over the documents' sums of deviations (the cluster-robust standard error of a mean), so rows of
+    one document are one piece of evidence.
     """
     present = ~np.isnan(values)
     known = values[present]
@@ -552,9 +564,7 @@ def _sides(
 
 
 def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
-    """The judge's score for an aspect: the one that was given for it, else the criterion's, else the verdict's where it
-    speaks of this aspect.
-    """
+    """Return the judge's score for an aspect: its own, else the criterion's, else the verdict's if it fits."""
     if row.verdict.aspects:
         one = row.verdict.aspects.get(name)
         return row.score if one is None and name == OVERALL else _score(one)

@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter, itemgetter
 from typing import Any
 from urllib.parse import quote
 
@@ -25,8 +26,9 @@ from markupsafe import Markup
 from ..agreement.correlation import Vector
 from ..conversation import turns_in
 from ..datasets.records import infer_scale
+from ..datasets.row import Row
 from ..pages import environment
-from ..signatures.values import ErrorSpan
+from ..signatures.values import ErrorSpan, Opinion, Verdict
 from ..tables import (
     Cell,
     Column,
@@ -39,7 +41,7 @@ from ..tables import (
     plain,
     shortened,
 )
-from ..trajectories.value import Trajectory, starts
+from ..trajectories.value import Trajectory, Turn, starts
 from .rows import (
     GROUNDED,
     Mean,
@@ -80,40 +82,70 @@ _GRADES = {
 Span = tuple[float, float]
 
 
+#: Bits of a row's flags, with their names on the page.
+_FLAGS = (
+    ("left to a person", 1),
+    ("suspicious", 2),
+    ("read in part", 64),
+    ("used to compile the judge", 4),
+)
+
+
+def _bits(row: Shown) -> int:
+    """Return the flags that a row has by itself."""
+    present = {
+        1: row.deferred,
+        2: row.verdict.suspicious,
+        4: row.seen,
+        64: row.verdict.partly,
+    }
+    return sum(bit for bit, here in present.items() if here)
+
+
+def _decided_bits(judge: float, gap: float) -> int:
+    """Return the flags of a row by the judge's decision, and by its distance from people's."""
+    present = {8: judge == 0, 16: judge == 1, 32: gap == 1}
+    return sum(bit for bit, here in present.items() if here)
+
+
+def _flags(data: Scored) -> list[tuple[str, int]]:
+    """Return the flags that the page can filter by, with their bits."""
+    bits = 0
+    for row in data.rows:
+        bits |= _bits(row)
+    flags = [(name, bit) for name, bit in _FLAGS if bits & bit]
+    decided = data.passed()
+    if decided is not None:
+        flags += [(f"the judge {decision}", bit) for decision, bit in _decides(data)]
+        if np.nanmax([0, *decided.gap]):
+            flags.append(("people and judge decide differently", 32))
+    return flags
+
+
+def _with_gaps(data: Scored) -> list[int]:
+    """Return the places of the sides that have human ratings."""
+    return [k for k, side in enumerate(data.sides) if not np.isnan(side.gap).all()]
+
+
 def render(data: Scored) -> str:
-    """The page."""
+    """Return the page."""
     pages = _templates()
     card = pages.get_template("span_row.html.j2")
     script = pages.get_template("spans.js.j2").render()
-    overall, texts, decided = data.sides[0], dict[str, int](), data.passed()
+    overall, texts = data.sides[0], dict[str, int]()
     named = {side.name for side in data.sides[1:]}
     axis = _axis(np.concatenate([overall.score, overall.human]))
     rows = [_row(data, i, texts, named, axis) for i in range(len(data.rows))]
-    start = next(
-        (k for k, side in enumerate(data.sides) if not np.isnan(side.gap).all()), 0
-    )
+    rated = _with_gaps(data)
+    start = next(iter(rated), 0)
     # Those furthest from people first, if people scored any; the others in the order of the file.
-    order = np.argsort(-np.nan_to_num(data.sides[start].gap, nan=-1.0), kind="stable")[
-        :STILL
-    ]
-    first = [Markup(card.render(row=rows[i], inline=True)) for i in order]  # noqa: S704  # from a template that escapes
-    html = [card.render(row=row, inline=False) for row in rows]
+    order = np.argsort(-np.nan_to_num(data.sides[start].gap, nan=-1.0), kind="stable")
+    first, html = list[Markup](), list[str]()
+    for i in order[:STILL]:
+        first.append(Markup(card.render(row=rows[i], inline=True)))  # noqa: S704  # from a template that escapes
+    for row in rows:
+        html.append(card.render(row=row, inline=False))
     mean = mean_of(overall.score, [row.row.doc_id for row in data.rows])
-    flags = (
-        ("left to a person", 1, any(row.deferred for row in data.rows)),
-        ("suspicious", 2, any(row.verdict.suspicious for row in data.rows)),
-        ("read in part", 64, any(row.verdict.partly for row in data.rows)),
-        ("used to compile the judge", 4, any(row.seen for row in data.rows)),
-        *(
-            (f"the judge {what}", bit, decided is not None)
-            for what, bit in _decides(data)
-        ),
-        (
-            "people and judge decide differently",
-            32,
-            decided is not None and bool(np.nanmax([0, *decided.gap])),
-        ),
-    )
     return str(
         pages.get_template("spans.html.j2").render(
             title=f"Judged texts: {data.origin}",
@@ -123,12 +155,12 @@ def render(data: Scored) -> str:
             score=number(mean.value, _digits(axis)),
             interval=_interval(mean, _axis(overall.score)),
             people=number(_mean(overall.human), 2),
-            gaps=any(not np.isnan(side.gap).all() for side in data.sides),
+            gaps=bool(rated),
             start=start,
-            flags=[(name, bit) for name, bit, known in flags if known],
-            shades=any(row.shades for row in data.rows),
-            tables=[(about, table) for about, table in _tables(data) if len(table)],
-            sides=[side.name for side in data.sides],
+            flags=_flags(data),
+            shades=any(map(attrgetter("shades"), data.rows)),
+            tables=list(filter(itemgetter(1), _tables(data))),
+            sides=list(map(attrgetter("name"), data.sides)),
             systems=_systems(data.rows),
             first=first,
             page_size=PAGE,
@@ -150,9 +182,12 @@ def _decides(data: Scored) -> tuple[tuple[str, int], ...]:
 
 
 def turn_class(head: str) -> str:
-    """The classes of a turn in pages, by how it begins: turn assistant call."""
+    """Return the classes of a turn in pages, by how it begins: turn assistant call."""
     who, *rest = head.split()
-    return f"turn {who.lower()}{' call' * (rest[:1] == ['calls'])}"
+    classes = ["turn", who.lower()]
+    if rest[:1] == ["calls"]:
+        classes.append("call")
+    return " ".join(classes)
 
 
 def _templates() -> Environment:
@@ -174,7 +209,7 @@ def _templates() -> Environment:
 
 
 def cards(data: Scored, places: Iterable[int]) -> tuple[list[Markup], str]:
-    """Some rows as the page shows them, and the CSS for them."""
+    """Return some rows as the page shows them, and the CSS for them."""
     pages, axis = (
         _templates(),
         _axis(np.concatenate([data.sides[0].score, data.sides[0].human])),
@@ -184,44 +219,60 @@ def cards(data: Scored, places: Iterable[int]) -> tuple[list[Markup], str]:
     shown = [
         card.render(row=_row(data, i, {}, named, axis), inline=True) for i in places
     ]
-    made = [Markup(one) for one in shown]  # noqa: S704  # from a template that escapes
-    return made, "".join(whole.blocks["style"](whole.new_context()))
+    markup = [Markup(one) for one in shown]  # noqa: S704  # from a template that escapes
+    return markup, "".join(whole.blocks["style"](whole.new_context()))
 
 
 def packed(data: Any) -> str:
-    """JSON as gzip in base64, of which nothing is markup: rows repeat their markup, and panels their words."""
+    """Return JSON as gzip in base64, of which nothing is markup: rows repeat their markup, and panels their words."""
     words = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    made = gzip.compress(words.encode("utf-8", "backslashreplace"), 9, mtime=0)
-    return base64.b64encode(made).decode("ascii")
+    compressed = gzip.compress(words.encode("utf-8", "backslashreplace"), 9, mtime=0)
+    return base64.b64encode(compressed).decode("ascii")
 
 
 # Rows ----------------------------------------------------------------------------------------------------------------
 
 
+def _row_interval(verdict: Verdict, axis: Span) -> str:
+    """Return a verdict's interval within the axis; "" without one."""
+    interval = verdict.interval
+    if interval is None or math.isnan(interval.low) or verdict.failure:
+        return ""
+    low, high = (
+        min(max(end, axis[0]), axis[1]) for end in (interval.low, interval.high)
+    )
+    return f"[{plain(low)}, {plain(high)}]"
+
+
+def _folded(row: Row, texts: dict[str, int]) -> list[tuple[str, str, int]]:
+    """Return the texts of a row that are folded away, with their numbers in `texts`."""
+    folded = (
+        ("Source", row.source),
+        ("Context", row.context),
+        ("Reference", row.reference),
+    )
+    return [
+        (title, words, texts.setdefault(words, len(texts)))
+        for title, words in folded
+        if words
+    ]
+
+
 def _row(
     data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Span
 ) -> dict[str, Any]:
-    """What the template of a row needs. `texts` collects what is folded away: rows of a document share their source."""
+    """Return the fields of a row's template.
+
+    texts: collects folded texts: rows of a document share their source.
+    """
     row, verdict = data.rows[i], data.rows[i].verdict
-    folded = (
-        ("Source", row.row.source),
-        ("Context", row.row.context),
-        ("Reference", row.row.reference),
-    )
     gap, human = float(data.sides[0].gap[i]), float(data.sides[0].human[i])
-    ends = (
-        (verdict.interval.low, verdict.interval.high)
-        if verdict.interval
-        else (math.nan, math.nan)
-    )
-    low, high = (min(max(end, axis[0]), axis[1]) for end in ends)
+    marked = any(error.start is not None for error in verdict.errors)
     return {
         "it": row,
         "verdict": verdict,
         "title": shortened(row.row.id, _HEADING),
-        "interval": ""
-        if math.isnan(ends[0]) or verdict.failure
-        else f"[{plain(low)}, {plain(high)}]",
+        "interval": _row_interval(verdict, axis),
         "gap": "" if math.isnan(gap) else f"{gap:.0f}",
         "human": "" if math.isnan(human) else data.word(human),
         "people": {
@@ -230,21 +281,20 @@ def _row(
             if name in named and not math.isnan(value)
         },
         "turns": _turns(row.row.output, verdict.errors),
-        "shades": ()
-        if any(error.start is not None for error in verdict.errors)
-        else row.shades,
+        "shades": () if marked else row.shades,
         "groups": [group for group in _groups(verdict.errors) if group[2]],
         "opinions": list(_opinions(row)),
-        "folded": [
-            (title, words, texts.setdefault(words, len(texts)))
-            for title, words in folded
-            if words
-        ],
+        "folded": _folded(row.row, texts),
     }
 
 
+def _covered(pieces: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether an error is marked in any of these pieces."""
+    return any(piece["covering"] for piece in pieces)
+
+
 def _turns(output: str, errors: Sequence[ErrorSpan]) -> list[dict[str, Any]]:
-    """The turns of a trajectory, results inside their calls; any other output is one turn without a beginning."""
+    """Return the turns of a trajectory, results inside their calls; any other output is one turn."""
     begun = starts(output)
     begins, body, place = {begin: body for begin, body, _ in begun} or {0: 0}, 0, 0
     parts: list[tuple[list[dict[str, Any]], list[dict[str, Any]]]] = []
@@ -256,48 +306,45 @@ def _turns(output: str, errors: Sequence[ErrorSpan]) -> list[dict[str, Any]]:
         parts[-1][place >= body].append(_piece(piece._replace(text=words)))
         place += len(piece.text)
     # How a turn begins stands in its summary, and beside its words only where an error is marked in it.
-    shown = [
-        [*(head if any(one["covering"] for one in head) else []), *words]
-        for head, words in parts
-    ]
-    run = Trajectory(tuple(turn for *_, turn in begun))
-    return (
-        _folds(run, shown) if begun else [{"class": "", "pieces": one} for one in shown]
-    )
+    shown = [[*head, *words] if _covered(head) else words for head, words in parts]
+    if not begun:
+        return [{"class": "", "pieces": one} for one in shown]
+    return _folds(Trajectory(tuple(turn for *_, turn in begun)), shown)
+
+
+def _fold(number: int, turn: Turn, pieces: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a turn that can be folded."""
+    return {
+        "class": turn_class(turn.head),
+        "number": number,
+        "head": replace(turn, error=False, judged=False).head,
+        "failed": False,
+        "judged": turn.judged,
+        "pieces": pieces,
+        "inside": [],
+        "peek": shortened(turn.text, _PEEK),
+        "open": turn.judged or len(turn.text) <= _LONG or _covered(pieces),
+    }
 
 
 def _folds(
     run: Trajectory, parts: Sequence[list[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """Turns that can be folded. Open are the final answer, short ones, and those in which an error is marked."""
-    failed = set(run.errors)
-    last = max(
-        (i for i, turn in enumerate(run.turns) if turn.speaker == "Assistant"),
-        default=0,
-    )
-    made: list[dict[str, Any]] = [
-        {
-            "class": turn_class(turn.head),
-            "number": i + 1,
-            "head": replace(turn, error=False, judged=False).head,
-            "failed": turn in failed,
-            "judged": turn.judged,
-            "pieces": parts[i],
-            "inside": [],
-            "peek": shortened(turn.text, _PEEK),
-            "open": i == last
-            or turn.judged
-            or len(turn.text) <= _LONG
-            or any(one["covering"] for one in parts[i]),
-        }
-        for i, turn in enumerate(run.turns)
-    ]
+    """Return turns that can be folded; open are the final answer, short ones, and those with a marked error."""
+    failed, last = set(run.errors), 0
+    folds: list[dict[str, Any]] = []
+    for i, turn in enumerate(run.turns):
+        if turn.speaker == "Assistant":
+            last = i
+        folds.append(_fold(i + 1, turn, parts[i]) | {"failed": turn in failed})
+    if folds:
+        folds[last]["open"] = True
     for call, result in run.answers.items():
-        made[call]["inside"] = [made[result]]
-        made[call]["failed"] = made[result]["failed"]
-        made[call]["open"] |= any(one["covering"] for one in parts[result])
+        folds[call]["inside"] = [folds[result]]
+        folds[call]["failed"] = folds[result]["failed"]
+        folds[call]["open"] |= _covered(parts[result])
     inside = set(run.answers.values())
-    return [one for i, one in enumerate(made) if i not in inside]
+    return [one for i, one in enumerate(folds) if i not in inside]
 
 
 def _opinions(row: Shown) -> Iterator[tuple[str, Any, list[int], list[ErrorSpan]]]:
@@ -364,40 +411,40 @@ def _systems(rows: Sequence[Shown]) -> list[str]:
     return sorted({row.row.system for row in rows if row.row.system})
 
 
+def _cells(row: Shown) -> dict[str, Any]:
+    """Return a row's values in the columns that depend on it alone."""
+    grades = 0
+    for error in row.verdict.errors:
+        grades |= 1 << grade(error)
+    return {
+        # Mostly "row-" and the id: then nothing.
+        "anchor": "" if row.anchor == f"row-{row.row.id}" else clean(row.anchor),
+        "id": clean(row.row.id),
+        "system": row.row.system or "",
+        "errors": len(row.verdict.errors),
+        # A bit for each grade that a row has, bit 0 for errors without severity.
+        "grades": grades,
+        "failed": int(bool(row.verdict.failure)),
+        "flags": _bits(row),
+    }
+
+
 def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
-    """What the page's script filters and sorts by, a list of one value a row each."""
-    systems, nothing = _systems(data.rows), np.full(len(data.rows), np.nan)
+    """Return the columns that the page's script filters and sorts by, one value a row each."""
+    nothing = np.full(len(data.rows), np.nan)
     decided = data.passed() or Side("", nothing, nothing, nothing)
-    places = {name: k for k, name in enumerate(systems)}
+    places = {name: k for k, name in enumerate(_systems(data.rows))}
+    columns: dict[str, list[Any]] = {}
+    for row, judge, gap in zip(data.rows, decided.score, decided.gap, strict=True):
+        cells = _cells(row)
+        cells["system"] = places.get(cells["system"], -1)
+        cells["flags"] += _decided_bits(judge, gap)
+        for name, value in cells.items():
+            columns.setdefault(name, []).append(value)
     return {
         "html": html,
         "texts": [turns_in(words) or words for words in map(clean, texts)],
-        # Mostly "row-" and the id: then nothing.
-        "anchor": [
-            "" if row.anchor == f"row-{row.row.id}" else clean(row.anchor)
-            for row in data.rows
-        ],
-        "id": [clean(row.row.id) for row in data.rows],
-        "system": [places.get(row.row.system or "", -1) for row in data.rows],
-        "errors": [len(row.verdict.errors) for row in data.rows],
-        # A bit for each grade that a row has, bit 0 for errors without severity.
-        "grades": [
-            sum({1 << grade(error) for error in row.verdict.errors})
-            for row in data.rows
-        ],
-        "failed": [int(bool(row.verdict.failure)) for row in data.rows],
-        "flags": [
-            row.deferred
-            + 2 * bool(row.verdict.suspicious)
-            + 4 * row.seen
-            + 8 * bool(judge == 0)
-            + 16 * bool(judge == 1)
-            + 32 * bool(gap == 1)
-            + 64 * bool(row.verdict.partly)
-            for row, judge, gap in zip(
-                data.rows, decided.score, decided.gap, strict=True
-            )
-        ],
+        **columns,
         "score": [_plain(side.score) for side in data.sides],
         "gap": [_plain(side.gap, 1) for side in data.sides],
     }
@@ -412,28 +459,20 @@ def _plain(values: Vector, digits: int = 6) -> list[float | None]:
 # Tables --------------------------------------------------------------------------------------------------------------
 
 
-def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
-    """(introduction, table) of the summary."""
-    rows, overall = data.rows, data.sides[0]
-    known = overall.score[~np.isnan(overall.score)]
-    distinct, counts = np.unique(known, return_counts=True)
+def _score_counts(overall: Side) -> dict[str, int]:
+    """Return how many rows have each score, or a score in each of some bins."""
+    scores = overall.score[~np.isnan(overall.score)]
+    distinct, counts = np.unique(scores, return_counts=True)
     names = [plain(float(value)) for value in distinct]
     if len(distinct) > _BINS:
-        counts, edges = np.histogram(known, _BINS, _axis(known))
-        names = [
-            f"{plain(float(a))} to {plain(float(b))}"
-            for a, b in itertools.pairwise(edges)
-        ]
-    yield (
-        "How many rows have which score.",
-        _shares("Scores", "score", "rows", dict(zip(names, counts, strict=True))),
-    )
-    documents = [row.row.doc_id for row in rows]
-    decided = data.passed()
-    yield from _system_table(
-        rows, decided or overall, "pass rate" if decided else "mean score"
-    )
-    made = Table(
+        counts, edges = np.histogram(scores, _BINS, _axis(scores))
+        ends = [plain(float(edge)) for edge in edges]
+        names = [f"{low} to {high}" for low, high in itertools.pairwise(ends)]
+    return dict(zip(names, counts, strict=True))
+
+
+def _aspects_table(data: Scored, documents: Sequence[str]) -> Table:
+    table = Table(
         [
             "aspect",
             Column("rows", "d"),
@@ -445,16 +484,31 @@ def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
     )
     for side in data.sides[1:]:
         mean = mean_of(side.score, documents)
-        made.add(
+        table.add(
             side.name,
             mean.n,
-            len(rows) - mean.n,
+            len(data.rows) - mean.n,
             _bar(mean, _axis(side.score)),
             _mean(side.human),
         )
+    return table
+
+
+def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
+    """Yield (introduction, table) of the summary."""
+    rows, overall = data.rows, data.sides[0]
+    yield (
+        "How many rows have which score.",
+        _shares("Scores", "score", "rows", _score_counts(overall)),
+    )
+    documents = [row.row.doc_id for row in rows]
+    decided = data.passed()
+    yield from _system_table(
+        rows, decided or overall, "pass rate" if decided else "mean score"
+    )
     yield (
         "Means with 95 % intervals over documents, each on the scale that the judge uses for it.",
-        made,
+        _aspects_table(data, documents),
     )
     grades = Counter(grade(error) for row in rows for error in row.verdict.errors)
     severity = {f"{g or '–'} {_GRADES[g]}": grades[g] for g in (5, 4, 3, 2, 1, 0)}
@@ -465,19 +519,19 @@ def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
     )
 
 
-def _shares(title: str, what: str, of: str, counts: Mapping[str, int]) -> Table:
-    """How often what occurs, without rows where nothing does."""
-    made, whole = (
-        Table([what, Column(of, "d"), Column("share", "s")], title),
+def _shares(title: str, column: str, of: str, counts: Mapping[str, int]) -> Table:
+    """Return a table of how often each value occurs, without those that never do."""
+    table, whole = (
+        Table([column, Column(of, "d"), Column("share", "s")], title),
         int(sum(counts.values())),
     )
     for name, n in counts.items() if whole else ():
-        made.add(name, int(n), _share(int(n), whole))
-    return made
+        table.add(name, int(n), _share(int(n), whole))
+    return table
 
 
 def _share(part: int, whole: int) -> Cell:
-    """The share as text and as a bar."""
+    """Return the share as text and as a bar."""
     return Cell(
         percent(part / whole if whole else math.nan),
         bar=round(100 * part / (whole or 1), 2),
@@ -485,64 +539,62 @@ def _share(part: int, whole: int) -> Cell:
 
 
 def _system_table(
-    rows: Sequence[Shown], overall: Side, what: str
+    rows: Sequence[Shown], overall: Side, title: str
 ) -> Iterator[tuple[str, Table]]:
-    """The systems, best first, where there are several."""
-    systems, axis = (
-        np.array([row.row.system or "" for row in rows], dtype=object),
-        _axis(overall.score),
-    )
-    people, spans = (
-        not bool(np.isnan(overall.human).all()),
-        any(row.verdict.errors for row in rows),
-    )
+    """Yield the systems, best first, where there are several."""
+    groups: dict[str, list[int]] = {}
+    for i, row in enumerate(rows):
+        groups.setdefault(row.row.system or "", []).append(i)
+    axis, people = _axis(overall.score), not bool(np.isnan(overall.human).all())
+    spans = any(row.verdict.errors for row in rows)
     result: list[tuple[Mean, list[Any]]] = []
-    for name in sorted(set(systems)):
-        own = [row for row in rows if (row.row.system or "") == name]
+    for name in sorted(groups):
+        own, places = [rows[i] for i in groups[name]], np.array(groups[name])
         judged = [row.verdict for row in own if not row.verdict.failure]
-        mean = mean_of(overall.score[systems == name], [row.row.doc_id for row in own])
-        beside = [_mean(overall.human[systems == name])] * people
-        beside += [
-            sum(len(one.errors) for one in judged) / len(judged) if judged else math.nan
-        ] * spans
-        result.append(
-            (
-                mean,
-                [
-                    name or "(not named)",
-                    len(judged),
-                    len(own) - len(judged),
-                    _bar(mean, axis),
-                    *beside,
-                ],
-            )
-        )
+        mean = mean_of(overall.score[places], [row.row.doc_id for row in own])
+        cells = [
+            name or "(not named)",
+            len(judged),
+            len(own) - len(judged),
+            _bar(mean, axis),
+        ]
+        if people:
+            cells.append(_mean(overall.human[places]))
+        if spans:
+            cells.append(_errors_a_row(judged))
+        result.append((mean, cells))
     result.sort(key=lambda pair: -pair[0].value if pair[0].n else math.inf)
-    more = [
-        *[Column("human mean" if what == "mean score" else "people", ".2f")] * people,
-        *[Column("errors a row", ".2f")] * spans,
+    columns: list[Column | str] = [
+        "system",
+        Column("rows", "d"),
+        Column("failed", "d"),
+        Column(title, "s"),
     ]
-    made = Table(
-        [
-            "system",
-            Column("rows", "d"),
-            Column("failed", "d"),
-            Column(what, "s"),
-            *more,
-        ],
-        "Systems",
-    )
+    if people:
+        columns.append(
+            Column("human mean" if title == "mean score" else "people", ".2f")
+        )
+    if spans:
+        columns.append(Column("errors a row", ".2f"))
+    table = Table(columns, "Systems")
     for _, cells in result if len(result) > 1 else ():
-        made.add(*cells)
+        table.add(*cells)
     ends = f"bars from {plain(axis[0])} to {plain(axis[1])}"
     yield (
-        f"{len(result)} systems. {what.capitalize()}s with 95 % intervals over documents; {ends}.",
-        made,
+        f"{len(result)} systems. {title.capitalize()}s with 95 % intervals over documents; {ends}.",
+        table,
     )
+
+
+def _errors_a_row(verdicts: Sequence[Verdict]) -> float:
+    """Return the mean number of errors; NaN without verdicts."""
+    if not verdicts:
+        return math.nan
+    return sum(len(one.errors) for one in verdicts) / len(verdicts)
 
 
 def _annotators(rows: Sequence[Shown], documents: Sequence[str]) -> Table:
-    made = Table(
+    table = Table(
         [
             "annotator",
             Column("rows", "d"),
@@ -553,39 +605,44 @@ def _annotators(rows: Sequence[Shown], documents: Sequence[str]) -> Table:
         ],
         "Annotators",
     )
-    for name in dict.fromkeys(name for row in rows for name in row.verdict.opinions):
-        own = [
-            (row.verdict.opinions[name], document)
-            for row, document in zip(rows, documents, strict=True)
-            if name in row.verdict.opinions
-        ]
-        mean = mean_of(
-            np.array([one.percent for one, _ in own]), [document for _, document in own]
-        )
-        made.add(
+    by_name: dict[str, list[tuple[Opinion, str]]] = {}
+    for row, document in zip(rows, documents, strict=True):
+        for name, opinion in row.verdict.opinions.items():
+            by_name.setdefault(name, []).append((opinion, document))
+    for name, own in by_name.items():
+        opinions, places = zip(*own, strict=True)
+        failed = outliers = errors = 0
+        for one in opinions:
+            failed += bool(one.failure)
+            outliers += bool(one.outlier)
+            errors += len(one.errors)
+        mean = mean_of(np.array([one.percent for one in opinions]), places)
+        table.add(
             name,
             len(own),
-            sum(bool(one.failure) for one, _ in own),
+            failed,
             _bar(mean, (0, 100)),
-            _share(sum(one.outlier for one, _ in own), len(own)),
-            sum(len(one.errors) for one, _ in own) / len(own),
+            _share(outliers, len(own)),
+            errors / len(own),
         )
-    return made
+    return table
 
 
 def _axis(values: Vector) -> Span:
-    known = values[~np.isnan(values)]
-    low, high = infer_scale(known, len(known)) if len(known) else (0.0, 1.0)
+    present = values[~np.isnan(values)]
+    low, high = infer_scale(present, len(present)) if len(present) else (0.0, 1.0)
     return low, high if high > low else low + 1.0
 
 
 def _digits(axis: Span) -> int:
     extent = axis[1] - axis[0]
-    return 3 if extent <= 2 else 2 if extent <= 20 else 1
+    if extent <= 2:
+        return 3
+    return 2 if extent <= 20 else 1
 
 
 def _interval(mean: Mean, axis: Span) -> str:
-    """Student's t knows no end of a scale: an interval is cut there."""
+    """Return an interval cut to the scale, whose ends Student's t ignores."""
     return (
         interval(max(mean.low, axis[0]), min(mean.high, axis[1]), _digits(axis))
         if mean.low == mean.low
@@ -594,7 +651,7 @@ def _interval(mean: Mean, axis: Span) -> str:
 
 
 def _bar(mean: Mean, axis: Span) -> Cell:
-    """A mean with its interval, and how far up the axis it lies."""
+    """Return a mean with its interval, and how far up the axis it lies."""
     low, high = axis
     place = (
         round(min(100.0, max(0.0, (mean.value - low) / (high - low) * 100)), 2)
@@ -607,5 +664,5 @@ def _bar(mean: Mean, axis: Span) -> Cell:
 
 
 def _mean(values: Vector) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else math.nan
+    present = values[~np.isnan(values)]
+    return float(present.mean()) if len(present) else math.nan

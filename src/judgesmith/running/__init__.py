@@ -1,1 +1,1 @@
-
+"""Shared parts of the commands: settings, models, limits, journals, consoles and estimates."""

@@ -1,4 +1,7 @@
-"""What people see: consoles, progress with the time left, JSON. Everything but results goes to stderr."""
+"""Output to people: consoles, progress with the time left, JSON.
+
+Everything but results goes to stderr.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,21 @@ from .plain import json_text, shown
 
 
 class ShownConsole(Console):
-    """A console on which a text of unknown origin cannot act on the terminal: what is rendered is `shown`, and only
-    rich's own styles and cursor movements are escapes.
+    """A console on which a text of unknown origin cannot act on the terminal.
+
+    All rendered text is `shown`; only rich's own styles and cursor movements are escapes.
     """
 
     # Before the measuring of columns, in which a control character has another width than what is shown for it.
     def render_str(self, text: str, **options: Any) -> Text:
+        """Return the text as rich's text, with control characters replaced."""
         return super().render_str(shown(text), **options)
 
     # Whatever is not a str: ready-made texts, columns of progress bars.
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
+        """Yield the segments, with control characters replaced in text."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else shown(text), style, control)
 
@@ -37,6 +43,7 @@ class ShownConsole(Console):
 
     @property
     def file(self) -> IO[str]:
+        """The stream beneath a progress bar."""
         file = super().file
         return getattr(file, "beneath", file)
 
@@ -50,17 +57,18 @@ err = ShownConsole(stderr=True, highlight=False)
 
 
 def wide() -> Console:
-    """Standard output for tables with many columns, which a file or pipe gets without folding."""
+    """Return standard output for tables with many columns, which are not folded in a file or pipe."""
     return out if out.is_terminal else ShownConsole(width=160, highlight=False)
 
 
 def print_json(data: Any) -> None:
-    """One JSON object on stdout, nothing else."""
+    """Print one JSON object on stdout, nothing else."""
     sys.stdout.write(json_text(data) + "\n")
     sys.stdout.flush()
 
 
 def number(value: float | None, digits: int = 2) -> str:
+    """Return a number with that many digits; a dash for None and NaN."""
     return "–" if value is None or value != value else f"{value:.{digits}f}"
 
 

@@ -22,8 +22,9 @@ CHARACTERS_A_TOKEN, ANSWER_TOKENS = 3.5, 45
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What judging would take: calls at most, and about how many tokens, dollars (None: price unknown) and seconds; and
-    passes of a model that reads the rows beside the calls, with their tokens, which cost time alone.
+    """Estimated cost of judging: calls (an upper bound), tokens, dollars (None: price unknown) and seconds.
+
+    Passes of a model that reads the rows beside the calls are counted with their tokens; they cost time alone.
     """
 
     rows: int
@@ -49,6 +50,7 @@ class Estimate:
         )
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
         return {"dry_run": True} | asdict(self) | {"seconds": round(self.seconds)}
 
     def __str__(self) -> str:
@@ -73,7 +75,7 @@ def estimate(
     sample: Sequence[Item],
     where: Connection | None,
 ) -> Estimate:
-    """What `rows` rows would take, judged by some of them. Calls no model."""
+    """Estimate the cost of `rows` rows from a sample, without calling a model."""
     calls = judge.method.cost().calls_per_row + judge.explains
     tokens = (
         round(sum(_prompt_tokens(judge, item) for item in sample) / len(sample))
@@ -97,18 +99,15 @@ def estimate(
 
 
 def _prompt_tokens(judge: Judge, item: Item) -> float:
-    """Of one call, about."""
+    """Return the approximate number of tokens of one call."""
     try:
         sent = list(judge.previews(item).values())
     except NotImplementedError:  # a method that has no prompt of its own
         sent = []
-    texts = [sum(len(message["content"]) for message in messages) for messages in sent]
-    if not texts:
-        texts = [
-            len(item.source)
-            + len(item.output)
-            + len(item.context or "")
-            + len(item.reference or "")
-            + 900
-        ]
-    return sum(texts) / len(texts) / CHARACTERS_A_TOKEN
+    characters = 0
+    for messages in sent:
+        characters += sum(len(message["content"]) for message in messages)
+    if not sent:
+        texts = (item.source, item.output, item.context, item.reference)
+        characters = 900 + sum(len(text or "") for text in texts)
+    return characters / max(1, len(sent)) / CHARACTERS_A_TOKEN

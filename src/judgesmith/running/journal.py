@@ -22,9 +22,13 @@ class TakenError(OptionError):
 
 
 def read_journal(
-    path: Path, *, what: str = "a file of JSON lines"
+    path: Path, *, kind: str = "a file of JSON lines"
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(number from 1, record) of each complete line. Raises OptionError, with the line, unless the file is `what`."""
+    """Yield (number from 1, record) of each complete line.
+
+    Raises:
+        OptionError: If a line shows that the file is not of this kind.
+    """
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
@@ -36,7 +40,7 @@ def read_journal(
                 record, problem = None, f"not JSON ({getattr(error, 'msg', error)})"
             if not isinstance(record, dict):
                 raise OptionError(
-                    f"{path.name}, line {number}: {problem}; this is not {what}. Give another -o, or --overwrite"
+                    f"{path.name}, line {number}: {problem}; this is not {kind}. Give another -o, or --overwrite"
                 )
             yield number, record
 
@@ -44,16 +48,18 @@ def read_journal(
 class Journal:
     """A file that records are appended to, each of them whole.
 
-    what: what the file is, for messages. overwrite: start with an empty file. durable: a record is on the disk when
+    kind: kind of the file, for messages. overwrite: start with an empty file. durable: a record is on the disk when
     `write` returns.
-    Raises OptionError where the file cannot be written, or is not a journal.
+
+    Raises:
+        OptionError: If the file cannot be written, or is not a journal.
     """
 
     def __init__(
         self,
         path: Path,
         *,
-        what: str = "a file of JSON lines",
+        kind: str = "a file of JSON lines",
         overwrite: bool = False,
         durable: bool = False,
     ) -> None:
@@ -61,7 +67,7 @@ class Journal:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not overwrite and path.exists():
-                _mend(path, what)
+                _mend(path, kind)
             self._file = path.open("wb" if overwrite else "ab", buffering=0)
             self._end = self._file.seek(0, os.SEEK_END)
         except OSError as error:
@@ -101,11 +107,12 @@ class Journal:
         self._end += done
 
     def close(self) -> None:
+        """Close the file."""
         with suppress(OSError):
             self._file.close()
 
 
-def _mend(path: Path, what: str) -> None:
+def _mend(path: Path, kind: str) -> None:
     """Make the last line complete, or drop it. Raises OptionError for a file that does not begin as a journal."""
     with path.open("rb+") as file:
         whole, line = 0, b"\n"
@@ -118,7 +125,7 @@ def _mend(path: Path, what: str) -> None:
         except ValueError:
             if whole == 0 and not line.startswith(b'{"'):
                 raise OptionError(
-                    f"{path.name} is not {what}; give another -o, or --overwrite"
+                    f"{path.name} is not {kind}; give another -o, or --overwrite"
                 ) from None
             file.truncate(whole)
         else:
@@ -127,7 +134,7 @@ def _mend(path: Path, what: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Journal]:
-    """A journal beside `path` that takes its place when the block ends; where the block fails, `path` stays."""
+    """Open a journal beside `path` that replaces it when the block ends; if the block fails, `path` stays."""
     path = path.resolve()
     beside = path.with_name(f".{path.stem}.again{path.suffix}")
     try:
@@ -141,10 +148,12 @@ def replacing(path: Path) -> Iterator[Journal]:
 
 @contextmanager
 def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
-    """One process at a time writes a file or folder, by whatever name or link.
+    """Let one process at a time write a file or folder, under any name or link.
 
-    Raises TakenError at once where another process has `path`; a killed one leaves it free. What is neither a file nor
-    a folder (a pipe) has no owner.
+    A killed process leaves it free. A path that is neither a file nor a folder (a pipe) has no owner.
+
+    Raises:
+        TakenError: At once, if another process has `path`.
     """
     path = path.resolve()
     if path.exists() and not (path.is_dir() if folder else path.is_file()):

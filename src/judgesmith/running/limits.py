@@ -18,26 +18,32 @@ GO_ON = "what is finished is kept, the same command resumes from there"
 
 
 class Limits(Options):
-    """What a run over rows may spend."""
+    """Budget of a run over rows."""
 
-    max_calls: int | None = option(None, "Calls at most in this run.", ge=1)
+    max_calls: int | None = option(None, "Maximum number of calls in this run.", ge=1)
     max_cost: float | None = option(
-        None, "Dollars at most in this run; what is in flight is still paid.", gt=0
+        None,
+        "Maximum cost of this run in dollars; calls in flight are still paid.",
+        gt=0,
     )
     max_failed: str | None = option(
         None,
-        "Stop when more rows than this have no score: a number, or a share of those judged in this run (5%).",
+        "Stop when more rows than this have no score: a number, or a share of those scored in this run (5%).",
         pattern=r"^ *\d+(\.\d+)? *%? *$",
     )
-    dry_run: bool = option(False, "Show what the run would take, spend nothing.")
+    dry_run: bool = option(False, "Show the estimated cost and stop.")
 
     def limits(self) -> Limits:
-        """These alone, of the options of a command."""
+        """Return these options alone, out of those of a command."""
         return Limits(**{name: getattr(self, name) for name in Limits.model_fields})
 
     @contextmanager
     def spending(self, *models: LanguageModel) -> Iterator[None]:
-        """The models pay from one budget while the block lasts. Raises OptionError where a price is not known."""
+        """Let the models pay from one budget while the block lasts.
+
+        Raises:
+            OptionError: If a price is not known.
+        """
         from ..programs.models.lm import (
             Meter,
             check_priced,
@@ -68,7 +74,11 @@ class Limits(Options):
                 model.meter = meter
 
     def check(self, failed: int, rows: int, last: str | None) -> None:
-        """Raises BudgetError where more rows of this run have failed than may."""
+        """Check the number of failed rows.
+
+        Raises:
+            BudgetError: If more rows of this run have failed than may.
+        """
         if self.max_failed is None or not failed:
             return
         number, share, _ = self.max_failed.partition("%")

@@ -52,14 +52,20 @@ SECONDS_PER_CALL = 1.5
 
 
 def expected_seconds(calls: int, model: str | None, where: Connection | None) -> float:
-    """A guess at how long this number of calls takes."""
-    local = bool(model and is_local(model))
-    at_once = 1 if local else (where.concurrency if where else None) or 16
+    """Return a guess at how long this number of calls takes."""
+    at_once = 16
+    if model and is_local(model):
+        at_once = 1
+    elif where and where.concurrency:
+        at_once = where.concurrency
     return calls * SECONDS_PER_CALL / at_once
 
 
 def connection_of(options: ReachOptions, api_base: str | None = None) -> Connection:
-    """How models are reached. api_base: the server's address."""
+    """Return address and limits of models.
+
+    api_base: the server's address.
+    """
     return Connection(
         api_base=api_base,
         timeout=options.timeout,
@@ -74,7 +80,7 @@ def _names_benchmark(name: str) -> bool:
 
 
 def rows_file(name: str) -> Path:
-    """The file that a command names: of `bench/NAME` what the benchmark sets find, or a file of JUDGESMITH_DATA."""
+    """Return the file that a command names; for `bench/NAME` the benchmark's, which may be in JUDGESMITH_DATA."""
     if not _names_benchmark(name):
         return Path(name)
     from ..datasets.benchmarks import catalog
@@ -83,16 +89,17 @@ def rows_file(name: str) -> Path:
 
 
 def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None:
-    """The scale of an aspect of `bench/NAME`, or of all of a mean; None where its card has none with two ends, and for
-    any other file.
+    """Return the scale of an aspect of `bench/NAME`, or of all aspects for a mean.
+
+    None if its card has none with two ends, and for any other file.
     """
     if not _names_benchmark(name):
         return None
     from ..datasets.benchmarks import catalog
 
-    known = catalog.benchmark(name.removeprefix(PREFIX)).aspects
+    aspects = catalog.benchmark(name.removeprefix(PREFIX)).aspects
     result = {
-        known.get(part) for part in aspects_of_mean(aspect) or [aspect or OVERALL]
+        aspects.get(part) for part in aspects_of_mean(aspect) or [aspect or OVERALL]
     }
     scale = result.pop()
     return (
@@ -102,13 +109,14 @@ def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None
     )
 
 
-def column_roles(given: Sequence[str]) -> dict[str, Any]:
-    """`ROLE=NAME` options as a mapping; of rater_score, a tuple of names.
+def column_roles(options: Sequence[str]) -> dict[str, Any]:
+    """Return `ROLE=NAME` options as a mapping; of rater_score, a tuple of names.
 
-    Raises OptionError for another role given twice.
+    Raises:
+        OptionError: If another role is given twice.
     """
     roles: dict[str, Any] = {}
-    for option in given:
+    for option in options:
         role, equals, name = option.partition("=")
         if not equals or not role or not name:
             raise OptionError(
@@ -125,23 +133,27 @@ def column_roles(given: Sequence[str]) -> dict[str, Any]:
 
 
 def roles_for(
-    path: Path, given: Mapping[str, Any] | None, *judges: Path
+    path: Path, chosen: Mapping[str, Any] | None, *judges: Path
 ) -> dict[str, Any]:
-    """The columns that the user named, and for other roles those that saved judges were compiled from, where the file
-    has them. Raises ArtifactError for a file that is no judge.
+    """Return the columns that the user named; for other roles those that saved judges were compiled from.
+
+    The latter count only if the file has them.
+
+    Raises:
+        ArtifactError: If a file is not a judge.
     """
-    known: dict[str, Any] = {}
+    roles: dict[str, Any] = {}
     for judge in judges:
-        known |= columns_of(artifact.read(judge).provenance)
-    names = next(open_table(path).records, {}) if known else {}
+        roles |= columns_of(artifact.read(judge).provenance)
+    names = next(open_table(path).records, {}) if roles else {}
     return {
-        role: name for role, name in known.items() if name in names and role in ROLES
-    } | dict(given or {})
+        role: name for role, name in roles.items() if name in names and role in ROLES
+    } | dict(chosen or {})
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Other libraries' chatter does not belong on a user's screen."""
+    """Silence the chatter of other libraries."""
     loggers = [
         logging.getLogger(name) for name in ("LiteLLM", "dspy", "httpx", "judgesmith")
     ]
@@ -158,7 +170,7 @@ def quiet() -> Iterator[None]:
 
 
 def model_for(judge: Judge, name: str | None) -> str | None:
-    """The model that is opened for a judge: none, where no other is asked for and the judge needs none."""
+    """Return the model that is opened for a judge: none, where no other is asked for and the judge needs none."""
     return (
         NO_MODEL
         if name in (None, "", NO_MODEL) and without_model(judge.method)
@@ -169,7 +181,7 @@ def model_for(judge: Judge, name: str | None) -> str | None:
 def open_model(
     name: str | None, where: Connection | None = None, sampling: Sampling | None = None
 ) -> LanguageModel:
-    """A model by name; a local one that is not there is fetched first."""
+    """Return a model by name; a local one that is not there is fetched first."""
     if not name:
         raise OptionError(
             "no language model: give --lm (or set JUDGESMITH_LM), for example --lm local/qwen2.5-0.5b, "
@@ -184,7 +196,7 @@ def open_model(
 
 
 def fetch(name: str) -> Path:
-    """The file of a local model, which is fetched where it is not here."""
+    """Return the file of a local model, which is fetched where it is not here."""
     model = find_model(name)
     if not installed(name):
         err.print(
@@ -197,8 +209,11 @@ def fetch(name: str) -> Path:
 
 
 @contextmanager
-def fetching(what: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar over a download; it is called with the bytes that are there, their total, and what they are of."""
+def fetching(name: str) -> Iterator[Callable[[int, int, str], None]]:
+    """Show a progress bar over a download.
+
+    The function given is called with the bytes present, their total, and their name.
+    """
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -207,21 +222,24 @@ def fetching(what: str) -> Iterator[Callable[[int, int, str], None]]:
         console=err,
         disable=not err.is_terminal,
     ) as bar:
-        task = bar.add_task(escape(what), total=None)
+        task = bar.add_task(escape(name), total=None)
         yield lambda done, total, now: bar.update(
             task, completed=done, total=total or None, description=escape(now)
         )
 
 
 def open_judge(path: Path, lm: str | None, where: Connection | None = None) -> Judge:
-    """A saved judge with the model it was compiled with, or another; a local model is fetched where it is missing."""
+    """Open a saved judge with the model it was compiled with, or another; a missing local model is fetched."""
     return open_artifact(artifact.read(path), path, lm, where)
 
 
 def open_artifact(
     read: artifact.Artifact, path: Path, lm: str | None, where: Connection | None = None
 ) -> Judge:
-    """`open_judge` for a file that was read. path: where it stood."""
+    """Open a judge as `open_judge` does, from a file that was read.
+
+    path: the file's path.
+    """
     judge = loading.build(
         read
     )  # the whole file is checked before a model is opened for it
@@ -235,7 +253,7 @@ def open_artifact(
 
 
 def open_others(judge: Judge, where: Connection | None) -> None:
-    """The models that a judge needs beside its own: fetched before anything is spent, and tried where they are called.
+    """Open the models that a judge needs beside its own: fetch them before any cost, and try those that are called.
 
     One that is only read is opened by its reader; a server for it would hold its weights twice.
     """
@@ -251,8 +269,10 @@ def open_others(judge: Judge, where: Connection | None) -> None:
 
 
 def check_writable(path: Path, *inputs: Path | None) -> None:
-    """Before anything is spent: can the judge be saved at all, and not over one of the inputs, or over what is no
-    judge?
+    """Check, before any cost, that a judge can be saved to `path`.
+
+    Raises:
+        OptionError: If not, or if it would replace an input or a file that is not a judge.
     """
     check_writable_file(path, *inputs)
     try:
@@ -265,7 +285,11 @@ def check_writable(path: Path, *inputs: Path | None) -> None:
 
 
 def write_output(path: Path, text: str) -> None:
-    """Write a file in one step. Raises OptionError where it cannot be written."""
+    """Write a file in one step.
+
+    Raises:
+        OptionError: If it cannot be written.
+    """
     try:
         write_whole(path, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
@@ -275,7 +299,7 @@ def write_output(path: Path, text: str) -> None:
 
 
 def check_writable_file(path: Path, *inputs: Path | None) -> None:
-    """`check_writable` for a file of any kind."""
+    """Check, as `check_writable` does, that a file of any kind can be written."""
     for file in inputs:
         if file is not None and path.exists() and file.exists() and path.samefile(file):
             raise OptionError(

@@ -1,5 +1,6 @@
-"""Where a request to a server on this machine comes from: pages of other sites, which the user's own browser shows,
-must not use it.
+"""Origin of a request to a server on this machine.
+
+Pages of other sites, which the user's own browser shows, must not use it.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 def foreign(
     headers: Iterable[tuple[bytes, bytes]], hosts: Container[str], *, page: bool = False
 ) -> tuple[int, str] | None:
-    """The HTTP status and the words to refuse a request with: its `Host` is not in `hosts` (a stranger's DNS points it
-    here), or it comes from a page of another origin or site. None for one of a program or of the server's own page.
-    page: a page itself is asked for, to which another site may link.
+    """Return the HTTP status and message to refuse a foreign request with; None for an allowed one.
+
+    A request is foreign if its `Host` is not in `hosts` (a stranger's DNS points it here), or if it comes from a page
+    of another origin or site. page: the request is for a page, to which another site may link.
     """
     every = [
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers
     ]
-    known, named = (
+    sent, named = (
         dict(every),
         [value.lower() for name, value in every if name == "host"],
     )
@@ -32,10 +34,10 @@ def foreign(
     schemes = (
         ("http",) if named[0].startswith(LOOPBACK) else ("http", "https")
     )  # the latter by a proxy
-    if "origin" in known and known["origin"].lower() not in [
+    if "origin" in sent and sent["origin"].lower() not in [
         f"{scheme}://{named[0]}" for scheme in schemes
     ]:
         return 403, "requests of other origins are refused"
-    if not page and known.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+    if not page and sent.get("sec-fetch-site", "none") not in ("same-origin", "none"):
         return 403, "requests of other sites are refused"
     return None

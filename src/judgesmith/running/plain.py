@@ -24,19 +24,21 @@ __all__ = [
 
 
 class ShownStream:
-    """A text stream to which only what `shown` lets through is written.
+    """A text stream that writes only characters that `shown` lets through.
 
-    What renders its own escapes, and has cleaned what it shows, writes to `beneath`.
+    A renderer of its own escapes, which has cleaned its text, writes to `beneath`.
     """
 
     def __init__(self, beneath: TextIO) -> None:
         self.beneath = beneath
 
     def write(self, words: str) -> int:
+        """Write a text, with harmful characters replaced."""
         self.beneath.write(shown(words))
         return len(words)
 
     def writelines(self, lines: Any) -> None:
+        """Write several texts."""
         for line in lines:
             self.write(line)
 
@@ -46,8 +48,9 @@ class ShownStream:
 
 @contextmanager
 def shown_streams() -> Iterator[None]:
-    """Everything that is written to stdout and stderr, by other libraries, too, is `shown`; what the stream's encoding
-    does not have is escaped.
+    """Let `shown` filter all output to stdout and stderr, that of other libraries, too.
+
+    Characters outside the stream's encoding are escaped.
     """
     before = sys.stdout, sys.stderr
     for stream in before:
@@ -61,7 +64,7 @@ def shown_streams() -> Iterator[None]:
 
 
 def finite(value: Any) -> Any:
-    """`value` with None for NaN and infinities, at any depth: JSON has no such numbers."""
+    """Return `value` with None for NaN and infinities, at any depth: JSON has no such numbers."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -70,9 +73,9 @@ def finite(value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """JSON in one line, with `\\u` escapes for what a terminal would obey or hide."""
-    made = json.dumps(finite(value), ensure_ascii=False, allow_nan=False)
-    return ON_A_TERMINAL.sub(_escaped, made)
+    r"""Return JSON in one line, with `\u` escapes for characters that a terminal would obey or hide."""
+    text = json.dumps(finite(value), ensure_ascii=False, allow_nan=False)
+    return ON_A_TERMINAL.sub(_escaped, text)
 
 
 def _escaped(match: re.Match[str]) -> str:

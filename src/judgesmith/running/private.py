@@ -57,6 +57,7 @@ class Gate:
         ]
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        """Pass on requests with the token, and refuse all others."""
         if scope["type"] != "http":
             return  # no WebSockets, and nothing to start or stop
 
@@ -114,14 +115,19 @@ class Gate:
 
 
 def require_server() -> None:
-    """Raises MissingExtraError where the page cannot be served."""
+    """Check that a page can be served.
+
+    Raises:
+        MissingExtraError: If the server's packages are not installed.
+    """
     from_extra("serve", "the page", "fastapi", "uvicorn")
 
 
 def listening(port: int, *others: int) -> socket.socket:
-    """A socket of this machine alone at the first of the ports that can be had; 0 is any free one.
+    """Return a socket of this machine alone at the first free port of these; 0 is any free one.
 
-    Raises OptionError.
+    Raises:
+        OptionError: If none is free.
     """
     for place in (port, *others):
         try:

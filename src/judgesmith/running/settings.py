@@ -18,31 +18,33 @@ from ..parts import Options, from_text, nearest, option, read_options
 
 
 class JudgeInWords(Options):
-    """What is judged, in the user's words."""
+    """Description of the judge's task and criteria in the user's words."""
 
-    task: str = option("", "What is judged, in your words, instead of inferring it.")
+    task: str = option("", "Description of the task, instead of an inferred one.")
     criteria: Path | None = option(
         None,
-        "Your criteria instead of inferred ones: lines `name: definition`, or JSON.",
+        "File of criteria, instead of inferred ones: lines `name: definition`, or JSON.",
     )
 
 
 class ReachOptions(Options):
-    """How language models are reached."""
+    """Address and limits of language models."""
 
     timeout: float = option(120.0, "Seconds to wait for one answer.", gt=0)
-    concurrency: int | None = option(None, "Calls in flight at most.", ge=1)
-    rpm: float | None = option(None, "Calls a minute at most.", gt=0)
+    concurrency: int | None = option(None, "Maximum number of calls in flight.", ge=1)
+    rpm: float | None = option(None, "Maximum number of calls per minute.", gt=0)
     cache: bool = option(
-        True, "Take from the disk what was answered before; --no-cache asks again."
+        True, "Reuse cached answers; --no-cache queries the model again."
     )
 
 
 class ModelOptions(ReachOptions):
-    """How the language model is reached and sampled."""
+    """Address, limits and sampling of the language model."""
 
     temperature: float = option(0.0, "Temperature of the judge's answers.", ge=0, le=2)
-    max_tokens: int | None = option(None, "Cap on the length of answers.", ge=1)
+    max_tokens: int | None = option(
+        None, "Maximum length of an answer, in tokens.", ge=1
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,84 +71,92 @@ class Catalogue:
     """Where the options are described."""
 
     def fields(self) -> dict[str, list[Any]]:
-        """Every name that may be set for some choice of parts, plain and qualified, with its declarations."""
+        """Return every name that may be set for some choice of parts, plain and qualified, with its declarations."""
         result: dict[str, list[Any]] = {}
         for options in [
             *(owner.options for owner in self.owners),
             *(options for _, options in self.others()),
         ]:
             for name, field in options.model_fields.items():
-                for known in (name, *(f"{owner.key}.{name}" for owner in self.owners)):
-                    result.setdefault(known, []).append(field)
+                for spelling in (
+                    name,
+                    *(f"{owner.key}.{name}" for owner in self.owners),
+                ):
+                    result.setdefault(spelling, []).append(field)
         return result
 
     def takes(self, name: str) -> bool:
-        """Whether the chosen parts have an option of that name."""
+        """Return whether the chosen parts have an option of that name."""
         return bool(self._having(name))
 
     def resolve(
-        self, given: Mapping[str, Any], source: str = ""
+        self, chosen: Mapping[str, Any], source: str = ""
     ) -> dict[str, dict[str, Any]]:
-        """Options by the key of their owner, checked. Values that are texts are read as on a command line.
+        """Return options by the key of their owner, checked. Values that are texts are read as on a command line.
 
-        Raises OptionError for names that are unknown, ambiguous, or of other parts, and for wrong values.
+        Raises:
+            OptionError: If a name is unknown, ambiguous or of another part, or a value is invalid.
         """
         result: dict[str, dict[str, Any]] = {owner.key: {} for owner in self.owners}
-        for name, value in given.items():
-            owner, known = self._owner(name.replace("-", "_"), source)
-            field = owner.options.model_fields[known]
-            result[owner.key][known] = (
+        for name, value in chosen.items():
+            owner, option = self._owner(name.replace("-", "_"), source)
+            field = owner.options.model_fields[option]
+            result[owner.key][option] = (
                 from_text(field, value) if isinstance(value, str) else value
             )
         for owner in self.owners:
-            chosen = read_options(owner.options, result[owner.key], owner.where)
+            checked = read_options(owner.options, result[owner.key], owner.where)
             result[owner.key] = {
-                name: getattr(chosen, name) for name in result[owner.key]
+                name: getattr(checked, name) for name in result[owner.key]
             }
         return result
 
-    def _having(self, given: str) -> list[Owner]:
-        key, dot, name = given.rpartition(".")
+    def _having(self, name: str) -> list[Owner]:
+        key, dot, name = name.rpartition(".")
         return [
             own
             for own in self.owners
             if (not dot or own.key == key) and name in own.options.model_fields
         ]
 
-    def _owner(self, given: str, source: str) -> tuple[Owner, str]:
-        name, having = given.rpartition(".")[2], self._having(given)
+    def _owner(self, written: str, source: str) -> tuple[Owner, str]:
+        name, having = written.rpartition(".")[2], self._having(written)
         if len(having) == 1:
             return having[0], name
         where = f"{source}: " if source else ""
         if having:
             raise OptionError(
-                f"{where}{given}: which one? Write {' or '.join(f'{own.key}.{name}' for own in having)}"
+                f"{where}ambiguous option {name!r}: use {' or '.join(f'{own.key}.{name}' for own in having)}"
             )
         if others := sorted(
             {part for part, options in self.others() if name in options.model_fields}
         ):
             raise OptionError(
-                f"{where}{given}=… does nothing with {self.who}; it is an option of {', '.join(others)}"
+                f"{where}{name}=… has no effect with {self.who}; it is an option of {', '.join(others)}"
             )
         raise OptionError(
-            f"{where}{given}: there is no option of that name{nearest(name, self.fields())}{self.more}"
+            f"{where}{name}: there is no option of that name{nearest(name, self.fields())}{self.more}"
         )
 
 
-def read_yaml(path: Path, what: str = "--config") -> dict[str, Any]:
-    """The mapping in a YAML file, which messages call `what`. Raises OptionError for a file that is not one."""
+def read_yaml(path: Path, label: str = "--config") -> dict[str, Any]:
+    """Return the mapping in a YAML file, which messages call `label`.
+
+    Raises:
+        OptionError: If the file is not one.
+    """
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(
-            f"{what} {path}: {getattr(error, 'strerror', None) or error}"
+            f"{label} {path}: {getattr(error, 'strerror', None) or error}"
         ) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise OptionError(
-            f"{what} {path} is not YAML: {' '.join(str(error).split())}"
+            f"{label} {path} is not YAML: {' '.join(str(error).split())}"
         ) from None
     if not isinstance(data, dict):
-        raise OptionError(f"{what} {path}: expected lines of the form `option: value`")
+        raise OptionError(f"{label} {path}: expected lines of the form `option: value`")
     return {str(key).replace("-", "_"): value for key, value in data.items()}
 
 
@@ -155,7 +165,7 @@ class Shelf:
     """YAML files in a folder, by their names; the first line of each, a comment, says what it is."""
 
     folder: Path
-    asked: str
+    option: str
     """What a user names one with."""
     kind: str
     """What they are."""
@@ -163,31 +173,44 @@ class Shelf:
     """The command that lists their names, for the message on an unknown one."""
 
     def names(self) -> list[str]:
+        """Return the names on the shelf."""
         return sorted(
             file.relative_to(self.folder).with_suffix("").as_posix()
             for file in self.folder.rglob("*.yaml")
         )
 
     def file(self, name: str) -> Path:
-        """Raises OptionError for an unknown name."""
-        known = self.names()
-        if name not in known:
+        """Return the file of a name.
+
+        Raises:
+            OptionError: If the name is unknown.
+        """
+        names = self.names()
+        if name not in names:
             raise OptionError(
-                f"{self.asked} {name}: there is no such {self.kind}{nearest(name, known)}; {self.listed} lists them"
+                f"{self.option} {name}: there is no such {self.kind}{nearest(name, names)}; {self.listed} lists them"
             )
         return self.folder / f"{name}.yaml"
 
     def text(self, name: str) -> str:
-        """A file with its comments. Raises OptionError for an unknown name."""
+        """Return a file with its comments.
+
+        Raises:
+            OptionError: If the name is unknown.
+        """
         return self.file(name).read_text(encoding="utf-8")
 
     def about(self, name: str) -> str:
-        """What one is, in one line. Raises OptionError for an unknown name."""
+        """Return the one-line description of a name.
+
+        Raises:
+            OptionError: If the name is unknown.
+        """
         return self.text(name).partition("\n")[0].removeprefix("# ")
 
 
 def choices_of(options: type[Options], name: str) -> list[str]:
-    """The values that an option can have, where it has a choice of them."""
+    """Return the values that an option can have, where it has a choice of them."""
     annotation = options.model_fields[name].annotation
     kinds = (annotation, *get_args(annotation))
     if bool in kinds:

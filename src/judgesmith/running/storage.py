@@ -23,6 +23,7 @@ EVERY = 60.0
 
 
 def is_address(name: str) -> bool:
+    """Return whether a name is an address (s3://…) and not a path."""
     return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
 
 
@@ -40,7 +41,9 @@ def beside(name: str, ending: str) -> str:
 def place_of(name: str) -> tuple[FileSystem, str]:
     """Return the file system of an address, or of this machine, and the path in it.
 
-    Raises OptionError for an address that none knows, MissingExtraError for a package that it needs.
+    Raises:
+        OptionError: If no file system knows the address.
+        MissingExtraError: If a package for it is not installed.
     """
     pa, fs = _arrow(name)
     if not is_address(name):
@@ -59,7 +62,7 @@ def place_of(name: str) -> tuple[FileSystem, str]:
             f"{kind}:// needs a package of fsspec: {error}"
         ) from None
     except (ValueError, OSError):
-        raise OptionError(f"{name} is no address of a storage: {unknown}") from None
+        raise OptionError(f"{name} is not a storage address: {unknown}") from None
     return fs.PyFileSystem(fs.FSSpecHandler(found)), path
 
 
@@ -69,7 +72,11 @@ def _arrow(name: str) -> tuple[Any, Any]:
 
 
 def size_of(name: str) -> int:
-    """Return the bytes of a file, -1 where there is none. Raises OptionError where the storage cannot be reached."""
+    """Return the bytes of a file, -1 where there is none.
+
+    Raises:
+        OptionError: If the storage cannot be reached.
+    """
     try:
         system, path = place_of(name)
         found = system.get_file_info(path)
@@ -79,7 +86,11 @@ def size_of(name: str) -> int:
 
 
 def copy(source: str, target: str) -> None:
-    """Copy a file; names are paths or addresses. Raises OptionError."""
+    """Copy a file; names are paths or addresses.
+
+    Raises:
+        OptionError: If one of the files cannot be reached.
+    """
     _, fs = _arrow(source)
     (there, old), (here, new) = place_of(source), place_of(target)
     try:
@@ -99,10 +110,13 @@ def local_folder(name: str) -> Path:
 
 @contextmanager
 def growing(name: str, *more: str) -> Iterator[Path]:
-    """A file on this machine that is copied to an address: every minute, and when the block ends, however it does.
+    """Open a file on this machine that is copied to an address: every minute, and whenever the block ends.
 
-    It begins with what is at the address, or with what a killed run left here, whichever is longer. more: endings of
-    files beside it that go with it. Raises OptionError where the storage cannot be written.
+    It begins with the content of the address, or with the copy that a killed run left here, whichever is longer. more:
+    suffixes of files beside it that belong to it.
+
+    Raises:
+        OptionError: If the storage cannot be written.
     """
     folder, file = local_folder(name), file_name(name)
     endings = ("", *more)

@@ -32,58 +32,58 @@ class Score(Command, Rows, Reach, Limits, Json):
         ...,
         "Rows to judge: .csv .tsv .json .jsonl .parquet; a file, or its address (s3://…, gs://…).",
     )
-    judge: Path = flag(..., "A judge that `compile` saved.")
+    judge: Path = flag(..., "File of a judge that `compile` saved.")
     output: str | None = flag(
         None,
-        ".jsonl, or .csv or .parquet, which is written from OUTPUT.….jsonl beside it; default ROWS.scored.jsonl. With "
-        "--on: a folder, of Parquet.",
+        "Output file: .jsonl, or .csv or .parquet, which is written from OUTPUT.….jsonl beside it; default "
+        "ROWS.scored.jsonl. With --on, a folder of Parquet files.",
         "-o",
         "--output",
     )
-    limit: int | None = flag(None, "Only the first rows.", ge=1)
-    retry_failed: bool = flag(False, "Judge only the rows that have no score yet.")
+    limit: int | None = flag(None, "Score only the first rows.", ge=1)
+    retry_failed: bool = flag(False, "Score only the rows without a score.")
     any_server: bool = flag(
-        False, "Resume though the model, the same one, has another address now."
+        False, "Resume even if the same model is now served from a different address."
     )
     overwrite: bool = flag(False, "Start over instead of resuming.")
     defer: float | None = flag(
         None,
-        'Mark this share of the rows ("defer": true) to leave to a person: those whose scores are least sure, and rows '
-        "without a score. `evaluate` and `report` then show the agreement on the rest.",
+        'Mark the least certain rows ("defer": true) to leave to a person: this share of the rows, those without '
+        "a score first. `evaluate` and `report` then show the agreement on the rest.",
         metavar="SHARE",
         ge=0,
         le=1,
     )
     batch: bool = flag(
         False,
-        "Ask openai/… and anthropic/… through their batch interface: answers within a day for half the price. For "
-        "judges of one call a row. What was sent is noted in OUTPUT.batches.jsonl; the same command resumes.",
+        "Use the batch interface of openai/… and anthropic/…: answers within a day for half the price. For judges "
+        "with one call per row. Requests are listed in OUTPUT.batches.jsonl; the same command resumes.",
     )
     explain: bool = flag(
         False,
-        "Have the judge's model write, after the score, why each output got it: one more call a row, none where the "
-        "explanation is the model's own already.",
+        "Ask the model to explain each score (one extra call per row, unless it already did).",
     )
     otel: bool = flag(
         False,
         "Emit each verdict as OpenTelemetry's event gen_ai.evaluation.result; see `opentelemetry-instrument`.",
     )
-    raw: bool = flag(False, "Keep the model's own words with every row.")
+    raw: bool = flag(False, "Keep the model's raw answers in every row.")
     on: Literal["ray"] | None = flag(
         None,
-        "Judge in many processes, or on a cluster, by an engine (extra `ray`). Rates and limits "
-        "are of all of them together.",
+        "Engine to score with in many processes or on a cluster (extra `ray`). Rates and limits are shared by "
+        "all.",
     )
     address: str | None = flag(
-        None, "The engine's cluster; default: processes of this machine."
+        None, "Address of the engine's cluster; default: processes of this machine."
     )
     workers: int | None = flag(
         None,
-        "Processes that judge. Default: 4, and for models in the process one for each core.",
+        "Number of scoring processes. Default: 4; for models in the process, one per core.",
         ge=1,
     )
 
     def run(self) -> int:
+        """Score the rows, here or on an engine, and write the output."""
         if self.on is None and (self.address or self.workers):
             raise OptionError(
                 "--address and --workers are for a run --on ray; name the engine, or leave them out"
@@ -111,12 +111,10 @@ class Score(Command, Rows, Reach, Limits, Json):
             raise OptionError("--defer works on .jsonl outputs; name the output .jsonl")
         if self.batch and (self.max_calls or self.max_cost):
             raise OptionError(
-                "--batch sends all requests at once, so --max-calls and --max-cost stop nothing; use --limit"
+                "--max-calls and --max-cost cannot stop the requests of --batch, which are sent at once; use --limit"
             )
         if self.batch and self.explain:
-            raise OptionError(
-                "--explain asks once more for each score, --batch once for each row; give only one"
-            )
+            raise OptionError("--explain and --batch cannot be combined; give only one")
         existing: Existing = (
             "overwrite"
             if self.overwrite
@@ -151,22 +149,22 @@ class Score(Command, Rows, Reach, Limits, Json):
                 err.print(f"note: {note}", style="yellow", markup=False)
             total = count_rows(path)
             with Watch("scoring", total and min(total, limit or total)) as watch:
-                made = open_judge(self.judge, self.lm, where)
-                made.explains = self.explain
-                if self.explain and is_absent(made.lm.name):
+                judge = open_judge(self.judge, self.lm, where)
+                judge.explains = self.explain
+                if self.explain and is_absent(judge.lm.name):
                     raise OptionError("--explain needs a model that writes: give --lm")
-                if self.defer is not None and made.outcome.sureness is None:
+                if self.defer is not None and judge.outcome.sureness is None:
                     raise OptionError(
-                        "--defer needs a judge that knows how sure it is; compile it again from labels"
+                        "--defer: this judge has no expected errors; compile it again from labels"
                     )
                 run = Run(
-                    made, target, self.raw, watch, limits, any_server=self.any_server
+                    judge, target, self.raw, watch, limits, any_server=self.any_server
                 )
-                run.emit = plugin("scoring", "otel")(made) if self.otel else None
+                run.emit = plugin("scoring", "otel")(judge) if self.otel else None
                 if self.batch:
                     begun = plugin("scoring", "batch")
                     run.ahead = begun(
-                        made, where, run.output, again=self.retry_failed, watch=watch
+                        judge, where, run.output, again=self.retry_failed, watch=watch
                     )
                 summary = score_file(
                     run, path, columns=roles, limit=limit, existing=existing
@@ -185,9 +183,9 @@ class Score(Command, Rows, Reach, Limits, Json):
 
 @contextmanager
 def _at_hand(command: Score) -> Iterator[tuple[Path, Path, str]]:
-    """The rows and the output as files of this machine, and the output's name.
+    """Provide the rows and the output as files of this machine, with the output's name.
 
-    What has an address is copied from there, and back.
+    Addresses are copied from and back.
     """
     from ..running.storage import copy, file_name, growing, is_address
 

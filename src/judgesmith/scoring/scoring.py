@@ -44,7 +44,10 @@ MOST_HELD = 100
 
 @dataclass(slots=True)
 class ScoreSummary:
-    """What a scoring run did. Counts of rows are of the whole output, those of calls of this run."""
+    """Result of a scoring run.
+
+    Counts of rows are of the whole output, those of calls of this run.
+    """
 
     rows: int = 0
     scored: int = 0
@@ -86,7 +89,7 @@ class ScoreSummary:
 
     @contextmanager
     def counting(self, meter: Meter) -> Iterator[None]:
-        """Takes calls, tokens, dollars and seconds of the block."""
+        """Record calls, tokens, dollars and seconds of the enclosed block."""
         started, before, paid = time.monotonic(), meter.usage, meter.paid
         try:
             yield
@@ -103,6 +106,7 @@ class ScoreSummary:
             self.seconds = time.monotonic() - started
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
         data = asdict(self)
         del data["new_failed"]
         return data | {
@@ -156,7 +160,7 @@ class Run:
         )
 
     def kept(self, old: Mapping[str, Any]) -> None:
-        """A row that was there."""
+        """Count a row that the output has already."""
         self.summary.count(old)
         self.summary.resumed += 1
         if self.watch is not None:
@@ -165,7 +169,11 @@ class Run:
     def made(
         self, row: Row | Compared, record: Mapping[str, Any], verdict: Verdict
     ) -> dict[str, Any]:
-        """A row that was judged now. Raises BudgetError where too many have failed."""
+        """Count and write a row judged in this run.
+
+        Raises:
+            BudgetError: If too many have failed.
+        """
         data = verdict.to_dict(raw=self.raw or verdict.failure is not None)
         made = {
             **with_room(record),
@@ -191,7 +199,11 @@ class Run:
         return {"columns": own} if own else {}
 
     def step(self, verdict: Verdict) -> None:
-        """Counted and written. Raises BudgetError where too many have failed."""
+        """Count and write a verdict.
+
+        Raises:
+            BudgetError: If too many rows have failed.
+        """
         if self.watch is not None:
             paid = self.judge.lm.meter.paid
             cost = [f"${paid:.2f}"] if paid else []
@@ -223,14 +235,25 @@ def score_file(
     limit: int | None = None,
     existing: Existing = "continue",
 ) -> ScoreSummary:
-    """Judge every row of a file. existing: an output that exists already is continued, if the same
-    judge wrote it from the same rows; or it is overwritten, or its failed rows are judged again. A judge of whole
-    documents (`PairS`) takes all rows together: an output that is not finished is then written again, with calls
-    answered before taken from the disk.
+    """Judge every row of a file.
 
-    Raises LabelsError for a broken input line (rows before it are written, but none by a judge of whole documents),
-    OptionError for an output that is the input or belongs to another judge or input, ModelError where the model cannot
-    be used, OutageError where it answers no more, BudgetError over the limits.
+    A judge of whole documents (`PairS`) takes all rows together: an unfinished output is then written again, with
+    earlier calls taken from the cache.
+
+    Args:
+        run: the judge, its model, the output and the limits.
+        source: the file of rows.
+        columns: column of each role; found if not given.
+        limit: only the first rows.
+        existing: an existing output is continued, if the same judge wrote it from the same rows; or it is overwritten,
+            or its failed rows are judged again.
+
+    Raises:
+        LabelsError: If an input line is broken; rows before it are written, but none by a judge of whole documents.
+        OptionError: If the output is the input, or belongs to another judge or input.
+        ModelError: If the model cannot be used.
+        OutageError: If it stops responding.
+        BudgetError: If a limit is reached.
     """
     if run.output.exists() and source.exists() and run.output.samefile(source):
         raise OptionError(f"{run.output} is the input; give another -o")
@@ -273,7 +296,10 @@ def plan(
     limit: int | None = None,
     explain: bool = False,
 ) -> Estimate:
-    """What scoring a file with a saved judge would take, whatever was scored before. Calls and opens no model."""
+    """Estimate the cost of scoring a file with a saved judge, without opening or calling a model.
+
+    Rows scored before are counted, too.
+    """
     read = artifact.read(path)
     judge = loading.build(read)
     judge.explains = explain
@@ -292,7 +318,7 @@ def plan(
 
 
 def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSummary:
-    """`score_file` over rows that are there."""
+    """Judge rows as `score_file` does."""
     judge, growing = run.judge, journal_of(run.output)
     with (
         alone(run.output),
@@ -333,9 +359,10 @@ def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSu
 
 
 def journal_of(output: Path) -> Path:
-    """Where the rows of an output grow: the output itself, or beside a table, which is written from it.
+    """Return the file that an output's rows are appended to: the output itself, or one beside a table.
 
-    Raises OptionError for another kind of file, MissingExtraError for Parquet without its package.
+    Raises:
+        OptionError: If the output is another kind of file.
     """
     kind = output.suffix.lower()
     if kind not in (".jsonl", *TABLES):
@@ -353,7 +380,7 @@ def _resume(run: Run, rows: Rows, growing: Path, exists: bool) -> None:
         run.kept(old)
     # Failed rows at the end: should the server turn out to be down, they are judged again by the next run.
     held: list[dict[str, Any]] = []
-    with Journal(growing, what=OURS_IN_WORDS, overwrite=not exists) as journal:
+    with Journal(growing, kind=OURS_IN_WORDS, overwrite=not exists) as journal:
         try:
             for row, record, verdict in _judged(run, rows):
                 held.append(run.made(row, record, verdict))
@@ -373,9 +400,7 @@ def _resume(run: Run, rows: Rows, growing: Path, exists: bool) -> None:
 
 
 def _retry_failed(run: Run, rows: Rows, growing: Path) -> None:
-    """Rewrite the output with its failed rows, and those it does not have yet, judged (all rows, where a judge takes
-    whole documents).
-    """
+    """Rewrite the output with its failed and missing rows judged (all rows, for a judge of whole documents)."""
 
     def paired() -> Iterator[tuple[dict[str, Any] | None, Row, dict[str, Any]]]:
         yield from _paired(run, rows, growing)
@@ -413,7 +438,7 @@ def _paired(
 
     Raises OptionError for those of another judge or input.
     """
-    for _, old in read_journal(growing, what=OURS_IN_WORDS):
+    for _, old in read_journal(growing, kind=OURS_IN_WORDS):
         yield old, *_same(run, old, next(rows, None))
 
 
@@ -520,8 +545,10 @@ def _as_json(value: Any) -> str:
 
 
 def mark_deferred(output: Path, share: float) -> int:
-    """Write `"defer": true` or false into every row of a scored .jsonl file and return how many rows are to be left to
-    a person: the share (rounded up) with the largest expected errors, rows without a score before all others.
+    """Write `"defer": true` or false into every row of a scored .jsonl file; return the number of true ones.
+
+    These are the rows to leave to a person: the share (rounded up) with the largest expected errors, rows without a
+    score before all others.
     """
     with alone(output):
         verdicts = (row["verdict"] for _, row in read_journal(output))

@@ -51,7 +51,8 @@ def require_parquet(file: Path) -> None:
 def write_table(scored: Path, output: Path) -> None:
     """Write scored rows (JSON lines) as a .csv or .parquet table, whole or not at all.
 
-    Raises OptionError where it cannot be written.
+    Raises:
+        OptionError: If it cannot be written.
     """
     beside = output.with_name(f".{output.name}.new")
     write = _write_parquet if output.suffix.lower() == ".parquet" else _write_csv
@@ -103,7 +104,10 @@ def parquet_file(records: Records, file: Path) -> None:
     """Write records as Parquet.
 
     A column has the type that all of its cells fit, else text; lists and objects are JSON. records: gives them at each
-    call, from the first. Raises OSError.
+    call, from the first.
+
+    Raises:
+        OSError: If the file cannot be written.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -169,7 +173,7 @@ def _array(cells: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
 
 
 def _as_text(cell: Any) -> str:
-    """A text as it is, anything else as JSON; half a surrogate pair, which no table can hold, as JSON's escape."""
+    """Return a text as it is, anything else as JSON; half a surrogate pair, which no table can hold, is escaped."""
     text = (
         cell
         if isinstance(cell, str)
@@ -238,15 +242,15 @@ def _by_aspect(verdict: Mapping[str, Any]) -> dict[str, Any]:
 def _typed(record: Mapping[str, Any]) -> dict[str, Any]:
     """`_ours`, with truth values as such and all of the verdict beside."""
     verdict = record["verdict"]
-    known = {
+    types = {
         "judge_repaired": bool(verdict["repaired"]),
         "judge_seen": bool(record.get("seen")),
     }
-    return _ours(record) | known | {"judge_verdict": json_text(verdict)}
+    return _ours(record) | types | {"judge_verdict": json_text(verdict)}
 
 
 def _cell(value: Any) -> Any:
-    """A value as the cell of a CSV file: objects as JSON, and nothing that a spreadsheet would run."""
+    """Return a value as the cell of a CSV file: objects as JSON, and nothing that a spreadsheet would run."""
     value = (
         json.dumps(value, ensure_ascii=False)
         if isinstance(value, list | dict)

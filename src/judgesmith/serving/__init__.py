@@ -1,3 +1,4 @@
-"""Judges behind HTTP: what is accepted and how it is answered (`service`), the routes (`app`), metrics, and the process
-that listens (`run`).
+"""Judges behind HTTP.
+
+Requests and answers are in `service`, routes in `app`, the listening process in `run`.
 """

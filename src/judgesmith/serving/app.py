@@ -44,7 +44,7 @@ READING = refusals(*OF_BODIES)
 
 
 def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, Any]:
-    """A verdict as it is sent: the verdict's own JSON with `judge`, `usage` and the row's id."""
+    """Return a verdict as it is sent: the verdict's own JSON with `judge`, `usage` and the row's id."""
     data: dict[str, Any] = {} if row.id is None else {"id": row.id}
     if isinstance(verdict, Refused):
         return data | {"error": error(verdict), "judge": served.mark}
@@ -60,7 +60,10 @@ def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, 
 def application(
     service: Service, *, keys: tuple[str, ...], hosts: Container[str], log: bool = True
 ) -> Callable[..., Any]:
-    """The ASGI application of a service. keys: one of them has to come with each request. hosts: what `Host` may be."""
+    """Return the ASGI application of a service.
+
+    keys: one of them has to come with each request. hosts: allowed values of `Host`.
+    """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -115,14 +118,14 @@ def _routes_of_state(app: FastAPI, service: Service) -> None:
 
     @app.get("/healthz", responses=probed)
     async def healthz() -> Health:
-        """Whether the process lives."""
+        """Return whether the process lives."""
         return Health(status="ok", version=__version__)
 
     @app.get(
         "/readyz", responses=probed | {200: {"model": Ready}, 503: {"model": Ready}}
     )
     async def readyz() -> Response:
-        """Whether every judge's model answers, and the server is not stopping."""
+        """Return whether every judge's model answers, and the server is not stopping."""
         problems = {
             s.name: brief(s.problem)[1]
             for s in service.judges.values()
@@ -149,7 +152,7 @@ def _routes_of_state(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/judges", responses=READING, dependencies=BEARER)
     async def judges() -> list[About]:
-        """The judges of this server."""
+        """Return the judges of this server."""
         return [About(**served.about()) for served in service.judges.values()]
 
 
@@ -158,7 +161,7 @@ def _routes_of_scores(app: FastAPI, service: Service) -> None:
         SCORE, responses=refusals() | {200: {"model": Answer}}, dependencies=BEARER
     )
     async def score(row: ScoreIn, request: Request) -> Response:
-        """The verdict on one output.
+        """Return the verdict on one output.
 
         A row that the judge has no score for has `score` null and says why in `failure`: it is no low score.
         """
@@ -168,7 +171,7 @@ def _routes_of_scores(app: FastAPI, service: Service) -> None:
 
     @app.post(MANY, responses=refusals(504) | {200: lines_of_json}, dependencies=BEARER)
     async def score_many(many: ManyIn, request: Request) -> Response:
-        """Verdicts on many outputs, a line of JSON each, in their order, as soon as they are there.
+        """Return verdicts on many outputs, a line of JSON each, in their order, as soon as they are there.
 
         A row that could not be judged has `error` in its line; send it again after `retry_after` seconds.
         """
@@ -176,7 +179,7 @@ def _routes_of_scores(app: FastAPI, service: Service) -> None:
 
 
 async def score_each(service: Service, many: ManyIn, scope: Scope) -> Response:
-    """The answer to POST /v1/score/many. Raises Refused."""
+    """Return the answer to POST /v1/score/many. Raises Refused."""
     served = service.find(many.judge)
     service.accept(served, len(many.rows))
     scope["judgesmith"] |= {"judge": served.name, "rows": len(many.rows)}
@@ -202,7 +205,7 @@ async def score_each(service: Service, many: ManyIn, scope: Scope) -> Response:
 
 
 async def score_one(service: Service, row: ScoreIn, scope: Scope) -> Response:
-    """The answer to POST /v1/score. Raises Refused."""
+    """Return the answer to POST /v1/score. Raises Refused."""
     served = service.find(row.judge)
     service.accept(served, 1)
     try:

@@ -47,6 +47,7 @@ class Serve(Command, Reach):
     )
 
     def run(self) -> None:
+        """Open the judges and serve them."""
         from ..running.console import err
         from ..running.opening import open_judge, quiet
 
@@ -101,7 +102,11 @@ class Serve(Command, Reach):
 
 
 def named(judges: list[str]) -> dict[str, Path]:
-    """Files by the names that requests call their judges by. Raises OptionError."""
+    """Return the judges' files by the names that requests use.
+
+    Raises:
+        OptionError: If two have one name.
+    """
     result: dict[str, Path] = {}
     for text in judges:
         name, equals, file = text.partition("=")

@@ -1,4 +1,4 @@
-"""What `/openapi.json` says of the answers: their forms, and with which status a request is refused."""
+"""Answers in `/openapi.json`: their forms, and the status of each refusal."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ NDJSON = "application/x-ndjson"
 
 
 class Exactly(BaseModel):
+    """A model without further fields."""
+
     model_config = ConfigDict(extra="forbid")
 
 
 class Error(Exactly):
-    """Why there is no answer."""
+    """Reason for a missing answer."""
 
     code: str = Field(
         description="A word for programs, such as `busy` or `unknown_judge`."
@@ -66,7 +68,10 @@ class Health(Exactly):
 
 
 class Ready(Exactly):
-    """Whether rows can be sent. problems: by judge, why it cannot judge."""
+    """State of the server.
+
+    problems: by judge, why it cannot judge.
+    """
 
     ready: bool
     stopping: bool
@@ -90,7 +95,7 @@ _CONFIG = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, config=_CONFIG)
 class SentOpinion(Opinion):
-    """What one annotator said."""
+    """Opinion of one annotator."""
 
     failure_code: str | None = None
 
@@ -159,7 +164,7 @@ class Documented(FastAPI):
         self.roles: dict[str, str] = {}
 
     def openapi(self) -> dict[str, Any]:
-        """The document of the application, made once."""
+        """Return the document of the application, made once."""
         document = super().openapi()
         for answer in (
             one["responses"]["200"]
@@ -192,7 +197,7 @@ _REASONS = {
 
 
 def refusals(*but: int) -> dict[int | str, dict[str, Any]]:
-    """The statuses with which a route may refuse a request, all `but` some."""
+    """Return the statuses with which a route may refuse a request, all `but` some."""
     return {
         status: {"model": Problem, "description": why}
         for status, why in _REASONS.items()

@@ -1,4 +1,4 @@
-"""What clients send and get: rows, requests of several, judges."""
+"""Bodies of requests and answers: rows, requests of several, judges."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class RowIn(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read(cls, record: Any) -> Any:
-        """A record by whatever names as these fields; what plays no role is left for pydantic to refuse."""
+        """Return a record by whatever names as these fields; what plays no role is left for pydantic to refuse."""
         if not isinstance(record, Mapping):
             return record
         if len(record) > MOST_FIELDS:
@@ -77,7 +77,7 @@ class RowIn(BaseModel):
             read = texts(rest, roles)
         except OptionError as error:
             raise ValueError(str(error)) from None
-        given = (
+        values = (
             {}
             if read.output is None
             else {"output": read.output, "source": read.source}
@@ -89,12 +89,13 @@ class RowIn(BaseModel):
         }
         return (
             {name: value for name, value in rest.items() if name not in roles.values()}
-            | given
+            | values
             | more
             | own
         )
 
     def item(self) -> Item:
+        """Return the row to judge."""
         return Item(
             self.output,
             self.source,
@@ -128,7 +129,7 @@ class ManyIn(BaseModel):
 
 
 def read_body(content: bytes, service: Service) -> Any:
-    """The JSON of a request, in its rows the names that the judge's labels had as the roles that they stand for.
+    """Return the JSON of a request, in its rows the names that the judge's labels had as the roles that they stand for.
 
     Raises Refused.
     """
@@ -149,7 +150,7 @@ def read_body(content: bytes, service: Service) -> Any:
 
 
 def _by_role(row: Any, roles: Mapping[str, str]) -> Any:
-    """A row with its roles as names. A role that stands in it as such needs no other name."""
+    """Return a row with its roles as names. A role that stands in it as such needs no other name."""
     if not isinstance(row, dict):
         return row
     other = {name: role for name, role in roles.items() if role not in row}
@@ -157,6 +158,7 @@ def _by_role(row: Any, roles: Mapping[str, str]) -> Any:
 
 
 def unreadable(problem: RequestValidationError | ValidationError) -> Refused:
+    """Return the refusal of a request with an invalid body."""
     first = problem.errors()[0]
     where = (
         ".".join(str(part) for part in first["loc"] if part != "body")[:200]

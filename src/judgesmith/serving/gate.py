@@ -1,6 +1,4 @@
-"""What stands before the routes: where a request comes from, its key, the kind, size and pace of its body, counting,
-and one line of log.
-"""
+"""Checks before the routes: origin, key, kind, size and pace of the body; counting, and one line of log."""
 
 from __future__ import annotations
 
@@ -39,8 +37,10 @@ HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-stor
 
 @dataclass(frozen=True)
 class Hosts:
-    """The values of `Host` that a server answers to: its own address and, with any port, names under which a proxy
-    makes it known. everywhere: it listens to other machines, so that any numeric address can be its own.
+    """Values of `Host` that a server answers to.
+
+    They are its own address and, with any port, names that a proxy gives it. everywhere: it listens to other machines,
+    so that any numeric address can be its own.
     """
 
     port: int
@@ -60,18 +60,22 @@ class Hosts:
 
 
 def error(refused: Refused) -> dict[str, Any]:
+    """Return a refusal as JSON."""
     return {"code": refused.code, "message": str(refused), "retry_after": refused.after}
 
 
 def refusal(refused: Refused) -> JSONResponse:
+    """Return a refusal as an HTTP response."""
     headers = {} if refused.after is None else {"Retry-After": str(refused.after)}
     return JSONResponse({"error": error(refused)}, refused.status, headers)
 
 
 class Gate:
-    """ASGI middleware. score, many: answer POST /v1/score and /v1/score/many past the framework's routing, which costs
-    a fifth of a request and reads long bodies in the event loop; their routes document these. The line of JSON on
-    stderr for each request holds no text of a row.
+    """ASGI middleware that checks requests.
+
+    score, many: answer POST /v1/score and /v1/score/many past the framework's routing, which costs a fifth of a request
+    and reads long bodies in the event loop; their routes document these. The line of JSON on stderr for each request
+    holds no text of a row.
     """
 
     def __init__(
@@ -90,6 +94,7 @@ class Gate:
         self.arriving = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer or refuse a request, and log it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -135,7 +140,11 @@ class Gate:
             self._tell(scope, data, time.perf_counter() - started)
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        """Raises Refused for what another site's page sends, and for what has no key or is no JSON."""
+        """Check the origin, key and kind of a request.
+
+        Raises:
+            Refused: If another site's page sends it, or it has no key or is no JSON.
+        """
         if problem := foreign(scope["headers"], self.hosts):
             raise Refused(
                 problem[0], "host" if problem[0] == 421 else "origin", problem[1]
@@ -211,7 +220,7 @@ Form = TypeVar("Form", bound=BaseModel)
 
 
 async def _read(form: type[Form], receive: Receive, service: Service) -> Form | None:
-    """A request's body; None where the client has hung up. Raises Refused."""
+    """Return a request's body; None where the client has hung up. Raises Refused."""
     body, more = bytearray(), True
     while more:
         message = await receive()
@@ -230,8 +239,9 @@ async def _read(form: type[Form], receive: Receive, service: Service) -> Form | 
 
 
 class Body:
-    """A request's body on its way in: refused as soon as it is too long or too slow, or where all that are being read
-    together would fill the memory.
+    """A request's body on its way in.
+
+    It is refused as soon as it is too long or too slow, or if all bodies being read would fill the memory.
     """
 
     def __init__(self, gate: Gate, receive: Receive) -> None:
@@ -239,6 +249,7 @@ class Body:
         self.read, self.whole, self.started = 0, False, time.monotonic()
 
     def announced(self, length: bytes) -> None:
+        """Refuse a body whose announced length is too long."""
         if not length.isdigit() or int(length) > self.most:
             raise self._too_long()
 
@@ -246,6 +257,7 @@ class Body:
         return Refused(413, "too_long", f"a body has at most {self.most} bytes")
 
     async def receive(self) -> MutableMapping[str, Any]:
+        """Return the next part of the body, or refuse it."""
         if self.whole:  # what comes now is that the client hangs up
             return await self.raw()
         left = self.started + ARRIVAL + self.read / PACE - time.monotonic()
@@ -271,4 +283,5 @@ class Body:
         return message
 
     def end(self) -> None:
+        """Release the memory that the body was counted for."""
         self.gate.arriving -= self.read

@@ -1,4 +1,4 @@
-"""What a server of judges reports to Prometheus."""
+"""Metrics of a server of judges for Prometheus."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Metrics:
         self._series: dict[tuple[Any, ...], Any] = {}
 
     def of(self, metric: Any, *labels: Any) -> Any:
-        """The series of a metric with these labels."""
+        """Return the series of a metric with these labels."""
         key = (metric, *labels)
         if key not in self._series:
             self._series[key] = metric.labels(*labels)

@@ -1,5 +1,6 @@
-"""HTTP from clients that are slow or send without end: a request's head has bounds in time and size, which uvicorn's
-faster parser does not keep.
+"""HTTP from clients that are slow or send without end.
+
+A request's head has bounds in time and size, which uvicorn's faster parser does not keep.
 """
 
 from __future__ import annotations
@@ -22,14 +23,17 @@ class Patient:
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
+        """Start the clock of a connection."""
         super().connection_made(transport)  # type: ignore[misc]
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock of a connection."""
         self._settle()
         super().connection_lost(exc)  # type: ignore[misc]
 
     def data_received(self, data: bytes) -> None:
+        """Read data, and stop the clock once a head is complete."""
         super().data_received(data)  # type: ignore[misc]
         self._wait() if self._idle() else self._settle()
 
@@ -56,7 +60,7 @@ class PatientH11(Patient, H11Protocol):
 
 
 def patient_protocol() -> type[asyncio.Protocol]:
-    """The fastest protocol that is installed."""
+    """Return the fastest protocol that is installed."""
     try:
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     except ImportError:

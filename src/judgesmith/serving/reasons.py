@@ -1,5 +1,6 @@
-"""Why a row has no score, in a code and a few words of our own: a provider's message may quote a key, an address or a
-row, and neither clients nor the log get it.
+"""Reasons for missing scores, as a code and a few words of our own.
+
+A provider's message may quote a key, an address or a row; neither clients nor the log get it.
 """
 
 from __future__ import annotations
@@ -84,12 +85,12 @@ _KNOWN = tuple(
 
 
 def debugging() -> bool:
-    """Whether the log may hold texts of rows and of providers."""
+    """Return whether the log may hold texts of rows and of providers."""
     return bool(os.environ.get("JUDGESMITH_DEBUG"))
 
 
 def brief(failure: str) -> tuple[str, str]:
-    """The code and the words for what a judge or a model says is wrong."""
+    """Return the code and the words for what a judge or a model says is wrong."""
     for code, pattern, reason in _KNOWN:
         if match := pattern.match(failure):
             return code, reason.format(match.groupdict().get("status"))
@@ -97,7 +98,7 @@ def brief(failure: str) -> tuple[str, str]:
 
 
 def for_client(verdict: Any) -> Any:
-    """A verdict's JSON as a client gets it: `failure`, also that of one annotator, in our words, with its code."""
+    """Return a verdict's JSON for a client: each `failure`, annotators' too, in our words with its code."""
     if isinstance(verdict, list):
         return [for_client(one) for one in verdict]
     if not isinstance(verdict, dict):
@@ -111,5 +112,5 @@ def for_client(verdict: Any) -> Any:
 
 
 def logged(failure: str | None) -> str | None:
-    """A failure in the log: its code, or all of it where that was asked for."""
+    """Return a failure in the log: its code, or all of it where that was asked for."""
     return failure if failure is None or debugging() else brief(failure)[0]

@@ -38,7 +38,11 @@ TURN = 0.0005
 
 
 def keys() -> tuple[str, ...]:
-    """The keys of the environment. Raises OptionError for one that can be guessed."""
+    """Return the keys of the environment.
+
+    Raises:
+        OptionError: If a key can be guessed.
+    """
     result = tuple(
         key.strip() for key in os.environ.get(KEYS, "").split(",") if key.strip()
     )
@@ -50,26 +54,30 @@ def keys() -> tuple[str, ...]:
 
 
 def hosts(listening: socket.socket, names: tuple[str, ...]) -> Hosts:
-    """What a server is addressed by. names: given by the user."""
+    """Return the values of `Host` that a server answers to.
+
+    names: given by the user.
+    """
     place, port = listening.getsockname()[:2]
     everywhere = not ipaddress.ip_address(place).is_loopback
     return Hosts(port, frozenset(name.lower() for name in names), everywhere)
 
 
-def admitted(given: tuple[str, ...], known: Hosts) -> tuple[str, ...]:
-    """The keys to ask for: those of the environment, or a new one for this run.
+def admitted(set_keys: tuple[str, ...], hosts: Hosts) -> tuple[str, ...]:
+    """Return the keys to require: those of the environment, or a new one for this run.
 
-    Raises OptionError for a server that other machines reach and that has none.
+    Raises:
+        OptionError: If other machines reach the server and it has none.
     """
-    if not given and known.everywhere:
+    if not set_keys and hosts.everywhere:
         raise OptionError(
             f"other machines reach this address; set {KEYS} to a key of at least 16 characters first"
         )
-    return given or (secrets.token_urlsafe(24),)
+    return set_keys or (secrets.token_urlsafe(24),)
 
 
 class _OneLine(logging.Filter):
-    """What uvicorn and asyncio log of a failure, without its traceback, which may hold texts of a request."""
+    """Log records of uvicorn and asyncio in one line, without a traceback, which may hold texts of a request."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and not debugging():
@@ -83,7 +91,11 @@ class _OneLine(logging.Filter):
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises OptionError where the address cannot be used."""
+    """Return a listening socket.
+
+    Raises:
+        OptionError: If the address cannot be used.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -94,7 +106,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def use_fast_loop() -> None:
-    """Uvloop's event loop, where it is installed. Before the engine's first use."""
+    """Use uvloop's event loop, if it is installed; call it before the engine's first use."""
     with suppress(ImportError):
         import uvloop
 
@@ -102,7 +114,7 @@ def use_fast_loop() -> None:
 
 
 def many_files() -> None:
-    """As many open files as the system allows: each connection is one."""
+    """Raise the limit of open files as far as the system allows: each connection is one."""
     with suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -152,8 +164,9 @@ def serve(
     log: bool,
     started: Callable[[], None],
 ) -> None:
-    """Answer until SIGTERM or Ctrl-C, then finish what was accepted; a second one hands it back at once. keys, hosts:
-    what a request has to have.
+    """Answer until SIGTERM or Ctrl-C, then finish accepted rows; a second signal hands them back at once.
+
+    keys, hosts: required of each request.
     """
     prepared(service)
     config = configured(

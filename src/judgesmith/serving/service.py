@@ -1,4 +1,4 @@
-"""What a server accepts, how long it keeps it, and how it ends: without HTTP, on the engine's loop."""
+"""Acceptance, waiting and end of a server's rows: without HTTP, on the engine's loop."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ NOT_TRIED = "the model has not been tried yet"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """queue: rows accepted and not answered yet, at most; timeout: seconds from a row's acceptance to its verdict;
-    grace: seconds that a stopping server gives to what it accepted; body: bytes of a request, arriving: of all that are
-    being read; rows: of a request.
+    """Limits of a server.
+
+    queue: rows accepted and not answered yet, at most. timeout: seconds from a row's acceptance to its verdict. grace:
+    seconds that a stopping server gives to accepted rows. body: bytes of a request. arriving: bytes of all requests
+    that are being read. rows: rows of a request.
     """
 
     queue: int = 4096
@@ -54,8 +56,9 @@ class Refused(JudgesmithError):
 
 @dataclass(slots=True)
 class Served:
-    """A judge with its name, fingerprint and model. roles: of texts, by the names of their own that its labels had for
-    them. problem: why it cannot judge at the moment.
+    """A judge with its name, fingerprint and model.
+
+    roles: of texts, by the names that its labels had for them. problem: why it cannot judge at the moment.
     """
 
     name: str
@@ -72,7 +75,7 @@ class Served:
         self.roles = {name: role for role, name in own.items() if role in ROLES}
 
     def about(self) -> dict[str, Any]:
-        """What a client may know of it."""
+        """Return its public description."""
         return {
             "name": self.name,
             "kind": self.judge.method.kind,
@@ -151,7 +154,7 @@ class Service:
     # -- judging
 
     def find(self, name: str | None) -> Served:
-        """A judge by `NAME`, or `NAME@FINGERPRINT` for that version and no other; the first one without a name."""
+        """Return a judge by `NAME`, or `NAME@FINGERPRINT` for that version only; the first one without a name."""
         if name is None:
             return next(iter(self.judges.values()))
         plain, at, mark = name.partition("@")
@@ -171,7 +174,11 @@ class Service:
         return served
 
     def check_ready(self, served: Served) -> None:
-        """Raises Refused where the server is stopping or the judge's model does not answer."""
+        """Check that a judge can answer.
+
+        Raises:
+            Refused: If the server is stopping, or the judge's model does not answer.
+        """
         if self.stopping:
             raise Refused(
                 503, "stopping", "this server is stopping; send it to another one", 1
@@ -205,13 +212,14 @@ class Service:
         self.metrics.queue.set(self.waiting)
 
     def release(self, rows: int) -> None:
+        """Release the places of answered rows."""
         self.waiting -= rows
         self.metrics.queue.set(self.waiting)
 
     async def score(
         self, served: Served, item: Item, *, explain: bool = False
     ) -> Verdict:
-        """The verdict on an accepted row; explain: with an explanation by its model. Raises Refused."""
+        """Return the verdict on an accepted row; explain: with an explanation by its model. Raises Refused."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -248,7 +256,7 @@ class Service:
     async def score_many(
         self, served: Served, items: Sequence[Item]
     ) -> AsyncIterator[Verdict | Refused]:
-        """Verdicts on accepted rows in their order, as they are there; a row that gets none says why."""
+        """Yield verdicts on accepted rows in their order, as they are there; a row that gets none says why."""
 
         async def one(item: Item) -> Verdict | Refused:
             try:

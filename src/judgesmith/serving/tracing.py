@@ -11,9 +11,10 @@ UNTRACED = "healthz,readyz,metrics"
 
 
 def traced(app: Callable[..., Any]) -> Callable[..., Any]:
-    """The application with a span for each request, which follows its `traceparent`; as it is where no tracer is set
-    up, or OpenTelemetry's instrumentation of ASGI is not installed. It stands before the gate, so that no request
-    passes it by.
+    """Return the application with a span for each request, which follows its `traceparent`.
+
+    It is returned unchanged if no tracer is set up, or OpenTelemetry's instrumentation of ASGI is not installed. It
+    stands before the gate, so that no request passes it by.
     """
     try:
         trace, asgi = (
@@ -26,7 +27,7 @@ def traced(app: Callable[..., Any]) -> Callable[..., Any]:
         trace.get_tracer_provider(), "force_flush"
     ):  # the one that stands for none
         return app
-    made: Callable[..., Any] = asgi.OpenTelemetryMiddleware(
+    middleware: Callable[..., Any] = asgi.OpenTelemetryMiddleware(
         app, excluded_urls=UNTRACED, exclude_spans=["receive", "send"]
     )
-    return made
+    return middleware

@@ -36,7 +36,10 @@ PATIENCE = 120
 
 @dataclass(frozen=True)
 class Worker:
-    """What a process of a server serves; calling it there makes the application. Its limits are its share."""
+    """One process of a server; calling it there makes the application.
+
+    Its limits are its share.
+    """
 
     judges: Mapping[str, Path]
     lm: str | None
@@ -47,7 +50,11 @@ class Worker:
     log: bool
 
     def share(self, workers: int) -> Worker:
-        """Return one of several. Raises OptionError for fewer calls or rows at once than there are processes."""
+        """Return a worker with its share of the limits.
+
+        Raises:
+            OptionError: If there are fewer calls or rows at once than processes.
+        """
         for name, most in (
             ("--concurrency", self.where.concurrency),
             ("--queue", self.bounds.queue),
@@ -90,7 +97,7 @@ class Worker:
 
 
 def _forget_the_dead(folder: Path) -> None:
-    """What a process that died had accepted waits no more; what it counted stays."""
+    """Discard the rows that dead processes had accepted; their counts stay."""
     for file in folder.glob("*.db"):
         number = file.stem.rpartition("_")[2]
         if number.isdigit() and not psutil.pid_exists(int(number)):
@@ -100,7 +107,12 @@ def _forget_the_dead(folder: Path) -> None:
 def serve_many(
     worker: Worker, workers: int, listening: socket.socket, started: Callable[[], None]
 ) -> None:
-    """Answer in several processes until SIGTERM or Ctrl-C. Raises OptionError, ArtifactError before any starts."""
+    """Answer in several processes until SIGTERM or Ctrl-C.
+
+    Raises:
+        OptionError: Before any starts, if an option is invalid.
+        ArtifactError: Before any starts, if a file is not a judge.
+    """
     share = worker.share(workers)
     for path in share.judges.values():
         loading.build(artifact.read(path))

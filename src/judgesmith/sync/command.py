@@ -12,39 +12,42 @@ from ..running.limits import Limits
 
 
 class Sync(Command, Reach, Worded, Limits, Json):
-    """Pull people's feedback on traces into a file of labels, and log a judge's verdicts to the traces.
+    """Pull human feedback on traces into a file of labels, and log a judge's verdicts to the traces.
 
-    A second run adds what is new, updates what changed and removes what was withdrawn; rows of the file that come from
-    elsewhere stay. With --judge, traces without a verdict of this judge are scored, and its agreement with what people
-    said since the last sync is shown. Addresses and keys are those of the tool's own settings (MLFLOW_TRACKING_URI,
-    PHOENIX_COLLECTOR_ENDPOINT and PHOENIX_API_KEY; LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY).
-    Exit code 0: done; 1: some traces got no score (the next sync tries again); 2: an error.
+    A second run adds new rows, updates changed ones and removes withdrawn ones; rows from elsewhere stay. --judge
+    scores traces without a verdict of this judge, and shows its agreement with the feedback since the last sync.
+    Addresses and keys are those of the tool's own settings (MLFLOW_TRACKING_URI, PHOENIX_COLLECTOR_ENDPOINT and
+    PHOENIX_API_KEY; LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY). Exit code 0: done; 1: some traces got
+    no score (the next sync tries again); 2: an error.
     """
 
     panel: ClassVar[str] = "Operate"
 
     queue: str = argument(
         ...,
-        "Where the traces are: langfuse, mlflow, phoenix, or a queue that a plug-in adds.",
+        "Source of the traces: langfuse, mlflow, phoenix, or a queue that a plug-in adds.",
     )
-    name: str = argument(..., "The project; MLflow: the experiment.")
-    output: Path = flag(Path("labels.jsonl"), "The file of labels.", "-o", "--output")
+    name: str = argument(..., "Name of the project; for MLflow, of the experiment.")
+    output: Path = flag(
+        Path("labels.jsonl"), "File of labels to update.", "-o", "--output"
+    )
     judge: Path | None = flag(
-        None, "A saved judge, whose verdicts are logged to the traces."
+        None, "Saved judge to score the traces with; its verdicts are logged to them."
     )
     human: str | None = flag(
         None,
-        "The feedback that the judge is compared with; that of its aspect.",
+        "Feedback to compare the judge with; by default that of its aspect.",
         metavar="NAME",
     )
     only: str | None = flag(
         None,
-        "The tool's own filter of traces: \"tags.env = 'prod'\" for MLflow, name=agent for others.",
+        "Filter in the tool's own form: \"tags.env = 'prod'\" for MLflow, name=agent for others.",
         "--filter",
     )
     limit: int | None = flag(None, "Score the newest traces only.", ge=1)
 
     def run(self) -> int:
+        """Judge new traces, write verdicts back and print the agreement."""
         from ..programs import artifact, loading
         from ..running.console import Watch, print_json
         from ..running.journal import alone
@@ -56,15 +59,15 @@ class Sync(Command, Reach, Worded, Limits, Json):
             raise OptionError("--human and --limit are for --judge; leave them out")
         with quiet(), alone(self.output):
             pulled = Pulled(self.output, f"{self.queue}: {self.name}")
-            made, mark = None, ""
+            judge, mark = None, ""
             if self.judge is not None and self.dry_run:  # opens no model
                 read = artifact.read(self.judge)
-                made, mark = (
+                judge, mark = (
                     loading.build(read),
                     artifact.digest(artifact.identity_of(read)),
                 )
             elif self.judge is not None:
-                made = open_judge(self.judge, self.lm, self.connection())
+                judge = open_judge(self.judge, self.lm, self.connection())
             queue = plugin("queues", self.queue)(self.name, self.only)
             with Watch("syncing") as watch:
                 try:
@@ -76,9 +79,9 @@ class Sync(Command, Reach, Worded, Limits, Json):
                     "output": str(self.output),
                     "dry_run": self.dry_run,
                 }
-                if made is not None:
+                if judge is not None:
                     judging = Judging(
-                        made, queue, pulled, self.human, mark, orders=self.orders()
+                        judge, queue, pulled, self.human, mark, orders=self.orders()
                     )
                     waiting = judging.waiting(self.limit)
                     if not self.dry_run:
@@ -92,7 +95,7 @@ class Sync(Command, Reach, Worded, Limits, Json):
                         "name": judging.name,
                         "waiting": len(waiting),
                     }
-                    about |= {"calls": len(waiting) * made.method.cost().calls_per_row}
+                    about |= {"calls": len(waiting) * judge.method.cost().calls_per_row}
                     data["judged"] = (
                         about
                         | {"scored": judging.scored, "failed": failed}
@@ -106,7 +109,7 @@ class Sync(Command, Reach, Worded, Limits, Json):
 SHOWN = 10
 
 
-def _tell(asked: Sync, data: dict[str, Any]) -> None:
+def _tell(command: Sync, data: dict[str, Any]) -> None:
     from ..running.console import out
 
     def say(text: str, style: str = "") -> None:
@@ -116,13 +119,13 @@ def _tell(asked: Sync, data: dict[str, Any]) -> None:
         ", ".join(f"{name} ({n})" for name, n in data["aspects"].items()) or "none"
     )
     say(
-        f"{asked.queue}, {asked.name}: {data['traces']} traces; feedback of {data['raters']} people: {aspects}"
+        f"{command.queue}, {command.name}: {data['traces']} traces; feedback of {data['raters']} people: {aspects}"
     )
     new, changed, ids = len(data["added"]), len(data["changed"]), data["withdrawn"]
     kept = data["rows"] - new - changed
-    dry = ", nothing was written (--dry-run)" if asked.dry_run else ""
+    dry = ", nothing was written (--dry-run)" if command.dry_run else ""
     say(
-        f"{asked.output}: {new} rows are new, {changed} changed, {kept} stay as they were{dry}"
+        f"{command.output}: {new} rows are new, {changed} changed, {kept} stay as they were{dry}"
     )
     if ids:
         more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
@@ -139,9 +142,9 @@ def _tell(asked: Sync, data: dict[str, Any]) -> None:
         _tell_judged(judged, say)
         if new or changed or ids:
             # Of a judge that it starts from, compile may keep what was withdrawn.
-            start = "" if ids else f" --start {asked.judge}"
+            start = "" if ids else f" --start {command.judge}"
             say(
-                f"To learn from what people said: judgesmith compile {asked.output}{start} -o {asked.judge}",
+                f"To learn from what people said: judgesmith compile {command.output}{start} -o {command.judge}",
                 "dim",
             )
 
@@ -180,11 +183,11 @@ def _tell_judged(judged: dict[str, Any], say: Any) -> None:
             "No feedback of people has the judge's name; --human NAME says which it is compared with.",
             "yellow",
         )
-    made = Table(
+    table = Table(
         ["trace", Column("people", "g"), Column("judge", ".3g")],
         "Where judge and people differ most",
     )
     for one in judged["differ"][:SHOWN]:
-        made.add(one["id"], one["people"], one["judge"])
+        table.add(one["id"], one["people"], one["judge"])
     if judged["differ"]:
-        made.show(out)
+        table.show(out)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -38,9 +40,13 @@ MOST_DIFFERENT = 20
 
 @dataclass
 class Judging:
-    """A judge among the traces of a queue. human: the feedback that it is compared with. mark: the judge's fingerprint,
-    worked out where not given. orders: the words of feedback, worst first, by its name. Raises OptionError for a judge
-    that does not score one output alone.
+    """A judge among the traces of a queue.
+
+    human: the feedback that it is compared with. mark: the judge's fingerprint, computed if not given. orders: the
+    words of feedback, worst first, by its name.
+
+    Raises:
+        OptionError: If the judge does not score one output alone.
     """
 
     judge: Judge
@@ -57,26 +63,26 @@ class Judging:
             raise OptionError(
                 f"a {self.judge.method.kind} judge scores outputs against each other; a trace has one alone"
             )
-        known = list(self.pulled.to_dict()["aspects"])
-        if self.human is not None and self.human not in known:
+        aspects = list(self.pulled.to_dict()["aspects"])
+        if self.human is not None and self.human not in aspects:
             raise OptionError(
-                f"--human {self.human}: there is no such feedback; there is {', '.join(known) or 'none'}"
+                f"--human {self.human}: there is no such feedback; there is {', '.join(aspects) or 'none'}"
             )
         compiled = labels_aspect(self.judge)
         own = [
             name
             for name in (self.human, compiled, self.judge.judges_aspect, OVERALL)
-            if name in known
+            if name in aspects
         ]
-        self.aspect = own[0] if own else known[0] if len(known) == 1 else None
-        named = compiled if compiled in known or compiled != OVERALL else ""
+        self.aspect = own[0] if own else aspects[0] if len(aspects) == 1 else None
+        named = compiled if compiled in aspects or compiled != OVERALL else ""
         self.name = (
             named or self.judge.judges_aspect or self.aspect or self.judge.method.kind
         )
         self.mark = self.mark or fingerprint(self.judge)
 
     def waiting(self, limit: int | None) -> list[str]:
-        """The newest traces that have an output and no verdict of this judge."""
+        """Return the newest traces that have an output and no verdict of this judge."""
         heads = self.pulled.heads.items()
         return [
             name
@@ -85,7 +91,11 @@ class Judging:
         ][:limit]
 
     def run(self, traces: list[str], limits: Limits, watch: Watch) -> None:
-        """Score those that have an output; each verdict is given back at once. Raises BudgetError over the limits."""
+        """Score those that have an output; each verdict is written back at once.
+
+        Raises:
+            BudgetError: If a limit is reached.
+        """
         give = self.queue.giving(self.judge, self.name)
         watch.stage("traces without a verdict", len(traces))
         with limits.spending(self.judge.lm):
@@ -126,18 +136,19 @@ class Judging:
         return (row for row, _ in iter_rows(records)) if records else iter(())
 
     def compared(self) -> dict[str, Any]:
-        """Agreement on the rows that the judge was not compiled from: on those labelled since the last sync, and on
-        all. And where judge and people differ most, in shares of the scale.
+        """Return the agreement on rows that the judge was not compiled from: labelled since the last sync, and all.
+
+        Rows where judge and people differ most come with it, in shares of the scale.
         """
-        verdicts = {
-            name: head["verdicts"].get(self.mark)
-            for name, head in self.pulled.heads.items()
-        }
-        rated = [
-            row
-            for row in self.pulled.rows.values()
-            if verdicts.get(row["id"]) and self.aspect in row["scores"]
-        ]
+        verdicts = dict[str, Any]()
+        for name, head in self.pulled.heads.items():
+            verdicts[name] = head["verdicts"].get(self.mark)
+        rated = list[dict[str, Any]]()
+        for row in self.pulled.rows.values():
+            if verdicts.get(row["id"]) and self.aspect in row["scores"]:
+                rated.append(
+                    row | {"scores": {self.aspect: row["scores"][self.aspect]}}
+                )
         if self.aspect is None or not rated:
             return {
                 "aspect": self.aspect,
@@ -146,61 +157,55 @@ class Judging:
                 "seen": 0,
                 "differ": [],
             }
-        file = self._read(
-            [
-                row | {"scores": {self.aspect: row["scores"][self.aspect]}}
-                for row in rated
-            ]
-        )
-        joined, given = (
-            Judged(self.pulled.origin, file.rows),
-            [verdicts[row.id] or {} for row in file.rows],
-        )
+        file = self._read(rated)
+        joined = Judged(self.pulled.origin, file.rows)
+        judged = [verdicts[row.id] or {} for row in file.rows]
         read_people(joined, file, [self.aspect], None)
-        own_categories(
-            joined,
-            self.name,
-            [(one.get("category"), one.get("passed")) for one in given],
-        )
-        people, scores = (
-            joined.human[self.aspect],
-            np.array([one.get("score", math.nan) for one in given]),
-        )
+        decisions = [(one.get("category"), one.get("passed")) for one in judged]
+        own_categories(joined, self.name, decisions)
+        scores = np.array([one.get("score", math.nan) for one in judged])
         joined.judges[self.name] = {self.aspect: scores}
-        ids, known = [row.id for row in file.rows], Seen(self.judge.provenance)
-        fresh = np.array([not known.knows(row.source, row.output) for row in file.rows])
-        new = np.isin(ids, [*self.pulled.added, *self.pulled.changed])
-        (low, high), scale = (
-            joined.scales.get(self.aspect, (0.0, 1.0)),
-            self.judge.scale,
-        )
+        fresh = self._fresh(file)
+        since = list(map(attrgetter("id"), file.rows))
+        new = np.isin(since, [*self.pulled.added, *self.pulled.changed])
+        return {
+            "aspect": self.aspect,
+            "seen": int((~fresh).sum()),
+            "differ": finite(self._differing(joined, fresh)),
+            "since": self._agreement(joined, fresh & new),
+            "all": self._agreement(joined, fresh),
+        }
+
+    def _fresh(self, file: Outputs) -> npt.NDArray[np.bool_]:
+        """Return a mask of the rows that the judge was not compiled from."""
+        seen = Seen(self.judge.provenance)
+        return np.array([not seen.knows(row.source, row.output) for row in file.rows])
+
+    def _differing(
+        self, joined: Judged, fresh: npt.NDArray[np.bool_]
+    ) -> list[dict[str, Any]]:
+        """Return the rows where judge and people differ most, in shares of the scale."""
+        aspect, scale = str(self.aspect), self.judge.scale
+        people, scores = joined.human[aspect], joined.judges[self.name][aspect]
+        low, high = joined.scales.get(aspect, (0.0, 1.0))
         gaps = np.abs(
             (people - low) / (high - low)
             - (scores - scale.low) / (scale.high - scale.low)
         )
-        order = [i for i in np.argsort(-gaps, kind="stable") if gaps[i] > 0][
-            :MOST_DIFFERENT
-        ]
-        differ = [
+        order = np.argsort(-gaps, kind="stable")
+        return [
             {
-                "id": ids[i],
+                "id": joined.rows[i].id,
                 "people": people[i],
                 "judge": scores[i],
                 "gap": gaps[i],
                 "seen": not fresh[i],
             }
-            for i in order
+            for i in order[gaps[order] > 0][:MOST_DIFFERENT]
         ]
-        return {
-            "aspect": self.aspect,
-            "seen": int((~fresh).sum()),
-            "differ": finite(differ),
-            "since": self._agreement(joined, fresh & new),
-            "all": self._agreement(joined, fresh),
-        }
 
     def _read(self, rated: list[Record]) -> Outputs:
-        """The rows as they are, or where only the judge knows which of two words is the better one, as it does."""
+        """Return the rows; if only the judge knows which of two words is the better one, with its order."""
         file, decision = (
             read_outputs(rated, categories=self.orders),
             self.judge.outcome.decision,
@@ -213,7 +218,7 @@ class Judging:
         return read_outputs(rated, categories=names) if marks.fault and same else file
 
     def _agreement(self, joined: Judged, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
-        """On some rows: the first coefficient for the kind of feedback, with an interval where there are enough."""
+        """Return the agreement on some rows: the first coefficient for the feedback, with an interval if possible."""
         aspect, count = str(self.aspect), int(rows.sum())
         none = {
             "n": count,
@@ -227,21 +232,18 @@ class Judging:
                 "reason": "too few for a number" if count else "there are none"
             }
         decided = {
-            judge: {aspect: given[aspect][rows]}
-            for judge, given in joined.decided.items()
+            judge: {aspect: scores[aspect][rows]}
+            for judge, scores in joined.decided.items()
         }
+        categories = {name: marks.levels for name, marks in joined.marks.items()}
         try:
             table = meta_evaluate(
                 {self.name: joined.judges[self.name][aspect][rows]},
                 {aspect: joined.human[aspect][rows]},
-                documents=[
-                    name
-                    for name, one in zip(joined.documents, rows, strict=True)
-                    if one
-                ],
+                documents=list(itertools.compress(joined.documents, rows)),
                 scale=joined.scales,
                 kinds=joined.kinds,
-                categories={name: marks.levels for name, marks in joined.marks.items()},
+                categories=categories,
                 decided=decided,
                 levels=("pooled",),
                 compare=False,

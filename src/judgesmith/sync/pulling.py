@@ -27,8 +27,10 @@ WHAT = "a file of labels as `judgesmith sync` writes it"
 
 @dataclass
 class Pulled:
-    """The rows of a file, and what becomes of them. origin: the mark of the queue's rows; others stay as they are.
-    heads: every trace of the queue by its id. The lists are of ids; empty: of traces with feedback but no output.
+    """Rows of a file, and their changes.
+
+    origin: the mark of the queue's rows; others stay as they are. heads: every trace of the queue by its id. The lists
+    are of ids. empty: of traces with feedback but no output.
     """
 
     path: Path
@@ -48,7 +50,7 @@ class Pulled:
                 f"-o {self.path}: labels are written as .jsonl; name such a file"
             )
         for number, record in (
-            read_journal(self.path, what=WHAT) if self.path.exists() else ()
+            read_journal(self.path, kind=WHAT) if self.path.exists() else ()
         ):
             if record.get("queue") != self.origin:
                 self.others.append(record)
@@ -115,7 +117,8 @@ class Pulled:
                 journal.write(*self.others, *self.rows.values())
 
     def to_dict(self) -> dict[str, Any]:
-        given = [
+        """Return counts as plain JSON types."""
+        ratings = [
             (name, who)
             for row in self.rows.values()
             for name, by in row["scores"].items()
@@ -124,7 +127,7 @@ class Pulled:
         return {
             "traces": len(self.heads),
             "rows": len(self.rows),
-            "raters": len({who for _, who in given}),
+            "raters": len({who for _, who in ratings}),
             "aspects": Counter(
                 name for row in self.rows.values() for name in row["scores"]
             ),
@@ -136,5 +139,5 @@ class Pulled:
 
 
 def without_output(head: Record) -> bool:
-    """Whether the tool says that a trace has no output."""
+    """Return whether the tool says that a trace has no output."""
     return isinstance(head.get("output"), str) and not head["output"].strip()

@@ -1,6 +1,4 @@
-"""A model that answers by a function of what it is asked and records it, and rows whose texts it knows again in any
-prompt.
-"""
+"""A model that answers by a function of the request and records it, and rows that it recognises in any prompt."""
 
 import json
 import re
@@ -54,25 +52,30 @@ class Ask:
 
     @property
     def key(self) -> str:
+        """The request as text, for comparison."""
         return json.dumps(self.body, sort_keys=True)
 
     @property
     def system(self) -> str:
+        """The system message."""
         return str(self.body["messages"][0]["content"])
 
     @property
     def last(self) -> str:
+        """The last message."""
         return str(self.body["messages"][-1]["content"])
 
     @property
     def text(self) -> str:
+        """All messages in one text."""
         return "\n".join(m["content"] for m in self.body["messages"])
 
     @property
     def step(self) -> str:
-        """probe, observe, describe, propose, merge (descriptions), join (criteria), score, criteria, explain, or dspy
-        (one of DSPy's own prompts, in which instructions are written). Instructions may have been rewritten for a
-        score.
+        """Step of a judge that the request belongs to.
+
+        probe, observe, describe, propose, merge (descriptions), join (criteria), score, criteria, explain, or dspy (one
+        of DSPy's own prompts, in which instructions are written). Instructions may have been rewritten for a score.
         """
         if "2 + 2 =" in self.last:
             return "probe"
@@ -90,7 +93,7 @@ class Ask:
 
     @property
     def again(self) -> bool:
-        """Whether an unreadable answer is asked for a second time."""
+        """True if an unreadable answer is requested a second time."""
         return AGAIN in self.last
 
     @property
@@ -146,7 +149,7 @@ CRITERIA = json.dumps(
 
 
 def written(ask: Ask, text: str) -> str:
-    """An answer to one of DSPy's own prompts, in its form: `text` in the field that is asked for."""
+    """Return an answer to one of DSPy's own prompts, in its form: `text` in the field that is asked for."""
     if "[[ ## module_advice ## ]]" in ask.text:
         advice = json.dumps({"judge.overall_scorer.predict": text})
         return f"[[ ## discussion ## ]]\nOne is better.\n\n[[ ## module_advice ## ]]\n{advice}\n\n[[ ## completed ## ]]"
@@ -159,7 +162,7 @@ def written(ask: Ask, text: str) -> str:
 
 
 def sensible(ask: Ask) -> str:
-    """What an obedient model answers to everything but the scoring itself."""
+    """Return an obedient model's answer to everything but the scoring itself."""
     if ask.step == "dspy":
         return written(
             ask, f"Weigh what the output says, by rule {sum(map(ord, ask.text)) % 97}."
@@ -176,7 +179,7 @@ def sensible(ask: Ask) -> str:
 
 
 def judging(number: Callable[[Ask], int | float]) -> Callable[[Ask], Answer]:
-    """A model that gives `number(ask)` in [0, 100] with an explanation, and answers sensibly to the rest."""
+    """Return a model that gives `number(ask)` in [0, 100] with an explanation, and answers sensibly to the rest."""
 
     def answer(ask: Ask) -> Answer:
         if ask.step == "score":
@@ -191,7 +194,7 @@ def judging(number: Callable[[Ask], int | float]) -> Callable[[Ask], Answer]:
 
 
 class Asked:
-    """What answers: `answer` decides, `asks` are all requests in order."""
+    """Base of fake models: `answer` decides, `asks` are all requests in order."""
 
     def __init__(self) -> None:
         self.answer: Callable[[Ask], Answer] = judging(
@@ -201,6 +204,7 @@ class Asked:
 
     @property
     def judged(self) -> list[Ask]:
+        """The requests that score a row."""
         return [a for a in self.asks if a.step in ("score", "criteria")]
 
 
@@ -212,6 +216,8 @@ class FakeModel(Asked):
         self.lm = self.model()
 
     def model(self, name: str = "openai/fake") -> LanguageModel:
+        """Return a language model that this fake answers for."""
+
         def reply(request: Request) -> str | Unanswered:
             body = {"model": name.rpartition("/")[2], "messages": [*request.messages]}
             ask = Ask(body | {"temperature": request.temperature}, len(self.asks))
@@ -236,7 +242,7 @@ FOREIGN = (
 
 
 def own_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
-    """A cache of calls in this folder, and no model or server from the environment; the cache's path."""
+    """Return a cache of calls in this folder, and no model or server from the environment; the cache's path."""
     path = folder / "calls.sqlite"
     monkeypatch.setenv("JUDGESMITH_CACHE", str(path))
     for name in FOREIGN:
@@ -250,8 +256,9 @@ def own_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
 def make_rows(
     documents: int, per_document: int, score: Callable[[int], float]
 ) -> list[Row]:
-    """Rows whose source has its document's mark d…, whose output has its own mark r…; the lengths of texts differ,
-    and no output nearly equals one of another document.
+    """Return rows whose source has its document's mark d…, and whose output has its own mark r….
+
+    The lengths of texts differ, and no output nearly equals one of another document.
     """
     rows: list[Row] = []
     for n in range(documents * per_document):
@@ -277,7 +284,7 @@ def make_rows(
 def make_labels(
     documents: int, per_document: int, score: Callable[[int], float]
 ) -> Labels:
-    """Labelled rows: scores by row number, on 0..100."""
+    """Return labelled rows: scores by row number, on 0..100."""
     return Labels(
         tuple(make_rows(documents, per_document, score)),
         "overall",

@@ -1,4 +1,4 @@
-"""What holds for every judge, whatever its method."""
+"""Contract of every judge, for any method."""
 
 from __future__ import annotations
 
@@ -86,8 +86,9 @@ def shortest(grammar: str) -> str:
 
 
 def obliging() -> Callable[[Request], str]:
-    """A model that gives every judge the form of answer that it asks for: as its grammar or DSPy's adapter has it,
-    typed answers to typed questions, and free text otherwise.
+    """Return a model that gives every judge the form of answer that it asks for.
+
+    It follows the grammar or DSPy's adapter, gives typed answers to typed questions, and free text otherwise.
     """
     written = 0
 
@@ -132,14 +133,17 @@ class JudgeContract:
         return Judge(make() if self.aspect is None else make(self.aspect), **given)
 
     def answers(self) -> Callable[[Request], str]:
+        """Return the function that answers the judge's requests."""
         return obliging()
 
     @pytest.fixture
     def make(self) -> Make:
+        """Provide the function that makes a judge."""
         return self.new
 
     @pytest.fixture
     def scripted(self) -> Iterator[MakeScripted]:
+        """Provide the function that makes scripted models."""
         with scripted_models() as made:
             yield made
 

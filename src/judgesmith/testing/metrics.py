@@ -1,4 +1,4 @@
-"""What holds for every metric that compares an output with references."""
+"""Contract of every metric that compares an output with references."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ class MetricContract:
     part: ClassVar[type[Metric]]
 
     def new(self) -> Metric:
+        """Return the metric to test."""
         return self.part()
 
     @pytest.fixture
     def metric(self) -> Metric:
+        """Provide the metric to test."""
         return self.new()
 
     def test_it_is_registered_and_says_what_it_is(self, metric: Metric) -> None:

@@ -1,4 +1,4 @@
-"""What holds for every optimizer, whatever it tries."""
+"""Contract of every optimizer."""
 
 from __future__ import annotations
 
@@ -22,26 +22,29 @@ from .fake import Ask, FakeModel, Fault, judging, make_labels, own_environment, 
 
 
 def run(
-    search: DemonstrationSearch, model: FakeModel, labels: Labels, **given: Any
+    search: DemonstrationSearch, model: FakeModel, labels: Labels, **options: Any
 ) -> tuple[Judge, SearchRecord]:
+    """Compile a judge with the search; return it with the record."""
     student = Judge(
         ActiveCritic("vanilla", explain="before", reading="said"), lm=model.lm
     )
-    judge = search.compile(student, trainset=examples_of(labels), **given)
+    judge = search.compile(student, trainset=examples_of(labels), **options)
     assert search.record is not None
     return judge, search.record
 
 
 def truth(labels: Labels) -> dict[str, float]:
+    """Return the human scores by id."""
     return {row.id: row.scores["overall"] for row in labels.rows}
 
 
 def guess(ask: Ask) -> int:
+    """Return a score that depends on the row's mark alone."""
     return int(ask.mark[1:]) * 37 % 101
 
 
 def copy_the_document(ask: Ask) -> float:
-    """The label of a demonstration of the same document, if there is one; else something without meaning."""
+    """Return the label of a demonstration of the same document, if there is one; else something without meaning."""
     document = ask.last.split("Notice ")[1].split(":")[0]
     for part in ask.system.split("<example>")[1:]:
         if f"Notice {document}:" in part:
@@ -62,27 +65,29 @@ class OptimizerContract:
     settings: ClassVar[dict[str, Any]] = {}
     shows: ClassVar[Literal[0, 1, 2]] = 2
 
-    def new(self, **given: Any) -> DemonstrationSearch:
-        """A new optimizer. given: `level`, `seed`, and options, of which it takes those that it has."""
+    def new(self, **options: Any) -> DemonstrationSearch:
+        """Return a new optimizer; options: `level`, `seed` and others, of which it takes those that it has."""
         taken = {"level", "seed", *self.part.Options.model_fields}
         return self.part(
             **{
                 **self.settings,
-                **{name: value for name, value in given.items() if name in taken},
+                **{name: value for name, value in options.items() if name in taken},
             }
         )
 
     @pytest.fixture(autouse=True)
     def own_cache(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Provide a cache of the test's own."""
         return own_environment(monkeypatch, tmp_path)
 
     @pytest.fixture
     def model(self) -> FakeModel:
+        """Provide the fake model."""
         return FakeModel()
 
     @pytest.fixture
     def labels(self) -> Labels:
-        """40 rows of 10 documents."""
+        """Provide 40 rows of 10 documents."""
         draw = random.Random(1)
         return make_labels(10, 4, lambda n: draw.randint(0, 100))
 
@@ -261,14 +266,14 @@ class OptimizerContract:
         optimizer = self.new()
         judge = Judge(ActiveCritic("coarse", explain="before"))
         plan = Compiler(search=optimizer).plan(judge, labels, "openai/fake")
-        made = compile_judge(
+        compiled = compile_judge(
             judge, labels, lm=model.lm, optimizer=optimizer, progress=False
         )
-        assert made.provenance["cost"]["calls"] <= plan.calls
-        assert made.provenance["optimizer"]["name"] == optimizer.name
-        assert len(made.provenance["candidates"]) <= optimizer.evaluations()
-        made.save(tmp_path / "judge.json")
+        assert compiled.provenance["cost"]["calls"] <= plan.calls
+        assert compiled.provenance["optimizer"]["name"] == optimizer.name
+        assert len(compiled.provenance["candidates"]) <= optimizer.evaluations()
+        compiled.save(tmp_path / "judge.json")
         loaded = loading.load(tmp_path / "judge.json", lm=model.lm)
         text = labels.rows[0].source, labels.rows[0].output
-        assert loaded.score(*text).to_dict() == made.score(*text).to_dict()
-        assert made.score(*text).failure is None
+        assert loaded.score(*text).to_dict() == compiled.score(*text).to_dict()
+        assert compiled.score(*text).failure is None

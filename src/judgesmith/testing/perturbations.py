@@ -1,4 +1,4 @@
-"""What holds for every perturbation of a text."""
+"""Contract of every perturbation of a text."""
 
 from __future__ import annotations
 
@@ -70,6 +70,7 @@ class PerturbationContract:
 
     @pytest.fixture
     def perturbation(self) -> Perturbation:
+        """Provide the perturbation to test."""
         return self.part()
 
     def test_it_is_registered_and_says_what_it_is(
@@ -77,7 +78,7 @@ class PerturbationContract:
     ) -> None:
         assert perturbations.get(perturbation.name) is type(perturbation)
         assert perturbation.about and "\n" not in perturbation.about
-        assert [made.name for made, _ in find_perturbations([perturbation.name])] == [
+        assert [one.name for one, _ in find_perturbations([perturbation.name])] == [
             perturbation.name
         ]
 
@@ -111,13 +112,13 @@ class PerturbationContract:
             return
         both = 0
         for seed in range(4):
-            made = [
+            one = [
                 o
                 for o in pairs_of(perturbation, self.texts, seed=seed)
                 if isinstance(o, Pair)
             ]
-            result = {(pair.id, pair.degree): pair.change.distance for pair in made}
-            for identity in {pair.id for pair in made}:
+            result = {(pair.id, pair.degree): pair.change.distance for pair in one}
+            for identity in {pair.id for pair in one}:
                 if (identity, "minor") in result and (identity, "major") in result:
                     assert result[identity, "minor"] < result[identity, "major"]
                     both += 1

@@ -15,9 +15,11 @@ PROBE = "2 + 2 ="
 
 
 class ScriptedTransport:
-    """Answers requests from a script: a list of (predicate on the messages, answer) that is used up in its order, or a
-    function from the request to an answer (None: not expected). Anything else raises AssertionError, which no judge
-    catches. The probe of a model's abilities is answered by the abilities that it is given.
+    """Transport that answers requests from a script.
+
+    A script is a list of (predicate on the messages, answer) that is used up in its order, or a function from the
+    request to an answer (None: not expected). Anything else raises AssertionError, which no judge catches. The probe of
+    a model's abilities is answered by the abilities given.
     """
 
     def __init__(
@@ -36,6 +38,11 @@ class ScriptedTransport:
         self.probes = 0
 
     async def send(self, request: Request) -> Reply:
+        """Return the scripted answer.
+
+        Raises:
+            AssertionError: If the script does not expect the request.
+        """
         logprobs, json_schema, system_prompt = self.able
         if not system_prompt and request.messages[0]["role"] == "system":
             raise Unanswered("HTTP 400: no system role", again=False)
@@ -73,7 +80,7 @@ class MakeScripted:
     """Makes (model, transport) from a script. `made`: the transports."""
 
     def __init__(self) -> None:
-        self.made: list[ScriptedTransport] = []
+        self.transports: list[ScriptedTransport] = []
 
     def __call__(
         self,
@@ -87,7 +94,7 @@ class MakeScripted:
     ) -> tuple[LanguageModel, ScriptedTransport]:
         """able: what the transport is able to."""
         transport = ScriptedTransport(script, **able)
-        self.made.append(transport)
+        self.transports.append(transport)
         connection = Connection(cache=False, attempts=attempts)
         own: Any = {
             "identity": "test",
@@ -100,8 +107,12 @@ class MakeScripted:
 
 @contextmanager
 def scripted_models() -> Iterator[MakeScripted]:
-    """Raises AssertionError at the end for a list that was not used up."""
+    """Provide a function that makes scripted models.
+
+    Raises:
+        AssertionError: At the end, if a script was not used up.
+    """
     make = MakeScripted()
     yield make
-    left = [len(t.steps) for t in make.made if t.steps]
+    left = [len(t.steps) for t in make.transports if t.steps]
     assert not left, f"{sum(left)} steps of the script were never asked for"

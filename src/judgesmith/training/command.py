@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class Distill(Command, Preset, Rows, Json):
     """Train a small model to judge, from human ratings and synthetic examples.
 
-    After Ctrl-C, a crash or a kill the same command resumes from its last checkpoint. The report compares the student
-    with the plain model (and a teacher) on rows that it never saw. Needs the extras local and train.
-    `judgesmith list options distill` has further options.
+    After Ctrl-C, a crash or a kill, the same command resumes from its last checkpoint. The report compares the student
+    with the plain model (and a teacher) on held-out rows. Needs the extras local and train. `judgesmith list options
+    distill` has further options.
     """
 
     hidden: ClassVar[bool] = True
@@ -31,46 +31,49 @@ class Distill(Command, Preset, Rows, Json):
     )
     base: str = flag(
         "local/qwen2.5-0.5b",
-        "The model that is trained: local/NAME (`judgesmith list models`) or gguf:PATH.",
+        "Model to train: local/NAME (`judgesmith list models`) or gguf:PATH.",
     )
     output: Path = flag(
         Path("judge.json"),
-        "Where the judge is saved; its weights go into NAME.student beside.",
+        "File of the saved judge; its weights go into the folder NAME.student beside it.",
         "-o",
         "--output",
     )
     synthetic: Path | None = flag(
-        None, "Examples that `judgesmith synthesize` wrote; human ratings count more."
+        None,
+        "File of examples that `judgesmith synthesize` wrote; human ratings count more.",
     )
-    aspect: str | None = flag(None, "Which score, where rows have several.")
+    aspect: str | None = flag(None, "Score to learn, if rows have several.")
     scale: tuple[float, float] | None = flag(
         None, "Lowest and highest score; inferred if not given.", metavar="LOW HIGH"
     )
     heldout: str = flag(
         "0.25",
-        "Share of rows held out, or a file of other labels.",
+        "Share of rows held out for the reported agreement, or a file of other labels.",
         coerce_numbers_to_str=True,
     )
     library_aspect: str | None = flag(
         None,
-        "The aspect of the library that the score stands for (`judgesmith list aspects`).",
+        "Aspect of the library that the score stands for (`judgesmith list aspects`).",
         "--as",
         metavar="[TASK/]ASPECT",
     )
     teacher: Path | None = flag(
-        None, "A saved judge that is measured beside the student, on the same rows."
+        None, "File of a saved judge to measure beside the student, on the same rows."
     )
-    seed: int = flag(0, "Random seed of splits, batches and first weights.")
+    seed: int = flag(0, "Random seed of splits, batches and initial weights.")
     overwrite: bool = flag(False, "Start over instead of resuming from a checkpoint.")
-    dry_run: bool = flag(False, "Show what the run would take, train nothing.")
+    dry_run: bool = flag(False, "Show the estimated cost and stop.")
 
     @classmethod
-    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+    def catalogue(cls, chosen: Mapping[str, Any]) -> Catalogue:
+        """Return the options of training."""
         from .distill_run import catalogue
 
         return catalogue()
 
     def run(self) -> int:
+        """Train a student, save it and print its agreement."""
         from ..cli.rendering import show_dry_run
         from ..running.console import print_json
         from ..running.opening import quiet

@@ -47,7 +47,7 @@ _CHARACTERS, _PROMPT = 4.0, 170
 
 
 class RunOptions(JudgeInWords, TrainOptions):
-    """How a student is trained, and what it judges."""
+    """Settings of training a student, and its aspect."""
 
     level: Level | None = option(
         None,
@@ -56,7 +56,7 @@ class RunOptions(JudgeInWords, TrainOptions):
 
 
 def catalogue() -> Catalogue:
-    """What can be set of a run."""
+    """Return the options of a run."""
     return Catalogue(
         (Owner("run", "distill", RunOptions),),
         "distill",
@@ -96,6 +96,7 @@ class DistillRun:
 
     @cached_property
     def split(self) -> Split:
+        """The labels, split into training and held-out rows."""
         train = self._read(self.request.labels)
         try:
             share: float | Labels = float(self.request.heldout)
@@ -117,19 +118,29 @@ class DistillRun:
 
     @cached_property
     def method(self) -> Distilled:
-        """The method of the aspect, before it is trained. Raises OptionError."""
+        """The method of the aspect, before it is trained.
+
+        Raises:
+            OptionError: If it cannot be built.
+        """
         aspect, library_aspect = self.split.train.aspect, self.request.library_aspect
-        made = method_in_words(Distilled.kind, {}, self.options, aspect, library_aspect)
-        assert isinstance(made, Distilled)
-        return made
+        method = method_in_words(
+            Distilled.kind, {}, self.options, aspect, library_aspect
+        )
+        assert isinstance(method, Distilled)
+        return method
 
     @cached_property
     def examples(self) -> list[tuple[SyntheticRow, Row]]:
-        """Synthetic examples with their rows. Raises LabelsError."""
+        """Synthetic examples with their rows.
+
+        Raises:
+            LabelsError: If a line is invalid.
+        """
         return synthetic_rows(self.request.synthetic)
 
     def plan(self) -> dict[str, Any]:
-        """What training would take, without a model."""
+        """Return the estimated cost of training, without a model."""
         split, options, extra = (
             self.split,
             self.options,
@@ -158,7 +169,11 @@ class DistillRun:
         }
 
     def run(self) -> DistillReport:
-        """Train, save and measure. Raises JudgesmithError."""
+        """Train, save and measure.
+
+        Raises:
+            JudgesmithError: If a step fails.
+        """
         if not is_local(self.request.base):
             raise OptionError(
                 f"--base {self.request.base}: a student is trained on local/NAME or gguf:PATH"
@@ -185,7 +200,7 @@ class DistillRun:
             2 if teacher is None else 3
         )
         with Watch("training", steps) as watch:
-            made, report = Distillation(
+            judge, report = Distillation(
                 self.method,
                 self.split,
                 lm,
@@ -197,5 +212,5 @@ class DistillRun:
                 self.request.seed,
                 watch,
             ).run()
-        save_or_keep(made, self.request.output)
+        save_or_keep(judge, self.request.output)
         return report

@@ -60,8 +60,9 @@ CHECKPOINT = "checkpoint.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """How one judge did on the held-out rows. calls, seconds: of a row; seconds are this machine's, as busy as it
-    was.
+    """Agreement and cost of one judge on the held-out rows.
+
+    calls, seconds: of a row; seconds depend on this machine and its load.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Contender:
     against: Difference | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
         gap = self.against
         names = () if gap is None else ("value", "low", "high", "p")
         lead = {name: json_number(getattr(gap, name)) for name in names} or None
@@ -85,8 +87,10 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class DistillReport:
-    """What training found. contenders: the student first, then what it is compared with, on the same held-out rows.
-    rows: of training, by their kind. trained: losses and Q by epoch.
+    """Result of training.
+
+    contenders: the student first, then what it is compared with, on the same held-out rows. rows: of training, by their
+    kind. trained: losses and Q by epoch.
     """
 
     contenders: tuple[Contender, ...]
@@ -98,9 +102,11 @@ class DistillReport:
 
     @property
     def heldout(self) -> AgreementValue:
+        """The student's agreement on held-out rows."""
         return self.contenders[0].agreement
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
         return {
             "contenders": [one.to_dict() for one in self.contenders],
             "epochs": [
@@ -117,16 +123,18 @@ class DistillReport:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """A row to be trained on and its score in [0, 100]. made: the synthetic example that it is from, None where people
-    rated it.
+    """A training row with its score in [0, 100].
+
+    made: the synthetic example that it is from, None if people rated it.
     """
 
     row: Row
     percent: float
-    made: SyntheticRow | None = None
+    example: SyntheticRow | None = None
 
     @property
     def item(self) -> Item:
+        """The row to judge."""
         return Item(
             self.row.output, self.row.source, self.row.context, self.row.reference
         )
@@ -134,8 +142,10 @@ class Learnt:
 
 @dataclass(frozen=True, slots=True)
 class Distillation:
-    """One run, before anything is computed. folder: where weights and checkpoints go. synthetic: examples with their
-    rows, which count less than human ratings. teacher: a judge that is measured beside the student.
+    """One run, before anything is computed.
+
+    folder: of weights and checkpoints. synthetic: examples with their rows, which count less than human ratings.
+    teacher: a judge that is measured beside the student.
     """
 
     method: Distilled
@@ -162,7 +172,13 @@ class Distillation:
             object.__setattr__(self, "method", self.method.with_(answer="annotation"))
 
     def run(self) -> tuple[Judge, DistillReport]:
-        """Train, write the weights, measure. Raises OptionError, ModelError, MissingExtraError."""
+        """Train, write the weights and measure.
+
+        Raises:
+            OptionError: If an option is invalid, or a checkpoint of another run.
+            ModelError: If the base model cannot be trained.
+            MissingExtraError: If torch or peft is not installed.
+        """
         started = time.monotonic()
         if self.lm.weights is None:
             raise OptionError(
@@ -192,17 +208,17 @@ class Distillation:
             judged=self._judged(student, stopping),
             progress=self.progress,
         ).run()
-        made = self._saved(student, shape)
-        made.outcome = replace(made.outcome, decision=self._decision(student))
-        report = self._report(made, trained, examples, notes, started)
-        made.provenance = self._provenance(report)
-        made.report = report
-        return made, report
+        judge = self._saved(student, shape)
+        judge.outcome = replace(judge.outcome, decision=self._decision(student))
+        report = self._report(judge, trained, examples, notes, started)
+        judge.provenance = self._provenance(report)
+        judge.report = report
+        return judge, report
 
     # -- rows
 
     def rows(self) -> tuple[list[Learnt], Labels | None, list[str]]:
-        """The rows to be trained on, the labels that training stops by, and notes on them.
+        """Return the rows to be trained on, the labels that training stops by, and notes on them.
 
         Nothing of a held-out document, and nothing of those that it stops by, is trained on.
         """
@@ -232,26 +248,28 @@ class Distillation:
             *self.split.heldout.rows,
             *(stopping.rows if stopping is not None else ()),
         ]
-        made = {row.id: example for example, row in self.synthetic}
+        synthetic = {row.id: example for example, row in self.synthetic}
         extra = apart_from([row for _, row in self.synthetic], apart)
         if len(extra) < len(self.synthetic):
             notes.append(
                 f"{len(self.synthetic) - len(extra)} synthetic rows share a document or a text with rows that are held "
                 "out, or that training stops by, and are left out"
             )
-        result += [Learnt(row, made[row.id].percent, made[row.id]) for row in extra]
+        result += [
+            Learnt(row, synthetic[row.id].percent, synthetic[row.id]) for row in extra
+        ]
         return result, stopping, notes
 
     def _examples(
         self, student: Student, rows: Sequence[Learnt], notes: list[str]
     ) -> list[Example]:
-        """What is learnt of each row. What is left out is added to the notes."""
+        """Return the training examples of the rows; rows left out are added to the notes."""
         result: list[Example] = []
         spanless = longer = 0
         for row in rows:
-            if row.made is None and self.method.options.answer == "annotation":
+            if row.example is None and self.method.options.answer == "annotation":
                 spanless += 1
-            elif row.made is not None or self.options.human_weight:
+            elif row.example is not None or self.options.human_weight:
                 example = self._example(student, row)
                 if len(example.prompt) > self.options.longest:
                     longer += 1
@@ -272,22 +290,22 @@ class Distillation:
         return result
 
     def _example(self, student: Student, row: Learnt) -> Example:
-        asked, aspect, written = self.method, "", ""
-        if row.made is not None:
-            aspect = row.made.aspect
-            if aspect != asked.options.aspect:
-                criterion = Criterion(aspect[:80], row.made.definition)
-                asked = Distilled(
+        method, aspect, written = self.method, "", ""
+        if row.example is not None:
+            aspect = row.example.aspect
+            if aspect != method.options.aspect:
+                criterion = Criterion(aspect[:80], row.example.definition)
+                method = Distilled(
                     aspect,
-                    task=row.made.task,
+                    task=row.example.task,
                     criteria=(criterion,),
-                    answer=asked.options.answer,
+                    answer=method.options.answer,
                 )
-            if asked.options.answer == "annotation":
-                written = error_text([e.model_dump() for e in row.made.errors])
-        prompt = student.tokens(asked.messages(guarded(row.item)[0]), written)
+            if method.options.answer == "annotation":
+                written = error_text([e.model_dump() for e in row.example.errors])
+        prompt = student.tokens(method.messages(guarded(row.item)[0]), written)
         weight = (
-            self.options.human_weight if row.made is None and self.synthetic else 1.0
+            self.options.human_weight if row.example is None and self.synthetic else 1.0
         )
         # Rows are compared within a document and an aspect.
         document = f"{row.row.doc_id}|{aspect}"
@@ -296,17 +314,17 @@ class Distillation:
             row.percent,
             document,
             weight,
-            row.made is None,
-            len(student.said(written)),
+            row.example is None,
+            len(student.annotation_tokens(written)),
         )
 
     def _percents(self, student: Student, items: Sequence[Item]) -> list[float]:
-        """The student's scores in percent, NaN where its answer comes to none."""
-        asked = [self.method.messages(guarded(item)[0]) for item in items]
+        """Return the student's scores in percent, NaN where its answer comes to none."""
+        prompts = [self.method.messages(guarded(item)[0]) for item in items]
         if self.method.options.answer == "annotation":
-            return [student.write(messages, MOST_TOKENS)[1] for messages in asked]
+            return [student.write(messages, MOST_TOKENS)[1] for messages in prompts]
         return student.percents(
-            [student.tokens(messages) for messages in asked],
+            [student.tokens(messages) for messages in prompts],
             self.options.tokens_at_once,
         )
 
@@ -334,7 +352,7 @@ class Distillation:
     # -- the judge
 
     def _saved(self, student: Student, shape: Shape) -> Judge:
-        """The judge, with its weights written as peft and as llama.cpp read them."""
+        """Return the judge, with its weights written as peft and as llama.cpp read them."""
         adapter = student.save(self.folder, self.lm.name)
         gguf = self._write_gguf(student, shape, self.folder)
         data = StudentData(
@@ -350,14 +368,18 @@ class Distillation:
         return Judge(method, lm=self.lm, scale=Scale(*self.split.train.scale))
 
     def _write_gguf(self, student: Student, shape: Shape, folder: Path) -> Path:
-        """Raises ModelError for layers that llama.cpp has no name for."""
+        """Write the weights in llama.cpp's format.
+
+        Raises:
+            ModelError: If llama.cpp has no name for a layer.
+        """
         assert self.lm.weights is not None
         arrays = {name: p.numpy() for name, p in student.weights().items()}
         write_gguf_adapter(folder / GGUF_ADAPTER, arrays, self.lm.weights, shape)
         return folder / GGUF_ADAPTER
 
     def _decision(self, student: Student) -> Any:
-        """Where categories begin, by the student's scores of all training rows."""
+        """Return the cut points of categories, by the student's scores of all training rows."""
         train = self.split.train
         if not train.levels:
             return None
@@ -369,15 +391,15 @@ class Distillation:
 
     def _report(
         self,
-        made: Judge,
+        judge: Judge,
         trained: Trained,
         examples: Sequence[Example],
         notes: list[str],
         started: float,
     ) -> DistillReport:
-        plain = Judge(self.method, lm=self.lm, scale=made.scale)
+        plain = Judge(self.method, lm=self.lm, scale=judge.scale)
         judges: list[tuple[str, Judge]] = [
-            ("student", made),
+            ("student", judge),
             ("zero-shot student", plain),
         ]
         if self.teacher is not None:
@@ -425,7 +447,7 @@ class Distillation:
     def _scored(
         self, name: str, judge: Judge, held: Sequence[Any]
     ) -> tuple[Scored, float, float]:
-        """A judge's scores of the held-out rows, and calls and seconds of a row; what the disk answers takes less."""
+        """Return a judge's scores of the held-out rows, with calls and seconds of a row; cached answers take less."""
         self.progress.stage(f"held-out rows, {name}", len(held))
         started = time.monotonic()
         scored = score_rows(judge, held, self.progress)
@@ -464,7 +486,7 @@ class Distillation:
 
 
 def _worth(contenders: Sequence[Contender]) -> list[str]:
-    """What speaks against the student, in sentences."""
+    """Return reasons against the student, in sentences."""
     student, lines = contenders[0].agreement, []
     if student.high < 0:
         lines.append(
@@ -505,14 +527,27 @@ def distill(
 ) -> Judge:
     """Train a small model to judge: `js.distill(labels, base="local/qwen2.5-0.5b", folder="judge.student")`.
 
-    labels: as for `compile`. base: `local/NAME` or `gguf:PATH`. folder: where the weights go; the judge is
-    to be saved beside it. method: which aspect is judged; by default the labels' own. heldout: a share of the rows, or
-    other labels. synthetic: a file that `judgesmith synthesize` wrote. options: of `TrainOptions`, seed, level, and
-    teacher, a judge to be measured beside the student. progress: as for `compile`.
+    After an interruption the same call resumes where it stopped.
 
-    Returns the judge; its `report` says how far it agrees with people, and the plain model and the teacher do. After an
-    interruption the same call resumes where it stopped. Raises LabelsError, LeakError, OptionError, ModelError,
-    MissingExtraError.
+    Args:
+        labels: human ratings, as for `compile`.
+        base: model to train: `local/NAME` or `gguf:PATH`.
+        folder: folder of the weights; save the judge beside it.
+        method: aspect to judge; by default the labels' own.
+        heldout: share of the rows in (0, 1), or other labels, to measure agreement on.
+        synthetic: a file that `judgesmith synthesize` wrote.
+        progress: as for `compile`.
+        **options: fields of `TrainOptions`, seed, level, and teacher, a judge to be measured beside the student.
+
+    Returns:
+        The judge; its `report` has its agreement with people, the plain model's and the teacher's.
+
+    Raises:
+        LabelsError: If labels cannot be used.
+        LeakError: If training and held-out rows share a document or a text.
+        OptionError: If an option is invalid.
+        ModelError: If the base model cannot be trained.
+        MissingExtraError: If torch or peft is not installed.
     """
     labels = labels if isinstance(labels, Labels) else read_labels(labels)
     seed = int(options.pop("seed", 0))
@@ -539,7 +574,13 @@ def distill(
 
 
 def split_of(labels: Labels, heldout: float | Labels, seed: int) -> Split:
-    """Training and held-out rows, which share no document and no text. Raises LabelsError, LeakError, OptionError."""
+    """Return training and held-out rows, which share no document and no text.
+
+    Raises:
+        LabelsError: If a side has too few rows.
+        LeakError: If rows of both sides share a document or a text.
+        OptionError: If the share is no share.
+    """
     if not isinstance(heldout, Labels):
         return holdout_split(labels, share=heldout, seed=seed)
     if heldout.scale != labels.scale:
@@ -549,10 +590,14 @@ def split_of(labels: Labels, heldout: float | Labels, seed: int) -> Split:
 
 
 def synthetic_rows(path: str | Path | None) -> list[tuple[SyntheticRow, Row]]:
-    """The examples of a synthetic file, without those whose texts address a judge. Raises LabelsError."""
+    """Return the examples of a synthetic file, without those whose texts address a judge.
+
+    Raises:
+        LabelsError: If a line is invalid.
+    """
     result = [] if path is None else read_synthetic(Path(path))
     return [
-        (made, row)
-        for made, row in result
+        (example, row)
+        for example, row in result
         if not guarded(Item(row.output, row.source, row.context, row.reference))[1]
     ]

@@ -1,5 +1,6 @@
-"""The training loop: batches, losses, early stopping by Q, and checkpoints from which it resumes as if nothing had
-happened.
+"""The training loop: batches, losses, early stopping by Q, and checkpoints.
+
+A run resumes from its checkpoint as if it had not been interrupted.
 
 Source: RAFT (Lukasik et al. 2025) and TRACT (Chiang et al. 2025) for the squared error of the expected score under the
 model's probabilities; RankNet (Burges et al. 2005) for pairs.
@@ -25,35 +26,35 @@ from .distilled.student import Student, portions, training_modules
 
 
 class TrainOptions(Options):
-    """How a student is trained."""
+    """Settings of training."""
 
     rank: int = option(16, "Rank of the low-rank weights (LoRA).", ge=1, le=1024)
-    alpha: float = option(32.0, "What they are multiplied by, times 1 / rank.", gt=0)
+    alpha: float = option(32.0, "Scale of the low-rank weights, times 1 / rank.", gt=0)
     dropout: float = option(
         0.0,
-        "Share of the inputs of low-rank weights that is left out while training.",
+        "Share of the inputs of low-rank weights that is dropped while training.",
         ge=0,
         lt=1,
     )
-    learning_rate: float = option(5e-4, "Of AdamW, at its highest.", gt=0)
-    weight_decay: float = option(0.01, "Of AdamW.", ge=0)
+    learning_rate: float = option(5e-4, "Highest learning rate of AdamW.", gt=0)
+    weight_decay: float = option(0.01, "Weight decay of AdamW.", ge=0)
     warmup: float = option(
         0.05,
         "Share of the steps in which the learning rate rises; then it falls to 0.",
         ge=0,
         lt=1,
     )
-    epochs: int = option(6, "Passes over the training rows at most.", ge=1)
-    batch: int = option(8, "Rows of a step.", ge=1)
+    epochs: int = option(6, "Maximum number of passes over the training rows.", ge=1)
+    batch: int = option(8, "Rows per step.", ge=1)
     target: Literal["score", "annotation"] = option(
         "score",
-        "What the student learns to answer: the score alone, or errors with their spans and then the score (synthetic "
-        "examples that have been annotated, as OpeNLGauge does).",
+        "Answer that the student learns: the score alone, or errors with their spans and then the score (from "
+        "annotated synthetic examples, as in OpeNLGauge).",
     )
     loss: Literal["both", "regression", "cross-entropy"] = option(
         "both",
-        "What is fitted: the squared error of the expected digit (regression), the probability of the score's own "
-        "digits (cross-entropy), or both.",
+        "Loss: the squared error of the expected digit (regression), the probability of the score's own digits "
+        "(cross-entropy), or both.",
     )
     regression_weight: float = option(
         1.0, "Weight of the squared error beside the cross-entropy.", gt=0
@@ -65,46 +66,48 @@ class TrainOptions(Options):
     )
     human_weight: float = option(
         4.0,
-        "What a human rating counts, where a synthetic example counts 1; 0: ratings are not trained on, they only "
-        "decide when to stop.",
+        "Weight of a human rating, where a synthetic example has 1; 0: ratings only decide when to stop.",
         ge=0,
     )
     stop_share: float = option(
         0.2,
-        "Share of the labels (whole documents) by which the best epoch is chosen; these are not trained on. 0: the "
-        "last epoch is taken.",
+        "Share of the labels (whole documents) that choose the best epoch and are not trained on; 0: take the "
+        "last epoch.",
         ge=0,
         lt=0.9,
     )
     patience: int = option(
-        2, "Epochs without a better Q on those, after which training ends.", ge=1
+        2, "Epochs without a better Q after which training ends.", ge=1
     )
     checkpoint_every: int = option(
-        5, "Steps between two checkpoints; the end of an epoch is one, too.", ge=1
+        5, "Steps between two checkpoints, besides the end of each epoch.", ge=1
     )
     tokens_at_once: int = option(
         2048,
-        "Tokens that are computed together: fewer take less memory, more are faster.",
+        "Tokens computed together: fewer take less memory, more are faster.",
         ge=1,
     )
     longest: int = option(
-        3072, "Prompts of more tokens are left out, and counted.", ge=64
+        3072,
+        "Maximum tokens of a prompt; longer ones are left out, and counted.",
+        ge=64,
     )
     dtype: Literal["float32", "bfloat16"] = option(
         "float32",
-        "Of the base model's weights while training; bfloat16 takes half the memory and is more than twice as fast on "
-        "processors that compute with it (avx512_bf16, amx_bf16) and on graphics cards.",
+        "Type of the base model's weights while training; bfloat16 takes half the memory and is more than twice "
+        "as fast on processors with avx512_bf16 or amx_bf16 and on graphics cards.",
     )
     threads: int | None = option(
-        None, "Threads that compute; none: as many as there are cores.", ge=1
+        None, "Number of computing threads; none: one per core.", ge=1
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A prompt (tokens) and its score in [0, 100]. weight: what it counts in the loss. document: within which rows are
-    compared. human: whether people scored it. said: how many of the prompt's tokens, before the line with the score,
-    are an annotation that is learnt, too.
+    """A prompt (tokens) and its score in [0, 100].
+
+    weight: of the row in the loss. document: rows of one are compared. human: whether people scored it.
+    annotation_tokens: number of the prompt's tokens, before the line with the score, that are an annotation to learn.
     """
 
     prompt: tuple[int, ...]
@@ -112,17 +115,19 @@ class Example:
     document: str
     weight: float = 1.0
     human: bool = True
-    said: int = 0
+    annotation_tokens: int = 0
 
     @property
     def digit(self) -> float:
+        """The score on the digits' scale, 1 to 5."""
         return DIGITS.from_percent(self.percent)
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What a pass over the rows came to. loss: the mean over its steps. q: on the rows that training stops by, NaN
-    where there are none.
+    """Result of a pass over the rows.
+
+    loss: the mean over its steps. q: on the rows that training stops by, NaN if there are none.
     """
 
     epoch: int
@@ -132,7 +137,10 @@ class Epoch:
 
 @dataclass
 class Trained:
-    """How far training is, and what it found. best: the number of the chosen epoch, from 1."""
+    """State and results of training.
+
+    best: the number of the chosen epoch, from 1.
+    """
 
     step: int = 0
     epochs: list[Epoch] = field(default_factory=list)
@@ -141,16 +149,18 @@ class Trained:
 
     @property
     def ended(self) -> int:
+        """The number of finished epochs."""
         return len(self.epochs)
 
 
 class Training:
-    """Trains the low-rank weights of a student.
+    """Training of a student's low-rank weights.
 
     judged: Q of the student's scores of the rows that training stops by, given the student; None: the last epoch is
     taken. checkpoint: a file that is written as it goes, and taken up again where it is there.
 
-    Raises OptionError for a checkpoint of another run.
+    Raises:
+        OptionError: If the checkpoint is of another run.
     """
 
     def __init__(
@@ -218,7 +228,7 @@ class Training:
     # -- one step
 
     def _batches(self, epoch: int) -> list[list[int]]:
-        """The rows of each step.
+        """Return the rows of each step.
 
         The order depends on the seed and the epoch alone; rows of a document stay together where pairs of them count.
         """
@@ -255,10 +265,13 @@ class Training:
         return loss_sum
 
     def _loss(self, rows: Sequence[Example], pull: Sequence[float]) -> Any:
-        """The sum of the rows' losses, each times its weight. pull: what pairs say of each row's expected digit."""
+        """Return the sum of the rows' losses, each times its weight.
+
+        pull: slope from pairs in each row's expected digit.
+        """
         torch, options = self._torch, self.options
         digits, opening, annotation = self.student.log_answers(
-            [row.prompt for row in rows], [row.said for row in rows]
+            [row.prompt for row in rows], [row.annotation_tokens for row in rows]
         )
         expected = self.student.expected(digits)
         wanted = torch.tensor([row.digit for row in rows], device=expected.device)
@@ -280,8 +293,9 @@ class Training:
         ).sum()
 
     def _ranking(self, batch: Sequence[Example]) -> list[float]:
-        """The slope of the ranking loss in each row's expected digit: pairs need all rows of a batch at once, of which
-        the memory holds the numbers, but not the ways to them.
+        """Return the slope of the ranking loss in each row's expected digit.
+
+        Pairs need all rows of a batch at once, of which the memory holds the numbers, but not their graphs.
         """
         pairs = [
             (i, j)
@@ -305,7 +319,7 @@ class Training:
         return [scale * slope for slope in expected.grad.tolist()]
 
     def _rate(self) -> float:
-        """The share of the highest learning rate: rising, then falling to 0, linearly."""
+        """Return the share of the highest learning rate: rising, then falling to 0, linearly."""
         rising = max(1, math.ceil(self.options.warmup * self.steps))
         if self.done.step < rising:
             return (self.done.step + 1) / rising
@@ -352,9 +366,9 @@ class Training:
 
     @property
     def _mark(self) -> str:
-        """What makes this run itself: another one's checkpoint does not fit."""
+        """Identity of this run: another one's checkpoint does not fit."""
         rows = [
-            (e.prompt, round(e.percent, 9), e.document, e.weight, e.said)
+            (e.prompt, round(e.percent, 9), e.document, e.weight, e.annotation_tokens)
             for e in self.examples
         ]
         key = json.dumps(
@@ -407,7 +421,7 @@ class Training:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (SafetensorError, KeyError, ValueError) as error:
             raise OptionError(
-                f"{self.checkpoint.name} is not a checkpoint of ours ({error}); delete it, or name another -o"
+                f"{self.checkpoint.name} is not a judgesmith checkpoint ({error}); delete it, or name another -o"
             ) from None
         if data["mark"] != self._mark:
             raise OptionError(
@@ -431,5 +445,5 @@ class Training:
 
 
 def _rank(q: float) -> float:
-    """Q for a comparison: what is undefined counts 0, as in a search."""
+    """Return Q for a comparison: undefined agreement counts 0, as in a search."""
     return 0.0 if math.isnan(q) else q

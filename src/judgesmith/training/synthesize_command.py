@@ -19,7 +19,7 @@ class Synthesize(Command, Preset, Rows, Reach, Limits, Json):
     """Make examples for `judgesmith distill`: outputs of several qualities, annotated by judges.
 
     Outputs are the rows' own and perturbed copies. The file is JSON lines in the chat form that other trainers read,
-    too. After Ctrl-C or at the end of a budget the same command resumes. `judgesmith list options synthesize` has
+    too. After Ctrl-C or at the end of a budget, the same command resumes. `judgesmith list options synthesize` has
     further options.
     """
 
@@ -29,26 +29,28 @@ class Synthesize(Command, Preset, Rows, Reach, Limits, Json):
         ..., "Inputs with outputs of any systems: .csv .tsv .json .jsonl .parquet."
     )
     judge: list[Path] = flag(
-        ..., "A saved judge that annotates. Repeatable: those of one aspect vote."
+        ..., "Saved judge that annotates. Repeatable: those of one aspect vote."
     )
     output: Path = flag(
-        Path("synthetic.jsonl"), "Where the examples go.", "-o", "--output"
+        Path("synthetic.jsonl"), "File of the examples.", "-o", "--output"
     )
     apart: list[Path] = flag(
         [],
-        "Rows whose documents and texts stay out, such as those held out. Repeatable.",
+        "File of rows whose documents and texts stay out, such as those held out. Repeatable.",
         metavar="LABELS",
     )
-    limit: int | None = flag(None, "Only the first rows.", ge=1)
-    seed: int = flag(0, "Random seed of what is drawn.")
+    limit: int | None = flag(None, "Use only the first rows.", ge=1)
+    seed: int = flag(0, "Random seed of the drawn outputs and aspects.")
 
     @classmethod
-    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+    def catalogue(cls, chosen: Mapping[str, Any]) -> Catalogue:
+        """Return the options of synthesis."""
         from .synthesizing import catalogue
 
         return catalogue()
 
     def run(self) -> None:
+        """Annotate rows and write the synthetic examples."""
         from ..cli.rendering import show_dry_run
         from ..datasets.loading import iter_rows
         from ..running.console import Watch, out, print_json
@@ -73,14 +75,14 @@ class Synthesize(Command, Preset, Rows, Reach, Limits, Json):
                 show_dry_run(synthesis.plan(), as_json=self.as_json)
                 return
             with Watch("outputs", synthesis.steps()) as watch:
-                made = synthesis.run(watch)
+                result = synthesis.run(watch)
         if self.as_json:
-            print_json(made.to_dict() | {"output": str(self.output)})
+            print_json(result.to_dict() | {"output": str(self.output)})
             return
         out.print(
-            f"{made.kept} examples of {made.candidates} outputs, {made.calls} calls → {escape(str(self.output))}"
+            f"{result.kept} examples of {result.candidates} outputs, {result.calls} calls → {escape(str(self.output))}"
         )
-        for why, count in made.left.items():
+        for why, count in result.left.items():
             out.print(f"left out: {count}, {why}", markup=False)
-        for note in made.notes:
+        for note in result.notes:
             out.print(f"note: {note}", style="yellow", markup=False)

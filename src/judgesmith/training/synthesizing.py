@@ -50,35 +50,35 @@ from .synthetic import SyntheticRow, read_synthetic
 
 
 class SynthesisOptions(Options):
-    """What is annotated, and what is kept."""
+    """Settings of annotating and of filtering."""
 
-    outputs: int = option(4, "Outputs of each input at most, drawn at random.", ge=1)
+    outputs: int = option(
+        4, "Maximum number of outputs per input, drawn at random.", ge=1
+    )
     aspects: int = option(
         3,
-        "Aspects of each output at most, drawn from those that the judges judge.",
+        "Maximum number of aspects per output, drawn from those of the judges.",
         ge=1,
     )
     perturbed: int = option(
         1,
-        "Outputs of each input that are perturbed copies of others, beside those.",
+        "Additional outputs per input that are perturbed copies of others.",
         ge=0,
     )
     perturbations: tuple[str, ...] = option(
         ("degradation",),
-        "How copies are perturbed: names or groups, as `discern` takes them; those that need no model.",
+        "Perturbations of the copies: names or groups, as for `discern`; only those that need no model.",
     )
     answer: Literal["digit", "percent", "annotation"] = option(
         "digit",
-        "The answer in the chats: a digit 1-5, a number 0-100, or the errors and then that number. Our own training "
-        "takes the exact score in any case.",
+        "Answer in the chats: a digit 1-5, a number 0-100, or the errors and then that number. `judgesmith "
+        "distill` uses the exact score in any case.",
     )
-    step: int = option(
-        1, "Scores are rounded to multiples of this, of 100.", ge=1, le=50
-    )
+    step: int = option(1, "Step that scores are rounded to, out of 100.", ge=1, le=50)
 
 
 def catalogue() -> Catalogue:
-    """What can be set of a run."""
+    """Return the options of a run."""
     owner = Owner("run", "synthesize", SynthesisOptions)
     return Catalogue(
         (owner,), "synthesize", more="; see `judgesmith list options synthesize`"
@@ -90,7 +90,7 @@ class Candidate:
     """An output to be annotated, where it is from, and in which aspects."""
 
     row: Row
-    made: str
+    origin: str
     aspects: tuple[str, ...]
 
 
@@ -105,6 +105,7 @@ class Synthesized:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
         return {
             "kept": self.kept,
             "candidates": self.candidates,
@@ -116,8 +117,10 @@ class Synthesized:
 
 @dataclass(frozen=True, kw_only=True)
 class Synthesis:
-    """A run. judges: those of one aspect are annotators of it, whose mean counts. apart: rows (of labels) whose
-    documents and texts must not be among the inputs.
+    """A run of synthesis.
+
+    judges: those of one aspect are annotators of it, whose mean counts. apart: rows (of labels) whose documents and
+    texts must not be among the inputs.
     """
 
     rows: Path
@@ -132,6 +135,7 @@ class Synthesis:
 
     @cached_property
     def by_aspect(self) -> dict[str, list[Judge]]:
+        """The judges by their aspect."""
         result: dict[str, list[Judge]] = defaultdict(list)
         for judge in self.judges:
             result[aspect_of(judge)].append(judge)
@@ -139,7 +143,7 @@ class Synthesis:
 
     @property
     def folder(self) -> Path:
-        """Where what is finished is kept, for the next run."""
+        """Folder of finished parts, for the next run."""
         return self.output.with_name(f"{self.output.stem}.work")
 
     # -- inputs
@@ -161,7 +165,7 @@ class Synthesis:
         return dict(result), len(rows) - len(kept)
 
     def plan(self) -> dict[str, Any]:
-        """What a run would take at most, without a call."""
+        """Return the largest possible cost of a run, without a call."""
         documents, apart = self.inputs
         o = self.options
         outputs = sum(
@@ -189,7 +193,7 @@ class Synthesis:
         )
 
     def candidates(self) -> Iterator[Candidate]:
-        """Every output to be annotated. The same rows, options and seed give the same ones."""
+        """Yield every output to be annotated. The same rows, options and seed give the same ones."""
         documents, _ = self.inputs
         aspects = sorted(self.by_aspect)
         texts = [
@@ -212,13 +216,13 @@ class Synthesis:
                 copy = self._perturbed(rng.choice(rows), ways, texts, rng)
                 drawn += [] if copy is None else [copy]
             seen: set[str] = set()
-            for row, made in drawn:
+            for row, origin in drawn:
                 key = folded(row.output).key
                 if key in seen:
                     continue
                 seen.add(key)
                 chosen = rng.sample(aspects, min(self.options.aspects, len(aspects)))
-                yield Candidate(row, made, tuple(sorted(chosen)))
+                yield Candidate(row, origin, tuple(sorted(chosen)))
 
     def _perturbed(
         self,
@@ -227,7 +231,7 @@ class Synthesis:
         texts: Sequence[Text],
         rng: random.Random,
     ) -> tuple[Row, str] | None:
-        """A copy perturbed in the first way that this text allows; None where none does."""
+        """Return a copy perturbed in the first way that this text allows; None where none does."""
         own = Text(row.id, row.output, row.source, row.context, group=row.group)
         others = [text for text in texts if text.group != own.group][:50]
         for way in rng.sample(list(ways), len(ways)):
@@ -237,7 +241,7 @@ class Synthesis:
             )
             if isinstance(pair, Pair):
                 name = f"{pair.perturbation}:{degree}"
-                made = replace(
+                perturbed = replace(
                     row,
                     id=f"{row.id}+{name}",
                     output=pair.perturbed,
@@ -245,7 +249,7 @@ class Synthesis:
                     ratings={},
                     raters={},
                 )
-                return made, f"perturbed by {name}"
+                return perturbed, f"perturbed by {name}"
         return None
 
     # -- the run
@@ -253,8 +257,11 @@ class Synthesis:
     def run(self, watch: Watch) -> Synthesized:
         """Annotate, filter and write.
 
-        What is finished stays in the work folder, from which the same command resumes. Raises BudgetError over the
-        limits, OptionError for another file in the output's place.
+        What is finished stays in the work folder, from which the same command resumes.
+
+        Raises:
+            BudgetError: If a limit is reached.
+            OptionError: If the output is another file.
         """
         self._refuse_other()
         candidates = list(self.candidates())
@@ -280,7 +287,11 @@ class Synthesis:
         return self._written_out(candidates, verdicts, calls)
 
     def _rest(self, spent: int, paid: float) -> Limits:
-        """What is left of the run's limits. Raises BudgetError where nothing is."""
+        """Return the rest of the run's limits.
+
+        Raises:
+            BudgetError: If nothing is left.
+        """
         limits = self.limits
         calls = None if limits.max_calls is None else limits.max_calls - spent
         cost = None if limits.max_cost is None else limits.max_cost - paid
@@ -342,7 +353,7 @@ class Synthesis:
     def _example(
         self, candidate: Candidate, aspect: str, verdicts: Sequence[dict[str, Any]]
     ) -> SyntheticRow | str:
-        """The example, or why it is none."""
+        """Return the example, or why it is none."""
         percents = [
             v["percent"]
             for v in verdicts
@@ -365,7 +376,7 @@ class Synthesis:
         criterion = next(
             (c for c in learnt.criteria if c.name == aspect), Criterion(aspect[:80], "")
         )
-        known = TaskContext(learnt.description, (criterion,), aspect)
+        knowledge = TaskContext(learnt.description, (criterion,), aspect)
         answer = {"role": "assistant", "content": self._answer(percent, errors)}
         why = next((v["explanation"] for v in verdicts if v["explanation"]), "")
         return SyntheticRow.model_validate(
@@ -381,25 +392,27 @@ class Synthesis:
                 "aspect": aspect,
                 "percent": round(percent, 4),
                 "judge": "+".join(fingerprint(j) for j in self.by_aspect[aspect])[:400],
-                "made": candidate.made,
+                "made": candidate.origin,
                 "definition": criterion.definition,
-                "task": known.task,
+                "task": knowledge.task,
                 "explanation": why,
                 "errors": errors,
-                "messages": [*self._prompt(item, known), answer],
+                "messages": [*self._prompt(item, knowledge), answer],
             }
         )
 
-    def _prompt(self, item: Item, known: TaskContext) -> list[Message]:
-        """A prompt that asks for an answer in the chosen form."""
+    def _prompt(self, item: Item, knowledge: TaskContext) -> list[Message]:
+        """Return a prompt that asks for an answer in the chosen form."""
         if self.options.answer == "annotation":
             marker = Annotator(MarkedLayout(HUNDRED))
-            focus = Focus(known.aspect, known.criteria[0].definition, known.task)
+            focus = Focus(
+                knowledge.aspect, knowledge.criteria[0].definition, knowledge.task
+            )
             return marker.predict.messages(marker.inputs(item, focus))
         scorer = OverallScorer(
             "none", "expected" if self.options.answer == "digit" else "said"
         )
-        return scorer.predict.messages(scorer.inputs(item, known))
+        return scorer.predict.messages(scorer.inputs(item, knowledge))
 
     def _answer(self, percent: float, errors: Sequence[Mapping[str, Any]]) -> str:
         score = f"Score: {whole(DIGITS.from_percent(percent) if self.options.answer == 'digit' else percent)}"
@@ -411,7 +424,7 @@ class Synthesis:
 
 
 def apart_from(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:
-    """The rows that have no document, group or text in common with those held apart."""
+    """Return the rows that have no document, group or text in common with those held apart."""
     names = {name for row in held for name in (row.group, row.doc_id)}
     left = [row for row in rows if row.group not in names and row.doc_id not in names]
     while left and held and (met := {pair.one for pair in shared(left, held)}):
@@ -420,7 +433,7 @@ def apart_from(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:
 
 
 def aspect_of(judge: Judge) -> str:
-    """What a judge judges: its aspect, or that of the labels that it learnt from."""
+    """Return a judge's aspect, or that of the labels that it learnt from."""
     named = judge.method.saved_options().get("aspect") or (
         judge.provenance.get("labels") or {}
     ).get("aspect")

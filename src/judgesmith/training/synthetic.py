@@ -32,8 +32,9 @@ class _Message(BaseModel):
 
 
 class SyntheticError(BaseModel):
-    """An error as a verdict has it; what else a verdict says of it is left out. how: "omission", "ungrounded" or the
-    way in which its words were found. severity: from 1 to 5.
+    """An error of a verdict, without what a verdict holds beside it.
+
+    how: "omission", "ungrounded" or the way in which its words were found. severity: from 1 to 5.
     """
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
@@ -71,7 +72,7 @@ class SyntheticRow(BaseModel):
     messages: Annotated[list[_Message], Field(min_length=2, max_length=8)]
 
     def row(self, line: int) -> Row:
-        """The row, with its score in percent under its aspect."""
+        """Return the row, with its score in percent under its aspect."""
         return Row(
             self.id,
             self.output,
@@ -87,9 +88,10 @@ class SyntheticRow(BaseModel):
 
 
 def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
-    """Every line, checked: types, sizes, the scale of scores, no unknown key. Nothing is left out quietly.
+    """Return every line, checked: types, sizes, the scale of scores, no unknown key. Nothing is left out quietly.
 
-    Raises LabelsError with each line that cannot be taken, the first twenty of them.
+    Raises:
+        LabelsError: If lines are invalid; the message has the first twenty.
     """
     result: dict[str, tuple[SyntheticRow, Row]] = {}
     problems: list[str] = []
@@ -105,12 +107,12 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
         try:
             if len(line) > LONGEST_LINE:
                 raise ValueError(f"the line has more than {LONGEST_LINE:,} bytes")
-            made = SyntheticRow.model_validate_json(line)
-            if made.id in result:
+            example = SyntheticRow.model_validate_json(line)
+            if example.id in result:
                 raise ValueError(
-                    f"the id {made.id[:40]!r} is also in line {result[made.id][1].line}"
+                    f"the id {example.id[:40]!r} is also in line {result[example.id][1].line}"
                 )
-            result[made.id] = made, made.row(number)
+            result[example.id] = example, example.row(number)
         except ValueError as error:
             problems.append(f"{path.name}, line {number}: {_first(error)}")
     if problems:

@@ -42,7 +42,7 @@ _BLOCKS = {
 
 
 def is_turn(value: Any) -> bool:
-    """Whether this is one message: an object with a speaker, and something said or a tool called."""
+    """Return whether this is one message: an object with a speaker, and something said or a tool called."""
     if not isinstance(value, Mapping) or not isinstance(first(value, _SPEAKER), str):
         return False
     called = value.get("type") in (*_CALLS, *_RESULTS) or first(
@@ -52,7 +52,7 @@ def is_turn(value: Any) -> bool:
 
 
 def is_thought(item: Any) -> bool:
-    """Whether this item of an answer is what a model thought and did not say."""
+    """Return whether this item of an answer is what a model thought and did not say."""
     return (
         isinstance(item, Mapping)
         and item.get("type") in _THOUGHTS
@@ -61,7 +61,7 @@ def is_thought(item: Any) -> bool:
 
 
 def read(messages: Sequence[Message]) -> Iterator[tuple[str, list[Turn]]]:
-    """The speaker of each message, and its turns, at least one. A result has its call's name and number."""
+    """Yield the speaker of each message, and its turns, at least one. A result has its call's name and number."""
     called: dict[str, Turn] = {}
     for message in messages:
         speaker, turns, calls = _speaker(message), list[Turn](), 0
@@ -97,7 +97,7 @@ def _end(turns: list[Turn], words: list[str]) -> None:
 
 
 def spoken(turns: Sequence[Turn]) -> str:
-    """What one message says: its words alone where it calls no tool."""
+    """Return the words of one message; with calls of tools, the whole message as text."""
     return (
         turns[0].text
         if len(turns) == 1 and turns[0].kind != "call"
@@ -106,7 +106,7 @@ def spoken(turns: Sequence[Turn]) -> str:
 
 
 def first(value: Message, keys: Sequence[str]) -> Any:
-    """What the first of these keys that is there holds; a list where it is one of numpy's, as Parquet files have."""
+    """Return the value of the first of these keys that is there; numpy's arrays, as in Parquet files, as lists."""
     for key in keys:
         held = value.get(key)
         if held is not None:
@@ -115,7 +115,7 @@ def first(value: Message, keys: Sequence[str]) -> Any:
 
 
 def _parts(message: Message, speaker: str) -> Iterator[tuple[str, Turn]]:
-    """What a message holds, with the id of the call that a call or a result is of."""
+    """Yield the turns of a message, each with the id of its call."""
     content = first(message, _SAID)
     content = message.get("refusal") if content in (None, "", []) else content
     inside = [_block(part) for part in content] if isinstance(content, list) else []
@@ -124,9 +124,9 @@ def _parts(message: Message, speaker: str) -> Iterator[tuple[str, Turn]]:
     elif speaker == "Tool" and not any(_type(part) in _RESULTS for part in inside):
         yield _result(message)
     elif inside:
-        made = (_part(part, speaker, _named(message)) for part in inside)
+        parts = (_part(part, speaker, _named(message)) for part in inside)
         yield from (
-            (key, turn) for key, turn in made if turn.text or turn.kind != "speech"
+            (key, turn) for key, turn in parts if turn.text or turn.kind != "speech"
         )
     elif content not in (None, "", []):
         yield "", Turn("speech", speaker, _words(content), _named(message))
@@ -144,7 +144,7 @@ def _part(part: Any, speaker: str, name: str) -> tuple[str, Turn]:
 
 
 def _call(call: Message, speaker: str) -> tuple[str, Turn]:
-    """A call in a message: {"function": {"name", "arguments"}}, or the name and the arguments by themselves."""
+    """Return a call in a message: {"function": {"name", "arguments"}}, or the name and the arguments by themselves."""
     inner = call.get("function")
     held = inner if isinstance(inner, Mapping) else call
     turn = Turn(
@@ -177,7 +177,7 @@ def _result(result: Message) -> tuple[str, Turn]:
 
 
 def _block(part: Any) -> Any:
-    """A part of a message with its type, where only its key says that."""
+    """Return a part of a message with its type, where only its key says that."""
     if not isinstance(part, Mapping) or "type" in part or "role" in part:
         return part
     held = {key: value for key, value in part.items() if value is not None}
@@ -208,12 +208,12 @@ def _type(part: Any) -> str:
 
 
 def _tool(name: Any) -> str:
-    """A tool's name as one word, as a rendered turn begins with it."""
+    """Return a tool's name as one word, as a rendered turn begins with it."""
     return "_".join(name.split())[:60].rstrip(":") if isinstance(name, str) else ""
 
 
 def _named(message: Message) -> str:
-    """The speaker's own name, which must not pass for a call, or for a judged turn."""
+    """Return the speaker's own name, which must not pass for a call, or for a judged turn."""
     name = message.get("name")
     words = name.replace(":", " ").split() if isinstance(name, str) else []
     shown = " ".join(words[words[:1] == ["calls"] :])[:60]
@@ -223,26 +223,19 @@ def _named(message: Message) -> str:
 def _speaker(message: Message) -> str:
     if "role" not in message and _type(message) in (*_CALLS, *_RESULTS):
         return "Assistant" if _type(message) in _CALLS else "Tool"
-    given = " ".join(str(first(message, _SPEAKER)).split())
-    return SPEAKERS.get(given.casefold(), given)
+    name = " ".join(str(first(message, _SPEAKER)).split())
+    return SPEAKERS.get(name.casefold(), name)
 
 
 def _words(content: Any) -> str:
-    """Text, or a list of texts and images, as chat APIs have it; anything else as JSON."""
-    content = (
-        [_block(part) for part in content] if isinstance(content, list) else content
-    )
-    if isinstance(content, list) and all(
-        isinstance(part, str) or _type(part) for part in content
-    ):
-        return "\n".join(part for part in map(_text, content) if part)
-    return (
-        content
-        if isinstance(content, str)
-        else ""
-        if content is None
-        else _json(content)
-    )
+    """Return text, or the texts and images of a chat API's list; anything else as JSON."""
+    if isinstance(content, list):
+        content = [_block(part) for part in content]
+        if all(isinstance(part, str) or _type(part) for part in content):
+            return "\n".join(filter(None, map(_text, content)))
+    if isinstance(content, str):
+        return content
+    return "" if content is None else _json(content)
 
 
 def _text(part: Any) -> str:

@@ -48,9 +48,9 @@ _GONE = "characters left out …]"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a speaker says, the call of a tool, or its result.
+    """Words of a speaker, the call of a tool, or its result.
 
-    text: the words, the arguments (mostly JSON), or what the tool gave. name: the speaker's own, or the tool's. number:
+    text: the words, the arguments (mostly JSON), or the tool's result. name: the speaker's own, or the tool's. number:
     which of several calls at once, "" for one alone. error: the result is marked as an error. judged: only this turn of
     its trajectory is judged.
     """
@@ -65,6 +65,7 @@ class Turn:
 
     @property
     def head(self) -> str:
+        """The line above the turn's text."""
         called = "calls " if self.kind == "call" else ""
         number = f" ({self.number})" if self.number else ""
         return (
@@ -78,7 +79,7 @@ class Turn:
         return f"{self.head}: {indented(self.text)}"
 
     def within(self, most: int) -> Turn:
-        """With arguments or a result of about `most` characters; what is said is never cut."""
+        """Return the turn with arguments or a result of about `most` characters; words are never cut."""
         return (
             self if self.kind == "speech" else replace(self, text=cut(self.text, most))
         )
@@ -86,13 +87,13 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """What an agent did: its turns in their order."""
+    """An agent's turns in their order."""
 
     turns: tuple[Turn, ...] = ()
 
     @classmethod
     def read(cls, text: str) -> Trajectory:
-        """Of its own text; without turns for a text that is not only turns."""
+        """Return the trajectory of its own text; without turns for a text that is not only turns."""
         turns: list[Turn] = []
         lines: list[list[str]] = []  # of each turn, put together once
         for line in text.splitlines():
@@ -107,19 +108,19 @@ class Trajectory:
             else:
                 return cls()
         # Empty lines at a turn's end are not shown, so that a text that was read gives itself again.
-        whole = ("\n".join(said).rstrip("\n") for said in lines)
+        whole = ("\n".join(words).rstrip("\n") for words in lines)
         return cls(
             tuple(
-                replace(turn, text=said)
-                for turn, said in zip(turns, whole, strict=True)
+                replace(turn, text=words)
+                for turn, words in zip(turns, whole, strict=True)
             )
         )
 
     def text(self, budget: int = BUDGET) -> str:
-        """As prompts and pages show it.
+        """Return the text for prompts and pages.
 
-        Arguments and results are cut in the middle: those of more than `LONGEST` characters, and shorter ones where all
-        of it has more than `budget`.
+        Arguments and results are cut in the middle: those of more than `LONGEST` characters, and shorter ones if all of
+        it has more than `budget`.
         """
         most = LONGEST
         while (
@@ -131,10 +132,12 @@ class Trajectory:
 
     @property
     def calls(self) -> tuple[Turn, ...]:
+        """The calls of tools."""
         return tuple(turn for turn in self.turns if turn.kind == "call")
 
     @property
     def results(self) -> tuple[Turn, ...]:
+        """The results of tools."""
         return tuple(turn for turn in self.turns if turn.kind == "result")
 
     @property
@@ -171,31 +174,31 @@ class Trajectory:
         )
 
     def sides(self) -> tuple[str, str] | None:
-        """(what the assistant was given, what it said and called), or (what came before the judged turn, that turn);
-        None where the assistant said or was given nothing.
+        """Return (the assistant's input, its words and calls), or (turns before the judged one, that turn).
+
+        None if the assistant said or was given nothing.
         """
         place = self.judged
-        before = (
-            [turn for turn in self.turns if turn.speaker != "Assistant"]
-            if place is None
-            else self.turns[:place]
-        )
-        own = (
-            [turn for turn in self.turns if turn.speaker == "Assistant"]
-            if place is None
-            else [self.turns[place]]
-        )
-        made = [
-            turn.text if turn.kind == "speech" else str(replace(turn, judged=False))
-            for turn in own
-        ]
-        known = (before or place is not None) and any(map(str.strip, made))
-        return ("\n".join(map(str, before)), "\n".join(made)) if known else None
+        if place is None:
+            before = [turn for turn in self.turns if turn.speaker != "Assistant"]
+            own = [turn for turn in self.turns if turn.speaker == "Assistant"]
+        else:
+            before, own = list(self.turns[:place]), [self.turns[place]]
+        sides = []
+        for turn in own:
+            spoken = turn.kind == "speech"
+            sides.append(turn.text if spoken else str(replace(turn, judged=False)))
+        complete = (before or place is not None) and any(map(str.strip, sides))
+        return ("\n".join(map(str, before)), "\n".join(sides)) if complete else None
 
 
 def marked(text: str, number: str) -> str:
-    """A trajectory's text with a mark at the turn that is judged. number: of the turn, from 1; what is said, a call and
-    a result are a turn each. Raises ValueError where that is no turn of the assistant.
+    """Return a trajectory's text with a mark at the turn to judge.
+
+    number: of the turn, from 1; words, a call and a result are a turn each.
+
+    Raises:
+        ValueError: If that is no turn of the assistant.
     """
     text = unmarked(text)
     own = {
@@ -205,30 +208,32 @@ def marked(text: str, number: str) -> str:
     }
     if not own:
         raise ValueError(
-            f"{number[:20]} is given, but the output is no trajectory with a turn of the assistant"
+            f"{number[:20]} is given, but the output has no turn of the assistant; leave it empty"
         )
     if number not in own:
-        known = ", ".join([*own][:20]) + ", …" * (len(own) > 20)
+        choices = [*own][:20]
+        if len(own) > 20:
+            choices.append("…")
         raise ValueError(
-            f"{number[:20]} is no turn of the assistant, which has turns {known} (a call is one, too)"
+            f"{number[:20]} is no turn of the assistant; its turns are {', '.join(choices)} (a call is one, too)"
         )
     colon = text.rindex(":", *own[number])
     return text[:colon] + MARK + text[colon:]
 
 
 def judged_in(text: str) -> str:
-    """The words of the turn that is judged; the text itself where none is marked."""
+    """Return the words of the turn that is judged; the text itself where none is marked."""
     run = Trajectory.read(text)
     return text if run.judged is None else run.turns[run.judged].text
 
 
 def unmarked(text: str) -> str:
-    """The text without any mark of a judged turn: the same for all rows that share a trajectory."""
+    """Return the text without any mark of a judged turn: the same for all rows that share a trajectory."""
     return text.replace(MARK, "")
 
 
 def starts(text: str) -> list[tuple[int, int, Turn]]:
-    """Where each turn of a trajectory's text begins, and where its words do; [] for any other text."""
+    """Return the start of each turn of a trajectory's text, and of its words; [] for any other text."""
     turns = Trajectory.read(text).turns
     places = [match.span() for match in re.finditer(f"(?m)^{_HEAD.pattern}", text)]
     return (
@@ -239,7 +244,7 @@ def starts(text: str) -> list[tuple[int, int, Turn]]:
 
 
 def cut(text: str, most: int) -> str:
-    """About `most` characters of a text, with a note in the middle that says how many were left out there."""
+    """Cut a text to about `most` characters, with a note in the middle of how many were left out."""
     if len(text) <= most:
         return text
     half = most // 2
@@ -247,7 +252,7 @@ def cut(text: str, most: int) -> str:
 
 
 def shown_share(text: str) -> float:
-    """The share of a trajectory that its text shows, by the notes of `cut` in it; 1 of any other text."""
+    """Return the share of a trajectory that its text shows, by the notes of `cut` in it; 1 of any other text."""
     if _GONE not in text or not Trajectory.read(text).turns:
         return 1.0
     gone = sum(
@@ -258,11 +263,12 @@ def shown_share(text: str) -> float:
 
 
 def indented(text: str) -> str:
+    """Return a text with further lines indented."""
     return "\n  ".join(text.splitlines())
 
 
 def _headed(speaker: str, rest: str, text: str) -> Turn:
-    """A turn by its beginning."""
+    """Return a turn by its beginning."""
     tool = _TOOL.fullmatch(rest)
     if tool and (tool["calls"] or speaker == "Tool"):
         kind: Literal["call", "result"] = "call" if tool["calls"] else "result"

@@ -11,19 +11,19 @@ from ..errors import OptionError
 
 
 class Browse(Command, Json):
-    """Judges, labels, scored files and studies of a folder on one page: agreement, cost, lineage, changes.
+    """Show a folder's judges, labels, scored files and studies on one page.
 
-    With --watch the page is served to this machine's browser and follows the files: its numbers lead to their rows, and
-    two judges stand side by side. Ctrl-C ends it. Calls no model and runs nothing that a file says. Files that cannot
-    be read are listed with the reason.
+    The page has agreement, cost, lineage and changes. --watch serves it to this machine's browser and follows the
+    files: its numbers lead to their rows, and two judges stand side by side. Ctrl-C ends it. It calls no model and runs
+    nothing from a file. Files that cannot be read are listed with the reason.
     """
 
     hidden: ClassVar[bool] = True
 
-    folder: Path = argument(Path(), "A folder; its subfolders are searched, too.")
+    folder: Path = argument(Path(), "Folder to show, with its subfolders.")
     output: Path | None = flag(
         None,
-        "One .html file, no network; default FOLDER/browse.html.",
+        "HTML file; it loads nothing from the network. Default FOLDER/browse.html.",
         "-o",
         "--output",
     )
@@ -31,10 +31,13 @@ class Browse(Command, Json):
         False,
         "Serve the page to this machine's browser alone, and update it when files change.",
     )
-    port: int = flag(0, "With --watch; 0: any free one.", ge=0, le=65535)
-    no_browser: bool = flag(False, "With --watch: only print the address.")
+    port: int = flag(0, "Port of --watch; 0: any free one.", ge=0, le=65535)
+    no_browser: bool = flag(
+        False, "With --watch, print the address without opening a browser."
+    )
 
     def run(self) -> None:
+        """Write the page of a folder, or serve it."""
         if self.watch and (self.output or self.as_json):
             raise OptionError("--watch serves the page; leave --output and --json out")
         if not self.watch and (self.port or self.no_browser):

@@ -17,17 +17,19 @@ from ..pages import Figures, Fold, Section, moment
 from ..pages import render as render_page
 from ..tables import Cell, Column, Table
 from .folder import Browsed, SavedJudge, StudyFolder
-from .judges import shown
+from .judges import JudgeDiff, shown
 
 
-def look(at: str, **what: str) -> str:
-    """The address of another look of the live page."""
-    return f"?{urlencode({'at': at} | what)}"
+def look(at: str, **parameters: str) -> str:
+    """Return the address of another look of the live page."""
+    return f"?{urlencode({'at': at} | parameters)}"
 
 
 def render(contents: Browsed, target: Path | None = None) -> str:
-    """The page. target: the file that it will be, whose links lead to the reports beside it; None: the live page, whose
-    numbers lead to their rows.
+    """Return the page as HTML.
+
+    target: the file that it will be, whose links lead to the reports beside it; None: the live page, whose numbers lead
+    to their rows.
     """
     live = target is None
     base = (
@@ -39,8 +41,8 @@ def render(contents: Browsed, target: Path | None = None) -> str:
     def link(page: str | None) -> str:
         return quote((base / page).as_posix()) if page and not live else ""
 
-    def to(at: str, **what: str) -> str:
-        return look(at, **what) if live else ""
+    def to(at: str, **parameters: str) -> str:
+        return look(at, **parameters) if live else ""
 
     counts = {
         "judges": contents.judges,
@@ -123,36 +125,45 @@ def render(contents: Browsed, target: Path | None = None) -> str:
 
 
 def _measure(judge: SavedJudge) -> str:
-    """What a judge's agreement is: Q, AUC, kappa by rank."""
-    return objective_label(judge.said("provenance", "objective"))
+    """Return the label of a judge's agreement: Q, AUC, kappa by rank."""
+    return objective_label(judge.value("provenance", "objective"))
+
+
+def _cost(one: SavedJudge) -> tuple[str, str]:
+    """Return calls and tokens of compiling, in words."""
+    keys = ("calls", "prompt_tokens", "completion_tokens")
+    calls, *tokens = (_count(one.value("provenance", "cost", key)) for key in keys)
+    return calls, " + ".join(tokens) if one.value("provenance", "cost") else "–"
+
+
+def _watches(contents: Browsed, one: SavedJudge) -> list[str]:
+    """Return state and time of the newest run of each history of a judge."""
+    return [
+        f"{watched.state}, {moment(watched.last.time)}"
+        for watched in contents.watched
+        if watched.last.judge == one.mark
+    ]
 
 
 def _judges(contents: Browsed, to: Callable[..., str]) -> Table:
     before = {other.path: one.path for one, other, _ in contents.diffs()}
     numbers = [Column("agreement", ".2f"), Column("zero-shot", ".2f")]
     numbers += [Column(name, "s") for name in ("calls", "tokens in + out")]
-    made = Table(["judge", "method", "model", "aspect", *numbers, "created", "watched"])
+    table = Table(
+        ["judge", "method", "model", "aspect", *numbers, "created", "watched"]
+    )
     for one in contents.judges:
-        aspect = one.said("provenance", "labels", "aspect")
-        cost = [
-            _count(one.said("provenance", "cost", key))
-            for key in ("calls", "prompt_tokens", "completion_tokens")
-        ]
-        watched = [
-            f"{w.state}, {moment(w.last.time)}"
-            for w in contents.watched
-            if w.last.judge == one.mark
-        ]
-        signature = _told(one.said("provenance", "heldout", "signature") or "")
-        made.add(
+        watched = _watches(contents, one)
+        signature = _told(one.value("provenance", "heldout", "signature") or "")
+        table.add(
             Cell(
                 one.path,
                 note=one.mark,
                 href=to("judges", a=before.get(one.path, one.path), b=one.path),
             ),
-            _told(one.said("program", "kind")),
-            _told(one.said("lm", "model") or "–"),
-            _told(aspect or "–"),
+            _told(one.value("program", "kind")),
+            _told(one.value("lm", "model") or "–"),
+            _told(one.value("provenance", "labels", "aspect") or "–"),
             Cell(
                 *one.agreement(),
                 note=_measure(one),
@@ -160,21 +171,20 @@ def _judges(contents: Browsed, to: Callable[..., str]) -> Table:
                 href=_labels_of(contents, one, to),
             ),
             one.agreement("zero_shot")[0],
-            cost[0],
-            " + ".join(cost[1:]) if one.said("provenance", "cost") else "–",
-            moment(_told(one.said("provenance", "created"))),
+            *_cost(one),
+            moment(_told(one.value("provenance", "created"))),
             Cell(
                 "; ".join(watched),
                 warn=any(line.startswith("alarm") for line in watched),
                 href="#watched-judges" if watched else "",
             ),
         )
-    return made
+    return table
 
 
 def _labels_of(contents: Browsed, judge: SavedJudge, to: Callable[..., str]) -> str:
-    """Where the labels stand that a judge was compiled from, if they are here."""
-    name = judge.said("provenance", "labels", "origin")
+    """Return a link to the labels that a judge was compiled from, if they are here."""
+    name = judge.value("provenance", "labels", "origin")
     found = next(
         (one.path for one in contents.labels if Path(one.path).name == name), None
     )
@@ -182,26 +192,26 @@ def _labels_of(contents: Browsed, judge: SavedJudge, to: Callable[..., str]) -> 
 
 
 def _lineage(contents: Browsed, to: Callable[..., str]) -> Table:
-    made = Table(["judge", "labels", "optimizer", "scored files"])
+    table = Table(["judge", "labels", "optimizer", "scored files"])
     for one in contents.judges:
         named = [
-            _told(one.said("provenance", "labels", key)) for key in ("rows", "origin")
+            _told(one.value("provenance", "labels", key)) for key in ("rows", "origin")
         ]
-        labels = " rows of ".join(named) if one.said("provenance", "labels") else "–"
+        labels = " rows of ".join(named) if one.value("provenance", "labels") else "–"
         optimizer = (
-            one.said("provenance", "optimizer", "name")
-            or one.said("provenance", "optimizer")
+            one.value("provenance", "optimizer", "name")
+            or one.value("provenance", "optimizer")
             or "–"
         )
         scored = [file.path for file in contents.scored if one.mark in file.judges]
         labelled = Cell(labels, href=_labels_of(contents, one, to))
-        made.add(
+        table.add(
             one.path,
             labelled,
             _told(optimizer),
             Cell(", ".join(scored) or "–", href="#scored-files" * bool(scored)),
         )
-    return made
+    return table
 
 
 def _watched(contents: Browsed) -> Table:
@@ -211,19 +221,19 @@ def _watched(contents: Browsed) -> Table:
         Column("runs", "d"),
         Column("alarms", "d"),
     )
-    made = Table(["history", "judge", "state", "last run", *numbers])
-    known = {one.mark for one in contents.judges}
+    table = Table(["history", "judge", "state", "last run", *numbers])
+    marks = {one.mark for one in contents.judges}
     for one in contents.watched:
         last, a = one.last, one.last.agreement
         scored = f"{sum(score is not None for score in last.scores)} of {len(last.ids)}"
         agreed = Cell(a.value, a.low, a.high) if a else None
         state = f"alarm: {'; '.join(last.alarms)}" if last.alarms else one.state
-        made.add(
+        table.add(
             one.path,
             Cell(
                 last.judge,
                 note=last.model,
-                href="#judges" if last.judge in known else "",
+                href="#judges" if last.judge in marks else "",
             ),
             Cell(state, warn=bool(last.alarms)),
             moment(last.time),
@@ -232,36 +242,42 @@ def _watched(contents: Browsed) -> Table:
             len(one.runs),
             sum(bool(run.alarms) for run in one.runs),
         )
-    return made
+    return table
 
 
 def _differences(contents: Browsed, to: Callable[..., str]) -> list[Any]:
-    folds = []
+    folds: list[Any] = []
     for one, other, diff in contents.diffs():
-        made = Table(["what", "before", "after"])
+        table = Table(["what", "before", "after"])
         for name, before, after in diff.changes:
-            made.add(name, _told(before), _told(after))
-        count = f"{len(diff.changes)} change{'s'[: len(diff.changes) != 1]}"
-        comparable = (
-            f"scores not comparable: other {', '.join(diff.parts)}"
-            if diff.parts
-            else "scores comparable"
+            table.add(name, _told(before), _told(after))
+        parts: list[Any] = [table]
+        if href := to("judges", a=one.path, b=other.path):
+            beside = Markup(
+                '<p><a href="{}">Side by side, with the rows that both judged</a></p>'
+            )
+            parts.insert(0, beside.format(href))
+        folds.append(Fold(f"{one.path} → {other.path}: {_difference(diff)}", parts))
+    if folds:
+        folds.insert(
+            0, "Each judge against the one made before it from the same labels."
         )
-        summary = f"{one.path} → {other.path}: {'the same verdicts' if diff.same else f'{count}; {comparable}'}"
-        href = to("judges", a=one.path, b=other.path)
-        beside = Markup(
-            '<p><a href="{}">Side by side, with the rows that both judged</a></p>'
-        ).format(href)
-        folds.append(Fold(summary, [*([beside] if href else []), made]))
-    return (
-        ["Each judge against the one made before it from the same labels.", *folds]
-        if folds
-        else []
-    )
+    return folds
+
+
+def _difference(diff: JudgeDiff) -> str:
+    """Return a difference in a few words."""
+    if diff.same:
+        return "the same verdicts"
+    changes = "change" if len(diff.changes) == 1 else "changes"
+    comparable = "scores comparable"
+    if diff.parts:
+        comparable = f"scores not comparable: other {', '.join(diff.parts)}"
+    return f"{len(diff.changes)} {changes}; {comparable}"
 
 
 def _labels(contents: Browsed, to: Callable[..., str]) -> Table:
-    made = Table(
+    table = Table(
         [
             "file",
             "kind",
@@ -271,28 +287,26 @@ def _labels(contents: Browsed, to: Callable[..., str]) -> Table:
             "judges from it",
         ]
     )
+    by_origin: dict[str, list[str]] = {}
+    for judge in contents.judges:
+        origin = judge.value("provenance", "labels", "origin")
+        if isinstance(origin, str):
+            by_origin.setdefault(origin, []).append(judge.path)
     for one in contents.labels:
-        counts = {
-            name: sum(name in said for *_, said in one.rows) for name in one.people
-        }
-        judges = [
-            j.path
-            for j in contents.judges
-            if j.said("provenance", "labels", "origin") == Path(one.path).name
-        ]
-        rated = Cell(
-            sum(bool(said) for *_, said in one.rows),
-            href=to("labels", file=one.path, only="rated"),
-        )
-        made.add(
+        counts, rated = dict.fromkeys(one.people, 0), 0
+        for *_, ratings in one.rows:
+            rated += bool(ratings)
+            for name in ratings:
+                counts[name] += 1
+        table.add(
             Cell(one.path, href=to("labels", file=one.path)),
             one.kind,
             len(one.rows),
-            rated,
+            Cell(rated, href=to("labels", file=one.path, only="rated")),
             ", ".join(f"{name}: {n}" for name, n in counts.items()) or "–",
-            ", ".join(judges) or "–",
+            ", ".join(by_origin.get(Path(one.path).name, ())) or "–",
         )
-    return made
+    return table
 
 
 def _scored(
@@ -304,13 +318,15 @@ def _scored(
         Column("Spearman ρ with people", ".2f"),
         Column("on rows", "d"),
     ]
-    made = Table(["file", *numbers, "judge"])
+    table = Table(["file", *numbers, "judge"])
     for one in contents.scored:
 
-        def rows(value: Any, path: str = one.path, **what: str) -> Cell:
-            return Cell(value, href=to("rows", file=path, **what) if value else "")
+        def rows(value: Any, path: str = one.path, **parameters: str) -> Cell:
+            return Cell(
+                value, href=to("rows", file=path, **parameters) if value else ""
+            )
 
-        made.add(
+        table.add(
             Cell(one.path, href=link(one.page) or to("rows", file=one.path)),
             rows(one.summary["rows"]),
             rows(one.summary["failures"], only="failed"),
@@ -319,7 +335,7 @@ def _scored(
             rows(one.both or None, only="people"),
             ", ".join(one.judges[:5]) or "–",
         )
-    return made
+    return table
 
 
 def _study(one: StudyFolder, link: Callable[[str | None], str]) -> list[Any]:
@@ -328,20 +344,20 @@ def _study(one: StudyFolder, link: Callable[[str | None], str]) -> list[Any]:
         Column("cells", "d"),
         Column("calls", ".0f"),
     )
-    made = Table([Column("arm"), *numbers], one.path)
+    table = Table([Column("arm"), *numbers], one.path)
     best_first = sorted(
         one.arms.items(),
         key=lambda arm: math.inf if math.isnan(arm[1][0]) else -arm[1][0],
     )
     for title, (q, cells, calls) in best_first:
-        made.add(title, q, cells, calls)
+        table.add(title, q, cells, calls)
     page = (
         Markup('<p><a href="{}">page</a></p>').format(link(one.page))
         if link(one.page)
         else ""
     )
     failed = f"{one.failed} cell{'s'[: one.failed != 1]} failed." if one.failed else ""
-    return [made, page, failed]
+    return [table, page, failed]
 
 
 def _count(value: Any) -> str:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Watch(Command, Rows, Worded, Reach, Json):
     """Score sentinel rows again and alarm if the judge's answers have changed.
 
-    Every row is judged afresh, never taken from the cache. The first command scores the rows --baseline times: how
-    these differ is noise. Later ones compare scores, failures and the length of explanations, row by row. Exit code 0:
+    Every row is judged afresh, never taken from the cache. The first command scores the rows --baseline times: their
+    differences are noise. Later ones compare scores, failures and the length of explanations, row by row. Exit code 0:
     quiet; 1: an alarm; 2: an error.
     """
 
@@ -24,29 +24,35 @@ class Watch(Command, Rows, Worded, Reach, Json):
     rows: Path = argument(
         ..., "Sentinel rows: the same ones each time, with or without human ratings."
     )
-    judge: Path = flag(..., "A judge that `compile` saved.")
+    judge: Path = flag(..., "File of a judge that `compile` saved.")
     history: Path | None = flag(
-        None, "Where each run is appended; default ROWS.watch.jsonl."
+        None, "File to append each run to; default ROWS.watch.jsonl."
     )
     output: Path | None = flag(
-        None, "A page: one .html file, no network.", "-o", "--output"
+        None,
+        "HTML file of the report; it loads nothing from the network.",
+        "-o",
+        "--output",
     )
     human: str | None = flag(
         None,
-        "The human rating in the sentinel rows; found if there is one.",
+        "Column of human ratings in the sentinel rows; found if there is one.",
         metavar="ASPECT",
     )
     baseline: int = flag(
         3,
-        "Runs that later ones are compared with; the first command makes them.",
+        "Number of baseline runs; the first command makes them.",
         ge=2,
         le=50,
     )
-    alpha: float = flag(0.05, "Chance of any false alarm in --looks runs.", ge=0, le=1)
-    looks: int = flag(365, "Runs that --alpha is for.", ge=1)
-    rebase: bool = flag(False, "Start a new baseline, accepting what changed.")
+    alpha: float = flag(
+        0.05, "Probability of any false alarm in --looks runs.", ge=0, le=1
+    )
+    looks: int = flag(365, "Number of runs that --alpha covers.", ge=1)
+    rebase: bool = flag(False, "Start a new baseline that accepts the change.")
 
     def run(self) -> int:
+        """Score the sentinel rows, test them against the baseline and report."""
         from ..evaluating.sources import read_file
         from ..pages import check_page, write_page
         from ..running.console import Watch as Progress
@@ -73,10 +79,10 @@ class Watch(Command, Rows, Worded, Reach, Json):
                 orders=self.orders(),
             )
             sentinels = Sentinels.of(file, self.human)
-            made = open_judge(self.judge, self.lm, where)
+            judge = open_judge(self.judge, self.lm, where)
             with Progress("watching") as progress:
                 outcome = look(
-                    made, sentinels, kept, options, restart=self.rebase, watch=progress
+                    judge, sentinels, kept, options, restart=self.rebase, watch=progress
                 )
         if self.output is not None:
             write_page(self.output, render(outcome, self.judge.name), "-o")

@@ -33,7 +33,7 @@ class Finding:
 
 
 def rank_p(runs: Matrix, alternative: Alternative, newest: int = 1) -> float:
-    """P of the newest runs' ranks among all runs over the same rows, exact.
+    """Return P of the newest runs' ranks among all runs over the same rows, exact.
 
     runs: shape (runs, rows), the newest ones last, without NaN. Under the hypothesis that the runs over a row are
     exchangeable and rows independent, the newest runs' midranks are any of the row's midranks with equal probability.
@@ -57,7 +57,7 @@ def rank_p(runs: Matrix, alternative: Alternative, newest: int = 1) -> float:
 
 
 def _power(spread: Vector, times: int) -> Vector:
-    """The distribution of the sum of `times` independent values of this distribution."""
+    """Return the distribution of the sum of `times` independent values of this distribution."""
     power = np.ones(1)
     while times:
         if times % 2:
@@ -67,7 +67,7 @@ def _power(spread: Vector, times: int) -> Vector:
 
 
 def _sums(ranks: npt.NDArray[np.intp], picked: int) -> Vector:
-    """Probabilities of the sums of `picked` of the ranks, each choice being equally likely."""
+    """Return the probabilities of the sums of `picked` of the ranks, each choice equally likely."""
     table = np.zeros((picked + 1, picked * 2 * (len(ranks) - 1) + 1))
     table[0, 0] = 1
     for rank in ranks:
@@ -76,14 +76,15 @@ def _sums(ranks: npt.NDArray[np.intp], picked: int) -> Vector:
 
 
 def distances(runs: Matrix) -> Matrix:
-    """How far each run's value of a row is from the other runs' values, summed; shape as of runs."""
+    """Return each run's summed distance of a row's value from the other runs' values; shape as of runs."""
     return np.asarray(np.abs(runs[:, None] - runs[None]).sum(axis=1))
 
 
 def same_rows(name: str, runs: Matrix) -> list[Finding]:
-    """Tests of the newest run (last) against the others over the same rows: whether values moved up or down, and
-    whether they are further from the others than these are from each other, in whatever direction. Rows that any run
-    has no value of are left out.
+    """Test the newest run (last) against the others over the same rows.
+
+    One test is for values that moved up or down, one for values that are further from the others than these are from
+    each other, in any direction. Rows that any run has no value of are left out.
     """
     present = _whole(runs)
     far = distances(present) / max(1, len(present) - 1)
@@ -97,7 +98,7 @@ def same_rows(name: str, runs: Matrix) -> list[Finding]:
 
 
 def moved(name: str, runs: Matrix, newest: int = 1) -> Finding:
-    """Whether the values of the newest runs (last) are higher or lower than those before."""
+    """Return whether the values of the newest runs (last) are higher or lower than those before."""
     present = _whole(runs)
     return Finding(
         name,
@@ -108,7 +109,7 @@ def moved(name: str, runs: Matrix, newest: int = 1) -> Finding:
 
 
 def _whole(runs: Matrix) -> Matrix:
-    """Without the rows that any run has no value of."""
+    """Return the rows that every run has a value of."""
     return runs[:, ~np.isnan(runs).any(axis=0)]
 
 
@@ -119,7 +120,7 @@ def _before_and_now(runs: Matrix, newest: int) -> tuple[float, float]:
 
 
 def more_failures(name: str, runs: Matrix) -> Finding:
-    """Whether the newest run fails on more rows than those before it. runs: 1 where a row failed, else 0."""
+    """Return whether the newest run fails on more rows than those before it. runs: 1 where a row failed, else 0."""
     return Finding(
         name,
         rank_p(runs, "greater"),
@@ -130,7 +131,9 @@ def more_failures(name: str, runs: Matrix) -> Finding:
 
 
 def threshold(tests: Sequence[Finding], alpha: float, looks: int) -> float:
-    """The p-value at which each of the tests of one look alarms: in `looks` looks, any test alarms falsely with
-    probability `alpha` at most (Bonferroni: however the looks depend on each other, and they share their baseline).
+    """Return the p-value at which each of the tests of one look alarms.
+
+    In `looks` looks, any test alarms falsely with probability `alpha` at most (Bonferroni: for any dependence of the
+    looks, which share their baseline).
     """
     return alpha / looks / max(1, sum(test.p == test.p for test in tests))

@@ -1,5 +1,6 @@
-"""What `judgesmith browse` finds in a folder: saved judges, watch histories, labels, scored files, studies, and files
-that cannot be read.
+"""Contents of a folder for `judgesmith browse`.
+
+Saved judges, watch histories, labels, scored files, studies, and files that cannot be read.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ WATCHED = '{"format": "judgesmith.watch/'
 
 @dataclass(frozen=True, slots=True)
 class SavedJudge:
-    """A judge's file. path: relative to the folder. data: what the file says, of which the provenance may hold
-    anything.
+    """A judge's file.
+
+    path: relative to the folder. data: the file's content, of which the provenance may hold anything.
     """
 
     path: str
@@ -52,8 +54,8 @@ class SavedJudge:
         """Its fingerprint."""
         return self.version.fingerprint
 
-    def said(self, *path: str) -> Any:
-        """A value of the file by its keys, None where there is none."""
+    def value(self, *path: str) -> Any:
+        """Return a value of the file by its keys, None where there is none."""
         data: Any = self.data
         for key in path:
             data = data.get(key) if isinstance(data, Mapping) else None
@@ -61,7 +63,7 @@ class SavedJudge:
 
     def agreement(self, which: str = "heldout") -> tuple[float, float, float]:
         """Value, low and high end on held-out rows, NaN where there are none."""
-        of = self.said("provenance", which)
+        of = self.value("provenance", which)
         read = [
             of.get(key) if isinstance(of, Mapping) else None
             for key in ("value", "low", "high")
@@ -76,8 +78,10 @@ class SavedJudge:
 
 @dataclass(frozen=True, slots=True)
 class ScoredFile:
-    """A scored file. page: its report, if it stands beside it. judges: fingerprints of those that judged its rows.
-    spearman: with human ratings over `both` rows, NaN where there are none or they do not vary.
+    """A scored file.
+
+    page: its report, if it stands beside it. judges: fingerprints of those that judged its rows. spearman: with human
+    ratings over `both` rows, NaN if there are none or they do not vary.
     """
 
     path: str
@@ -90,8 +94,9 @@ class ScoredFile:
 
 @dataclass(frozen=True, slots=True)
 class LabelFile:
-    """Labels: a store of `judgesmith label`, or a file that a judge here was compiled from. rows: id, text, and what
-    people said, by rater or by aspect; source: what the output was made from.
+    """Labels: a store of `judgesmith label`, or a file that a judge here was compiled from.
+
+    rows: id, text, and ratings, by rater or by aspect; source: the input that the output was made from.
     """
 
     path: str
@@ -101,7 +106,9 @@ class LabelFile:
     @property
     def people(self) -> list[str]:
         """Raters, or aspects."""
-        return list(dict.fromkeys(name for *_, said in self.rows for name in said))
+        return list(
+            dict.fromkeys(name for *_, ratings in self.rows for name in ratings)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +130,23 @@ class WatchedJudge:
 
     @property
     def last(self) -> history.Run:
+        """The newest run."""
         return self.runs[-1]
 
     @property
     def state(self) -> str:
-        return (
-            "alarm"
-            if self.last.alarms
-            else "baseline"
-            if self.last.baseline
-            else "quiet"
-        )
+        """State of the newest run: "alarm", "baseline" or "quiet"."""
+        if self.last.alarms:
+            return "alarm"
+        return "baseline" if self.last.baseline else "quiet"
 
 
 @dataclass(slots=True)
 class Browsed:
-    """What is in a folder, by path. damaged: path and reason. notes: what was left out."""
+    """Contents of a folder, by path.
+
+    damaged: path and reason. notes: files left out.
+    """
 
     folder: Path
     judges: list[SavedJudge] = field(default_factory=list)
@@ -150,18 +158,21 @@ class Browsed:
     notes: list[str] = field(default_factory=list)
 
     def diffs(self) -> Iterator[tuple[SavedJudge, SavedJudge, JudgeDiff]]:
-        """Each judge against the one before it of the same labels and aspect, in the order in which they were made."""
+        """Yield the difference of each judge from the one before it of the same labels and aspect, by date."""
         groups: dict[tuple[str, str], list[SavedJudge]] = {}
         for judge in self.judges:
             labels = (
-                str(judge.said("provenance", "labels", key))
+                str(judge.value("provenance", "labels", key))
                 for key in ("fingerprint", "aspect")
             )
             groups.setdefault(tuple(labels), []).append(judge)  # type: ignore[arg-type]
         shown = 0
         for several in groups.values():
             several.sort(
-                key=lambda one: (str(one.said("provenance", "created") or ""), one.path)
+                key=lambda one: (
+                    str(one.value("provenance", "created") or ""),
+                    one.path,
+                )
             )
             for one, other in itertools.pairwise(several):
                 if shown < MOST_DIFFS:
@@ -170,9 +181,12 @@ class Browsed:
 
 
 def browse(folder: Path) -> Browsed:
-    """Everything in a folder and the folders in it but hidden ones; links to folders are not followed.
+    """Return everything in a folder and the folders in it but hidden ones; links to folders are not followed.
 
-    Nothing is run, and no model is called. Raises OptionError for what is not a folder.
+    Nothing is run, and no model is called.
+
+    Raises:
+        OptionError: If it is not a folder.
     """
     if not folder.is_dir():
         raise OptionError(
@@ -203,6 +217,7 @@ def browse(folder: Path) -> Browsed:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, sorted, without hidden ones."""
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (
@@ -230,7 +245,7 @@ def _take(contents: Browsed, path: Path, name: str) -> None:
 
 
 def scored_rows(path: Path) -> Scored:
-    """The rows of a scored file, read again only where it changed."""
+    """Return the rows of a scored file, read again only where it changed."""
     return _read(path, path.stat().st_mtime_ns, path.stat().st_size)
 
 
@@ -241,7 +256,7 @@ def _read(path: Path, *_: int) -> Scored:
 
 def _take_labels(contents: Browsed, path: Path, name: str) -> None:
     origins = {
-        str(judge.said("provenance", "labels", "origin")) for judge in contents.judges
+        str(judge.value("provenance", "labels", "origin")) for judge in contents.judges
     }
     if path.suffix == ".sqlite" and (store := _store(path, name)):
         contents.labels.append(store)
@@ -263,7 +278,7 @@ _STANDING = """SELECT unit, rater, action, body FROM events WHERE action != 'und
 
 
 def _store(path: Path, name: str) -> LabelFile | None:
-    """Its rows with the answers that stand, the first time that they were shown; None for another database."""
+    """Return its rows with the answers that stand, the first time that they were shown; None for another database."""
     db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2)
     try:
         if db.execute("PRAGMA application_id").fetchone() != (_STORE,):
@@ -271,9 +286,9 @@ def _store(path: Path, name: str) -> LabelFile | None:
         kept = db.execute(
             "SELECT key, body FROM units JOIN queue ON unit = key ORDER BY queue.place"
         ).fetchall()
-        said: dict[str, dict[str, Any]] = {}
+        ratings: dict[str, dict[str, Any]] = {}
         for unit, rater, action, body in db.execute(_STANDING):
-            said.setdefault(unit, {})[rater] = (
+            ratings.setdefault(unit, {})[rater] = (
                 "skipped" if action == "skip" else _answer(json.loads(body))
             )
         (task,) = db.execute(
@@ -292,7 +307,7 @@ def _store(path: Path, name: str) -> LabelFile | None:
                 str(row.get("id", key)),
                 str(row.get("source") or ""),
                 text,
-                said.get(key, {}),
+                ratings.get(key, {}),
             )
         )
     return LabelFile(
@@ -300,11 +315,11 @@ def _store(path: Path, name: str) -> LabelFile | None:
     )
 
 
-def _answer(given: dict[str, Any]) -> str:
-    """An answer in a cell, with the reasons behind it."""
-    why = given.pop("why", {})
+def _answer(answer: dict[str, Any]) -> str:
+    """Return an answer in a cell, with the reasons behind it."""
+    why = answer.pop("why", {})
     return ", ".join(
-        [*map(str, given.values()), *(f"why: {text}" for text in why.values())]
+        [*map(str, answer.values()), *(f"why: {text}" for text in why.values())]
     )
 
 

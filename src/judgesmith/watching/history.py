@@ -33,7 +33,10 @@ class Agreement(_Part):
 
 
 class Found(_Part):
-    """What a test found; see `drift.Finding`. alarm: p is at most the look's threshold."""
+    """Result of a test; see `drift.Finding`.
+
+    alarm: p is at most the look's threshold.
+    """
 
     name: Short
     p: Number | None
@@ -44,9 +47,11 @@ class Found(_Part):
 
 
 class Run(_Part):
-    """One scoring of the sentinel rows. judge: its fingerprint; rows: that of the sentinel rows; restart: a new
-    baseline begins here; baseline: later runs are compared with it. scores: None for a row without a score; words: of
-    what the judge wrote on a row; failures: reasons by id, the first ones.
+    """One scoring of the sentinel rows.
+
+    judge: its fingerprint. rows: that of the sentinel rows. restart: a new baseline begins here. baseline: later runs
+    are compared with it. scores: None for a row without a score. words: number of words that the judge wrote on a row.
+    failures: reasons by id, the first ones.
     """
 
     format: Literal["judgesmith.watch/1"] = FORMAT
@@ -69,6 +74,7 @@ class Run(_Part):
 
     @property
     def alarms(self) -> list[str]:
+        """Names of the tests that alarm."""
         return [one.name for one in self.found if one.alarm]
 
     def values(self) -> Vector:
@@ -80,9 +86,10 @@ class Run(_Part):
 
 
 def read(path: Path) -> list[Run]:
-    """The runs in a history, [] where there is no file; an incomplete last line is ignored.
+    """Return the runs in a history, [] where there is no file; an incomplete last line is ignored.
 
-    Raises LabelsError with the number of the first malformed line.
+    Raises:
+        LabelsError: If a line is malformed; the message has the first one's number.
     """
     if not path.exists():
         return []
@@ -114,13 +121,17 @@ def read(path: Path) -> list[Run]:
 
 
 def append(path: Path, run: Run) -> None:
-    """Add a run: readers see it whole or not at all. Raises OptionError where the file cannot be written."""
-    with Journal(path, what="a history of `judgesmith watch`", durable=True) as journal:
+    """Add a run: readers see it whole or not at all.
+
+    Raises:
+        OptionError: If the file cannot be written.
+    """
+    with Journal(path, kind="a history of `judgesmith watch`", durable=True) as journal:
         journal.write(run.model_dump(mode="json"))
 
 
 def epoch(runs: Sequence[Run], judge: str, rows: str) -> list[Run]:
-    """The last runs that are of this judge and these rows, since the baseline was last restarted."""
+    """Return the last runs that are of this judge and these rows, since the baseline was last restarted."""
     result: list[Run] = []
     for run in reversed(runs):
         if (run.judge, run.rows) != (judge, rows):

@@ -1,4 +1,4 @@
-"""What changed between two saved judges, for `judgesmith browse`."""
+"""Differences of two saved judges, for `judgesmith browse`."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ _FEW = 8
 
 @dataclass(frozen=True, slots=True)
 class JudgeDiff:
-    """What changed from one judge to another. same: whether both give the same verdicts on everything. parts: those of
-    `Version` that differ, in words; only where none does may the scores be compared. changes: where in the file, and
-    the JSON values before and after, None where there is nothing.
+    """Differences of one judge from another.
+
+    same: whether both give the same verdicts on everything. parts: those of `Version` that differ, in words; only if
+    none does may the scores be compared. changes: place in the file, and the JSON values before and after, None where
+    there is nothing.
     """
 
     same: bool
@@ -43,21 +45,28 @@ class JudgeDiff:
 
 
 def compare_judges(a: Artifact, b: Artifact) -> JudgeDiff:
-    """Raises ArtifactError for a file whose parts do not fit together."""
-    (one, before), (other, after) = (
-        (Version.of(judge), identity_of(judge)) for judge in (a, b)
-    )
+    """Return the differences of judge b from judge a.
+
+    Raises:
+        ArtifactError: If the parts of a file do not fit together.
+    """
+    one, other = Version.of(a), Version.of(b)
     marks = other.parts()
     parts = tuple(name for name, mark in one.parts().items() if marks[name] != mark)
-    history, later = (
-        {name: inside(x.provenance, name) for name in HISTORY} for x in (a, b)
+    changes = (
+        *_differing(identity_of(a), identity_of(b)),
+        *_differing(_history_of(a), _history_of(b), "provenance"),
     )
-    changes = (*_differing(before, after), *_differing(history, later, "provenance"))
     return JudgeDiff(one.fingerprint == other.fingerprint, parts, changes)
 
 
+def _history_of(judge: Artifact) -> dict[str, Any]:
+    """Return the parts of a judge's provenance that are compared."""
+    return {name: inside(judge.provenance, name) for name in HISTORY}
+
+
 def _differing(a: Any, b: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The leaves of two JSON values that differ, by their paths; a list is one leaf."""
+    """Yield the leaves of two JSON values that differ, by their paths; a list is one leaf."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for key in dict.fromkeys([*a, *b]):
             yield from _differing(
@@ -68,7 +77,7 @@ def _differing(a: Any, b: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]
 
 
 def shown(value: Any, most: int) -> str:
-    """A value of a change in a few words."""
+    """Return a value of a change in a few words."""
     if value is None:
         return "–"
     if isinstance(value, list) and len(value) > _FEW:

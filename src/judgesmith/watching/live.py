@@ -1,5 +1,7 @@
-"""`judgesmith browse --watch`: the folder as a page of this machine's browser that follows the files, with the rows
-behind each number and two judges side by side. Only files that `folder.browse` found are read.
+"""`judgesmith browse --watch`: the folder as a live page in this machine's browser.
+
+It follows the files, shows the rows behind each number, and two judges side by side. Only files that `folder.browse`
+found are read.
 """
 
 from __future__ import annotations
@@ -81,14 +83,18 @@ Entry = TypeVar("Entry", bound=Any)
 
 
 class Live:
-    """The looks of one folder. Raises OptionError for a path that is not a folder, or for a file that is not in it."""
+    """The live page of one folder.
+
+    Raises:
+        OptionError: If the path is not a folder, or a file is not in it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._mark = folder, ""
         self.contents = self._look()
 
     def mark(self) -> str:
-        """What changes when a file in the folder does."""
+        """Return a text that changes when a file in the folder does."""
         stamps = hashlib.sha256()
         for path in itertools.islice(files_in(self.folder), MOST_FILES):
             with contextlib.suppress(OSError):  # gone meanwhile
@@ -107,8 +113,8 @@ class Live:
             self._mark = mark
         return self.contents
 
-    def page(self, asked: Mapping[str, str]) -> str:
-        """What an address asks for."""
+    def page(self, parameters: Mapping[str, str]) -> str:
+        """Return the page of an address."""
         looks = {
             "": lambda _: render(self._look()),
             "rows": self._rows,
@@ -116,27 +122,27 @@ class Live:
             "judges": self._judges,
         }
         self._look()
-        if asked.get("at", "") not in looks:
+        if parameters.get("at", "") not in looks:
             raise OptionError(
-                f"there is no look {asked['at']!r}; go back to all judges and runs"
+                f"there is no page {parameters['at']!r}; go back to all judges and runs"
             )
-        return looks[asked.get("at", "")](asked)
+        return looks[parameters.get("at", "")](parameters)
 
     def _of(self, several: list[Entry], path: str | None) -> Entry:
         entry = next((one for one in several if one.path == path), None)
         if entry is None:
             raise OptionError(
-                f"{path!r} is not in the folder, or not any more; go back to all judges and runs"
+                f"{path!r} is not in the folder (any more); go back to all judges and runs"
             )
         return entry
 
-    def _rows(self, asked: Mapping[str, str]) -> str:
-        """Rows of a scored file: one by its id, or a page of them by order and filter."""
-        path = self._of(self.contents.scored, asked.get("file")).path
+    def _rows(self, parameters: Mapping[str, str]) -> str:
+        """Return rows of a scored file: one by its id, or a page of them by order and filter."""
+        path = self._of(self.contents.scored, parameters.get("file")).path
         data, only, order = (
             scored_rows(self.folder / path),
-            asked.get("only", ""),
-            asked.get("order", ""),
+            parameters.get("only", ""),
+            parameters.get("order", ""),
         )
         side, kept = (
             data.sides[0],
@@ -154,16 +160,18 @@ class Live:
         )
         here, identity, begin = (
             kept.get(only) or [False] * len(places),
-            asked.get("id"),
-            asked.get("start", "")[:9],
+            parameters.get("id"),
+            parameters.get("start", "")[:9],
         )
         places = [
             i for i in places if here[i] and identity in (None, data.rows[i].row.id)
         ]
         start = min(int(begin) if begin.isdecimal() else 0, len(places))
-        made, style = cards(data, places[start : start + PAGE])
+        markup, style = cards(data, places[start : start + PAGE])
         chosen = {
-            name: asked[name] for name in ("file", "order", "only") if asked.get(name)
+            name: parameters[name]
+            for name in ("file", "order", "only")
+            if parameters.get(name)
         }
         filters = {
             name: f"{FILTERS[name][0]} ({sum(of)})"
@@ -176,7 +184,9 @@ class Live:
             if 0 <= start + step < len(places)
         }
         ends = (
-            f"{start + 1} to {start + len(made)} of {len(places)}" if made else "none"
+            f"{start + 1} to {start + len(markup)} of {len(places)}"
+            if markup
+            else "none"
         )
         parts = [
             _choices(
@@ -191,57 +201,45 @@ class Live:
                 order,
                 lambda name: look("rows", **chosen | {"order": name}),
             ),
-            Markup("").join(made),
+            Markup("").join(markup),
             _choices(
                 ends, steps, "", lambda name: look("rows", **chosen | {"start": name})
             ),
         ]
         return self._page(path, [Section("Rows", parts)], style=style, notes=data.notes)
 
-    def _labels(self, asked: Mapping[str, str]) -> str:
-        """Labelled rows; with a judge, whether it was compiled from them."""
-        one = self._of(self.contents.labels, asked.get("file"))
-        judge = (
-            self._of(self.contents.judges, asked["judge"])
-            if asked.get("judge")
-            else None
-        )
-        seen = Seen(judge.data.get("provenance") or {}) if judge else Seen()
-        made = Table(
-            ["row", "text", *one.people, *(["in the compiling"] if seen else [])],
-            f"Labels of {one.path}",
-        )
-        rows = [row for row in one.rows if row[3] or asked.get("only") != "rated"]
-        for identity, source, text, said in rows[:MOST]:
-            known = (
-                ["learnt from" if seen.knows(source, text) else "held out"]
-                if seen
-                else []
+    def _labels(self, parameters: Mapping[str, str]) -> str:
+        """Return labelled rows; with a judge, whether it was compiled from them."""
+        one = self._of(self.contents.labels, parameters.get("file"))
+        judge, seen, crossed = None, Seen(), False
+        if parameters.get("judge"):
+            judge = self._of(self.contents.judges, parameters["judge"])
+            seen = Seen(judge.data.get("provenance") or {})
+            crossed = judge.value("provenance", "heldout", "cross_validated") is True
+        columns = ["row", "text", *one.people]
+        if seen:
+            columns.append("in the compiling")
+        table = Table(columns, f"Labels of {one.path}")
+        rows = [row for row in one.rows if row[3] or parameters.get("only") != "rated"]
+        for identity, source, text, ratings in rows[:MOST]:
+            cells = [identity, shortened(text, 300)]
+            cells += [shown(ratings.get(name), 60) for name in one.people]
+            if seen:
+                learnt = seen.knows(source, text)
+                cells.append("learnt from" if learnt else "held out")
+            table.add(*cells)
+        parts: list[Any] = []
+        if crossed:
+            parts.append(
+                "The agreement was measured on these rows, each judged by a judge compiled without it."
             )
-            made.add(
-                identity,
-                shortened(text, 300),
-                *(shown(said.get(name), 60) for name in one.people),
-                *known,
-            )
-        crossed = (
-            judge is not None
-            and judge.said("provenance", "heldout", "cross_validated") is True
-        )
-        about = (
-            "The agreement was measured on these rows, each judged by a judge compiled without it."
-            if crossed
-            else ""
-        )
-        more = [
-            about,
-            *([f"The first {MOST} of {len(rows)} rows."] if len(rows) > MOST else []),
-        ]
-        return self._page(one.path, [Section("Labels", [*more, made])])
+        if len(rows) > MOST:
+            parts.append(f"The first {MOST} of {len(rows)} rows.")
+        return self._page(one.path, [Section("Labels", [*parts, table])])
 
-    def _judges(self, asked: Mapping[str, str]) -> str:
-        """Two judges side by side."""
-        a, b = (self._of(self.contents.judges, asked.get(name)) for name in "ab")
+    def _judges(self, parameters: Mapping[str, str]) -> str:
+        """Return two judges side by side."""
+        a, b = (self._of(self.contents.judges, parameters.get(name)) for name in "ab")
         others = {one.path: one.path for one in self.contents.judges}
         choose = [
             _choices(
@@ -268,7 +266,7 @@ class Live:
             facts.add(
                 name,
                 *(
-                    shown(one.said("provenance", *path.split(".")), 60)
+                    shown(one.value("provenance", *path.split(".")), 60)
                     for one in (a, b)
                 ),
             )
@@ -283,43 +281,38 @@ class Live:
         return self._page(f"{a.path} and {b.path}", sections)
 
     def _both(self, a: SavedJudge, b: SavedJudge) -> Iterator[Any]:
-        """The rows that both have judged, by id, those that they judge most differently first."""
-        sides = [self._verdicts(a), self._verdicts(b)]
-        ids = (
-            [name for name in sides[0] if name in sides[1]] if a.mark != b.mark else []
-        )
-        if not ids:
-            yield (
-                "No row of a scored file in this folder was judged by both."
-                if a.mark != b.mark
-                else ""
-            )
+        """Yield the rows that both have judged, by id, those that they judge most differently first."""
+        if a.mark == b.mark:
+            yield ""
             return
-        x, y, people = (
-            np.array([v[k] for v in (sides[s][i] for i in ids)])
-            for s, k in ((0, 1), (1, 1), (0, 2))
-        )
+        one, other = self._verdicts(a), self._verdicts(b)
+        ids = list(filter(other.__contains__, one))
+        if not ids:
+            yield "No row of a scored file in this folder was judged by both."
+            return
+        x, y, people = np.array(
+            [(one[name][1], other[name][1], one[name][2]) for name in ids]
+        ).T
         yield f"{len(ids)} rows by both; mean score {np.nanmean(x):.2f} and {np.nanmean(y):.2f}."
         numbers = (
             Column(name, ".2f") for name in ("people", a.path, b.path, "difference")
         )
-        made = Table(["row", *numbers])
-        for i in np.argsort(-np.nan_to_num(np.abs(y - x), nan=-1.0), kind="stable")[
-            :MOST
-        ].tolist():
-            to = [look("rows", file=side[ids[i]][0], id=ids[i]) for side in sides]
-            made.add(
-                ids[i],
+        table = Table(["row", *numbers])
+        gaps = np.nan_to_num(np.abs(y - x), nan=-1.0)
+        for i in np.argsort(-gaps, kind="stable")[:MOST].tolist():
+            name = ids[i]
+            table.add(
+                name,
                 people[i],
-                Cell(x[i], href=to[0]),
-                Cell(y[i], href=to[1]),
+                Cell(x[i], href=look("rows", file=one[name][0], id=name)),
+                Cell(y[i], href=look("rows", file=other[name][0], id=name)),
                 Cell(y[i] - x[i]),
             )
-        yield made
+        yield table
 
     def _verdicts(self, judge: SavedJudge) -> dict[str, tuple[str, float, float]]:
-        """By id: the file, the score, and people's."""
-        made: dict[str, tuple[str, float, float]] = {}
+        """Return the file, the judge's score and people's, by id."""
+        verdicts: dict[str, tuple[str, float, float]] = {}
         for one in self.contents.scored:
             if judge.mark in one.judges:
                 data = scored_rows(self.folder / one.path)
@@ -327,32 +320,32 @@ class Live:
                     data.rows, data.sides[0].score, data.sides[0].human, strict=True
                 ):
                     if row.judge == judge.mark:
-                        made.setdefault(
+                        verdicts.setdefault(
                             row.row.id, (one.path, float(score), float(human))
                         )
-        return made
+        return verdicts
 
-    def _page(self, title: str, sections: list[Section], **how: Any) -> str:
+    def _page(self, title: str, sections: list[Section], **options: Any) -> str:
         back = Markup('<p><a href="?">All judges and runs</a></p>')
         sections[0] = Section(sections[0].title, [back, *sections[0].parts])
-        return render_page(title, sections, **how)
+        return render_page(title, sections, **options)
 
 
 def _choices(
     name: str, options: Mapping[str, str], chosen: str, to: Callable[[str], str]
 ) -> Markup:
-    """Links to the same look with something else chosen."""
-    made = []
+    """Return links to the same page with another choice."""
+    links = []
     for key, words in options.items():
         mark = Markup(' aria-current="true"') if key == chosen else ""
-        made.append(Markup('<a href="{}"{}>{}</a>').format(to(key), mark, words))
+        links.append(Markup('<a href="{}"{}>{}</a>').format(to(key), mark, words))
     return Markup('<p class="choices"><b>{}</b> {}</p>').format(
-        name, Markup(" · ").join(made)
+        name, Markup(" · ").join(links)
     )
 
 
 def application(live: Live, token: str, port: int) -> private.App:
-    """The ASGI application at a port of this machine."""
+    """Return the ASGI application at a port of this machine."""
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
@@ -387,8 +380,15 @@ def application(live: Live, token: str, port: int) -> private.App:
 
 
 def serve(folder: Path, port: int, started: Callable[[str], None]) -> None:
-    """Serve the live page until Ctrl-C. Raises OptionError, MissingExtraError."""
+    """Serve the live page until Ctrl-C.
+
+    Raises:
+        OptionError: If the port is taken.
+        MissingExtraError: If the server's packages are not installed.
+    """
     private.require_server()
     live, token = Live(folder), secrets.token_urlsafe(24)
-    made = private.listening(port)
-    private.serve(application(live, token, made.getsockname()[1]), made, token, started)
+    listening = private.listening(port)
+    private.serve(
+        application(live, token, listening.getsockname()[1]), listening, token, started
+    )

@@ -23,7 +23,7 @@ MOST_MOVED = 20
 
 
 def render(look: Look, judge: str) -> str:
-    """The page. judge: what to call it."""
+    """Return the page. judge: what to call it."""
     run, runs = look.run, look.runs[-MOST_RUNS:]
     threshold = "–" if run.threshold is None else f"{run.threshold:.2g}"
     text = (
@@ -65,6 +65,20 @@ def render(look: Look, judge: str) -> str:
     )
 
 
+def _state(run: Run) -> str:
+    """Return the state of a run; "" for one that was not tested."""
+    if run.baseline:
+        return "baseline"
+    if run.alarms:
+        return "alarm"
+    return "quiet" if run.found else ""
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    """Return the mean; None without values."""
+    return float(np.mean(values)) if values else None
+
+
 def _runs(runs: Sequence[Run]) -> Table:
     numbers = (
         Column("mean", ".3f"),
@@ -72,38 +86,28 @@ def _runs(runs: Sequence[Run]) -> Table:
         Column("words", ".3f"),
         Column("Spearman", ".2f"),
     )
-    made = Table(["time", "judge", "model", Column("rows", "d"), *numbers, "state"])
+    table = Table(["time", "judge", "model", Column("rows", "d"), *numbers, "state"])
     for run in reversed(runs):
-        known = [score for score in run.scores if score is not None]
+        present = [score for score in run.scores if score is not None]
         a = run.agreement
-        agreed = Cell(a.value, a.low, a.high) if a else None
-        state = (
-            "baseline"
-            if run.baseline
-            else "alarm"
-            if run.alarms
-            else "quiet"
-            if run.found
-            else ""
-        )
-        made.add(
+        table.add(
             moment(run.time),
             run.judge,
             run.model,
             len(run.ids),
-            float(np.mean(known)) if known else None,
-            len(run.ids) - len(known),
-            float(np.mean(run.words)) if run.words else None,
-            agreed,
-            ": ".join(filter(None, [state, "; ".join(run.alarms)])),
+            _mean(present),
+            len(run.ids) - len(present),
+            _mean(run.words),
+            Cell(a.value, a.low, a.high) if a else None,
+            ": ".join(filter(None, [_state(run), "; ".join(run.alarms)])),
             kind="alarm" if run.alarms else "",
         )
-    return made
+    return table
 
 
 def _moved(look: Look) -> Table:
-    """The sentinel rows whose scores are furthest from the baseline's, most first."""
-    made = Table(
+    """Return the sentinel rows whose scores are furthest from the baseline's, most first."""
+    moved = Table(
         [
             "row",
             Column("baseline", ".3f"),
@@ -116,18 +120,18 @@ def _moved(look: Look) -> Table:
         one.values() for one in epoch(look.runs, run.judge, run.rows) if one.baseline
     ]
     if run.baseline or not base:
-        return made
+        return moved
     table, now = np.array(base), run.values()
-    known = ~np.isnan(table).all(axis=0)
+    present = ~np.isnan(table).all(axis=0)
     before = np.full(len(now), np.nan)
-    before[known] = np.nanmean(table[:, known], axis=0)
+    before[present] = np.nanmean(table[:, present], axis=0)
     gap = np.nan_to_num(np.abs(now - before), nan=-1.0)
-    lost = np.isnan(now) & known
+    lost = np.isnan(now) & present
     for i in [i for i in np.lexsort((-gap, ~lost)) if lost[i] or gap[i] > 1e-9][
         :MOST_MOVED
     ]:
-        made.add(run.ids[i], before[i], now[i], run.failures.get(run.ids[i], ""))
-    return made
+        moved.add(run.ids[i], before[i], now[i], run.failures.get(run.ids[i], ""))
+    return moved
 
 
 # Figures -------------------------------------------------------------------------------------------------------------
@@ -138,26 +142,26 @@ Point = tuple[int, float, float, float]
 
 
 def _charts(runs: Sequence[Run]) -> Iterator[tuple[str, Draw | None]]:
-    """What the table of runs does not show: how scores and lengths spread, and intervals."""
-    agreed = [
-        (i, run.agreement)
-        for i, run in enumerate(runs, 1)
-        if run.agreement and run.agreement.value is not None
-    ]
-    ends = [
-        (i, *(math.nan if x is None else x for x in (a.low, a.value, a.high)))
-        for i, a in agreed
-    ]
+    """Yield the charts beside the table of runs: distributions of scores and lengths, and intervals."""
+    ends = []
+    for i, run in enumerate(runs, 1):
+        a = run.agreement
+        if a and a.value is not None:
+            ends.append((i, _number(a.low), a.value, _number(a.high)))
     scores = _quartiles((i, run.values()) for i, run in enumerate(runs, 1))
     yield "Sentinel rows: scores, median with quartiles", _chart(runs, scores)
-    yield "Agreement with people (Spearman, 95 %)", _chart(runs, ends, zero=True)  # type: ignore[arg-type]
+    yield "Agreement with people (Spearman, 95 %)", _chart(runs, ends, zero=True)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _quartiles(values: Iterable[tuple[int, Vector]]) -> list[Point]:
-    known = ((place, one[~np.isnan(one)]) for place, one in values)
+    present = ((place, one[~np.isnan(one)]) for place, one in values)
     return [
         (place, *np.quantile(one, (0.25, 0.5, 0.75)).tolist())
-        for place, one in known
+        for place, one in present
         if len(one)
     ]
 
@@ -165,8 +169,9 @@ def _quartiles(values: Iterable[tuple[int, Vector]]) -> list[Point]:
 def _chart(
     runs: Sequence[Run], points: Sequence[Point], *, zero: bool = False
 ) -> Draw | None:
-    """A line through the runs with their intervals; alarms are lines from top to bottom, dashed where a baseline
-    begins. zero: with a line there.
+    """Return a line through the runs with their intervals.
+
+    Alarms are vertical lines, dashed where a baseline begins. zero: draw a line at 0.
     """
     if not points:
         return None

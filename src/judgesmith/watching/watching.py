@@ -39,18 +39,18 @@ MOST_REASONS = 20
 
 
 class WatchOptions(parts.Options):
-    """How sure an alarm is to be."""
+    """Settings of the tests."""
 
     baseline: int = option(
         3,
-        "Runs that later ones are compared with; the first command makes them all.",
+        "Number of baseline runs; the first command makes them all.",
         ge=2,
         le=50,
     )
     alpha: float = option(
-        0.05, "Chance of any false alarm within `looks` looks.", gt=0, lt=1
+        0.05, "Probability of any false alarm within `looks` runs.", gt=0, lt=1
     )
-    looks: int = option(365, "Looks that the chance of a false alarm is for.", ge=1)
+    looks: int = option(365, "Number of runs that `alpha` covers.", ge=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +63,29 @@ class Sentinels:
 
     @classmethod
     def of(cls, file: Outputs, aspect: str | None) -> Sentinels:
-        """Raises LabelsError for rows with equal ids, without any row, or without the aspect, and for ratings that
-        cannot be read.
+        """Return the sentinel rows of a file.
+
+        Raises:
+            LabelsError: If rows have equal ids or lack the aspect, if there are none, or if ratings cannot be read.
         """
         origin, rows = file.origin, file.rows
         if not rows:
-            raise LabelsError(f"{origin}: no row in it")
+            raise LabelsError(f"{origin}: no rows in the file; name one with rows")
         places(origin, rows)
-        known = file.aspects()
-        if aspect is not None and aspect not in known:
+        aspects = file.aspects()
+        if aspect is not None and aspect not in aspects:
             raise LabelsError(
-                f"{origin}: no row has a human rating {aspect!r}; there are {', '.join(known) or 'none'}"
+                f"{origin}: no row has a human rating {aspect!r}; there are {', '.join(aspects) or 'none'}"
             )
-        chosen = aspect or (
-            OVERALL if OVERALL in known else known[0] if len(known) == 1 else None
-        )
-        none = np.full(len(rows), np.nan)
-        return cls(
-            rows,
-            chosen,
-            none if chosen is None else human_ratings(file, chosen, chosen, known)[0],
-        )
+        chosen = aspect
+        if not chosen and OVERALL in aspects:
+            chosen = OVERALL
+        elif not chosen:
+            chosen = aspects[0] if len(aspects) == 1 else None
+        human = np.full(len(rows), np.nan)
+        if chosen is not None:
+            human = human_ratings(file, chosen, chosen, aspects)[0]
+        return cls(rows, chosen, human)
 
     @property
     def mark(self) -> str:
@@ -98,7 +100,10 @@ class Sentinels:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a run found. runs: all of the history, the newest one last."""
+    """Result of a run.
+
+    runs: the whole history, the newest run last.
+    """
 
     runs: Sequence[Run]
     options: WatchOptions
@@ -106,11 +111,14 @@ class Look:
 
     @property
     def run(self) -> Run:
+        """The newest run."""
         return self.runs[-1]
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
         run = self.run
         here = epoch(self.runs, run.judge, run.rows)
+        base = [one for one in here if one.baseline]
         return {
             "alarm": bool(run.alarms),
             "alarms": run.alarms,
@@ -118,16 +126,16 @@ class Look:
             "judge": run.judge,
             "model": run.model,
             "runs": len(self.runs),
-            "runs_since_baseline": len([r for r in here if not r.baseline]),
+            "runs_since_baseline": len(here) - len(base),
             "threshold": run.threshold,
             "alpha": self.options.alpha,
             "looks": self.options.looks,
             "found": [one.model_dump() for one in run.found],
             "rows": len(run.ids),
-            "failed": sum(score is None for score in run.scores),
+            "failed": run.scores.count(None),
             "agreement": run.agreement and run.agreement.model_dump(),
             "notes": list(self.notes),
-            "repeats": repeats([one for one in here if one.baseline]),
+            "repeats": repeats(base),
         }
 
 
@@ -142,13 +150,18 @@ def look(
 ) -> Look:
     """Score the sentinels and compare them with the baseline; a history without enough of one gets it now.
 
-    The judge's model must answer afresh (`Connection(cache=False)`), or nothing can differ. Raises LabelsError for a
-    broken history, OptionError where another process watches into it, ModelError and OutageError of the model.
+    The judge's model must answer afresh (`Connection(cache=False)`), or nothing can differ.
+
+    Raises:
+        LabelsError: If the history is broken.
+        OptionError: If another process writes the history.
+        ModelError: If the model cannot be used.
+        OutageError: If it stops responding.
     """
     mark, rows = fingerprint(judge), sentinels.mark
     if judge.lm.connection.cache:
         raise OptionError(
-            "answers from the disk never change: watch a judge whose connection has cache=False"
+            "connection: cached answers never change; watch a judge whose connection has cache=False"
         )
     with alone(history):
         runs = read(history)
@@ -163,13 +176,15 @@ def look(
         for number in range(passes):
             if watch is not None:
                 watch.stage("scoring the sentinel rows", len(sentinels.rows))
-            made = _score(judge, mark, sentinels, watch)
+            scored = _score(judge, mark, sentinels, watch)
             first = missing > 0 and not here and number == 0
-            made = made.model_copy(update={"restart": first, "baseline": missing > 0})
+            scored = scored.model_copy(
+                update={"restart": first, "baseline": missing > 0}
+            )
             if missing <= 0:
-                made = compared(made, here, options)
-            append(history, made)
-            here, runs = [*here, made], [*runs, made]
+                scored = compared(scored, here, options)
+            append(history, scored)
+            here, runs = [*here, scored], [*runs, scored]
     fewest = _fewest_rows(options)
     if len(sentinels.rows) < fewest:
         few = f"{len(sentinels.rows)} sentinel rows are too few for an alarm, even if all of them change; give at least"
@@ -178,51 +193,50 @@ def look(
 
 
 def _fewest_rows(options: WatchOptions) -> int:
-    """Rows that have to change for an alarm where nothing is noise: each is the newest by chance once in all runs."""
+    """Return the number of changed rows that raises an alarm without noise.
+
+    Each is the newest by chance once in all runs.
+    """
     most = options.alpha / options.looks / MOST_TESTS
     return math.ceil(math.log(1 / most) / math.log(options.baseline + 1))
 
 
 def _why_restart(last: Run, mark: str, rows: str) -> list[str]:
-    what = (
+    changed = (
         f"another judge ({last.judge} before)"
         if last.judge != mark
         else "other sentinel rows"
     )
     return [
-        f"{what}: a new baseline begins, and nothing is compared with what was before"
+        f"{changed}: a new baseline begins, and nothing is compared with what was before"
     ]
 
 
 def _score(judge: Judge, mark: str, sentinels: Sentinels, watch: Watch | None) -> Run:
-    verdicts: list[Verdict] = []
-    for verdict in judge.score_many(map(Item.of, sentinels.rows), progress=False):
-        verdicts.append(verdict)
+    scores, words, failures = list[float](), list[float](), dict[str, str]()
+    verdicts = judge.score_many(map(Item.of, sentinels.rows), progress=False)
+    for row, verdict in zip(sentinels.rows, verdicts, strict=True):
+        scores.append(verdict.score)
+        words.append(_words(verdict))
+        if verdict.failure and len(failures) < MOST_REASONS:
+            failures[row.id[:400]] = verdict.failure[:2000]
         if watch is not None:
             watch.step()
-    failed = [
-        (row.id, v.failure)
-        for row, v in zip(sentinels.rows, verdicts, strict=True)
-        if v.failure
-    ]
-    scores = np.array([verdict.score for verdict in verdicts])
     return Run(
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         judge=mark,
         model=judge.lm.name[:400],
         rows=sentinels.mark,
         ids=[row.id[:400] for row in sentinels.rows],
-        scores=finite(scores.tolist()),
-        words=[_words(verdict) for verdict in verdicts],
-        failures={
-            identity[:400]: reason[:2000] for identity, reason in failed[:MOST_REASONS]
-        },
-        agreement=_agreement(sentinels, scores),
+        scores=finite(scores),
+        words=words,
+        failures=failures,
+        agreement=_agreement(sentinels, np.array(scores)),
     )
 
 
 def _words(verdict: Verdict) -> int:
-    """Of all that the judge wrote on a row."""
+    """Return the number of words that the judge wrote on a row."""
     texts = [verdict.explanation, *(c.explanation for c in verdict.criteria.values())]
     texts += [error.explanation for error in verdict.errors]
     return sum(len(text.split()) for text in texts)
@@ -246,63 +260,57 @@ def _agreement(sentinels: Sentinels, scores: Vector) -> Agreement | None:
 
 
 def repeats(runs: Sequence[Run]) -> dict[str, Any] | None:
-    """How often the judge contradicts itself in runs over the same rows (an A/A check): the share of rows that it did
-    not always give the same score, the standard deviation of a row's scores, and the rows that vary most. Rows that
-    failed in a run are left out. None for fewer than two runs.
+    """Return how often the judge contradicts itself in runs over the same rows (an A/A check).
+
+    The share of rows with different scores, the standard deviation of a row's scores, and the rows that vary most. Rows
+    that failed in a run are left out. None for fewer than two runs.
     """
     if len(runs) < 2:
         return None
     scores = np.stack([run.values() for run in runs])
-    known = ~np.isnan(scores).any(axis=0)
-    ids, whole = np.array(runs[0].ids, dtype=object)[known], scores[:, known]
+    complete = ~np.isnan(scores).any(axis=0)
+    ids, whole = np.array(runs[0].ids, dtype=object)[complete], scores[:, complete]
     spread = np.ptp(whole, axis=0)
     rows = [i for i in np.argsort(-spread, kind="stable")[:5] if spread[i] > 0]
     worst = [
         {"id": ids[i], "low": whole[:, i].min(), "high": whole[:, i].max()}
         for i in rows
     ]
-    sd = np.sqrt(whole.var(axis=0, ddof=1).mean()) if known.any() else np.nan
-    made = {
+    sd = np.sqrt(whole.var(axis=0, ddof=1).mean()) if complete.any() else np.nan
+    result = {
         "runs": len(runs),
-        "rows": int(known.sum()),
-        "differ": (spread > 0).mean() if known.any() else np.nan,
+        "rows": int(complete.sum()),
+        "differ": (spread > 0).mean() if complete.any() else np.nan,
     }
-    return finite(made | {"sd": sd, "worst": worst})  # type: ignore[no-any-return]
+    return finite(result | {"sd": sd, "worst": worst})  # type: ignore[no-any-return]
 
 
 def findings_table(findings: Sequence[Found]) -> Table:
-    """What the tests of a run found."""
+    """Return the results of a run's tests as a table."""
     numbers = (
         Column("before", ".3f"),
         Column("now", ".3f"),
         Column("n", "d"),
         Column("p", "p"),
     )
-    made = Table(["what", *numbers, "alarm"])
+    table = Table(["what", *numbers, "alarm"])
     for one in findings:
         alarm = "alarm" if one.alarm else ""
-        made.add(one.name, one.before, one.now, one.n, one.p, alarm, kind=alarm)
-    return made
+        table.add(one.name, one.before, one.now, one.n, one.p, alarm, kind=alarm)
+    return table
 
 
 def summary(outcome: Look) -> str:
-    """The newest run in one line."""
+    """Return the newest run in one line."""
     run, options = outcome.run, outcome.options
-    failed = sum(score is None for score in run.scores)
-    text = f"{len(run.ids)} sentinel rows, {failed} without a score"
-    if run.agreement is not None and run.agreement.value is not None:
-        ends = [
-            run.agreement.value,
-            *(
-                np.nan if x is None else x
-                for x in (run.agreement.low, run.agreement.high)
-            ),
-        ]
-        text += ", Spearman with people {:.2f} [{:.2f}, {:.2f}]".format(*ends)
+    text = f"{len(run.ids)} sentinel rows, {run.scores.count(None)} without a score"
+    a = run.agreement
+    if a is not None and a.value is not None:
+        low, high = (np.nan if x is None else x for x in (a.low, a.high))
+        text += f", Spearman with people {a.value:.2f} [{low:.2f}, {high:.2f}]"
     if run.baseline:
-        again = repeats(
-            [one for one in epoch(outcome.runs, run.judge, run.rows) if one.baseline]
-        )
+        base = [one for one in epoch(outcome.runs, run.judge, run.rows) if one.baseline]
+        again = repeats(base)
         text += f". The baseline is there ({options.baseline} runs); from the next run on they are compared"
         if again is None or not again["rows"]:
             return f"{text}."
@@ -324,7 +332,7 @@ def summary(outcome: Look) -> str:
 
 
 def compared(run: Run, here: Sequence[Run], options: WatchOptions) -> Run:
-    """The run with what the tests say of it. here: those before it, since the baseline began."""
+    """Return the run with what the tests say of it. here: those before it, since the baseline began."""
     base = [one for one in here if one.baseline]
     recent = [*(one for one in here if not one.baseline), run][-WINDOW:]
     tests = list(_sentinels(base, recent))
@@ -336,7 +344,7 @@ def compared(run: Run, here: Sequence[Run], options: WatchOptions) -> Run:
 
 
 def _sentinels(base: Sequence[Run], recent: Sequence[Run]) -> Iterator[Finding]:
-    """Of the newest run; and of the last runs together, which tell a small shift that stays."""
+    """Yield the tests of the newest run, and of the last runs together, which detect a small lasting shift."""
     runs = [*base, recent[-1]]
     scores = np.stack([one.values() for one in runs])
     yield from drift.same_rows("sentinels: scores", scores)

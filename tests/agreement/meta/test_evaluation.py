@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rated import table as table_of
-from tables import cases
 
 from judgesmith.agreement.meta.evaluation import meta_evaluate, rows_of
 from judgesmith.agreement.meta.inputs import MANY
@@ -23,7 +22,19 @@ from judgesmith.errors import LabelsError, OptionError
 from judgesmith.evaluating.gate import Gate
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
-CASES = cases(__file__)
+OPTIONS: Any = [
+    [{"levels": ["sample"], "documents": None}, "no document ids"],
+    [{"levels": ["system"], "systems": None}, "0 systems; at least 3"],
+    [
+        {"levels": ["segment"]},
+        "levels.0: .*'pooled', 'sample', 'system' or 'within'; got 'segment'",
+    ],
+    [{"coefficients": ["rho"]}, "coefficients.0: .*'spearman'.*; got 'rho'"],
+    [{"rounds": -1}, "rounds: .*; got -1"],
+    [{"confidence": 1.0}, "confidence: .*less than 1; got 1.0"],
+    [{"compare_by": "accuracy"}, "compare_by: .*; got 'accuracy'"],
+    [{"round": 10}, "no option 'round' .did you mean 'rounds'"],
+]
 
 
 def table(
@@ -320,7 +331,47 @@ def test_json_is_plain_and_has_no_nan() -> None:
 # Bad input -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("predicted", "human", "says"), CASES["scores"])
+@pytest.mark.parametrize(
+    ("predicted", "human", "says"),
+    [
+        (
+            [1.0, 2.0, 3.0, 4.0, 5.0, 2.0],
+            [3.0, 3.0, 3.0, 3.0, 3.0, 3.0],
+            "all 6 values are 3",
+        ),
+        (
+            [1.0, 2.0, 3.0, 4.0, 5.0, 2.0],
+            [math.nan, math.nan, math.nan, math.nan, math.nan, math.nan],
+            "all 6 values are missing",
+        ),
+        (
+            [1.0, 2.0, 3.0, 4.0, 5.0, 2.0],
+            [1.0, 2.0, 3.0, 4.0, 5.0, math.inf],
+            "row 6 is inf",
+        ),
+        (
+            [1.0, 2.0, 3.0, 4.0, 5.0, -math.inf],
+            [1.0, 2.0, 3.0, 4.0, 5.0, 2.0],
+            "row 6 is -inf",
+        ),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "3 rows have one; at least 4 are needed"),
+        (
+            [1.0, 2.0, 3.0, 4.0, 5.0],
+            [1.0, 2.0, 3.0, 4.0, 5.0, 2.0],
+            "5 scores for 6 rows",
+        ),
+        (
+            ["a", "a", "a", "a", "a", "a"],
+            [1.0, 2.0, 3.0, 4.0, 5.0, 2.0],
+            "expected one number per row",
+        ),
+        (
+            [[1.0, 2.0, 3.0, 4.0, 5.0, 2.0], [1.0, 2.0, 3.0, 4.0, 5.0, 2.0]],
+            [1.0, 2.0, 3.0, 4.0, 5.0, 2.0],
+            "shape",
+        ),
+    ],
+)
 def test_scores_that_cannot_be_correlated(
     predicted: Any, human: Any, says: str
 ) -> None:
@@ -331,7 +382,7 @@ def test_scores_that_cannot_be_correlated(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        *CASES["options"],
+        *OPTIONS,
         ({"levels": ["sample"], "documents": range(180)}, "every document has one row"),
     ],
 )
@@ -426,7 +477,25 @@ def test_without_an_interval_the_gate_fails() -> None:
     ]
 
 
-@pytest.mark.parametrize(("text", "says"), CASES["gates"])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("spearman", "not of the form"),
+        ("spearman>=", "not of the form"),
+        ("kapa>=0.4", "not of the form"),
+        ("a.b.spearman>=0.1", "not of the form"),
+        ("spearman>=nan", "not of the form"),
+        (">=1", "not of the form"),
+        ("dialog.q>=1", "level 'dialog'"),
+        (
+            "sample.kappa>=0.5",
+            "kappa is measured over all rows together; leave sample out",
+        ),
+        ("q>=3.1", "-3..3"),
+        ("pearson>=2", "-1..1"),
+        ("balanced-accuracy>=-0.1", "balanced-accuracy lies in 0..1"),
+    ],
+)
 def test_a_gate_that_cannot_be_read_or_makes_no_sense(text: str, says: str) -> None:
     with pytest.raises(OptionError, match=re.escape(says)):
         Gate.parse(text)

@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import cases
 
 from judgesmith.datasets.perturbations.attacks import REQUEST
 from judgesmith.datasets.perturbations.facts import names
@@ -35,7 +34,7 @@ TOWN, CATS, TALK, TEXTS = (
     perturbations.TALK,
     list(perturbations.TEXTS),
 )
-CASES = cases(__file__)
+
 ENGLISH = "en"
 
 
@@ -225,7 +224,16 @@ def test_numbers_and_dates() -> None:
     assert isinstance(may["m", "minor"], Left) and isinstance(may["d", "minor"], Pair)
 
 
-@pytest.mark.parametrize(("text", "expected"), CASES["negation"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The town will not pay.", "The town will pay."),
+        ("He doesn't live here.", "He does live here."),
+        ("The tea is hot.", "The tea is not hot."),
+        ("Nobody was hurt.", "Everybody was hurt."),
+        ("We can go.", "We cannot go."),
+    ],
+)
 def test_negation(text: str, expected: str) -> None:
     assert changed("negation", "t", texts=[Text("t", text)]) == expected
     assert isinstance(
@@ -299,7 +307,15 @@ def test_perturbations_by_name_degree_and_group() -> None:
     assert all(d == ("minor",) for _, d in find_perturbations(["degradation:minor"]))
 
 
-@pytest.mark.parametrize(("name", "said"), CASES["a_wrong_name_is_said"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("typo", "did you mean 'typos'"),
+        ("typos:huge", "no degree 'huge'"),
+        ("entities-lm", "--writer"),
+        ("", "there are"),
+    ],
+)
 def test_a_wrong_name_is_said(name: str, said: str) -> None:
     with pytest.raises(OptionError, match=said):
         find_perturbations([name])

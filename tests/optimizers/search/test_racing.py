@@ -103,8 +103,9 @@ def test_the_chance_counts_only_what_the_rows_to_come_can_change() -> None:
 def raced(
     table: np.ndarray[Any, Any], budget: int = 10_000, max_failed: float = 0.1
 ) -> tuple[list[Candidate], bool]:
-    """Candidates × rows of percents, NaN for a failure, under a race: what became of each, zero-shot first, and whether
-    the budget (in blocks of rows) ended it.
+    """Return each candidate after a race, zero-shot first, and whether the budget (in blocks of rows) ended it.
+
+    table: candidates × rows of percents, NaN for a failure.
     """
     examples, blocks_left = rated(HUMAN), [budget]
     number = {id(example): i for i, example in enumerate(examples)}

@@ -378,7 +378,7 @@ def test_raw_examples_are_taken_with_the_score_on_the_judges_scale(
         OptionError, match=r"row 2: people's score 7 is not on the judge's scale 1\.\.5"
     ):
         one.compile(student, trainset=[raw[0], raw[1].copy(stars=7)])
-    with pytest.raises(OptionError, match="row 1: which field is the human score"):
+    with pytest.raises(OptionError, match="row 1: no field is clearly the human score"):
         one.compile(
             student,
             trainset=[

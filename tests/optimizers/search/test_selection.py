@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from planted import guessing, planted_labels
 from rated import rated
-from tables import cases
 
 import judgesmith as js
 from judgesmith.agreement.objectives import Q as Sum
@@ -21,8 +20,6 @@ from judgesmith.programs.outcome import Calibration
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Scale, Verdict
 from judgesmith.testing.scripted import scripted_models
-
-CASES = cases(__file__)
 
 Table = np.ndarray[Any, Any]
 
@@ -43,7 +40,19 @@ Q = [1.0, 1.2, 1.5]
 PARTS = [(0, 0), (1, 0), (3, 0)]
 
 
-@pytest.mark.parametrize(("clear", "qualified", "expected"), CASES["rule"])
+@pytest.mark.parametrize(
+    ("clear", "qualified", "expected"),
+    [
+        ([], [1, 1, 1], 0),
+        ([[2, 0]], [1, 1, 1], 2),
+        ([[2, 0], [1, 0]], [1, 1, 1], 1),
+        ([[2, 0], [1, 0], [2, 1]], [1, 1, 1], 2),
+        ([[1, 0]], [1, 1, 0], 1),
+        ([], [0, 1, 1], 2),
+        ([[2, 0]], [1, 0, 0], 0),
+        ([], [0, 0, 0], 0),
+    ],
+)
 def test_the_fewest_demonstrations_that_the_best_does_not_clearly_beat(
     clear: list[list[int]], qualified: list[int], expected: int
 ) -> None:

@@ -18,8 +18,9 @@ from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Un
 
 
 class Model:
-    """Answers comparisons by `better(first, second)`, the probability that the first text is the better one; what
-    `better` raises is the call's failure. Keeps the pairs that it was asked for.
+    """A model that answers comparisons by `better(first, second)`, the probability that the first text is better.
+
+    An exception of `better` is the call's failure. The model keeps the pairs that it was asked for.
     """
 
     def __init__(

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import cases
 
 from judgesmith.errors import CallError
 from judgesmith.programs.comparing.comparison import (
@@ -20,8 +19,6 @@ from judgesmith.programs.comparing.comparison import (
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.transport import Reply, TokenChoice
 from judgesmith.signatures.values import Item
-
-CASES = cases(__file__)
 
 THREE = WORDS["better-worse"]
 ITEM = Item("The judged output.", "The document.", group="d1")
@@ -58,7 +55,36 @@ def compare(
 # Reading
 
 
-@pytest.mark.parametrize(("first", "rest", "expected", "share"), CASES["surface_forms"])
+@pytest.mark.parametrize(
+    ("first", "rest", "expected", "share"),
+    [
+        ({"Better": 0.6, "Worse": 0.3, "Similar": 0.1}, [], [0.6, 0.3, 0.1], 1.0),
+        (
+            {
+                " Better": 0.2,
+                "better": 0.1,
+                "BETTER": 0.1,
+                " worse": 0.3,
+                "similar": 0.1,
+                "I": 0.2,
+            },
+            [],
+            [0.5, 0.375, 0.125],
+            0.8,
+        ),
+        ({"Sim": 0.5, "Bet": 0.25, "Wor": 0.25}, ["ilar"], [0.25, 0.25, 0.5], 1.0),
+        ({"ĠBetter": 0.25, "▁better": 0.25, '"Worse.': 0.5}, [], [0.5, 0.5, 0.0], 1.0),
+        ({"B": 0.75, "S": 0.25}, ["e", "t", "t", "e", "r"], [0.75, 0.0, 0.25], 1.0),
+        (
+            {"Be": 0.5, "Wo": 0.25, "S": 0.25},
+            ["tter"],
+            [0.6666666666666666, 0.3333333333333333, 0.0],
+            0.75,
+        ),
+        ({"Better": 0.5, "S": 0.25, "Be": 0.25}, [], [1.0, 0.0, 0.0], 0.5),
+        ({"Betterment": 0.5, "Worst": 0.2}, [], [0.0, 0.0, 0.0], 0.0),
+    ],
+)
 def test_surface_forms_are_added_up(
     first: dict[str, float], rest: list[str], expected: list[float], share: float
 ) -> None:
@@ -67,7 +93,22 @@ def test_surface_forms_are_added_up(
     assert got == pytest.approx(share, abs=1e-12)
 
 
-@pytest.mark.parametrize(("text", "word"), CASES["said"])
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("Better", 0),
+        (" **Worse**.", 1),
+        ("similar\n", 2),
+        ("Output 2 is better than output 1.", 0),
+        ("Better. The first one is worse.", 0),
+        ("not better", None),
+        ("Output 2 isn't worse", None),
+        ("Better or Worse", None),
+        ("It is better here and worse there", None),
+        ("Betterment", None),
+        ("", None),
+    ],
+)
 def test_the_word_said(text: str, word: int | None) -> None:
     found = said_word(text, THREE)
     assert (found[0] if found else None) == word
@@ -107,7 +148,52 @@ def test_the_place_of_the_word_is_found_behind_other_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "order", "first", "expected", "flipped"), CASES["orders"]
+    ("form", "order", "first", "expected", "flipped"),
+    [
+        (
+            "better-worse",
+            "other-first",
+            {"Better": 0.6, "Worse": 0.3, "Similar": 0.1},
+            [0.6, 0.3, 0.1],
+            None,
+        ),
+        (
+            "better-worse",
+            "output-first",
+            {"Better": 0.7, "Worse": 0.2, "Similar": 0.1},
+            [0.2, 0.7, 0.1],
+            None,
+        ),
+        (
+            "better-worse",
+            "both",
+            {"Better": 0.7, "Worse": 0.2, "Similar": 0.1},
+            [0.45, 0.45, 0.1],
+            True,
+        ),
+        (
+            "yes-no",
+            "other-first",
+            {"Yes": 0.3, " no": 0.1, "No": 0.2, "Maybe": 0.4},
+            [0.5, 0.5, 0.0],
+            None,
+        ),
+        (
+            "yes-no-first",
+            "output-first",
+            {"Yes": 0.75, "No": 0.25},
+            [0.75, 0.25, 0.0],
+            None,
+        ),
+        (
+            "yes-no-first",
+            "other-first",
+            {"Yes": 0.75, "No": 0.25},
+            [0.25, 0.75, 0.0],
+            None,
+        ),
+        ("yes-no-first", "both", {"Yes": 0.75, "No": 0.25}, [0.5, 0.5, 0.0], True),
+    ],
 )
 def test_probabilities_are_of_the_judged_output_whatever_is_asked_in_which_order(
     scripted: Any,

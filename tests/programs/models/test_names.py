@@ -1,5 +1,6 @@
-"""Which models a judge's file may choose: no name in it reaches anything but its provider's own host or the user's own
-server, opens a file, or starts a loader.
+"""Models that a judge's file may choose.
+
+No name in it reaches anything but its provider's own host or the user's own server, opens a file, or starts a loader.
 """
 
 import asyncio

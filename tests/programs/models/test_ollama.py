@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from misbehaving_server import MakeServer, Say
-from tables import cases
 
 from judgesmith.errors import CallError, ModelError
 from judgesmith.programs.models import engine
@@ -28,7 +27,6 @@ from judgesmith.programs.models.ollama import (
 )
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice
 
-CASES = cases(__file__)
 DIGEST = "sha256:" + "ab" * 32
 
 
@@ -241,7 +239,26 @@ def test_what_the_server_can_do_is_probed(new: bool, server: FakeOllama) -> None
 
 @pytest.mark.parametrize("new", [True, False])
 @pytest.mark.parametrize(
-    ("size", "token", "longest", "contexts", "problem"), CASES["contexts"]
+    ("size", "token", "longest", "contexts", "problem"),
+    [
+        (400, 4, 131072, [4096], None),
+        (20000, 4, 131072, [8192], None),
+        (20000, 1, 131072, [8192, 16384, 32768], None),
+        (30000, 4, 8192, [8192], None),
+        (
+            40000,
+            4,
+            8192,
+            [8192],
+            (
+                "has (some )?10,000 tokens.* up to 12 does not fit into the 8,192 "
+                ".*longer context"
+            ),
+        ),
+        (32752, 4, 8192, [8192], None),
+        (32756, 4, 8192, [8192], "does not fit"),
+        (60000, 4, 8192, [], "has some 15,000 tokens"),
+    ],
 )
 def test_a_prompt_gets_a_context_that_holds_it_or_an_error(
     size: int,
@@ -374,7 +391,23 @@ def test_another_server_at_the_address_is_said(server: FakeOllama, body: bytes) 
         list_ollama()
 
 
-@pytest.mark.parametrize(("given", "meant"), CASES["addresses"])
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (None, "http://127.0.0.1:11434"),
+        ("", "http://127.0.0.1:11434"),
+        ("example.com", "http://example.com:11434"),
+        ("example.com:99/", "http://example.com:99"),
+        ("https://example.com/path/", "https://example.com/path"),
+        ("http://example.com:99/v1", "http://example.com:99"),
+        (":99", "http://127.0.0.1:99"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("0.0.0.0:99", "http://127.0.0.1:99"),
+        ("http://0.0.0.0:99", "http://127.0.0.1:99"),
+        ("[::1]", "http://[::1]:11434"),
+        ("[::1]:99", "http://[::1]:99"),
+    ],
+)
 def test_addresses(
     given: str | None, meant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,4 @@
-"""What servers refuse, and how: of one row, for a while, or for good; and what stands beside an answer and makes no
-sense.
-"""
+"""Refusals of servers: of one row, for a while, or for good; and nonsense beside an answer."""
 
 import json
 import logging

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from tables import cases
 
 from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs.artifact import to_dict
@@ -349,7 +348,12 @@ def test_an_outlier_is_not_heard_by_the_supervisor_but_counts(ensemble: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("overall", "severity", "answer", "percent"), cases(__file__)["the_papers_scales"]
+    ("overall", "severity", "answer", "percent"),
+    [
+        ("integers", "integers", "Severity: 2\n\nOverall: 4", 75.0),
+        ("integers", "categories", "Severity: Minor\n\nOverall: 4", 75.0),
+        ("labels", "categories", "Severity: Minor\n\nOverall: Good", 75.0),
+    ],
 )
 def test_the_papers_scales(
     scripted: MakeScripted, overall: Any, severity: Any, answer: str, percent: float

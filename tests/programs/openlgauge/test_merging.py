@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import cases, table
+from tables import table
 
 from judgesmith.programs.openlgauge.merging import (
     INVENTED,
@@ -18,8 +18,6 @@ from judgesmith.programs.openlgauge.merging import (
     outliers,
 )
 from judgesmith.signatures.values import ErrorSpan
-
-CASES = cases(__file__)
 
 #        0         1         2         3         4         5         6
 #        0123456789012345678901234567890123456789012345678901234567890123
@@ -51,7 +49,23 @@ def brief(errors: Sequence[ErrorSpan]) -> list[tuple[str, float, tuple[str, ...]
 # --- outliers ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("scores", "apart"), CASES["outliers"])
+@pytest.mark.parametrize(
+    ("scores", "apart"),
+    [
+        ([5, 5, 5, 5, 1], [4]),
+        ([5, 5, 5, 5, 3], [4]),
+        ([5, 5, 5, 5, 4], []),
+        ([5, 5, 5, 4, 1], []),
+        ([5, 5, 5, 1], []),
+        ([], []),
+        ([5, 5, 5, 5, 4, 1], [5]),
+        ([2, 2, 2, 2, 2], []),
+        ([5, math.nan, 5, 5, 5, 1], [5]),
+        ([math.nan, math.nan], []),
+        ([5, 5, 5, 5, math.inf], []),
+        ([4.4, 4.4, 4.4, 4.4, 1.3], [4]),
+    ],
+)
 def test_an_outlier_is_two_deviations_and_one_step_away(
     scores: list[float], apart: list[int]
 ) -> None:
@@ -118,7 +132,61 @@ def test_the_likeness_of_explanations_tells_issues_apart() -> None:
     assert sum(merged(a, b) for a, b in two) / len(two) <= 0.07
 
 
-@pytest.mark.parametrize(("reported", "merged"), CASES["issues"])
+@pytest.mark.parametrize(
+    ("reported", "merged"),
+    [
+        (
+            {
+                "gemma": [["twelve monks", "Their number is eleven in the data.", 3]],
+                "qwen": [["twelve monks", "Masons, not a religious order.", 4]],
+            },
+            [["twelve monks", 4, ["qwen"]], ["twelve monks", 3, ["gemma"]]],
+        ),
+        (
+            {
+                "gemma": [["old", "Nothing in the data supports this.", 3]],
+                "qwen": [["from Malta", "Nothing in the data supports this.", 3]],
+            },
+            [["old", 3, ["gemma"]], ["from Malta", 3, ["qwen"]]],
+        ),
+        (
+            {
+                "gemma": [
+                    ["1889", "The year in the data is 1898.", 3],
+                    [
+                        "in 1889",
+                        "The year is given without the month that the data name.",
+                        2,
+                    ],
+                ]
+            },
+            [["1889", 3, ["gemma"]], ["in 1889", 2, ["gemma"]]],
+        ),
+        (
+            {
+                "gemma": [
+                    ["1889", "The year in the data is 1898.", 3],
+                    ["1889", "The year in the data is 1898.", 4.0],
+                ]
+            },
+            [["1889", 4, ["gemma"]]],
+        ),
+        (
+            {
+                "a": [["built by thirteen nuns", "It was monks.", 3, "ungrounded"]],
+                "b": [
+                    [
+                        "Built by thirteen nuns.",
+                        "Monks built it, it was not nuns.",
+                        4,
+                        "ungrounded",
+                    ]
+                ],
+            },
+            [["Built by thirteen nuns.", 4, ["a", "b"]]],
+        ),
+    ],
+)
 def test_what_is_one_issue_and_what_is_two(
     reported: dict[str, list[Any]], merged: list[Any]
 ) -> None:
@@ -193,7 +261,31 @@ REPORTED = {
 }
 
 
-@pytest.mark.parametrize(("merged", "checked"), CASES["checked"])
+@pytest.mark.parametrize(
+    ("merged", "checked"),
+    [
+        ([], []),
+        (
+            [
+                ["in 1889", "The year should be 1898 as in the data.", 2],
+                ["twelve", "They were eleven.", 4],
+            ],
+            [["in 1889", 5, ["gemma", "qwen"]], ["twelve", 1, ["qwen"]]],
+        ),
+        (
+            [["the year", "The year is wrong, the data say 1898.", 4, "ungrounded"]],
+            [["the year", 5, ["gemma", "qwen"]]],
+        ),
+        ([["twelve monks", "Bad count.", 3]], [["twelve monks", 1, ["qwen"]]]),
+        (
+            [
+                ["from Malta", "They came from Cyprus.", 4],
+                ["", "The height is not given.", 1, "omission"],
+            ],
+            [["from Malta", 4, []], ["", 2, ["gemma"]]],
+        ),
+    ],
+)
 def test_a_models_merge_is_held_against_the_reports(
     merged: list[Any], checked: list[Any]
 ) -> None:

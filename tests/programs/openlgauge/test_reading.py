@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tables import cases
 
 from judgesmith.programs.openlgauge.reading import (
     LABELS,
@@ -108,7 +107,22 @@ def test_a_severity_is_read_or_left_out(said: str, severity: float | None) -> No
     )
 
 
-@pytest.mark.parametrize(("line", "places"), cases(__file__)["the_places_of_a_line"])
+@pytest.mark.parametrize(
+    ("line", "places"),
+    [
+        ("“the barn”", ["the barn"]),
+        ("„the barn“ and „the yard“", ["the barn", "the yard"]),
+        ("「納屋」、「庭」", ["納屋", "庭"]),
+        ('"a"; "b" or "c"', ["a", "b", "c"]),
+        ('She said "no" to him', ['She said "no" to him']),
+        ('"The boat" ... "at six"', ['"The boat" ... "at six"']),
+        ('"the boat" (second sentence)', ['"the boat" (second sentence)']),
+        ("Omission: the year", [None]),
+        ("missing boys", ["missing boys"]),
+        ("N/A", [""]),
+        ('","', [","]),
+    ],
+)
 def test_the_places_of_a_line(line: str, places: list[str | None]) -> None:
     errors = read_annotation(
         f"Error 1\nLocation: {line}\nExplanation: Why.\nSeverity: 1"

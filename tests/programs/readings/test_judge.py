@@ -10,7 +10,6 @@ import numpy as np
 import psutil
 import pytest
 from planted import PlantedReader, guessing
-from tables import cases
 
 from judgesmith.compiling.run import Setup
 from judgesmith.errors import ArtifactError, ModelError, OptionError
@@ -29,8 +28,6 @@ from judgesmith.signatures.values import Scale
 from judgesmith.testing import JudgeContract
 from judgesmith.testing.fake import own_environment
 from judgesmith.testing.scripted import MakeScripted
-
-CASES = cases(__file__)
 
 MODEL = "a1b2" * 16
 #: 5 nats more likely a word (all words against none): from 30 to 80 percent; the direct score moves a little.
@@ -359,7 +356,42 @@ def test_an_artifact_with_what_is_no_head_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "lm", "options", "method", "optimizer"), CASES["methods"]
+    ("asked", "lm", "options", "method", "optimizer"),
+    [
+        ([None, None], "local/smollm2-135m", [], "readings", "zero-shot"),
+        (
+            [None, None],
+            "gguf:/models/a.gguf",
+            ["surface", "layers"],
+            "readings",
+            "zero-shot",
+        ),
+        (
+            [None, None],
+            "local/smollm2-135m",
+            ["variant"],
+            "active-critic",
+            "random-search",
+        ),
+        ([None, None], "openai/gpt-4o", [], "active-critic", "random-search"),
+        ([None, None], "ollama_chat/llama3", [], "active-critic", "random-search"),
+        ([None, None], "openai/gpt-4o", ["reader"], "readings", "zero-shot"),
+        ([None, None], None, [], "active-critic", "random-search"),
+        (
+            ["direct", "labeled-few-shot"],
+            "local/smollm2-135m",
+            [],
+            "direct",
+            "labeled-few-shot",
+        ),
+        (
+            [None, "labeled-few-shot"],
+            "local/smollm2-135m",
+            [],
+            "readings",
+            "labeled-few-shot",
+        ),
+    ],
 )
 def test_the_method_that_is_taken(
     asked: tuple[str | None, str | None],

@@ -1,5 +1,6 @@
-"""The reader by OpenVINO: its tokens and numbers beside llama.cpp's, rows that do not depend on others, other kinds of
-models. Real small models where these are here, and a tiny one with random weights.
+"""The reader by OpenVINO: its tokens and numbers beside llama.cpp's, independent rows, other kinds of models.
+
+Real small models where these are here, and a tiny one with random weights.
 """
 
 import multiprocessing
@@ -171,8 +172,9 @@ def test_tokens_and_numbers_are_llama_cpps(
 
 
 def test_what_a_row_gives_does_not_depend_on_others(reader: OpenVinoReader) -> None:
-    """Alone, in a batch, in another order, behind a kept beginning or not: log-probabilities are the very same numbers,
-    and states are added up in another order.
+    """Compare rows alone, in a batch, in another order, and behind a kept beginning or not.
+
+    Log-probabilities are the very same numbers, and states are added up in another order.
     """
     passages = [passage(text, reader.chat) for text in rows(24)]
     alone = []

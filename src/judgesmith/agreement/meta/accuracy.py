@@ -16,17 +16,24 @@ import numpy.typing as npt
 
 from ..correlation import Codes, Level, Vector, id_codes
 from ..resampling import Agreement, Bounded, Range, Statistic, Systems, mean_drawn
-from .inputs import Aspect, How, Units
+from .inputs import Aspect, EvaluationOptions, Units
 from .intervals import Cell
 
 MOST_PAIRS = 8_000_000  # about 300 MB
 
 
 def accuracy(
-    aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool = False
+    aspect: Aspect,
+    judge: str,
+    level: Level,
+    options: EvaluationOptions,
+    *,
+    cross: bool = False,
 ) -> Cell:
-    """acc*_eq of a judge (at system level plain pairwise accuracy of the means), with an interval at the epsilon of all
-    rows. cross: the cross-fitted one, with epsilon from the other half of the documents.
+    """Compute acc*_eq of a judge, with an interval at the epsilon of all rows.
+
+    At system level it is plain pairwise accuracy of the means. cross: cross-fit it, with epsilon from the other half of
+    the documents.
     """
     x, y = aspect.x[judge], aspect.y
     usable = ~np.isnan(x)
@@ -49,7 +56,11 @@ def accuracy(
             )
         else:
             _bound(
-                cell, Bounded(_of_systems(x, y, units)), units, units.systems**2, how
+                cell,
+                Bounded(_of_systems(x, y, units)),
+                units,
+                units.systems**2,
+                options,
             )
     elif pairs > MOST_PAIRS:
         cell.reason = f"{len(x)} rows make too many pairs" + "; take level sample" * (
@@ -61,7 +72,7 @@ def accuracy(
         if not pairs:
             cell.reason, epsilon = "no two rows to compare", np.full(1, np.nan)
         elif cross:
-            half = np.random.default_rng(how.seed).permutation(units.documents) % 2
+            half = np.random.default_rng(options.seed).permutation(units.documents) % 2
             sides = [half[units.doc] == side for side in (0, 1)]
             epsilon = np.array(
                 [fitted_epsilon(x[rows], y[rows], group[rows]) for rows in sides]
@@ -76,13 +87,15 @@ def accuracy(
         if cell.reason is None:
             within = _within if level == "sample" else _pooled
             alike = within(x, y, units, epsilon + _rounding(x), half)
-            _bound(cell, Bounded(alike, Range(0.0, 1.0, (pairs,))), units, len(x), how)
+            _bound(
+                cell, Bounded(alike, Range(0.0, 1.0, (pairs,))), units, len(x), options
+            )
     cell.skipped = every - cell.n
     return cell
 
 
-def soft_accuracy(aspect: Aspect, judge: str, how: How) -> Cell:
-    """Soft pairwise accuracy of a judge on systems, without an interval."""
+def soft_accuracy(aspect: Aspect, judge: str, options: EvaluationOptions) -> Cell:
+    """Return soft pairwise accuracy of a judge on systems, without an interval."""
     x = aspect.x[judge]
     usable = ~np.isnan(x)
     units = aspect.only(usable)
@@ -104,8 +117,8 @@ def soft_accuracy(aspect: Aspect, judge: str, how: How) -> Cell:
         aspect.y[usable],
         systems=units.sys,
         documents=units.doc,
-        rounds=how.rounds or 1000,
-        seed=how.seed,
+        rounds=options.rounds or 1000,
+        seed=options.seed,
     )
     cell.reason = "no interval: it is made of p-values itself"
     return cell
@@ -120,11 +133,22 @@ def soft_pairwise_accuracy(
     rounds: int = 1000,
     seed: int = 0,
 ) -> float:
-    """How far judge and people are equally sure which of two systems is the better one: 1 less the mean distance of the
-    p-values of all pairs of systems, in [0, 1]; NaN where no two systems share a document.
+    """Compute how closely judge and people agree on how sure it is which of two systems is better.
 
-    One score a row each. p: one-sided, of swapping both systems' scores at random, document by document, with the same
-    swaps for both. Source: Thompson et al. 2024, WMT (soft pairwise accuracy).
+    Source: Thompson et al. 2024, WMT (soft pairwise accuracy).
+
+    Args:
+        predicted: one score per row.
+        human: one human score per row.
+        systems: system of each row.
+        documents: document of each row.
+        rounds: swaps drawn for the one-sided p-values: both systems' scores, document by document, the same for both
+            sides.
+        seed: seed of the swaps.
+
+    Returns:
+        1 less the mean distance of the p-values of all pairs of systems, in [0, 1]; NaN if no two systems share a
+        document.
     """
     x, y = np.asarray(predicted, dtype=np.float64), np.asarray(human, dtype=np.float64)
     sys, doc = (
@@ -139,12 +163,12 @@ def soft_pairwise_accuracy(
     judged, rated = (
         _sureness(table[:, first] - table[:, second], swaps) for table in means
     )
-    known = ~(np.isnan(judged) | np.isnan(rated))
-    return 1 - float(np.abs(judged - rated)[known].mean()) if known.any() else math.nan
+    both = ~(np.isnan(judged) | np.isnan(rated))
+    return 1 - float(np.abs(judged - rated)[both].mean()) if both.any() else math.nan
 
 
 def _cells(values: Vector, sys: Codes, doc: Codes) -> Vector:
-    """The mean of each document and system, NaN where there is none."""
+    """Return the mean of each document and system, NaN where there is none."""
     shape = int(doc.max()) + 1, int(sys.max()) + 1
     place = doc * shape[1] + sys
     counts = np.bincount(place, minlength=shape[0] * shape[1])
@@ -156,8 +180,9 @@ def _cells(values: Vector, sys: Codes, doc: Codes) -> Vector:
 
 
 def _sureness(apart: Vector, swaps: Vector) -> Vector:
-    """For each pair of systems, from the differences by document, p of the first not being the better one; ties count
-    half. NaN for a pair without a common document.
+    """Return, for each pair of systems, p of the first not being the better one.
+
+    apart: differences by document. Ties count half. NaN for a pair without a common document.
     """
     common = ~np.isnan(apart)
     filled = np.where(common, apart, 0.0)
@@ -171,8 +196,10 @@ def _sureness(apart: Vector, swaps: Vector) -> Vector:
 
 
 def fitted_epsilon(x: Vector, y: Vector, group: Codes) -> float:
-    """The distance up to which two predictions count as tied that makes the mean over groups of the share of pairs that
-    both order or tie alike highest, the least if several do; NaN without pairs.
+    """Return the distance up to which two predictions count as tied.
+
+    It maximises the mean over groups of the share of pairs that both order or tie alike; the least if several do. NaN
+    without pairs.
     """
     parts = []
     for rows in _groups(group):
@@ -201,12 +228,12 @@ def fitted_epsilon(x: Vector, y: Vector, group: Codes) -> float:
 
 
 def _rounding(x: Vector) -> float:
-    """Differences of two gaps up to this are rounding noise: .3 - .2 is as wide as .2 - .1."""
+    """Return the difference of two gaps up to which it is rounding noise: .3 - .2 is as wide as .2 - .1."""
     return 1e-12 * float(np.abs(x).max(initial=0.0))
 
 
 def _groups(group: Codes) -> list[Codes]:
-    """The rows of each group."""
+    """Return the rows of each group."""
     return (
         np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
         if len(group)
@@ -214,15 +241,17 @@ def _groups(group: Codes) -> list[Codes]:
     )
 
 
-def _bound(cell: Cell, statistic: Bounded, units: Units, cells: int, how: How) -> None:
+def _bound(
+    cell: Cell, statistic: Bounded, units: Units, cells: int, options: EvaluationOptions
+) -> None:
     agreement = Agreement.of_share(statistic, units.documents, cells)
     cell.value, cell.key = agreement.values[0], units.doc.tobytes()
-    if how.rounds:
-        cell.bound(agreement, how)
+    if options.rounds:
+        cell.bound(agreement, options)
 
 
 def _alike(x: Vector, y: Vector, epsilon: Any) -> Any:
-    """Which pairs both order alike or both hold for tied, x and y (…, n) -> (…, n, n)."""
+    """Return a mask of the pairs that both order alike or both hold for tied, x and y (…, n) -> (…, n, n)."""
     dx, dy = x[..., :, None] - x[..., None, :], y[..., :, None] - y[..., None, :]
     return np.where(np.abs(dx) <= epsilon, dy == 0, dx * dy > 0)
 
@@ -230,7 +259,7 @@ def _alike(x: Vector, y: Vector, epsilon: Any) -> Any:
 def _within(
     x: Vector, y: Vector, units: Units, epsilon: Vector, half: Codes
 ) -> Statistic:
-    """The mean over documents of the share of their pairs; NaN for a document without pairs."""
+    """Return the mean over documents of the share of their pairs; NaN for a document without pairs."""
     share = np.full((units.documents, 1), np.nan)
     for document, rows in enumerate(_groups(units.doc)):
         if (n := len(rows)) > 1:
@@ -241,8 +270,10 @@ def _within(
 
 
 def _of_pairs(w: Vector, right: Vector, all_pairs: Vector) -> Vector:
-    """Weighted share of pairs, (rounds, 1), from weights (rounds, n), how much of each row's pairs is right, and all
-    pairs; pairs of a row with its own copies, which are tied by construction, are left out.
+    """Return the weighted share of right pairs, shape (rounds, 1).
+
+    w: weights (rounds, n). right, all_pairs: right pairs and all pairs of each row. Pairs of a row with its own copies,
+    which are tied by construction, are left out.
     """
     pairs = all_pairs - (w * w).sum(axis=1)
     pairs[pairs < 0.5] = np.nan
@@ -252,7 +283,7 @@ def _of_pairs(w: Vector, right: Vector, all_pairs: Vector) -> Vector:
 def _pooled(
     x: Vector, y: Vector, units: Units, epsilon: Vector, half: Codes
 ) -> Statistic:
-    """All rows with each other, or with those of their half of the documents."""
+    """Return the accuracy over pairs of all rows, or of rows in the same half of the documents."""
     side = half[units.doc]
     alike = np.where(
         side[:, None] == side, _alike(x, y, epsilon[units.doc][:, None]), False
@@ -270,7 +301,7 @@ def _pooled(
 
 
 def _of_systems(x: Vector, y: Vector, units: Units) -> Statistic:
-    """Share of pairs of systems whose means both order alike, without a tolerance for ties."""
+    """Return the share of pairs of systems whose means both order alike, without a tolerance for ties."""
     assert units.sys is not None
     means = Systems(x, y, units.doc, units.documents, units.sys).means
 

@@ -1,5 +1,7 @@
-"""The agreement of every judge, aspect, level and coefficient: correlations, accuracy, measures of categories, of pass
-and fail and of preferences (kappa, balanced accuracy, AUC, pairwise accuracy), and how well people agree themselves.
+"""Agreement of every judge, aspect, level and coefficient.
+
+Correlations, accuracy, measures of categories, of pass and fail and of preferences (kappa, balanced accuracy, AUC,
+pairwise accuracy), and the agreement of people with each other.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -41,7 +44,7 @@ from ..replacement import way_to_rater
 from ..resampling import Agreement, RowSet
 from ..significance import against_others, krippendorff_alpha
 from .accuracy import accuracy, soft_accuracy
-from .inputs import AVERAGE, DECIDED, LEVEL_OF, MANY, OF_KIND, Aspect, How
+from .inputs import AVERAGE, DECIDED, LEVEL_OF, MANY, OF_KIND, Aspect, EvaluationOptions
 from .intervals import Cell, bound
 
 #: Measures of decisions alone.
@@ -76,51 +79,37 @@ def agreements(
     aspects: Sequence[Aspect],
     levels: Sequence[Level],
     names: Sequence[str],
-    how: How,
+    options: EvaluationOptions,
     decided: Mapping[str, Sequence[str]],
     notes: list[str],
 ) -> list[dict[str, Any]]:
-    """names: coefficients, at every level; decided: by aspect, measures that have a level of their own."""
+    """Return a row for every judge, aspect, level and coefficient.
+
+    names: coefficients, at every level. decided: by aspect, measures that have a level of their own.
+    """
     result = []
-    of_decisions = list(dict.fromkeys(name for own in decided.values() for name in own))
-    wanted = [
-        *itertools.product(levels, names),
-        *((LEVEL_OF[name], name) for name in of_decisions),
-    ]
+    wanted = list(itertools.product(levels, names))
+    for name in dict.fromkeys(itertools.chain(*decided.values())):
+        wanted.append((LEVEL_OF[name], name))
     for judge, (level, name) in itertools.product(judges, wanted):
-        if (name, level) == ("acc_eq_cross", "system") or (
-            name.startswith("acc_") and level == "within"
-        ):
-            continue  # there is no epsilon to choose; nor a pairwise accuracy of all rows without their systems
-        if name == "acc_soft" and level != "system":
+        if not _exists(level, name):
             continue
         cells = []
         for aspect in aspects:
-            if judge in aspect.x and (
-                name not in LEVEL_OF or name in decided[aspect.name]
-            ):
-                own = name in LEVEL_OF
-                cell = (
-                    _decided_cell(aspect, judge, name, how, notes)
-                    if own
-                    else _cell(aspect, judge, level, name, how)
-                )
-                cells.append(cell)
-                result.append(
-                    {
-                        "judge": judge,
-                        "aspect": aspect.name,
-                        "level": level,
-                        "coefficient": name,
-                    }
-                    | cell.row()
-                )
+            own = name in LEVEL_OF
+            if judge not in aspect.x or (own and name not in decided[aspect.name]):
+                continue
+            if own:
+                cell = _decided_cell(aspect, judge, name, options, notes)
+            else:
+                cell = _cell(aspect, judge, level, name, options)
+            cells.append(cell)
+            about = {"aspect": aspect.name, "level": level, "coefficient": name}
+            result.append({"judge": judge} | about | cell.row())
         if len(cells) > 1 and len(cells) == len(aspects):
-            mean = _average(cells, how)
-            result.append(
-                {"judge": judge, "aspect": AVERAGE, "level": level, "coefficient": name}
-                | mean.row()
-            )
+            mean = _average(cells, options)
+            about = {"aspect": AVERAGE, "level": level, "coefficient": name}
+            result.append({"judge": judge} | about | mean.row())
     order = {judge: i for i, judge in enumerate(judges)}
     place = {a.name: i for i, a in enumerate(aspects)}
     return sorted(
@@ -128,9 +117,22 @@ def agreements(
     )
 
 
+def _exists(level: Level, name: str) -> bool:
+    """Return whether a coefficient is defined at a level.
+
+    Of systems there is no epsilon to choose, nor a pairwise accuracy of all rows without their systems.
+    """
+    if name == "acc_eq_cross" and level == "system":
+        return False
+    if name == "acc_soft":
+        return level == "system"
+    return not (name.startswith("acc_") and level == "within")
+
+
 def against_people(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A note for each judge whose scores are lower the better people find a text, on the aspects where that is sure:
-    the whole interval lies below what chance reaches.
+    """Return a note for each judge that surely scores lower the better people find a text.
+
+    It is sure on an aspect if the whole interval lies below what chance reaches.
     """
     found: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -151,12 +153,14 @@ def against_people(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _cell(aspect: Aspect, judge: str, level: Level, name: str, how: How) -> Cell:
+def _cell(
+    aspect: Aspect, judge: str, level: Level, name: str, options: EvaluationOptions
+) -> Cell:
     x, y, doc, sys = aspect.x[judge], aspect.y, aspect.doc, aspect.sys
     if name == "acc_soft":
-        return soft_accuracy(aspect, judge, how)
+        return soft_accuracy(aspect, judge, options)
     if name.startswith("acc_eq"):
-        return accuracy(aspect, judge, level, how, cross=name == "acc_eq_cross")
+        return accuracy(aspect, judge, level, options, cross=name == "acc_eq_cross")
     coefficient = cast(Coefficient, "sum" if name == "q" else name)
     plain = correlate(
         x, y, coefficient=coefficient, level=level, documents=doc, systems=sys
@@ -165,44 +169,49 @@ def _cell(aspect: Aspect, judge: str, level: Level, name: str, how: How) -> Cell
     if coefficient == "sum" and not np.isnan(x).all():
         objective = CorrelationSum(level)(x, y, doc, sys)
         cell.value, cell.n, cell.reason = objective.q, objective.n, objective.reason
-    if how.rounds and not math.isnan(cell.value):
-        bound(cell, aspect, x, level, coefficient, how)
+    if options.rounds and not math.isnan(cell.value):
+        bound(cell, aspect, x, level, coefficient, options)
     return cell
 
 
-def _average(cells: Sequence[Cell], how: How) -> Cell:
-    """Plain mean over the aspects, as the papers form it, with an interval if all rest on the same rows."""
-    value = float(np.mean([c.value for c in cells]))
+def _average(cells: Sequence[Cell], options: EvaluationOptions) -> Cell:
+    """Return the plain mean over the aspects, as the papers form it, with an interval if all rest on the same rows."""
+    first, *others = cells
+    value = float(np.mean(list(map(attrgetter("value"), cells))))
     mean = Cell(
-        value,
-        min(c.n for c in cells),
-        sum(c.skipped for c in cells),
-        max(c.failed for c in cells),
-        min(c.rows for c in cells),
-        next((c.reason for c in cells if c.reason), None),
+        value, first.n, first.skipped, first.failed, first.rows, first.reason or None
     )
-    if not how.rounds or math.isnan(value):
+    for cell in others:
+        mean.n, mean.rows = min(mean.n, cell.n), min(mean.rows, cell.rows)
+        mean.skipped += cell.skipped
+        mean.failed = max(mean.failed, cell.failed)
+        mean.reason = mean.reason or cell.reason or None
+    if not options.rounds or math.isnan(value):
         return mean
-    if any(c.drawn is None for c in cells) or len({c.key for c in cells}) > 1:
+    drawn = [cell.drawn for cell in cells if cell.drawn is not None]
+    if len(drawn) < len(cells) or len({cell.key for cell in cells}) > 1:
         mean.reason = "no interval: the aspects do not rest on the same resamples"
         return mean
-    assert cells[0].agreement is not None
-    mean.agreement = replace(cells[0].agreement, statistics=[], values=[value])
-    mean.limit(np.mean([c.drawn for c in cells if c.drawn is not None], axis=0), how)
+    assert first.agreement is not None
+    mean.agreement = replace(first.agreement, statistics=[], values=[value])
+    mean.limit(np.mean(drawn, axis=0), options)
     return mean
 
 
 # Decisions -----------------------------------------------------------------------------------------------------------
 
 
-def measures(aspects: Sequence[Aspect], asked: Sequence[str]) -> dict[str, list[str]]:
-    """The measures of each aspect: those asked for, and those that the kind of its scores has.
+def measures(
+    aspects: Sequence[Aspect], requested: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the measures of each aspect: those asked for, and those that the kind of its scores has.
 
-    Raises OptionError for one that was asked for and does not fit.
+    Raises:
+        OptionError: If one that was asked for does not fit.
     """
     result = {}
     for aspect in aspects:
-        own = [name for name in asked if name in DECIDED]
+        own = [name for name in requested if name in DECIDED]
         for name in own:
             if why := _unfit(aspect, name):
                 raise OptionError(
@@ -236,14 +245,14 @@ def _unfit(aspect: Aspect, name: str) -> str | None:
 
 
 def _categories(aspect: Aspect) -> tuple[float, ...]:
-    """The scores of people's categories, worst first."""
+    """Return the scores of people's categories, worst first."""
     return aspect.levels or tuple(np.unique(aspect.y).tolist())
 
 
 def _decided_cell(
-    aspect: Aspect, judge: str, name: str, how: How, notes: list[str]
+    aspect: Aspect, judge: str, name: str, options: EvaluationOptions, notes: list[str]
 ) -> Cell:
-    """One measure of a judge. Rows without its score (or its category) are left out and counted.
+    """Return one measure of a judge; rows without its score (or its category) are left out and counted.
 
     Intervals held the truth in 94-99 % of 1,000 simulated samples of 10, 20, 40 and 100 documents.
     """
@@ -268,32 +277,29 @@ def _decided_cell(
             auc_when_drawn(x, people, units.doc), units.documents, len(y)
         )
     else:
-        ours = (
-            own[usable].astype(np.intp)
-            if own is not None
-            else _places(judge, x, people, levels, notes)
-        )
+        if own is None:
+            ours = _places(judge, x, people, levels, notes)
+        else:
+            ours = own[usable].astype(np.intp)
         rows = counted(name, ours, people)
-        cell.n, cell.key = (
-            int(rows.sum()),
-            rows.tobytes() if name in ("precision", "recall") else None,
-        )
+        cell.n = int(rows.sum())
+        if name in ("precision", "recall"):
+            cell.key = rows.tobytes()
         if not cell.n:
-            cell.reason = (
-                f"{'the judge fails' if name == 'precision' else 'people fail'} no row"
-            )
+            who = "the judge fails" if name == "precision" else "people fail"
+            cell.reason = f"{who} no row"
             return cell
         agreement = share_of(name, ours, people, units.doc)
     cell.value = agreement.values[0]
     if math.isnan(cell.value):
         cell.reason = "people (on the rows with a prediction) made no difference between any two outputs"
-    elif how.rounds:
-        cell.bound(agreement, how)
+    elif options.rounds:
+        cell.bound(agreement, options)
     return cell
 
 
 def share_of(name: str, decided: Codes, people: Codes, documents: Codes) -> Agreement:
-    """A measure of `OF_PLACES` on the rows that it rests on. At least one has to be left."""
+    """Return a measure of `OF_PLACES` on the rows that it rests on. At least one has to be left."""
     rows = counted(name, decided, people)
     units = np.unique(documents[rows], return_inverse=True)[1]
     return Agreement.of_share(
@@ -306,7 +312,7 @@ def share_of(name: str, decided: Codes, people: Codes, documents: Codes) -> Agre
 def _places(
     judge: str, x: Vector, people: Codes, levels: Sequence[float], notes: list[str]
 ) -> Codes:
-    """The categories of scores alone: the level next to each where they are on people's scale, else by rank."""
+    """Return the categories of scores alone: the level next to each where they are on people's scale, else by rank."""
     if levels[0] <= x.min() and x.max() <= levels[-1]:
         return nearest_places(x, levels)
     notes.append(
@@ -324,10 +330,11 @@ def ceilings(
     aspects: Sequence[Aspect],
     levels: Sequence[Level],
     names: Sequence[str],
-    how: How,
+    options: EvaluationOptions,
 ) -> list[dict[str, Any]]:
-    """Per aspect, level and coefficient: a rater with the mean of the others, averaged over the raters, with the same
-    interval as a judge has.
+    """Return the agreement of a rater with the mean of the others, per aspect, level and coefficient.
+
+    It is averaged over the raters, with the same interval as a judge has.
     """
     result = []
     for aspect in aspects:
@@ -351,7 +358,7 @@ def ceilings(
             if name.startswith("acc_"):
                 continue
             coefficient = cast(Coefficient, "sum" if name == "q" else name)
-            cell = _ceiling(aspect, table, level, coefficient, how)
+            cell = _ceiling(aspect, table, level, coefficient, options)
             shown = {
                 key: getattr(cell, key) for key in ("value", "low", "high", "reason")
             }
@@ -367,10 +374,15 @@ def ceilings(
 
 
 def by_system(
-    aspects: Sequence[Aspect], levels: Sequence[Level], names: Sequence[str], how: How
+    aspects: Sequence[Aspect],
+    levels: Sequence[Level],
+    names: Sequence[str],
+    options: EvaluationOptions,
 ) -> list[dict[str, Any]]:
-    """The agreement of the mean label of each row's system, from other documents: what who only recognises systems
-    reaches. It cannot order rows of one system, nor be wrong on the systems' means.
+    """Return the agreement of the mean label of each row's system, from other documents.
+
+    A judge that only recognises systems reaches it. It cannot order rows of one system, nor be wrong on the systems'
+    means.
     """
     result = []
     for aspect in aspects:
@@ -386,7 +398,7 @@ def by_system(
                     SYSTEM_MEANS,
                     level,
                     name,
-                    how.model_copy(update={"new_systems": False}),
+                    options.model_copy(update={"new_systems": False}),
                 ).row()
                 result.append(
                     {"aspect": aspect.name, "level": level, "coefficient": name} | row
@@ -395,7 +407,7 @@ def by_system(
 
 
 def _system_labels(y: Vector, sys: Codes, documents: Codes) -> Vector:
-    """The mean label of each row's system on other documents; NaN where it has no other."""
+    """Return the mean label of each row's system on other documents; NaN where it has no other."""
     cells = np.unique(np.stack([sys, documents]), axis=1, return_inverse=True)[
         1
     ].ravel()
@@ -408,7 +420,7 @@ def _system_labels(y: Vector, sys: Codes, documents: Codes) -> Vector:
 def no_better_than_systems(
     rows: Sequence[Mapping[str, Any]], baseline: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """A note for each judge that agrees no better, over all rows, than the systems' mean labels do."""
+    """Return a note for each judge that agrees no better, over all rows, than the systems' mean labels do."""
     reached = {row["aspect"]: row["value"] for row in baseline if _of_all_rows(row)}
     found: dict[str, list[str]] = {}
     for row in filter(_of_all_rows, rows):
@@ -427,23 +439,25 @@ def _of_all_rows(row: Mapping[str, Any]) -> bool:
 
 
 def ways(
-    ratings: Mapping[str, npt.ArrayLike], aspects: Sequence[Aspect], how: How
+    ratings: Mapping[str, npt.ArrayLike],
+    aspects: Sequence[Aspect],
+    options: EvaluationOptions,
 ) -> list[dict[str, Any]]:
-    """Per judge and aspect how far the judge is on the way from guessing to one human rater."""
+    """Return, per judge and aspect, the way from guessing to one human rater."""
     result = []
     for aspect in aspects:
         table = np.asarray(
             ratings.get(aspect.name, np.empty((len(aspect.rows), 0))), dtype=np.float64
         )[aspect.rows]
-        rounds = how.rounds if len(table) <= MANY else 0
+        rounds = options.rounds if len(table) <= MANY else 0
         for judge, x in aspect.x.items() if table.shape[1] > 1 else ():
             way = way_to_rater(
                 x,
                 table,
                 documents=aspect.units,
                 rounds=rounds,
-                confidence=how.confidence,
-                seed=how.seed,
+                confidence=options.confidence,
+                seed=options.seed,
             )
             result.append(
                 {"judge": judge, "aspect": aspect.name, "raters": table.shape[1]}
@@ -453,9 +467,13 @@ def ways(
 
 
 def _ceiling(
-    aspect: Aspect, table: Vector, level: Level, coefficient: Coefficient, how: How
+    aspect: Aspect,
+    table: Vector,
+    level: Level,
+    coefficient: Coefficient,
+    options: EvaluationOptions,
 ) -> Cell:
-    """The mean agreement of each rater with the mean of the others, on the rows that two raters saw."""
+    """Return the mean agreement of each rater with the mean of the others, on the rows that two raters saw."""
     seen = np.count_nonzero(~np.isnan(table), axis=1) > 1
     units = aspect.only(seen)
     sets: list[RowSet] = [
@@ -466,6 +484,6 @@ def _ceiling(
     cell = Cell(whole.values[0], whole.rows, 0, 0, len(table), None)
     if math.isnan(cell.value):
         cell.reason = "no rater's scores vary together with another's on the same rows"
-    elif how.rounds:
-        cell.bound(whole, how)
+    elif options.rounds:
+        cell.bound(whole, options)
     return cell

@@ -1,9 +1,9 @@
-"""Is one judge better than another? Differences between judges, those of an aspect and level tested together."""
+"""Differences between judges, those of an aspect and level tested together."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ..correlation import Coefficient, Level, Vector
 from ..differences import Difference, OtherSystems, Procedure, differences_within
 from ..resampling import Agreement, Measure
-from .inputs import MANY, Aspect, How
+from .inputs import MANY, Aspect, EvaluationOptions
 
 ALL_PAIRS = (
     8  # judges up to which all pairs are tested, beyond it each against the first
@@ -23,10 +23,10 @@ def comparisons(
     judges: Sequence[str],
     aspects: Sequence[Aspect],
     levels: Sequence[Level],
-    how: How,
+    options: EvaluationOptions,
     notes: list[str],
 ) -> list[dict[str, Any]]:
-    """Every difference between two judges, with an interval and a p-value that always agree."""
+    """Return every difference between two judges, with an interval and a p-value that always agree."""
     if len(judges) < 2:
         return []
     result: list[dict[str, Any]] = []
@@ -43,8 +43,12 @@ def comparisons(
             notes.append(
                 f"{len(here)} judges: each is tested against the first, {here[0]!r}, not every pair"
             )
-        found = _Family(aspect, level, how).differences(pairs)
-        about = {"aspect": aspect.name, "level": level, "coefficient": how.compare_by}
+        found = _Family(aspect, level, options).differences(pairs)
+        about = {
+            "aspect": aspect.name,
+            "level": level,
+            "coefficient": options.compare_by,
+        }
         result += [{"a": a, "b": b} | about | _row(found[a, b]) for a, b in pairs]
     return result
 
@@ -56,12 +60,21 @@ def _row(found: Difference) -> dict[str, Any]:
     }
 
 
+def _alone(pairs: Iterable[Pair]) -> list[list[Pair]]:
+    """Return a group for each pair."""
+    return [[pair] for pair in pairs]
+
+
 class _Family:
     """The judges of one aspect at one level."""
 
-    def __init__(self, aspect: Aspect, level: Level, how: How) -> None:
-        coefficient: Coefficient = "sum" if how.compare_by == "q" else how.compare_by
-        self.x, self.how = aspect.x, how
+    def __init__(
+        self, aspect: Aspect, level: Level, options: EvaluationOptions
+    ) -> None:
+        coefficient: Coefficient = (
+            "sum" if options.compare_by == "q" else options.compare_by
+        )
+        self.x, self.options = aspect.x, options
         documents = aspect.doc if level != "system" else aspect.units
         self.measure = Measure(
             aspect.y,
@@ -72,34 +85,33 @@ class _Family:
         )
 
     def differences(self, pairs: Sequence[Pair]) -> dict[Pair, Difference]:
-        """Of every pair.
+        """Return the difference of every pair.
 
         Judges that scored the same rows are resampled together; where they did not, every pair is measured on the rows
         that both scored, and Bonferroni counts the pairs.
         """
-        known = {
-            judge
-            for judge in set(itertools.chain(*pairs))
-            if not np.isnan(self._value(judge))
-        }
-        sound = [pair for pair in pairs if known.issuperset(pair)]
-        rows = {np.isnan(self.x[judge]).tobytes() for judge in known}
-        found = (
-            self._tested([sound])
-            if self.measure.total or len(rows) == 1
-            else self._tested([[p] for p in sound])
-        )
+        comparable, rows = set(), set()
+        for judge in itertools.chain(*pairs):
+            if not np.isnan(self._value(judge)):
+                comparable.add(judge)
+                rows.add(np.isnan(self.x[judge]).tobytes())
+        sound = list(filter(comparable.issuperset, pairs))
+        together = self.measure.total or len(rows) == 1
+        found = self._tested([sound]) if together else self._tested(_alone(sound))
         if all(one.reason for one in found.values()):
-            found = self._tested([[pair] for pair in sound])
-        return found | self._tested([[pair] for pair in pairs if pair not in found])
+            found = self._tested(_alone(sound))
+        return found | self._tested(_alone(pair for pair in pairs if pair not in found))
 
     def _value(self, judge: str) -> float:
         return Agreement.of([self.x[judge]], self.measure).values[0]
 
     def _tested(self, groups: Sequence[Sequence[Pair]]) -> dict[Pair, Difference]:
-        """Differences of the pairs of each group together."""
-        how = Procedure(
-            self.how.rounds, self.how.confidence, self.how.seed, max(1, len(groups))
+        """Return differences of the pairs of each group together."""
+        procedure = Procedure(
+            self.options.rounds,
+            self.options.confidence,
+            self.options.seed,
+            max(1, len(groups)),
         )
         found: dict[Pair, Difference] = {}
         for pairs in filter(None, groups):
@@ -107,14 +119,16 @@ class _Family:
             scores = [self.x[name] for name in names]
             agreement = Agreement.of(scores, self.measure)
             others = (
-                OtherSystems.of(scores, self.measure) if self.how.new_systems else None
+                OtherSystems.of(scores, self.measure)
+                if self.options.new_systems
+                else None
             )
             contrasts = np.stack(
                 [self._contrast(pair, names, agreement.values) for pair in pairs]
             )
             found |= zip(
                 pairs,
-                differences_within(agreement, contrasts, how, others),
+                differences_within(agreement, contrasts, procedure, others),
                 strict=True,
             )
         return found
@@ -122,9 +136,11 @@ class _Family:
     def _contrast(
         self, pair: Pair, names: Sequence[str], values: Sequence[float]
     ) -> Vector:
-        """The weights of judges in a difference, those of negative agreements turned where absolute ones are asked."""
+        """Return the weights of judges in a difference; negative agreements are turned for absolute ones."""
         weights = np.zeros(len(names))
         for judge, sign in zip(pair, (1.0, -1.0), strict=True):
             place = names.index(judge)
-            weights[place] = -sign if self.how.absolute and values[place] < 0 else sign
+            weights[place] = (
+                -sign if self.options.absolute and values[place] < 0 else sign
+            )
         return weights

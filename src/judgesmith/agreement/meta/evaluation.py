@@ -58,20 +58,26 @@ OTHERS_NOTE = "intervals and tests of correlations speak of other systems, too; 
 
 @dataclass(frozen=True, repr=False)
 class MetaEvaluation:
-    """Data frames; one is empty where there was nothing to compute it from. What the names of columns do not say:
+    """Data frames of a meta-evaluation; one is empty if there was nothing to compute it from.
 
     agreement: n is what the value rests on, rows (pooled), documents (sample) or systems (system); of an average, the
-        fewest of its aspects. coefficient "q" is r + rho + tau-b in [-3, 3], failed rows imputed; "acc_eq" is acc*_eq
-        in [0, 1] (of systems: plain pairwise accuracy), with "acc_eq_cross", its epsilon from the other half of the
-        documents; "kappa" (quadratic weights), "accuracy", "balanced-accuracy", "f1", "precision", "recall" (for fail)
-        and "auc" are pooled, "pairwise" is of level sample.
+    fewest of its aspects. coefficient "q" is r + rho + tau-b in [-3, 3], failed rows imputed; "acc_eq" is acc*_eq in
+    [0, 1] (of systems: plain pairwise accuracy), with "acc_eq_cross", its epsilon from the other half of the documents;
+    "kappa" (quadratic weights), "accuracy", "balanced-accuracy", "f1", "precision", "recall" (for fail) and "auc" are
+    pooled, "pairwise" is of level sample.
+
     comparisons: a less b. The pairs of one aspect and level are tested together (max-t): with 95 % intervals, p is
-        below .05 just where the interval leaves 0 out. error, freedom: the standard error of both, and Student's t's
-        degrees of freedom.
+    below .05 just where the interval leaves 0 out. error, freedom: the standard error of both, and Student's t's
+    degrees of freedom.
+
     ceiling: value is that of a rater with the mean of the others, averaged.
+
     by_system: of the mean label of each row's system, from other documents, in place of a judge's score.
+
     way: from guessing (0) to one human rater (1), see `replacement.way_to_rater`.
+
     scale: in points of the scale; bias above 0: the judge is lenient.
+
     length: see `others.length_bias`.
     """
 
@@ -97,7 +103,7 @@ class MetaEvaluation:
         )
 
     def _repr_html_(self) -> str:
-        """For notebooks: judge, aspect and level against coefficients, with intervals."""
+        """Render judge, aspect and level against coefficients, with intervals, for notebooks."""
         names = list(dict.fromkeys(self.agreement["coefficient"]))
         table = Table(
             ("judge", "aspect", "level", *(Column(name, ".2f") for name in names)),
@@ -116,7 +122,11 @@ class MetaEvaluation:
     def cell(
         self, judge: str, aspect: str, level: str, coefficient: str
     ) -> Mapping[str, Any]:
-        """One row of `agreement` as a mapping. Raises OptionError if it was not computed."""
+        """Return one row of `agreement` as a mapping.
+
+        Raises:
+            OptionError: If it was not computed.
+        """
         t = self.agreement
         rows = t[
             (t["judge"] == judge)
@@ -131,7 +141,7 @@ class MetaEvaluation:
         return dict(rows.iloc[0].items())  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types, NaN as None: {"judges": {judge: {aspect: {level: {coefficient: {value, …}}}}}, …}."""
+        """Return plain JSON types, NaN as None: {"judges": {judge: {aspect: {level: {coefficient: …}}}}, …}."""
         judges: dict[str, Any] = {}
         for row in _records(self.agreement):
             place = judges.setdefault(row.pop("judge"), {}).setdefault(
@@ -154,7 +164,7 @@ class MetaEvaluation:
 
 
 def _absolute(table: pd.DataFrame) -> pd.DataFrame:
-    """The signs of negative agreements turned, as tables of lower-is-better metrics have it."""
+    """Return the table with negative agreements turned positive, as for lower-is-better metrics."""
     turned = table["value"] < 0
     value, low, high = (
         table[name].where(~turned, -table[name]) for name in ("value", "low", "high")
@@ -165,16 +175,20 @@ def _absolute(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a data frame as mappings."""
+    """Return the rows of a data frame as mappings."""
     return cast(list[dict[str, Any]], frame.to_dict("records"))
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(k): _plain(v) for k, v in row.items()} for row in rows_of(frame)]
+    return list(map(_record, rows_of(frame)))
+
+
+def _record(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {str(name): _plain(value) for name, value in row.items()}
 
 
 def text(value: Any) -> str:
-    """A cell of a data frame as text, "" where it is missing."""
+    """Return a cell of a data frame as text, "" where it is missing."""
     return value if isinstance(value, str) else ""
 
 
@@ -197,32 +211,42 @@ def meta_evaluate(
     scale: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
     on_scale: Collection[str] | None = None,
     options: EvaluationOptions | None = None,
-    **given: Any,
+    **more: Any,
 ) -> MetaEvaluation:
-    """How far each judge agrees with people, at every level that the data have, with intervals and tests.
+    """Measure how far each judge agrees with people, at every level that the data have, with intervals and tests.
 
-    judges: name -> one score per row, or {aspect: scores} where a judge has one for each aspect; NaN is a failed row.
-    human: one score per row, or {aspect: scores}; rows without one (NaN) are left out and counted.
-    documents, systems: ids, one per row.
-    scale: (worst, best) of human ratings, or one per aspect; judges that leave it have no error on the scale.
-    on_scale: the judges that are known to score on that scale; None takes all whose scores lie inside it, with a note.
-    given: ratings, kinds, categories, decided and lengths (see `Beside`), and the fields of
-        `EvaluationOptions` by name in place of `options`. More than 20,000 rows are resampled 200 times at most.
-    Raises LabelsError for scores that cannot be correlated (fewer than 4 rows, constant human scores, infinite values),
-    OptionError for arguments that do not fit.
+    More than 20,000 rows are resampled 200 times at most.
+
+    Args:
+        judges: name -> one score per row, or {aspect: scores} if a judge has one for each aspect; NaN is a failed row.
+        human: one score per row, or {aspect: scores}; rows without one (NaN) are left out and counted.
+        documents: document of each row; None: every row is a document of its own.
+        systems: system of each row, if known.
+        scale: (worst, best) of human ratings, or one per aspect; judges that leave it have no error on the scale.
+        on_scale: the judges known to score on that scale; None takes all whose scores lie inside it, with a note.
+        options: levels, coefficients, intervals and tests.
+        **more: ratings, kinds, categories, decided and lengths (see `Beside`), and the fields of `EvaluationOptions` by
+            name in place of `options`.
+
+    Returns:
+        `MetaEvaluation`, a data frame per question.
+
+    Raises:
+        LabelsError: If scores cannot be correlated: fewer than 4 rows, constant human scores, infinite values.
+        OptionError: If arguments do not fit each other.
     """
-    known = {f.name: given.pop(f.name, None) for f in dataclasses.fields(Beside)}
+    extras = {f.name: more.pop(f.name, None) for f in dataclasses.fields(Beside)}
     beside = Beside(
-        **{name: value for name, value in known.items() if value is not None}
+        **{name: value for name, value in extras.items() if value is not None}
     )
     options = options or EvaluationOptions()
-    how = read_options(type(options), dict(options) | given, "meta_evaluate")
+    options = read_options(type(options), dict(options) | more, "meta_evaluate")
     people = {"overall": human} if not isinstance(human, Mapping) else dict(human)
     if not judges or not people:
         raise OptionError(
-            "there is no judge to evaluate"
+            "judges: none given; pass the scores of one or more"
             if not judges
-            else "there are no human scores"
+            else "human: no scores given; pass human ratings"
         )
     for name in on_scale or ():
         if name not in judges:
@@ -231,29 +255,29 @@ def meta_evaluate(
             )
     notes: list[str] = []
     aspects = aspects_of(judges, people, documents, systems, beside, notes)
-    levels = levels_of(how.levels, aspects, notes)
+    levels = levels_of(options.levels, aspects, notes)
     names, by_aspect = (
-        [name for name in how.reported if name not in DECIDED],
-        measures(aspects, how.reported),
+        [name for name in options.reported if name not in DECIDED],
+        measures(aspects, options.reported),
     )
     every = judged(judges, aspects)
     on_the_scale = scales(
-        every, {a.name: scale_of(scale, a.name) for a in aspects}, on_scale, how
+        every, {a.name: scale_of(scale, a.name) for a in aspects}, on_scale, options
     )
     notes += assumed_on_scale(on_the_scale, on_scale)
-    if how.rounds and any(aspect.systems > 2 for aspect in aspects):
-        notes.append(OTHERS_NOTE if how.new_systems else SYSTEM_NOTE)
-    tested = how.compare and how.rounds > 0
+    if options.rounds and any(aspect.systems > 2 for aspect in aspects):
+        notes.append(OTHERS_NOTE if options.new_systems else SYSTEM_NOTE)
+    tested = options.compare and options.rounds > 0
     frames = {
         "agreement": agreements(
-            list(judges), aspects, levels, names, how, by_aspect, notes
+            list(judges), aspects, levels, names, options, by_aspect, notes
         ),
-        "comparisons": comparisons(list(judges), aspects, levels, how, notes)
+        "comparisons": comparisons(list(judges), aspects, levels, options, notes)
         if tested
         else [],
-        "ceiling": ceilings(beside.ratings, aspects, levels, names, how),
-        "by_system": by_system(aspects, levels, names, how),
-        "way": ways(beside.ratings, aspects, how),
+        "ceiling": ceilings(beside.ratings, aspects, levels, names, options),
+        "by_system": by_system(aspects, levels, names, options),
+        "way": ways(beside.ratings, aspects, options),
         "scale": on_the_scale,
         "calibration": calibrations(every, on_scale),
         "length": length_biases(every, beside.lengths),
@@ -263,17 +287,17 @@ def meta_evaluate(
         *dict.fromkeys(name for own in by_aspect.values() for name in own),
     ]
     kept = {
-        name: getattr(how, name)
+        name: getattr(options, name)
         for name in ("rounds", "confidence", "seed", "new_systems")
     }
-    if not how.absolute:
+    if not options.absolute:
         notes += against_people(frames["agreement"])
         notes += no_better_than_systems(frames["agreement"], frames["by_system"])
     tables = {
         name: pd.DataFrame(rows, columns=FRAMES[name].split())
         for name, rows in frames.items()
     }
-    if how.absolute:
+    if options.absolute:
         tables["agreement"] = _absolute(tables["agreement"])
     return MetaEvaluation(
         **tables,
@@ -282,6 +306,6 @@ def meta_evaluate(
         | {
             "levels": list(levels),
             "coefficients": reported,
-            "compare_by": how.compare_by,
+            "compare_by": options.compare_by,
         },
     )

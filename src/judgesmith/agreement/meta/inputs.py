@@ -1,4 +1,4 @@
-"""What a meta-evaluation computes from: checked vectors for each aspect, and the settings of its intervals."""
+"""Inputs of a meta-evaluation: checked vectors for each aspect, and the settings of its intervals."""
 
 from __future__ import annotations
 
@@ -48,8 +48,10 @@ Scores = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
 @dataclass(frozen=True)
 class Aspect:
-    """The rows that people scored for one aspect, and all judges' scores of them. kind: of human ratings, and levels:
-    those of their categories. decided: the number of each row's category, from 0, by judges that have categories.
+    """Rows that people scored for one aspect, with all judges' scores of them.
+
+    kind: kind of human ratings. levels: scores of their categories. decided: the number of each row's category, from 0,
+    by judges that have categories.
     """
 
     name: str
@@ -64,18 +66,20 @@ class Aspect:
 
     @property
     def units(self) -> Codes:
+        """The unit of each row that is resampled: its document, or else the row itself."""
         return np.arange(len(self.y)) if self.doc is None else self.doc
 
     @property
     def systems(self) -> int:
+        """The number of systems; 0 if the rows name none."""
         return 0 if self.sys is None else len(np.unique(self.sys))
 
     def repeated(self) -> bool:
-        """Do rows share a document?"""
+        """Return whether rows share a document."""
         return self.doc is not None and len(np.unique(self.doc)) < len(self.doc)
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Units:
-        """The documents and systems of some of the rows, numbered without gaps."""
+        """Return the documents and systems of some of the rows, numbered without gaps."""
         doc = np.unique(self.units[rows], return_inverse=True)[1]
         sys = (
             None
@@ -87,81 +91,79 @@ class Aspect:
 
 @dataclass(frozen=True)
 class Units:
-    """What can be drawn again: for each row its document and its system, each numbered from 0 without gaps."""
+    """Units that can be resampled: the document and the system of each row, each numbered from 0 without gaps."""
 
     doc: Codes
     sys: Codes | None
 
     @property
     def documents(self) -> int:
+        """The number of documents."""
         return int(self.doc.max(initial=-1)) + 1
 
     @property
     def systems(self) -> int:
+        """The number of systems; 0 if the rows name none."""
         return 0 if self.sys is None else int(self.sys.max(initial=-1)) + 1
 
 
 class EvaluationOptions(Options):
-    """How judges are measured against people: levels, coefficients, intervals and tests."""
+    """Settings of a meta-evaluation: levels, coefficients, intervals and tests."""
 
     levels: tuple[Level, ...] | None = option(
         None,
-        "pooled, within (systems), sample (if documents repeat), system (if there are 3 or more); none: all that the "
-        "rows allow.",
+        "Levels: pooled, within (systems), sample (if documents repeat), system (if there are 3 or more); none: "
+        "all that the rows allow.",
     )
     coefficients: tuple[Named, ...] = option(
         PARTS,
-        "kendall is tau-b; q the sum of the first three; acc_eq is WMT's pairwise accuracy with ties, epsilon chosen "
-        "on the same rows, acc_eq_cross with epsilon chosen on other documents; acc_soft is "
-        "WMT's soft pairwise accuracy of systems. kappa (quadratic weights), accuracy "
-        "(the share of rows decided as people did), balanced-accuracy, f1 (for fail), auc and pairwise are added "
-        "where people gave categories, pass or fail, or preferences; cohen-kappa (without weights), precision and "
-        "recall (for fail) where asked for.",
+        "Coefficients. kendall is tau-b; q the sum of the first three. acc_eq is WMT's pairwise accuracy with "
+        "ties, epsilon chosen on the same rows, acc_eq_cross with epsilon chosen on other documents; acc_soft is "
+        "WMT's soft pairwise accuracy of systems. kappa (quadratic weights), accuracy (the share of rows decided "
+        "as people did), balanced-accuracy, f1 (for fail), auc and pairwise are added if people gave categories, "
+        "pass or fail, or preferences; cohen-kappa (without weights), precision and recall (for fail) only on "
+        "request.",
     )
-    rounds: int = option(1000, "Resamples of documents; 0: values alone.", ge=0)
-    confidence: float = option(0.95, "Of the intervals.", gt=0, lt=1)
-    seed: int = option(0, "Decides the resamples.")
+    rounds: int = option(1000, "Resamples of documents; 0: no intervals.", ge=0)
+    confidence: float = option(0.95, "Confidence level of the intervals.", gt=0, lt=1)
+    seed: int = option(0, "Random seed of the resamples.")
     new_systems: bool = option(
         False,
-        "Intervals and tests of correlations that speak of other systems, too, not of these on other documents alone.",
+        "Extend intervals and tests of correlations to systems other than those in the rows.",
         added=True,
     )
     absolute: bool = option(
-        False, "Report absolute correlations, for metrics of which lower is better."
+        False, "Report absolute correlations, for lower-is-better metrics."
     )
     compare: bool = option(
         True,
-        "Test judges against each other, all pairs together; above 8 judges each against the first.",
+        "Test judges against each other, all pairs together; above 8 judges, each against the first.",
     )
-    compare_by: ComparedBy = option(
-        "spearman", "The coefficient that judges are compared by."
-    )
+    compare_by: ComparedBy = option("spearman", "Coefficient to compare judges by.")
 
     @property
     def reported(self) -> list[str]:
-        """The coefficients. acc*_eq flatters a judge by an epsilon chosen on the rows that it is reported on: it never
-        stands alone.
+        """The coefficients to report; acc*_eq always comes with its cross-fitted form.
+
+        Alone it would flatter a judge by an epsilon chosen on the rows that it is reported on.
         """
-        asked = self.coefficients
+        requested = self.coefficients
         return list(
             dict.fromkeys(
                 n
-                for name in asked
+                for name in requested
                 for n in (name, *(["acc_eq_cross"] * (name == "acc_eq")))
             )
         )
 
     def rounds_of(self, rows: int) -> int:
-        """How often that number of rows is resampled."""
+        """Return the number of resamples for that number of rows."""
         return self.rounds if rows <= MANY else min(self.rounds, FEWER)
-
-
-How = EvaluationOptions  # short, for the signatures beside
 
 
 @dataclass(frozen=True)
 class Beside:
-    """What may be known beside the scores.
+    """Optional data beside the scores.
 
     ratings: {aspect: table (rows, raters)} for the human ceiling. kinds, categories: {aspect: kind of human ratings,
     scores of their categories}. decided: {judge: number of each row's category from 0, NaN without one}, for judges
@@ -183,7 +185,7 @@ def aspects_of(
     beside: Beside,
     notes: list[str],
 ) -> list[Aspect]:
-    """Everything checked, by aspect; what rows have no human score is left out and noted."""
+    """Return everything checked, by aspect; what rows have no human score is left out and noted."""
     everything = {
         name: scores_of(f"human score {name!r}", values)
         for name, values in people.items()
@@ -218,39 +220,44 @@ def aspects_of(
 
 
 def _of_judges(
-    what: str,
+    kind: str,
     judges: Mapping[str, Scores],
     aspect: str,
     labelled: npt.NDArray[np.bool_],
 ) -> dict[str, Vector]:
-    """What every judge gives the labelled rows of an aspect."""
+    """Return every judge's scores of the labelled rows of an aspect."""
     result = {}
     for judge, scores in judges.items():
-        given = scores.get(aspect) if isinstance(scores, Mapping) else scores
-        if given is not None:
-            values = scores_of(f"{what} {judge!r}", given)
+        own = scores.get(aspect) if isinstance(scores, Mapping) else scores
+        if own is not None:
+            values = scores_of(f"{kind} {judge!r}", own)
             if len(values) != len(labelled):
                 raise LabelsError(
-                    f"{what} {judge!r} has {len(values)} scores for {len(labelled)} rows; give one per row"
+                    f"{kind} {judge!r} has {len(values)} scores for {len(labelled)} rows; give one per row"
                 )
             result[judge] = values[labelled]
     return result
 
 
-def scores_of(what: str, values: npt.ArrayLike) -> Vector:
+def scores_of(label: str, values: npt.ArrayLike) -> Vector:
+    """Return one number per row as a checked vector; NaN is a missing score.
+
+    Raises:
+        LabelsError: If values are not one number per row, or too large for a score.
+    """
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise LabelsError(f"{what}: expected one number per row ({error})") from None
+        raise LabelsError(f"{label}: expected one number per row ({error})") from None
     if array.ndim != 1:
         raise LabelsError(
-            f"{what}: expected one number per row, got an array of shape {array.shape}"
+            f"{label}: expected one number per row, got an array of shape {array.shape}"
         )
     wrong = np.abs(array) > LARGEST
     if wrong.any():
         row = int(wrong.argmax())
         raise LabelsError(
-            f"{what}: row {row + 1} is {array[row]:g}, not a score; correct it, or leave it empty"
+            f"{label}: row {row + 1} is {array[row]:g}, not a score; correct it, or leave it empty"
         )
     return array
 
@@ -272,27 +279,29 @@ def _scorable(name: str, y: Vector, rows: int) -> None:
 
 
 def levels_of(
-    asked: Sequence[Level] | None, aspects: Sequence[Aspect], notes: list[str]
+    requested: Sequence[Level] | None, aspects: Sequence[Aspect], notes: list[str]
 ) -> tuple[Level, ...]:
-    """The levels asked for, or all that the rows allow. Raises OptionError for one that they do not."""
+    """Return the levels asked for, or all that the rows allow.
+
+    Raises:
+        OptionError: If the rows do not allow one.
+    """
     first = aspects[0]
     repeated, systems = first.repeated(), first.systems
-    if "sample" in (asked or ()) and not repeated:
+    if "sample" in (requested or ()) and not repeated:
         why = (
             "there are no document ids"
             if first.doc is None
             else "every document has one row"
         )
         raise OptionError(
-            f"level sample correlates within documents, but {why}; give a doc_id that the systems' outputs share, or "
-            "take level pooled"
+            f"level sample: {why}; give a doc_id that the systems' outputs share, or "
+            "use level pooled"
         )
-    if "system" in (asked or ()) and systems < 3:
-        counted = "is 1 system" if systems == 1 else f"are {systems} systems"
-        raise OptionError(
-            f"level system correlates the systems' means, but there {counted}; at least 3 are needed"
-        )
-    if "within" in (asked or ()) and systems < 2:
+    if "system" in (requested or ()) and systems < 3:
+        named = "1 system" if systems == 1 else f"{systems} systems"
+        raise OptionError(f"level system: the rows name {named}; at least 3 are needed")
+    if "within" in (requested or ()) and systems < 2:
         raise OptionError(
             f"level within compares the rows of one system, apart from the others, but the rows name {systems or 'no'} "
             f"system{'s'[: systems != 1]}; take level pooled"
@@ -307,9 +316,12 @@ def levels_of(
         "sample": repeated,
         "system": systems >= 3,
     }
-    return tuple(dict.fromkeys(asked or (level for level in LEVELS if allowed[level])))
+    return tuple(
+        dict.fromkeys(requested or (level for level in LEVELS if allowed[level]))
+    )
 
 
 def scale_of(scale: Any, aspect: str) -> tuple[float, float] | None:
+    """Return the scale of an aspect as (worst, best); None if there is none."""
     ends = scale.get(aspect) if isinstance(scale, Mapping) else scale
     return None if ends is None else (float(ends[0]), float(ends[1]))

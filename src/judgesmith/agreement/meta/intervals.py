@@ -21,7 +21,7 @@ from ..resampling import (
     too_few_systems,
     too_often,
 )
-from .inputs import Aspect, How
+from .inputs import Aspect, EvaluationOptions
 
 
 @dataclass
@@ -42,6 +42,7 @@ class Cell:
     agreement: Agreement | None = None
 
     def row(self) -> dict[str, Any]:
+        """Return the cell as a row of a data frame."""
         names = (
             "value",
             "low",
@@ -55,25 +56,28 @@ class Cell:
         )
         return {name: getattr(self, name) for name in names}
 
-    def bound(self, agreement: Agreement, how: How) -> None:
+    def bound(self, agreement: Agreement, options: EvaluationOptions) -> None:
         """Take the interval of the resamples of what was measured, or the reason why it has none."""
         self.agreement, self.reason = agreement, agreement.reason
         if agreement.reason is None:
             self.limit(
-                agreement.resample(how.rounds_of(agreement.rows), how.seed)[0][0], how
+                agreement.resample(options.rounds_of(agreement.rows), options.seed)[0][
+                    0
+                ],
+                options,
             )
 
-    def limit(self, drawn: Vector, how: How) -> None:
+    def limit(self, drawn: Vector, options: EvaluationOptions) -> None:
         """Take the interval of these resamples."""
         assert self.agreement is not None
-        known = defined(drawn)
-        if known is None:
+        usable = defined(drawn)
+        if usable is None:
             self.reason = too_often(int(np.isnan(drawn).sum()), len(drawn))
             return
         self.drawn = drawn
         of = self.agreement
         self.low, self.high = limits(
-            known, of.values[0], of.documents, of.within, how.confidence
+            usable, of.values[0], of.documents, of.within, options.confidence
         )
         self.interval = "newcombe" if of.within.sizes else "fisher"
         if self.high - self.low < 1e-9:
@@ -86,7 +90,7 @@ def bound(
     x: Vector,
     level: Level,
     coefficient: Coefficient,
-    how: How,
+    options: EvaluationOptions,
 ) -> None:
     """Give the cell of a judge its interval, or the reason why it has none."""
     usable = ~np.isnan(x)
@@ -100,8 +104,8 @@ def bound(
         level=level,
         coefficient=coefficient,
     )
-    cell.bound(Agreement.of([x], measure), how)
-    if how.new_systems and not math.isnan(cell.low):
+    cell.bound(Agreement.of([x], measure), options)
+    if options.new_systems and not math.isnan(cell.low):
         without = (
             [aspect.sys != system for system in range(aspect.systems)]
             if aspect.sys is not None
@@ -111,7 +115,7 @@ def bound(
         within = Q if coefficient == "sum" else Range()
         own, larger = (cell.low, cell.high), level == "within"
         ends = for_other_systems(
-            own, cell.value, left_out, within, how.confidence, larger=larger
+            own, cell.value, left_out, within, options.confidence, larger=larger
         )
         cell.low, cell.high = ends
         cell.interval, cell.drawn = f"{cell.interval}, other systems", None

@@ -1,7 +1,7 @@
-"""Agreement that a correlation cannot see: errors on the scale itself, and how much of a judge's score is only the
-length of the text. The rows of the data frames of `MetaEvaluation`.
+"""Agreement that a correlation cannot see: errors on the scale itself, and the effect of the text's length.
 
-x, y: one score per row of a judge, NaN where it failed, and of people.
+The functions give the rows of the data frames of `MetaEvaluation`. x, y: one score per row of a judge, NaN where it
+failed, and of people.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ...errors import OptionError
 from ..correlation import Codes, Vector, rowwise
 from ..resampling import Range, estimates_of, sums_by
-from .inputs import Aspect, How, scores_of
+from .inputs import Aspect, EvaluationOptions, scores_of
 
 Rows = list[dict[str, Any]]
 Judged = tuple[
@@ -25,7 +25,7 @@ Judged = tuple[
 
 
 def judged(judges: Iterable[str], aspects: Sequence[Aspect]) -> list[Judged]:
-    """Every judge of every aspect."""
+    """Return every judge of every aspect."""
     pairs = itertools.product(aspects, judges)
     return [
         ({"judge": judge, "aspect": a.name}, a, a.x[judge])
@@ -41,9 +41,9 @@ def scales(
     every: Iterable[Judged],
     limits: Mapping[str, tuple[float, float] | None],
     on_scale: Collection[str] | None,
-    how: How,
+    options: EvaluationOptions,
 ) -> Rows:
-    """Errors on people's scale, or why there are none."""
+    """Return errors on people's scale, or why there are none."""
     result = []
     for about, aspect, x in every:
         failed = int(np.isnan(x).sum())
@@ -51,7 +51,11 @@ def scales(
         reason = _off_scale(about["judge"], x, limits[aspect.name], on_scale)
         result.append(
             row
-            | ({"reason": reason} if reason else errors(x, aspect.y, aspect.units, how))
+            | (
+                {"reason": reason}
+                if reason
+                else errors(x, aspect.y, aspect.units, options)
+            )
         )
     return result
 
@@ -76,8 +80,10 @@ def _off_scale(
     return None
 
 
-def errors(x: Vector, y: Vector, documents: Codes, how: How) -> dict[str, float]:
-    """Mean absolute error, bias (judge less people) and root mean squared error, with intervals (`limits`)."""
+def errors(
+    x: Vector, y: Vector, documents: Codes, options: EvaluationOptions
+) -> dict[str, float]:
+    """Compute mean absolute error, bias (judge less people) and root mean squared error, with intervals (`limits`)."""
     present = ~np.isnan(x)
     gap, units = (x - y)[present], np.unique(documents[present], return_inverse=True)[1]
     sums = sums_by(units, np.abs(gap), gap, gap**2, np.ones(len(gap)))
@@ -88,26 +94,26 @@ def errors(x: Vector, y: Vector, documents: Codes, how: How) -> dict[str, float]
             [mae / n, bias / n, np.sqrt(np.maximum(square / n, 0.0))], axis=1
         )
 
-    rounds = how.rounds_of(len(y))
+    rounds = options.rounds_of(len(y))
     within = [Range(0.0, np.inf), Range(-np.inf, np.inf), Range(0.0, np.inf)]
     estimates = estimates_of(
         means,
         len(sums),
         within,
         rounds=rounds,
-        confidence=how.confidence,
-        seed=how.seed,
+        confidence=options.confidence,
+        seed=options.seed,
     )
-    made = zip(("mae", "bias", "rmse"), estimates, strict=True)
+    named = zip(("mae", "bias", "rmse"), estimates, strict=True)
     return {
         k: v
-        for name, e in made
+        for name, e in named
         for k, v in ((name, e.value), (f"{name}_low", e.low), (f"{name}_high", e.high))
     }
 
 
 def assumed_on_scale(rows: Rows, on_scale: Collection[str] | None) -> list[str]:
-    """The note that names the judges whose scale was not given."""
+    """Return the note that names the judges whose scale was not given."""
     names = dict.fromkeys(
         str(row["judge"])
         for row in rows
@@ -122,6 +128,7 @@ def assumed_on_scale(rows: Rows, on_scale: Collection[str] | None) -> list[str]:
 
 
 def calibrations(every: Iterable[Judged], on_scale: Collection[str] | None) -> Rows:
+    """Return the calibration curve of every judge on the scale, a row per bin."""
     return [
         about | {"bin": number} | part
         for about, aspect, x in every
@@ -131,8 +138,9 @@ def calibrations(every: Iterable[Judged], on_scale: Collection[str] | None) -> R
 
 
 def calibration_curve(x: Vector, y: Vector, bins: int = 10) -> Rows:
-    """Mean human score where the judge gives much or little: bins of about equally many rows, equal predictions never
-    parted, so there are fewer bins than asked where predictions repeat. Empty without predictions.
+    """Return mean judge and human score in bins of about equally many rows, from low to high.
+
+    Equal predictions share a bin, so there may be fewer bins than asked. Empty without predictions.
     """
     present = ~np.isnan(x)
     x, y = x[present], y[present]
@@ -156,6 +164,7 @@ def calibration_curve(x: Vector, y: Vector, bins: int = 10) -> Rows:
 
 
 def length_biases(every: Iterable[Judged], lengths: npt.ArrayLike | None) -> Rows:
+    """Return the length bias of every judge; empty without lengths."""
     if lengths is None:
         return []
     words = scores_of("lengths", lengths)
@@ -168,11 +177,14 @@ def length_biases(every: Iterable[Judged], lengths: npt.ArrayLike | None) -> Row
 def length_bias(
     x: Vector, y: Vector, lengths: Vector, rows: npt.NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Does the judge like long outputs more than people do?
+    """Measure whether the judge favours long outputs more than people do.
 
     Spearman correlations over all rows, NaN where undefined: of judge and people with the length, of the judge with the
     length given the human score (`bias`: what people's taste for length does not explain), and of the judge with people
-    given the length (`agreement`). Raises OptionError.
+    given the length (`agreement`).
+
+    Raises:
+        OptionError: If there is not one length per row.
     """
     if len(lengths) != len(rows):
         raise OptionError(
@@ -193,7 +205,7 @@ def length_bias(
 
 
 def _partial(ab: float, ac: float, bc: float) -> float:
-    """Correlation of a and b given c; NaN where c determines one of them, or a correlation is NaN."""
+    """Return the correlation of a and b given c; NaN where c determines one of them, or a correlation is NaN."""
     left = (1 - ac * ac) * (1 - bc * bc)
     return (
         float(np.clip((ab - ac * bc) / np.sqrt(left), -1.0, 1.0))

@@ -37,15 +37,17 @@ class Live:
 
     @property
     def own(self) -> Judge:
+        """The judge as it is."""
         found: Judge = self.subject.scorers[PLAIN]
         return found
 
     @property
     def models(self) -> list[LanguageModel]:
+        """The models of all variants."""
         return [scorer.lm for scorer in self.subject.scorers.values()]
 
     def tasks(self, book: Book) -> list[Task]:
-        """What has no score yet."""
+        """Return the tasks without a score."""
         result: list[Task] = []
         asked = {PLAIN: list[Item | None]()}
         for check, items in self.items.items():
@@ -84,8 +86,10 @@ def open_live(
     *,
     brief: bool,
 ) -> Subject:
-    """The judge, asked as usual, and for `repeat` without the cache. Raises OptionError for one that checks cannot be
-    made of.
+    """Return the judge, asked as usual, and for `repeat` without the cache.
+
+    Raises:
+        OptionError: If checks cannot be made of the judge.
     """
     if target.startswith(PREFIX):
         raise OptionError(
@@ -118,8 +122,10 @@ def prepared(
     how: DiscernOptions,
     more: CheckOptions,
 ) -> Live:
-    """The rows after every change that the judge and the rows allow. Raises OptionError for a check that was named
-    itself and cannot be made.
+    """Return the rows after every change that the judge and the rows allow.
+
+    Raises:
+        OptionError: If a check that was named itself cannot be made.
     """
     plain = [
         item_of(row, record, how)
@@ -155,7 +161,7 @@ def prepared(
 
 
 def _not_live(check: str, own: Judge) -> str | None:
-    """Why a check cannot be made of a judge, whatever the rows."""
+    """Return why a check cannot be made of a judge, for any rows."""
     name = own.lm.name
     if name.startswith(RECORDED):
         return (
@@ -173,7 +179,7 @@ def _not_live(check: str, own: Judge) -> str | None:
 def _variant(
     check: str, own: Judge, item: Item, how: DiscernOptions, more: CheckOptions
 ) -> tuple[Judge, str | None]:
-    """The judge with other words or another order, or why there is none."""
+    """Return the judge with other words or another order, or why there is none."""
     if check == "swapped":
         if not isinstance(own.method, Comparing):
             return own, "this judge reads one output at a time, so no order can matter"

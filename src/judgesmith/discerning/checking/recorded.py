@@ -18,8 +18,9 @@ from .rows import PLAIN, leave_out
 
 @dataclass
 class Recorded:
-    """Scores that stand in the rows: by check, as shares of the scale. words: whether they were words, such as pass
-    and fail, so that each value is a decision of its own.
+    """Scores in the rows, by check, as shares of the scale.
+
+    words: whether they were words, such as pass and fail, so that each value is a decision of its own.
     """
 
     name: str
@@ -30,7 +31,7 @@ class Recorded:
     words: bool = False
 
     def categories(self, check: str) -> list[str | None]:
-        """The decision of each row, None where there is none or the scores are numbers."""
+        """Return the decision of each row, None if there is none or the scores are numbers."""
         values = self.columns[check].tolist()
         return [f"{x:g}" if self.words and x == x else None for x in values]
 
@@ -38,7 +39,12 @@ class Recorded:
 def read_recorded(
     target: str, file: File, wanted: Mapping[str, bool], given: Mapping[str, str]
 ) -> Recorded:
-    """Raises OptionError, LabelsError for a column that is not there, and for checks that need one."""
+    """Read the recorded scores that the checks need.
+
+    Raises:
+        OptionError: If a check lacks its column.
+        LabelsError: If there is no such column.
+    """
     column, values, words = read_column(file, Column.of(target), "JUDGE")
     result = Recorded(column.name, {PLAIN: values}, {}, [words], column, bool(words))
     for check, named in wanted.items():
@@ -63,7 +69,7 @@ def read_recorded(
 
 
 def read_column(file: File, column: Column, what: str) -> tuple[Column, Vector, str]:
-    """A column on its scale, its values as shares of that, and how its words are read ("" for numbers)."""
+    """Return a column on its scale, its values as shares of that, and the reading of its words ("" for numbers)."""
     if all(column.name not in record for record in file.records):
         try:
             column.cell(file.records[0])

@@ -40,7 +40,7 @@ PLAIN = "score"
 
 
 class CheckOptions(Options):
-    """What `judgesmith discern --check` has to choose."""
+    """Options of `judgesmith discern --check`."""
 
     recorded: tuple[str, ...] = option(
         (),
@@ -94,7 +94,7 @@ class Rows(Known):
 
 
 def is_column(target: str) -> bool:
-    """Whether JUDGE is no file, no method and no metric, so that it must be a column of the rows."""
+    """Return whether JUDGE is not a file, method or metric, so that it must be a column of the rows."""
     return not (
         Path(target).exists()
         or target.endswith(".json")
@@ -129,6 +129,7 @@ def row_key(item: Item) -> str:
 
 
 def item_of(row: Row, record: Mapping[str, Any], how: DiscernOptions) -> Item:
+    """Return a row as an item to judge."""
     reference = row.reference if how.show_reference else None
     return Item(
         row.output, row.source, row.context, reference, row.group, columns=record
@@ -136,7 +137,7 @@ def item_of(row: Row, record: Mapping[str, Any], how: DiscernOptions) -> Item:
 
 
 def padded(check: str, rows: Sequence[Row], how: DiscernOptions) -> list[str | None]:
-    """The outputs after a change of length, style or layout; None where one cannot be changed so."""
+    """Return the outputs after a change of length, style or layout; None where one cannot be changed so."""
     outputs = [row.output for row in rows]
     if check == "length":
         return [_longer(output, how.language) for output in outputs]
@@ -153,7 +154,7 @@ def padded(check: str, rows: Sequence[Row], how: DiscernOptions) -> list[str | N
 
 
 def _longer(text: str, language: str) -> str | None:
-    """An output with a filler for every second sentence, one at least; None for another language than English."""
+    """Return an output with a filler for every second sentence, one at least; None outside English."""
     if not language.lower().startswith("en") or not text.strip():
         return None
     count = min(len(FILLERS), max(1, len(sentences(text, language)) // 2))

@@ -17,10 +17,13 @@ _MOST = 2000  # characters of a definition
 
 
 def reworded(judge: Judge, rubric: Sequence[Criterion] = ()) -> Judge:
-    """The judge with its task and criteria in other words. rubric: the user's words for the same criteria.
+    """Return the judge with its task and criteria in other words.
 
-    By rules: words exchanged for others of the same meaning, another beginning, and several criteria in the other
-    order. Raises OptionError for a rubric that names other criteria.
+    rubric: the user's words for the same criteria. By rules: words exchanged for others of the same meaning, another
+    beginning, and several criteria in the other order.
+
+    Raises:
+        OptionError: If the rubric names other criteria.
     """
     own = judge.method.knowledge
     result: Judge = judge.with_()
@@ -40,7 +43,11 @@ def reworded(judge: Judge, rubric: Sequence[Criterion] = ()) -> Judge:
 def _as_named(
     rubric: Sequence[Criterion], own: Sequence[Criterion]
 ) -> tuple[Criterion, ...]:
-    """The user's definitions under the judge's own names. Raises OptionError for other names."""
+    """Return the user's definitions under the judge's own names.
+
+    Raises:
+        OptionError: If the names differ.
+    """
     spelled = {one.name.casefold(): one.name for one in own}
     wanted = {one.name.casefold(): one for one in rubric}
     if spelled.keys() != wanted.keys():
@@ -65,5 +72,5 @@ def in_other_words(words: str, frame: str) -> str:
 
 
 def reads_rubric(judge: Judge, other: Judge, item: Item) -> bool:
-    """Whether a row's prompts differ between a judge and the one with other words."""
+    """Return whether a row's prompts differ between a judge and the one with other words."""
     return judge.previews(item) != other.previews(item)

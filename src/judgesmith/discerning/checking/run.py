@@ -56,7 +56,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checked:
-    """What came out. left: check -> why it was not made. moves: (check, row's id, before, after), the largest first."""
+    """Results of the checks.
+
+    left: check -> why it was not made. moves: (check, row's id, before, after), the largest first.
+    """
 
     judge: str
     origin: str
@@ -71,6 +74,7 @@ class Checked:
     failed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
         return {
             "judge": self.judge,
             "origin": self.origin,
@@ -125,7 +129,7 @@ class Run:
         return cls(rows, how, more, wanted, file, live=live)
 
     def book(self, output: Path | None, *, overwrite: bool) -> Book:
-        """The scores that are there already."""
+        """Return the scores that exist already."""
         digest = sha256(
             "".join(
                 row_key(item_of(*pair, self.how)) for pair in self._pairs()
@@ -145,20 +149,21 @@ class Run:
 
     @property
     def models(self) -> list[LanguageModel]:
-        """What is asked; nothing where the judge is recorded."""
+        """The models to ask; none if the judge is recorded."""
         return [] if self.live is None else self.live.models
 
     def tasks(self, book: Book) -> list[Task]:
-        """What has no score yet."""
+        """Return the tasks without a score."""
         return [] if self.live is None else self.live.tasks(book)
 
     def cost(self, tasks: Sequence[Task], where: Connection) -> Estimate:
-        """What asking would take. Calls no model."""
+        """Return the estimated cost, without calling a model."""
         if self.live is None:
             return Estimate(0, 0, 0, 0, 0.0, 0.0)
         return estimated(self.live.subject, tasks, where)
 
     def plan(self) -> dict[str, Any]:
+        """Return the rows, checks and texts of a run."""
         live = self.live or self.recorded
         counted: dict[str, int] = {}
         if self.live is not None:
@@ -173,7 +178,7 @@ class Run:
         }
 
     def in_words(self) -> list[str]:
-        """The plan, a line each."""
+        """Return the plan, a line each."""
         plan = self.plan()
         changed = [
             f"  {check}: {count} rows"
@@ -193,6 +198,7 @@ class Run:
         step: Callable[[], None],
         limits: Limits,
     ) -> None:
+        """Judge the rows that lack a score."""
         if self.live is not None:
             judge(self.live.subject, tasks, book, step, limits)
 
@@ -237,7 +243,7 @@ class Run:
     def _scores(
         self, book: Book
     ) -> tuple[dict[str, Vector], dict[str, list[str | None]], str, str]:
-        """By check scores and categories; the judge's name, and its model's."""
+        """Return scores and categories by check, with the judge's name and its model's."""
         scores, names = dict[str, Vector](), dict[str, list[str | None]]()
         if (recorded := self.recorded) is not None:
             for check, values in recorded.columns.items():
@@ -251,7 +257,7 @@ class Run:
     def _bar(
         self, plain: Vector, categories: Sequence[str | None]
     ) -> tuple[float, str]:
-        """The bar as a share of the scale, and in words; "" where the judge has categories."""
+        """Return the bar as a share of the scale, and in words; "" if the judge has categories."""
         if self.more.bar is not None:
             return self._share(self.more.bar), f"a score of {self.more.bar:g}"
         if any(categories):
@@ -305,7 +311,7 @@ class Run:
     def _moves(
         self, scores: Mapping[str, Vector]
     ) -> list[tuple[str, str, float, float]]:
-        """The largest changes of each check."""
+        """Return the largest changes of each check."""
         moves = []
         plain = scores[PLAIN]
         for check in CHECKS:

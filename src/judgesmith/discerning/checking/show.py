@@ -1,4 +1,4 @@
-"""What `judgesmith discern --check` found, as tables, sentences and a page."""
+"""Results of `judgesmith discern --check` as tables, sentences and a page."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ _ABOUT_OWN = (
 
 
 def shifts_table(result: Checked) -> Table:
+    """Return the effect of each check."""
     table = Table(
         [
             "check",
@@ -57,6 +58,7 @@ def shifts_table(result: Checked) -> Table:
 
 
 def own_table(own: Lead) -> Table:
+    """Return the lead of the judge's own family."""
     table = Table(
         [
             "own systems",
@@ -78,6 +80,7 @@ def _cell(of: Estimate) -> Cell:
 
 
 def moves_table(result: Checked) -> Table:
+    """Return the rows whose scores changed most."""
     table = Table(
         ["check", "row", Column("before", ".3f"), Column("after", ".3f")],
         "The largest changes",
@@ -88,7 +91,7 @@ def moves_table(result: Checked) -> Table:
 
 
 def sentences_of(result: Checked) -> list[str]:
-    """The findings, one a line: what flips, and where the judge leans."""
+    """Return the findings, one a line: what flips, and where the judge leans."""
     lines = [_sentence(one) for one in result.shifts if one.rows]
     if (own := result.own) is not None:
         of = own.over if own.beside else own.lead
@@ -112,7 +115,7 @@ def _sentence(one: Shift) -> str:
 
 
 def lead_of(result: Checked) -> str:
-    """The result in a sentence."""
+    """Return the result in a sentence."""
     leaning = [one.check for one in result.shifts if one.lean in ("raises", "lowers")]
     most = max(
         (one for one in result.shifts if one.rows),
@@ -135,11 +138,12 @@ def lead_of(result: Checked) -> str:
 
 
 def not_made(result: Checked) -> list[str]:
+    """Return the checks that were left out, with reasons."""
     return [f"{check} was left out: {reason}" for check, reason in result.left.items()]
 
 
 def render(result: Checked, about: Mapping[str, Any]) -> str:
-    """The page. about: settings to be named."""
+    """Return the page; about: settings to be named."""
     counted = f"{result.rows} rows of {result.documents} documents"
     settings = [f"{name} {value}" for name, value in about.items()]
     tables: list[Any] = [shifts_table(result)] if result.shifts else []

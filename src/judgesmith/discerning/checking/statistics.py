@@ -1,4 +1,4 @@
-"""What moves a judge's scores though nothing has changed that counts, as numbers with intervals. No labels, no calls.
+"""Changes of a judge's scores although nothing relevant has changed, as numbers with intervals. No labels, no calls.
 
 A check compares the scores of the same rows before and after a change: the mean change says whether the judge leans,
 the share of flips whether its decisions can be trusted. Intervals resample documents. Scores are shares of the scale.
@@ -67,8 +67,9 @@ def chosen_checks(names: Sequence[str]) -> dict[str, bool]:
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores of some rows as shares of the scale, NaN where there is none. sides: each row's decision (a category, or
-    which side of the bar), None without a score.
+    """Scores of some rows as shares of the scale, NaN where there is none.
+
+    sides: each row's decision (a category, or which side of the bar), None without a score.
     """
 
     values: Vector
@@ -77,7 +78,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Resampling:
-    """How intervals are drawn. documents: of each row."""
+    """Settings of the intervals; documents: of each row."""
 
     documents: Sequence[str]
     rounds: int = 1000
@@ -113,8 +114,10 @@ class Resampling:
 
 @dataclass(frozen=True)
 class Shift:
-    """What a check did to the scores. change: mean of after − before; moved: mean size of the change; flips: share of
-    rows whose decision is another. left: rows that could not be changed or have no score.
+    """Effect of a check on the scores.
+
+    change: mean of after − before. moved: mean size of the change. flips: share of rows whose decision is another.
+    left: rows that could not be changed or have no score.
     """
 
     check: str
@@ -126,7 +129,7 @@ class Shift:
 
     @property
     def lean(self) -> str:
-        """Whether scores rise or fall on average, beyond chance."""
+        """Direction of the mean change, if it is beyond chance."""
         if math.isnan(self.change.low):
             return "unknown"
         if self.change.low > 0:
@@ -134,10 +137,12 @@ class Shift:
         return "lowers" if self.change.high < 0 else "neither"
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
         return asdict(self) | {"about": CHECKS[self.check], "lean": self.lean}
 
 
 def shift(check: str, before: Scored, after: Scored, how: Resampling) -> Shift:
+    """Return the effect of a check, with intervals over documents."""
     change = after.values - before.values
     usable = ~np.isnan(change)
     pairs = zip(before.sides, after.sides, strict=True)
@@ -152,7 +157,7 @@ def shift(check: str, before: Scored, after: Scored, how: Resampling) -> Shift:
 
 
 def middle(values: Vector) -> float:
-    """The median, or where no score lies below it the next higher score: a bar with rows on both sides."""
+    """Return the median, or if no score lies below it the next higher score: a bar with rows on both sides."""
     known = np.sort(values[~np.isnan(values)])
     if not len(known):
         return math.nan
@@ -162,7 +167,7 @@ def middle(values: Vector) -> float:
 
 
 def sides_of(values: Vector, bar: float) -> list[str | None]:
-    """Which side of a bar each score lies on; a score at the bar passes."""
+    """Return the side of a bar that each score lies on; a score at the bar passes."""
     sides = np.where(values >= bar, "pass", "fail").astype(object)
     sides[np.isnan(values)] = None
     return list(sides)
@@ -173,7 +178,7 @@ def sides_of(values: Vector, bar: float) -> list[str | None]:
 
 @dataclass(frozen=True)
 class Lead:
-    """How far outputs of the judge's own family are ahead of others in the same document, by its scores.
+    """Lead of the judge's own family over others in the same document, by its scores.
 
     own: the systems that count as its own. documents: those with both. wins: share of documents in which they are
     ahead, ties half. beside: another judge's column, "" without; over: the lead less that by the other judge.
@@ -187,11 +192,12 @@ class Lead:
     over: Estimate = NO_ESTIMATE
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
         return asdict(self)
 
 
 def families(name: str) -> list[str]:
-    """The families that the words of a name belong to."""
+    """Return the families that the words of a name belong to."""
     return [_FAMILIES.get(word, word) for word in _WORD.findall(name.casefold())]
 
 
@@ -233,7 +239,7 @@ def lead(
 def _over_documents(
     found: Mapping[str, float], how: Resampling, *, wins: bool = False
 ) -> list[Estimate]:
-    """The mean over documents, and the share of them above 0."""
+    """Return the mean over documents, and the share of them above 0."""
     drawn = Resampling(list(found), how.rounds, how.seed)
     values = np.array(list(found.values()), dtype=np.float64)
     reach = Range(-2.0, 2.0) if not wins else _CHANGE

@@ -22,8 +22,10 @@ def write_gguf_adapter(
 ) -> None:
     """Write peft's weights as an adapter of the model in a GGUF file.
 
-    weights: peft's name -> array; A is rank x inputs, B is outputs x rank. Raises ModelError for architectures and
-    layers that llama.cpp has no name for.
+    weights: peft's name -> array; A is rank x inputs, B is outputs x rank.
+
+    Raises:
+        ModelError: If llama.cpp has no name for the architecture or a layer.
     """
     import gguf  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
@@ -54,12 +56,12 @@ def write_gguf_adapter(
     writer.add_float32("adapter.lora.alpha", shape.alpha)
     for name, array in sorted(weights.items()):
         match = _NAME.fullmatch(name)
-        known = match and names.get_name(match["layer"])
-        if match is None or known is None:
+        layer = match and names.get_name(match["layer"])
+        if match is None or layer is None:
             raise ModelError(
                 f"{base.name}: llama.cpp has no name for the layer {name!r}"
             )
-        count = heads.get(known.rpartition(".")[2])
+        count = heads.get(layer.rpartition(".")[2])
         if match["side"] == "B" and count is not None:
             array = (
                 array.reshape(number(count), 2, -1, array.shape[1])
@@ -67,7 +69,7 @@ def write_gguf_adapter(
                 .reshape(array.shape)
             )
         writer.add_tensor(
-            f"{known}.weight.lora_{match['side'].lower()}",
+            f"{layer}.weight.lora_{match['side'].lower()}",
             np.ascontiguousarray(array, np.float32),
         )
     writer.write_header_to_file()

@@ -37,8 +37,9 @@ Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class StudentData(parts.Options):
-    """What was trained, as a saved judge holds it. base, adapter, gguf: SHA-256 of the base model's file, of the
-    low-rank weights, and of these in llama.cpp's format.
+    """A trained student, as a saved judge holds it.
+
+    base, adapter, gguf: SHA-256 of the base model's file, of the low-rank weights, and of these in llama.cpp's format.
     """
 
     base: Hash
@@ -49,16 +50,16 @@ class StudentData(parts.Options):
 
 
 def served_name(adapter: str) -> str:
-    """The name that a server is to give the student: it tells which weights answer."""
+    """Return the name that a server is to give the student: it tells which weights answer."""
     return f"judge-{adapter[:12]}"
 
 
 @methods.register
 class Distilled(OneAspect):
-    """A small model that was trained to give scores (`judgesmith distill`); untrained, the plain model under the same
-    prompt. Its weights are files beside the saved judge, known by their SHA-256.
+    """A small model trained to give scores (`judgesmith distill`); untrained, the plain model under the same prompt.
 
-    Options: `judgesmith list methods distilled`. Sources: OpeNLGauge, §5; RAFT (Lukasik et al. 2025).
+    Its weights are files beside the saved judge, identified by their SHA-256. Options: `judgesmith list methods
+    distilled`. Sources: OpeNLGauge, §5; RAFT (Lukasik et al. 2025).
     """
 
     kind: ClassVar[str] = "distilled"
@@ -71,23 +72,28 @@ class Distilled(OneAspect):
     takes_any_name: ClassVar[bool] = True
 
     class Options(OneAspect.Options):
+        """Options of the method."""
+
         answer: Answered = option(
             "score",
-            "What is asked for: the score alone, or errors with their spans and then the score.",
+            "Form of the answer: the score alone, or errors with their spans and then the score.",
             added=True,
         )
 
     options: Options
 
     class Fitted(parts.Options):
+        """The trained student; None before training."""
+
         student: StudentData | None = None
 
-    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
-        super().__init__(aspect, **given)
+    def __init__(self, aspect: str | Aspect = "overall", **options: Any) -> None:
+        super().__init__(aspect, **options)
         self.student: StudentData | None = None
         self.home: Path | None = None
 
     def build(self) -> None:
+        """Make the scorer, or the annotator of errors."""
         self.scorer: OverallScorer | Annotator = Annotator(MarkedLayout())
         if self.options.answer == "score":
             self.scorer = OverallScorer("none", "expected")
@@ -111,10 +117,15 @@ class Distilled(OneAspect):
         )
 
     def load_fitted(self, name: str, data: Any) -> None:
-        """Take what `fitted` gave. Raises OptionError."""
+        """Restore the student from the data that `fitted` returned.
+
+        Raises:
+            OptionError: If the data are invalid.
+        """
         self.take(parts.read_options(StudentData, data, "the student"))
 
     def facts(self) -> dict[str, str]:
+        """Return facts for `judgesmith show`."""
         if self.student is None:
             return {"student": "none: the plain model answers"}
         return {
@@ -122,7 +133,7 @@ class Distilled(OneAspect):
         }
 
     def _found(self, name: str, digest: str) -> Path | None:
-        """The file beside the judge, or in a folder beside it, that has this hash."""
+        """Return the file beside the judge, or in a folder beside it, that has this hash."""
         if self.home is None:
             return None
         files = sorted([*self.home.glob(name), *self.home.glob(f"*/{name}")])[
@@ -134,7 +145,7 @@ class Distilled(OneAspect):
         )
 
     def _runs(self, lm: LanguageModel, student: StudentData) -> LanguageModel:
-        """The model with the trained weights.
+        """Return the model with the trained weights.
 
         Raises ModelError for another base model, and for weights that are not there.
         """
@@ -173,6 +184,7 @@ class Distilled(OneAspect):
     # -- judging
 
     async def prepare(self, lm: LanguageModel) -> None:
+        """Check that the model has the student's weights."""
         if self.student is not None:
             await asyncio.to_thread(self._runs, lm, self.student)
 
@@ -190,6 +202,7 @@ class Distilled(OneAspect):
         )
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Judge a row."""
         runs = lm if self.student is None else self._runs(lm, self.student)
         if isinstance(self.scorer, OverallScorer):
             scored = await self.scorer.ascore(item, self._task_context(), runs)
@@ -201,7 +214,7 @@ class Distilled(OneAspect):
         )
 
     def messages(self, item: Item) -> list[Message]:
-        """The prompt of a row, demonstrations of its group left out."""
+        """Return the prompt of a row, demonstrations of its group left out."""
         inputs: Mapping[str, Any] = (
             self.scorer.inputs(item, self._task_context())
             if isinstance(self.scorer, OverallScorer)
@@ -210,6 +223,7 @@ class Distilled(OneAspect):
         return self.scorer.predict.messages(inputs)
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        """Return a demonstration; with the errors, if the verdict has them."""
         demo = super().demonstration(item, verdict)
         return (
             demo
@@ -218,6 +232,7 @@ class Distilled(OneAspect):
         )
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """Return the messages for a row."""
         return {"scorer": self.messages(item)}
 
 

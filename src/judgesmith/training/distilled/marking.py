@@ -23,8 +23,10 @@ MOST_TOKENS = 100 * MOST
 
 
 class MarkedLayout(AnnotationLayout):
-    """Errors with place, explanation and severity, then `Score:` and a digit from 1 to 5, of which the expectation is
-    taken where the model gives log-probabilities. scale: of the number that a prompt asks for.
+    """Errors with place, explanation and severity, then `Score:` and a digit from 1 to 5.
+
+    The score is the digit's expectation if the model gives log-probabilities. scale: of the number that a prompt asks
+    for.
     """
 
     as_json = False  # a student writes the lines that it learnt
@@ -34,6 +36,7 @@ class MarkedLayout(AnnotationLayout):
         self.scale = scale
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
+        """Return the instructions for the form of the answer."""
         return (
             f"Mark the errors of the output that concern {inputs['focus'].aspect}, then score it. Answer in this form, "
             "without any other text:\n"
@@ -46,13 +49,16 @@ class MarkedLayout(AnnotationLayout):
         )
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        """Return a demonstration's answer; None without marked errors."""
         errors = demo.get("annotation")
         return f"{disarm(errors)}\n\n{self.example(demo)}" if errors else None
 
     def example(self, demo: Mapping[str, Any]) -> str:
+        """Return a demonstration's line with the score."""
         return f"Score: {whole(DIGITS.from_percent(demo['score']))}"
 
     def grammar(self, inputs: Mapping[str, Any]) -> str | None:
+        """Return the grammar of the answer."""
         # Free within a line: the answers that a student learns are not in the form that plain models are held to.
         return (
             'root ::= errors "\\n\\nScore: " [1-5]\n'
@@ -62,6 +68,7 @@ class MarkedLayout(AnnotationLayout):
         )
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Return errors and score of an answer."""
         parsed = super().extract(reply, inputs)
         return (
             parsed
@@ -72,11 +79,12 @@ class MarkedLayout(AnnotationLayout):
         )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        """Return the bound on an answer's tokens."""
         return MOST_TOKENS
 
 
 def error_text(errors: Sequence[Mapping[str, Any]]) -> str:
-    """Errors of a verdict's JSON in the form that answers have, the worst eight; "No Error" where there are none.
+    """Return the worst eight errors of a verdict's JSON in the form of answers; "No Error" without any.
 
     Each part stands on one line, and nothing in it can speak a chat template's tokens.
     """

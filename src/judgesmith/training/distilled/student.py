@@ -48,8 +48,10 @@ class Student:
         threads: that compute; None leaves torch's choice.
         device: where it computes; None takes a graphics card if there is one.
 
-    Raises: MissingExtraError without the extra; ModelError for a file that does not belong to this base and shape, and
-    for a model whose answers (`Score: 4`) do not differ in their last token alone.
+    Raises:
+        MissingExtraError: If the extra is not installed.
+        ModelError: If the file does not belong to this base and shape, or the model's answers (`Score: 4`) do not
+            differ in their last token alone.
     """
 
     def __init__(
@@ -105,19 +107,24 @@ class Student:
         )
         if len(openings) != 1 or len(set(ends)) != len(ends):
             raise ModelError(
-                f"this model's tokens tell {ANSWERS[0]!r} and its like apart before their last digit"
+                f"unsupported tokenizer: {ANSWERS[0]!r} and the other answers differ before their last token"
             )
         return list(openings.pop()), ends
 
     # -- reading a prompt
 
     def tokens(self, messages: Sequence[Message], written: str = "") -> list[int]:
-        """The prompt's tokens and those of the answer, up to its digit. written: what the answer says before the line
-        with the score.
-        """
-        return [*self._asked(messages), *self.said(written), *self._opening]
+        """Return the tokens of the prompt and of the answer, up to its digit.
 
-    def said(self, written: str) -> list[int]:
+        written: the answer's text before the line with the score.
+        """
+        return [
+            *self._asked(messages),
+            *self.annotation_tokens(written),
+            *self._opening,
+        ]
+
+    def annotation_tokens(self, written: str) -> list[int]:
         """The tokens of what an answer says before the line with the score; nothing in it is a control token."""
         return self._weights.tokens(Piece(f"{written}\n\n")) if written else []
 
@@ -130,15 +137,16 @@ class Student:
         ]
 
     def log_answers(
-        self, prompts: Sequence[Sequence[int]], said: Sequence[int] = ()
+        self, prompts: Sequence[Sequence[int]], annotation_tokens: Sequence[int] = ()
     ) -> tuple[Any, Any, Any]:
-        """Natural logs of probabilities among all tokens, with gradients where these are on: prompts x 5, of each digit
-        at its place; prompts, of the line before it in an answer; prompts, the mean over the tokens before that line,
-        of which `said` tells how many of each prompt belong to the answer (0 by default).
+        """Return natural logs of probabilities among all tokens, with gradients if these are on.
+
+        prompts x 5, of each digit at its place; prompts, of the line before it in an answer; prompts, the mean over the
+        tokens before that line, of which `said` counts those of each prompt that belong to the answer (0 by default).
         """
         torch, before = self._torch, len(self._opening)
-        said = said or [0] * len(prompts)
-        most = before + max(said)
+        annotation_tokens = annotation_tokens or [0] * len(prompts)
+        most = before + max(annotation_tokens)
         states, start = self._states(prompts, most + 1)
         ends = torch.tensor(
             [len(prompt) - 1 - start for prompt in prompts], device=self.device
@@ -152,7 +160,7 @@ class Student:
             [[*[0] * most, *prompt][-most:] for prompt in prompts], device=self.device
         )
         each = logp[:, :-1].gather(-1, follows[..., None])[..., 0]
-        counts = torch.tensor(said, device=self.device)
+        counts = torch.tensor(annotation_tokens, device=self.device)
         own = (
             torch.arange(most - before, device=self.device)
             >= (most - before - counts)[:, None]
@@ -195,8 +203,9 @@ class Student:
         return (self._torch.softmax(log_digits, -1) * self._values).sum(-1)
 
     def write(self, messages: Sequence[Message], most: int) -> tuple[str, float]:
-        """An answer that says something before its score: what it wrote, the likeliest token at each place, and the
-        score in [0, 100]; NaN where it came to none within `most` tokens.
+        """Return a generated annotation and the score after it, in [0, 100].
+
+        The text is the likeliest token at each place; the score is NaN if none came within `most` tokens.
         """
         torch, asked = self._torch, self._asked(messages)
         written: list[int] = []
@@ -293,7 +302,11 @@ def _common(prompts: Sequence[Sequence[int]]) -> int:
 
 
 def training_modules() -> tuple[Any, Any]:
-    """Torch and peft. Raises MissingExtraError."""
+    """Return torch and peft.
+
+    Raises:
+        MissingExtraError: If they are not installed.
+    """
     what = "training a model"
     torch = from_extra("train", what, "torch")
     return torch, from_extra("train", what, "peft")
