@@ -107,7 +107,7 @@ def test_an_option_reaches_its_part_and_no_other(
             "variant=… has no effect with --method g-eval",
         ),
         (["--method", "direct", "--variant=fine"], "it is an option of active-critic"),
-        (["--levels", "5"], "it is an option of pairwise-direct"),
+        (["--levels", "5"], "it is an option of decisions, pairwise-direct"),
         (["--optimizer", "gepa", "--racing"], "racing=… has no effect with"),
         (
             ["--method", "g-eval", "--temperature", "0.5"],

@@ -36,8 +36,8 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
     """Learn a judge from a few human scores and save it.
 
     Finished calls are cached on disk: after Ctrl-C, a crash or a kill, the same command resumes where it stopped. The
-    kind of labels decides the objective (or --objective). Scores: Q = Pearson + Spearman + Kendall tau-b, from -3 to 3.
-    Categories: weighted kappa. Pass and fail: AUC. Preferences: pairwise accuracy.
+    kind of labels decides the objective (or `--objective`). Scores: Q = Pearson + Spearman + Kendall tau-b, from -3 to
+    3. Categories: weighted kappa. Pass and fail: AUC. Preferences: pairwise accuracy.
 
     `--also discern` compares the finalists' detection rates, false alarms, robustness to attacks, and cost, on a page
     beside the judge; `--take NAME` saves another one. `judgesmith list options compile` and `list methods NAME`, `list
