@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 from json_lines import write
+from typer.testing import CliRunner
 
 from judgesmith.agreement.differences import Difference
 from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.choosing import front
+from judgesmith.cli.main import app
 from judgesmith.datasets.perturbations.registry import (
     PERTURBATIONS,
     Amounts,
@@ -315,6 +317,31 @@ def discern_page(_: Path, __: Path) -> str:
     )
 
 
+def checks_page(page: Path, place: Path) -> str:
+    """Return the page of a recorded judge beside its scores of the same rows again, and of padded ones."""
+    rows = place / "checked.jsonl"
+    records = [
+        {
+            "id": f"<b>d{document}</b>-{system}",
+            "doc_id": f"d{document}",
+            "system": system,
+            "source": SOURCE,
+            "output": f"{OUTPUTS[document % len(OUTPUTS)]} {document}",
+            "judge": 1 + (document + turn) % 5,
+            "again": 1 + (document + turn + (document % 4 == 0)) % 5,
+            "padded": min(5, 2 + (document + turn) % 5),
+        }
+        for document in range(12)
+        for turn, system in enumerate(("gpt-4o", LONG))
+    ]
+    write(rows, records)
+    words = ["discern", "judge=1..5", rows, "--check", "all", "--report", page]
+    recorded = ["--recorded", "repeat=again,length=padded"]
+    done = CliRunner().invoke(app, [str(word) for word in [*words, *recorded]])
+    assert done.exit_code == 0, done.output
+    return page.read_text(encoding="utf-8")
+
+
 def line(name: str, q: float, size: int, calls: float, gap: Gap | None = None) -> Line:
     """A line of a study: seven candidates a seed."""
     candidates = [{"q": q + 0.1 * k, "dropped": None} for k in range(-3, 4)]
@@ -557,6 +584,7 @@ FILES: dict[str, Callable[[Path, Path], str]] = {
     "report": report_page,
     "evaluation": evaluation_page,
     "discern": discern_page,
+    "checks": checks_page,
     "study": study_page,
     "watch": watch_page,
     "browse": browse_page,
