@@ -316,7 +316,7 @@ def as_prediction(verdict: Verdict) -> Result[Verdict]:
     )
 
 
-def tell_engine(judge: JudgeSettings) -> None:
+def tell_engine(judge: DSPyJudge) -> None:
     """Log, once for each, where another engine computes a judge's own model than when it was compiled."""
     before, lm = str(judge.provenance.get("computed_by") or ""), judge.own_lm
     if lm is not None:

@@ -18,9 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from loopback import loopback
-
 import judgesmith as js
+from judgesmith.experiments.bench.loopback import loopback
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Connection, language_model
 

@@ -531,7 +531,7 @@ def trained_scores(method: ModelReadings, items: Sequence[Item]) -> list[float]:
         ModelError, MissingExtraError: where the trained reader cannot be opened.
     """
     return [
-        trained.trained_score(method._text(item), method.options.aspect).score
+        trained.trained_score(method.rows.text(item), method.options.aspect).score
         for item in items
     ]
 
