@@ -58,7 +58,7 @@ def note_engine(name: str, before: str, now: str) -> None:
     engines = [way.partition(" ")[0] for way in (before, now)]
     if all(engines) and engines[0] != engines[1]:
         _LOG.warning(
-            "%s is computed by %s here, and this judge was compiled with %s: scores differ a little; %s=%s computes as "
+            "%s is computed by %s here, and this judge was compiled with %s: scores differ; %s=%s computes as "
             "then, or compile again",
             *(name, engines[1], engines[0], READER_VARIABLE, engines[0]),
         )
