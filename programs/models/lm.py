@@ -595,8 +595,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         self, traffic: _Traffic, request: Request
     ) -> tuple[Reply, float, int]:
         """Return a reply, its seconds, and how often the request was sent for it. Raises what the transport raises."""
-        patience = None if self.embedded else traffic.usual.patience
-        if patience is None or self.connection.attempts == 1:
+        if self.embedded or self.connection.attempts == 1:
             async with traffic.slots:
                 return *await self._timed(traffic, request), 1
         sends = Sends(

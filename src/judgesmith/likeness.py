@@ -60,8 +60,9 @@ class Folded:
 
     @cached_property
     def words(self) -> str:
-        """Its first words, one character a word."""
-        return "".join(map(_letter, self.key.split(" ", COMPARED)[:COMPARED]))
+        """Its first words, one character a word; none of an empty text."""
+        words = self.key.split(" ", COMPARED)[:COMPARED] if self.key else []
+        return "".join(map(_letter, words))
 
     @cached_property
     def runs(self) -> list[str]:

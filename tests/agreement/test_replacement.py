@@ -77,5 +77,5 @@ def test_a_test_needs_raters_with_rows() -> None:
     )
     with pytest.raises(LabelsError, match="4 rows of raters"):
         alternative_annotator_test([1, 2, 3, 4], [[1, 2]])
-    with pytest.raises(OptionError, match="between 0 and 1"):
+    with pytest.raises(OptionError, match="not in \\[0, 1\\)"):
         alternative_annotator_test([1], [[1, 2]], epsilon=1.5)

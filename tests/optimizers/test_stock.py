@@ -9,7 +9,7 @@ import dspy
 import numpy as np
 import pytest
 from dspy.teleprompt import COPRO, SIMBA, BetterTogether, KNNFewShot, MIPROv2
-from judges import JUDGES
+from judges import JUDGES, PROMPTED
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, OptionError
@@ -136,7 +136,7 @@ def scores(judge: Any) -> list[float]:
 
 
 @pytest.mark.parametrize("optimizer", STOCK)
-@pytest.mark.parametrize("kind", JUDGES)
+@pytest.mark.parametrize("kind", PROMPTED)
 def test_a_judge_compiled_by_dspy_is_called_saved_and_loaded(
     kind: str, optimizer: str, model: Any, tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ from dspy.teleprompt import (
     KNNFewShot,
     MIPROv2,
 )
-from judges import JUDGES
+from judges import JUDGES, PROMPTED
 
 import judgesmith as js
 from judgesmith.programs import loading
@@ -441,7 +441,7 @@ def found(subject: str, optimizer: str) -> Cell:
         return cell(module, optimizer)
 
 
-SUBJECTS = [*EVALUATORS, *sorted(JUDGES)]
+SUBJECTS = [*EVALUATORS, *PROMPTED]
 
 
 def with_table(text: str) -> str:

@@ -50,6 +50,8 @@ JUDGES: dict[str, Make] = {
     },
     **SPECIAL,
 }
+#: Those with a prompt, which an optimizer can change: others ask typed questions.
+PROMPTED = sorted(kind for kind, make in JUDGES.items() if make().predictors())
 
 
 def whole() -> Iterator[Judge]:

@@ -82,7 +82,7 @@ def noise(*seeds: object) -> float:
 
 
 def quality(request: Request) -> float:
-    return float(request.messages[-1]["content"].rpartition("quality ")[2].split()[0])
+    return float(request.messages[-1]["content"].rpartition("it is ")[2].split()[0])
 
 
 def noisy(
@@ -104,7 +104,7 @@ def rows(count: int = 60) -> list[dict[str, Any]]:
     return [
         {
             "source": f"Source {n // 2}.",
-            "output": f"A text of quality {10 + n * 37 % 81} and number {n}.",
+            "output": f"From here it is {10 + n * 37 % 81} miles to mill {n}.",
             "score": 10 + n * 37 % 81,
             "doc_id": f"d{n // 2}",
         }
@@ -112,7 +112,7 @@ def rows(count: int = 60) -> list[dict[str, Any]]:
     ]
 
 
-ROW = {"source": "A source.", "output": "A text of quality 70 in it."}
+ROW = {"source": "A source.", "output": "From here it is 70 miles to mill 1."}
 
 
 # Judging
