@@ -99,7 +99,7 @@ def test_what_makes_no_sense_is_refused(judge: js.Judge) -> None:
     ):
         with pytest.raises(js.OptionError, match="is not of the form"):
             Bar.parse(wrong)
-    with pytest.raises(js.OptionError, match="no outputs"):
+    with pytest.raises(js.OptionError, match="outputs: none given"):
         js.assert_judged([], judge=judge, at_least="mean>=1")
     with pytest.raises(js.OptionError, match="not compiled from pass and fail"):
         js.assert_judged(["good 1"], judge=judge, at_least="passed>=0.5")
