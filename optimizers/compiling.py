@@ -155,24 +155,21 @@ class CompileOptions(Options):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spent:
-    """What a run took: this time, and (cost) as it would be without what was kept."""
-
-    usage: Usage
-    seconds: float
-    cost: dict[str, int]
-
-
 @dataclass(frozen=True, slots=True)
-class Found(_Spent):
-    """What one run fitted and measured, before it is written up."""
+class Found:
+    """The fit and the measurements of one run, before it is written up.
+
+    usage, seconds: of this run. cost: calls and tokens, as they would be without a cache.
+    """
 
     labels: Labels
     plan: Plan
     final: Fitted
     runs: Sequence[Sequence[Measured]]
     lm: LanguageModel
+    usage: Usage
+    seconds: float
+    cost: dict[str, int]
 
 
 @dataclass(slots=True, init=False)

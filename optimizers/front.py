@@ -138,9 +138,8 @@ def _several(
 ) -> dict[str, Labels] | None:
     """Return the labels of each aspect, where several are compiled. Raises OptionError, LabelsError."""
     of_judge = _aspects_of(judge)
-    if isinstance(labels, Mapping) and all(
-        isinstance(one, Labels) for one in labels.values()
-    ):
+    by_aspect = isinstance(labels, Mapping) and bool(labels)
+    if by_aspect and all(isinstance(one, Labels) for one in labels.values()):
         wanted = dict(labels)
         if aspect is not None:
             names = [aspect] if isinstance(aspect, str) else list(aspect)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -201,8 +201,16 @@ class CompileReport:
     heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
     @property
+    def source(self) -> str:
+        """The rows that agreement is measured on, in words."""
+        if not self.folds:
+            return "held out, never seen by the search"
+        times = f"{self.runs} × " if self.runs > 1 else ""
+        return f"{times}{self.folds}-fold cross-validation"
+
+    @property
     def nothing_scored(self) -> bool:
-        """Whether no held-out row got a score."""
+        """True if no held-out row got a score."""
         return self.heldout.reached.failed == self.heldout_rows
 
     def __repr__(self) -> str:
@@ -214,9 +222,7 @@ class CompileReport:
 
     def table(self) -> Table:
         """Return the compiled judge beside zero-shot and the baseline without a model."""
-        by, source = self.heldout.by, "held out, never seen by the search"
-        times = f"{self.runs} × " if self.runs > 1 else ""
-        source = f"{times}{self.folds}-fold cross-validation" if self.folds else source
+        by = self.heldout.by
         names = ["Pearson", "Spearman", "Kendall"]
         if by.name != "q":
             names.insert(0, "Q")
@@ -224,7 +230,7 @@ class CompileReport:
         spoken_of = "other documents"
         if self.heldout.new_systems:
             spoken_of = "other documents and systems"
-        title = f"Agreement with people on {self.heldout_rows} rows ({source}; intervals: {spoken_of})"
+        title = f"Agreement with people on {self.heldout_rows} rows ({self.source}; intervals: {spoken_of})"
         table = Table(
             ["judge", *numbers, Column("rows", "d"), Column("failed", "d")], title
         )
@@ -316,57 +322,56 @@ class CompileReport:
         }
 
 
+def notes_by_aspect(notes: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return notes with the names of their aspects; one that all aspects have stands once, without a name."""
+    result: dict[str, None] = {}
+    for name, own in notes.items():
+        for note in own:
+            common = all(note in others for others in notes.values())
+            result[note if common else f"{name}: {note}"] = None
+    return tuple(result)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class AspectsReport:
-    """How far a judge of several aspects agrees with people, aspect by aspect, on the same held-out rows."""
+    """Agreement of a judge of several aspects with people, by aspect, on the same held-out rows."""
 
     aspects: Mapping[str, CompileReport]
 
     @property
     def signature(self) -> str:
-        """The signatures of all aspects' agreement, with their names."""
+        """The agreement of each aspect, in one line."""
         return "; ".join(f"{name} {one.heldout}" for name, one in self.aspects.items())
 
     @property
     def usage(self) -> Usage:
-        """What all of them took."""
+        """Calls and tokens of all aspects together."""
         return sum((one.usage for one in self.aspects.values()), Usage())
 
     @property
     def seconds(self) -> float:
-        """How long all of them took."""
+        """Seconds of all aspects together."""
         return sum(one.seconds for one in self.aspects.values())
 
     @property
     def nothing_scored(self) -> bool:
-        """Whether there is an aspect of which no held-out row got a score."""
+        """True if there is an aspect of which no held-out row got a score."""
         return any(one.nothing_scored for one in self.aspects.values())
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The notes of every aspect, with its name; once where all of them say the same."""
-        every = [note for one in self.aspects.values() for note in one.notes]
-        return tuple(
-            dict.fromkeys(
-                note if every.count(note) == len(self.aspects) else f"{name}: {note}"
-                for name, one in self.aspects.items()
-                for note in one.notes
-            )
-        )
+        """The notes of all aspects; see `notes_by_aspect`."""
+        return notes_by_aspect({name: one.notes for name, one in self.aspects.items()})
 
     def __repr__(self) -> str:
         return f"AspectsReport({self.signature}; {self.usage.calls:,} calls)"
 
     def table(self) -> Table:
-        """Every aspect's agreement beside its zero-shot judge and what needs no model."""
+        """Return the agreement of each aspect, of its zero-shot judge, and of the baseline without a model."""
         first = next(iter(self.aspects.values()))
-        how = "held out, never seen by the search"
-        if first.folds:
-            times = f"{first.runs} × " if first.runs > 1 else ""
-            how = f"{times}{first.folds}-fold cross-validation"
         labels = {one.heldout.by.label for one in self.aspects.values()}
         label = labels.pop() if len(labels) == 1 else "agreement"
-        made = Table(
+        table = Table(
             [
                 "aspect",
                 Column(label, ".2f"),
@@ -377,11 +382,11 @@ class AspectsReport:
                 Column("rows", "d"),
                 Column("failed", "d"),
             ],
-            f"Agreement with people by aspect ({how})",
+            f"Agreement with people by aspect ({first.source})",
         )
         for name, one in self.aspects.items():
             reached = one.heldout
-            made.add(
+            table.add(
                 name,
                 Cell(reached.value, reached.low, reached.high),
                 reached.objective.spearman,
@@ -391,7 +396,7 @@ class AspectsReport:
                 reached.reached.n,
                 reached.reached.failed,
             )
-        return made
+        return table
 
     def _repr_html_(self) -> str:
         """For notebooks: the table and the notes."""

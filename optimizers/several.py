@@ -38,7 +38,14 @@ from .compiling import Compiler, Found
 from .examples import Scored, Vector, examples_of, in_words
 from .findings import Measured, origin_of
 from .fitting.weights import FEWEST_GROUPS, FEWEST_ROWS, Training
-from .report import AspectsReport, CompileReport, Fitted, Parts, Plan
+from .report import (
+    AspectsReport,
+    CompileReport,
+    Fitted,
+    Parts,
+    Plan,
+    notes_by_aspect,
+)
 
 #: What tells a row from every other, whichever aspect's labels it is read from.
 Key = tuple[str, str, str]
@@ -49,6 +56,22 @@ BESIDE = "other aspects"
 def key_of(row: Row) -> Key:
     """Return what tells a row from every other one."""
     return row.id, row.source, row.output
+
+
+def check_distinct(labels: Labels) -> None:
+    """Refuse rows that cannot be told apart, of which all but one would be lost.
+
+    Raises:
+        LabelsError: If two rows have the same id, source and output.
+    """
+    seen: dict[Key, Row] = {}
+    for row in labels.rows:
+        first = seen.setdefault(key_of(row), row)
+        if first is not row:
+            raise LabelsError(
+                f"{labels.origin}: rows {first.line} and {row.line} have the same id ({row.id}), source and output, "
+                "by which aspects are joined; give each row an id of its own"
+            )
 
 
 def together(labels: Mapping[str, Labels], share: float) -> dict[str, Labels]:
@@ -133,8 +156,11 @@ class SeveralCompiler:
         share = self.compiler.options.template_share
         judges, labels = dict[str, Judge](), dict[str, Labels]()
         for name, one in self.labels.items():
+            check_distinct(one)
             judges[name], labels[name] = in_words(self.judges[name], one)
         self.judges, self.labels = judges, together(labels, share)
+        for one in self.heldout.values():
+            check_distinct(one)
         if self.heldout:
             self.heldout = together(self.heldout, share)
             assert_disjoint(self.rows, union(self.heldout))
@@ -440,13 +466,11 @@ _ADDED = (
 def _sum_of(plans: Mapping[str, Plan], parts: Parts, rows: int) -> Plan:
     """Return the plans of several aspects as one, over all rows."""
     total: dict[str, Any] = dict.fromkeys(_ADDED, 0)
-    notes = list[str]()
     cost: float | None = 0.0
-    for name, plan in plans.items():
+    for plan in plans.values():
         for counted in total:
             total[counted] += getattr(plan, counted)
         cost = None if cost is None or plan.cost is None else cost + plan.cost
-        notes += [f"{name}: {note}" for note in plan.notes]
     return replace(
         next(iter(plans.values())),
         rows=rows,
@@ -456,19 +480,8 @@ def _sum_of(plans: Mapping[str, Plan], parts: Parts, rows: int) -> Plan:
         runs=len(parts.runs),
         parts=parts,
         cost=cost,
-        notes=_common(notes, list(plans)),
+        notes=notes_by_aspect({name: plan.notes for name, plan in plans.items()}),
         dearer=None,
         aspects=dict(plans),
         **total,
-    )
-
-
-def _common(notes: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Return notes by aspect, those that all aspects share once and without a name."""
-    plain = [note.partition(": ")[2] for note in notes]
-    return tuple(
-        dict.fromkeys(
-            text if plain.count(text) == len(names) else note
-            for note, text in zip(notes, plain, strict=True)
-        )
     )

@@ -133,7 +133,7 @@ def test_it_needs_systems_and_has_no_permutation_test() -> None:
         correlate(x, y, level="within")
     with pytest.raises(OptionError, match="no permutation test"):
         permutation_test(x, y, Measure(y, documents=doc, systems=sys_, level="within"))
-    with pytest.raises(OptionError, match="the rows name 1 system; take level pooled"):
+    with pytest.raises(OptionError, match="the rows name 1 system; use level pooled"):
         meta_evaluate(
             {"j": x}, y, documents=doc, systems=np.zeros(len(x)), levels=["within"]
         )

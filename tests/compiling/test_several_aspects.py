@@ -5,6 +5,7 @@ import json
 import math
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from judgesmith.cli.main import app
 from judgesmith.datasets.loading import read_aspects
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.evaluating.gate import Gate
+from judgesmith.evaluating.sources import plain_name
 from judgesmith.optimizers.several import key_of, together, union
 from judgesmith.programs import artifact, sharing
 from judgesmith.programs.method import Method
@@ -55,6 +57,20 @@ def rows(count: int = 40, lacking: int = 3) -> list[dict[str, Any]]:
         if lacking and i % lacking == 0:
             made[-1]["scores.coherence"] = None
     return made
+
+
+def test_rows_that_cannot_be_told_apart_are_refused() -> None:
+    labels = read_aspects(rows(40, lacking=0), ["all"])
+    own = labels["fluency"].rows
+    twice = replace(labels["fluency"], rows=(*own, replace(own[4], line=41)))
+    with pytest.raises(LabelsError, match=r"rows 5 and 41 have the same id \(r4\)"):
+        js.compile(DirectScorer("fluency"), labels | {"fluency": twice}, lm="none")
+
+
+@pytest.mark.parametrize("labels", [{}, []])
+def test_no_labels_are_no_aspects(labels: Any) -> None:
+    with pytest.raises(LabelsError):
+        js.compile(DirectScorer("fluency"), labels, lm="none")
 
 
 @pytest.fixture(scope="module")
@@ -167,9 +183,22 @@ def test_a_gate_may_be_for_one_aspect(folder: Path) -> None:
         *("--fail-under", "coherence:spearman>=.999"),
     )
     assert failed.exit_code == 1 and "coherence" in failed.output
+    line = failed.stderr.strip().splitlines()[-1]
+    assert line.startswith("FAILED coherence:spearman>=.999: ")
+    assert line.endswith("; passed Fluency: spearman>=.3")
     unknown = run(*asked, "--fail-under", "style:spearman>=.3")
     assert unknown.exit_code == 1 and "there are: " in unknown.output
     assert Gate.parse("fluency:sample.kendall>=.2").level == "sample"
+    assert Gate.parse("tone: of voice:q>=1").aspect == plain_name("tone: of voice")
+
+
+def test_a_gate_of_an_unknown_aspect_costs_nothing(folder: Path) -> None:
+    judge, labels = folder / "judge.json", folder / "labels.jsonl"
+    live = ("evaluate", labels, "--judge", judge, "--human", "all")
+    done = run(*live, "--fail-under", "style:spearman>=.3")
+    assert "there is no aspect 'style'; there are fluency, coherence" in str(
+        done.exception
+    )
 
 
 def test_the_report_compares_each_aspect_with_people(folder: Path) -> None:

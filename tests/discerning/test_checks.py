@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from json_lines import write
 
-from judgesmith.discerning.checking.rows import FILLERS
+from judgesmith.discerning.checking.live import unchanged
+from judgesmith.discerning.checking.rows import FILLERS, row_key
 from judgesmith.discerning.checking.statistics import (
     CHECKS,
     Resampling,
@@ -24,10 +25,11 @@ from judgesmith.discerning.checking.statistics import (
     shift,
     sides_of,
 )
+from judgesmith.discerning.options import DiscernOptions
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.signatures.values import Criterion, Scale
+from judgesmith.signatures.values import Criterion, Item, Scale
 from judgesmith.testing.scripted import PROBE
 
 SYSTEMS = ("gpt-4o", "llama-2-7b", "human")
@@ -238,6 +240,38 @@ def test_the_page_has_the_findings_and_no_markup_of_the_rows(
     assert "Checks without labels: judge" in text and "RAISES the score" in text
     assert "<b>d0" not in text and "&lt;b&gt;d" in text
     assert "scores lean with length" in said
+
+
+def test_a_dry_run_leaves_the_scores_of_an_earlier_run(
+    checked: Any, leaning: Any, tmp_path: Path
+) -> None:
+    leaning(lambda _: 50)
+    kept = tmp_path / "checks.jsonl"
+    assert checked("--check", "repeat", "-o", kept).code == 0
+    before = kept.read_bytes()
+    done = checked("--check", "style", "-o", kept, "--overwrite", "--dry-run")
+    assert done.code == 0 and kept.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", [("--repeat", 5), ("--longer-than", 9)])
+def test_options_of_perturbing_are_not_taken_in_silence(
+    checked: Any, option: tuple[Any, ...]
+) -> None:
+    checked("--check", "repeat", *option).refused(
+        f"{option[0]} has no effect with --check"
+    )
+
+
+def test_rows_that_differ_in_a_weighed_column_are_judged_apart() -> None:
+    one, other = (Item("A text.", columns={"stars": stars}) for stars in (1, 5))
+    assert row_key(one) != row_key(other)
+    assert row_key(Item("A text.")) == row_key(Item("A text.", columns={}))
+
+
+def test_blank_outputs_are_not_called_foreign() -> None:
+    assert "could be changed so" in unchanged("length", DiscernOptions())
+    german = DiscernOptions(language="de")
+    assert "--language is de" in unchanged("length", german)
 
 
 # -- a recorded judge

@@ -302,3 +302,5 @@ def test_spans_gate_by_the_printed_interval(file, cli: Any) -> None:
         )
     wrong = cli("evaluate", scored, "--spans", gold, "--fail-under", "kappa>=0.3")
     assert wrong.code == 2 and "of spans there are precision, recall, f1" in wrong.err
+    aspect = cli("evaluate", scored, "--spans", gold, "--fail-under", "fluency:f1>=0.3")
+    assert aspect.code == 2 and "of spans there are precision, recall" in aspect.err

@@ -121,7 +121,7 @@ class AgreementValue:
         return facts(rows)
 
     def to_dict(self) -> dict[str, float | int | str | None]:
-        """Return the interval is that of `value`."""
+        """Return plain JSON types; the interval is that of `value`."""
         o = self.objective
         values = {
             "objective": self.by.name,

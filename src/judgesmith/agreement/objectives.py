@@ -249,18 +249,16 @@ class _OfRows(Objective):
             reason = "one document cannot be resampled"
         statistics = []
         if not reason:
-            statistics = [self._imputed(p, rows, units) for p in predictions]
+            doc = None
+            if self.within:
+                doc = id_codes(rows.documents, len(rows.human), "documents")
+            for predicted in predictions:
+                imputed = impute(np.asarray(predicted, float), doc)
+                statistics.append(self._statistic(imputed, rows, units))
         within = [statistic.within for statistic in statistics[:1]]
         return Agreement(
             statistics, values, count, len(rows.human), True, reason, *within
         )
-
-    def _imputed(self, predicted: Vector, rows: Rows, units: Codes) -> Bounded:
-        """Return the statistic of a judge, with its failed rows imputed."""
-        doc = None
-        if self.within:
-            doc = id_codes(rows.documents, len(rows.human), "documents")
-        return self._statistic(impute(np.asarray(predicted, float), doc), rows, units)
 
     def _rests_on(self, rows: Rows) -> int:
         return len(rows.human)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .correlation import Vector, correlate
 
-#: Rows of a rater that agreement within raters takes at least.
+#: The fewest rows of a rater for agreement within raters.
 FEWEST = 10
 #: Raters differ where they explain more than this share of the variance of single ratings.
 DIFFERENT = 0.1

@@ -192,7 +192,7 @@ def check(rounds: int, confidence: float) -> None:
     """
     if rounds < 1:
         raise OptionError(
-            f"rounds: {rounds} is below 1; draw 1 resample or more, 1000 for an interval"
+            f"rounds: {rounds} is below 1; draw 1 resample or more, 1000 or more for an interval"
         )
     if not 0 < confidence < 1:
         raise OptionError(

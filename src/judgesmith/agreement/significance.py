@@ -74,7 +74,7 @@ def permutation_test(
         )
     if rounds < 1:
         raise OptionError(
-            f"rounds: {rounds} is below 1; swap once or more, 1000 times for a p-value"
+            f"rounds: {rounds} is below 1; swap once or more, 1000 times or more for a p-value"
         )
     usable = (
         ~(np.isnan(a) | np.isnan(b)) if not total else np.ones(len(y), dtype=np.bool_)
@@ -133,7 +133,7 @@ def permutation_test(
 
 
 def _standard(x: Vector) -> Vector:
-    """Return the mean 0 and variance 1, so that a swap mixes like with like; a constant becomes 0."""
+    """Return x scaled to mean 0 and variance 1, so that a swap mixes like with like; a constant becomes 0."""
     x = x - x.mean()
     scale = np.abs(x).max()
     x = x / scale if scale > 0 else x

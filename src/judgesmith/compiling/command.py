@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich.markup import escape
-
 from ..cli.commands import (
     Aspect,
     Command,
@@ -205,17 +203,9 @@ def compile_judge(
     """
     from ..cli.rendering import show_report
     from ..programs.artifact import save_or_keep
-    from ..programs.capabilities import models_of
-    from ..programs.models.names import check_listed
     from ..running.console import Watch, err, out, print_json
-    from ..running.opening import (
-        check_writable,
-        model_for,
-        open_model,
-        open_others,
-        quiet,
-    )
-    from .telling import tell_labels
+    from ..running.opening import check_writable, model_for, quiet
+    from .telling import tell_labels, tell_plan, tell_saved
 
     with quiet():
         labels = run.read()
@@ -235,19 +225,9 @@ def compile_judge(
             return _dry_run(run, judge, labels, compiler, plan, as_json=as_json)
         log, parent = run.log(), run.parent()
         check_writable(run.output, run.labels, run.heldout_file, *run.files())
-        check_listed(models_of(judge.method))
-        where = run.connection()
-        lm = open_model(run.lm, where, run.sampling())
-        teacher = open_model(run.run.teacher, where) if run.run.teacher else None
-        open_others(judge, where)
+        lm, teacher = run.opened([judge])
         if not as_json:
-            if most := min(plan.calls, run.run.max_calls or plan.calls):
-                err.print(
-                    f"at most {most:,} calls to {escape(lm.name)}; Ctrl-C loses nothing",
-                    style="dim",
-                )
-            for note in plan.notes:
-                err.print(f"note: {note}", style="dim", markup=False)
+            tell_plan(plan, lm, run.run.max_calls)
         with Watch("compiling", plan.steps) as watch:
             compiler = replace(compiler, progress=watch, teacher=teacher)
             made, report = compiler.run(judge, labels, lm)
@@ -271,10 +251,7 @@ def compile_judge(
             show_report(report, made, shown=labels.warnings)
             if compared is not None:
                 compared.run(compiler).tell()
-            saved = escape(str(run.output))
-            out.print(
-                f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}"
-            )
+            tell_saved(run.output)
             if logged is not None and problem is None:
                 out.print(
                     f"Logged to the MLflow experiment {logged.experiment}, run {logged.run}",
@@ -289,13 +266,12 @@ def compile_judge(
                 markup=False,
                 style="red",
             )
-        nothing = report.heldout.reached.failed == report.heldout_rows
-        if nothing:
+        if report.nothing_scored:
             err.print(
                 "no held-out row got a score: see the notes for the reasons",
                 style="red",
             )
-        return 1 if nothing or problem is not None else 0
+        return 1 if report.nothing_scored or problem is not None else 0
 
 
 def _dry_run(
@@ -307,22 +283,15 @@ def _dry_run(
     *,
     as_json: bool,
 ) -> int:
-    from ..cli.rendering import show_plan
-    from ..programs.models.lm import NO_MODEL
     from ..running.console import print_json
-    from ..running.opening import expected_seconds
-    from .telling import show_labels
+    from .telling import planned, show_labels, show_planned
 
-    seconds = expected_seconds(plan.calls, run.lm, run.connection())
-    plan = replace(plan, seconds=seconds)
+    plan = run.timed(plan)
     if as_json:
-        counted = ("rows", "train", "heldout", "folds", "runs", "calls", "row_calls")
-        names = (*counted, "prompt_tokens", "completion_tokens", "cost")
         by = {"level": plan.objective.level, "objective": plan.objective.name}
         search = compiler.search.settings() | by if compiler.search else {}
         print_json(
-            {"dry_run": True, "seconds": round(seconds)}
-            | {name: getattr(plan, name) for name in names}
+            planned(plan)
             | {"objective": plan.objective.name}
             | labels.understood()
             | {"plan_notes": list(plan.notes)}
@@ -330,5 +299,5 @@ def _dry_run(
         )
     else:
         show_labels(labels)
-        show_plan(plan, "no model" if run.lm == NO_MODEL else run.lm or "any model")
+        show_planned(plan, run.lm)
     return 0

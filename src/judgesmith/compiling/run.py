@@ -22,20 +22,30 @@ from ..optimizers.compiling import (
 )
 from ..optimizers.front import judges_of
 from ..optimizers.registry import build_optimizer, optimizers
+from ..optimizers.report import Plan
 from ..optimizers.seen import Seen
 from ..optimizers.several import SeveralCompiler
 from ..parts import Options, option, plugin
 from ..programs import artifact, loading
-from ..programs.capabilities import InfersTask
+from ..programs.capabilities import InfersTask, models_of
 from ..programs.judge import Judge
 from ..programs.method import Method
-from ..programs.models.lm import Connection, Sampling, is_local
+from ..programs.models.lm import Connection, LanguageModel, Sampling, is_local
+from ..programs.models.names import check_listed
 from ..programs.readings.bindings.columns import Column as Signal
 from ..programs.refining import fitted_always
 from ..programs.registry import methods
 from ..programs.several.judge import scales_of
 from ..running.criteria import read_criteria_file
-from ..running.opening import benchmark_scale, column_roles, connection_of, rows_file
+from ..running.opening import (
+    benchmark_scale,
+    column_roles,
+    connection_of,
+    expected_seconds,
+    open_model,
+    open_others,
+    rows_file,
+)
 from ..running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
 from ..signatures.values import Criterion
 
@@ -444,6 +454,24 @@ class CompileRun:
     def sampling(self) -> Sampling:
         """Return the sampling settings of the model."""
         return Sampling(self.model.temperature, self.model.max_tokens)
+
+    def opened(
+        self, judges: Iterable[Judge]
+    ) -> tuple[LanguageModel, LanguageModel | None]:
+        """Open all models that compiling asks; return the judges' own and the teacher's."""
+        where, several = self.connection(), list(judges)
+        for judge in several:
+            check_listed(models_of(judge.method))
+        lm = open_model(self.lm, where, self.sampling())
+        teacher = open_model(self.run.teacher, where) if self.run.teacher else None
+        for judge in several:
+            open_others(judge, where)
+        return lm, teacher
+
+    def timed(self, plan: Plan) -> Plan:
+        """Return a plan with the seconds that its calls are expected to take."""
+        seconds = expected_seconds(plan.calls, self.lm, self.connection())
+        return replace(plan, seconds=seconds)
 
     def read(self) -> Labels:
         """Return the labels, without those that are forgotten.

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-
 from ..errors import OptionError
 from ..running.console import duration, out
 
@@ -25,17 +23,9 @@ def compile_aspects(
     What cannot be written is refused before anything is spent.
     """
     from ..programs.artifact import save_or_keep
-    from ..programs.capabilities import models_of
-    from ..programs.models.names import check_listed
     from ..running.console import Watch, err, print_json
-    from ..running.opening import (
-        check_writable,
-        model_for,
-        open_model,
-        open_others,
-        quiet,
-    )
-    from .telling import tell_labels
+    from ..running.opening import check_writable, model_for, quiet
+    from .telling import tell_labels, tell_plan, tell_saved
 
     _refuse(run)
     with quiet():
@@ -50,21 +40,9 @@ def compile_aspects(
             return _dry_run(run, several, plan, as_json=as_json)
         parent = run.parent()
         check_writable(run.output, run.labels, run.heldout_file, *run.files())
-        where = run.connection()
-        for judge in several.judges.values():
-            check_listed(models_of(judge.method))
-            open_others(judge, where)
-        lm = open_model(run.lm, where, run.sampling())
-        teacher = open_model(run.run.teacher, where) if run.run.teacher else None
+        lm, teacher = run.opened(several.judges.values())
         if not as_json:
-            most = min(plan.calls, run.run.max_calls or plan.calls)
-            if most:
-                calls = (
-                    f"at most {most:,} calls to {escape(lm.name)}; Ctrl-C loses nothing"
-                )
-                err.print(calls, style="dim")
-            for note in plan.notes:
-                err.print(f"note: {note}", style="dim", markup=False)
+            tell_plan(plan, lm, run.run.max_calls)
         with Watch("compiling", plan.steps) as watch:
             several.compiler = replace(
                 several.compiler, progress=watch, teacher=teacher
@@ -78,10 +56,7 @@ def compile_aspects(
         else:
             notes = [n for one in several.labels.values() for n in one.warnings]
             show_aspects(report, shown=notes)
-            saved = escape(str(run.output))
-            out.print(
-                f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}"
-            )
+            tell_saved(run.output)
         if report.nothing_scored:
             err.print(
                 "no held-out row got a score of one aspect: see the notes for the reasons",
@@ -124,26 +99,19 @@ def _dry_run(
     run: CompileRun, several: SeveralCompiler, plan: Plan, *, as_json: bool
 ) -> int:
     """Show what the run would take, all aspects together."""
-    from ..cli.rendering import show_plan
-    from ..programs.models.lm import NO_MODEL
     from ..running.console import print_json
-    from ..running.opening import expected_seconds
-    from .telling import show_labels
+    from .telling import planned, show_labels, show_planned
 
-    seconds = expected_seconds(plan.calls, run.lm, run.connection())
-    plan = replace(plan, seconds=seconds)
+    plan = run.timed(plan)
     if not as_json:
         for labels in several.labels.values():
             show_labels(labels)
-        show_plan(plan, "no model" if run.lm == NO_MODEL else run.lm or "any model")
+        show_planned(plan, run.lm)
         return 0
-    counted = ("rows", "train", "heldout", "folds", "runs", "calls", "row_calls")
-    names = (*counted, "prompt_tokens", "completion_tokens", "cost")
     understood = {name: one.understood() for name, one in several.labels.items()}
     settings = {name: judge.method.settings() for name, judge in several.judges.items()}
     print_json(
-        {"dry_run": True, "seconds": round(seconds)}
-        | {name: getattr(plan, name) for name in names}
+        planned(plan)
         | {"aspects": understood, "plan_notes": list(plan.notes), "methods": settings}
     )
     return 0

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
 
 if TYPE_CHECKING:
     from ..datasets.records import Labels
+    from ..optimizers.report import Plan
+    from ..programs.models.lm import LanguageModel
 
 
 def tell_labels(labels: Labels) -> None:
@@ -110,3 +115,39 @@ def show_labels(labels: Labels) -> None:
                 )
         for text in row.why(labels.aspect):
             out.print(f"    why: {shortened(text, 160)}", style="dim", markup=False)
+
+
+def tell_plan(plan: Plan, lm: LanguageModel, most_calls: int | None) -> None:
+    """Print what a run may take, and the notes on its plan. most_calls: the budget, if there is one."""
+    from ..running.console import err
+
+    calls = min(plan.calls, most_calls or plan.calls)
+    if calls:
+        line = f"at most {calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing"
+        err.print(line, style="dim")
+    for note in plan.notes:
+        err.print(f"note: {note}", style="dim", markup=False)
+
+
+def tell_saved(path: Path) -> None:
+    """Print where a judge was saved, and the next command."""
+    from ..running.console import out
+
+    saved = escape(str(path))
+    out.print(f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}")
+
+
+def planned(plan: Plan) -> dict[str, Any]:
+    """Return a plan as a dry run's JSON has it."""
+    counted = ("rows", "train", "heldout", "folds", "runs", "calls", "row_calls")
+    names = (*counted, "prompt_tokens", "completion_tokens", "cost")
+    figures = {name: getattr(plan, name) for name in names}
+    return {"dry_run": True, "seconds": round(plan.seconds or 0), **figures}
+
+
+def show_planned(plan: Plan, lm: str | None) -> None:
+    """Print a plan as a table for the named model; none: for any."""
+    from ..cli.rendering import show_plan
+    from ..programs.models.lm import NO_MODEL
+
+    show_plan(plan, "no model" if lm == NO_MODEL else lm or "any model")

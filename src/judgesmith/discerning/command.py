@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,6 +22,10 @@ if TYPE_CHECKING:
     from .run import JudgeResult
 
 
+#: Options that a run of checks does not read.
+OF_PERTURBING = frozenset(
+    ("good", "pick", "longer_than", "amount", "writer", "repeat", "weights", "form")
+)
 Chosen = Sequence[tuple["Perturbation", tuple["Degree", ...]]]
 
 
@@ -91,7 +94,7 @@ class Discern(Command, Preset, Model, Rows, Json):
 
     @classmethod
     def catalogue(cls, chosen: Mapping[str, Any]) -> Catalogue:
-        """Return the options of the run and of the model's connection."""
+        """Return the options of the run, of the checks and of the model's connection."""
         from ..running.settings import Catalogue, Owner, ReachOptions
         from .checking.rows import CheckOptions
         from .options import DiscernOptions
@@ -173,14 +176,11 @@ class Discern(Command, Preset, Model, Rows, Json):
             subject = open_subject(
                 self.judge, self.lm, connection, options, brief=self.brief
             )
-            unkept = options.dry_run and (
-                self.overwrite or not (self.output and self.output.exists())
-            )
             book = _book(
                 chosen,
                 texts,
                 options,
-                None if unkept else self.output,
+                self._kept(options),
                 overwrite=self.overwrite,
             )
             tasks = missing(subject, book, texts.role, options)
@@ -230,6 +230,11 @@ class Discern(Command, Preset, Model, Rows, Json):
             )
         if self.perturb:
             raise OptionError("--perturb and --check are two runs; leave one out")
+        # What a preset sets is for either kind of run.
+        unused = [name for name in self.more("run") if name in OF_PERTURBING]
+        if unused and not self.preset:
+            option = unused[0].replace("_", "-")
+            raise OptionError(f"--{option} has no effect with --check; leave it out")
         self._check_files(source)
         judge_file = Path(judge)
         files = [judge_file] if judge_file.is_file() else []
@@ -244,8 +249,7 @@ class Discern(Command, Preset, Model, Rows, Json):
                 lambda: open_live(judge, self.lm, where, options, brief=self.brief),
                 self.n,
             )
-            unkept = options.dry_run and not (self.output and self.output.exists())
-            book = run.book(None if unkept else self.output, overwrite=self.overwrite)
+            book = run.book(self._kept(options), overwrite=self.overwrite)
             tasks = run.tasks(book)
             if options.dry_run:
                 cost, plan = run.cost(tasks, where), run.plan()
@@ -264,6 +268,11 @@ class Discern(Command, Preset, Model, Rows, Json):
             with limits.spending(*run.models), Watch("judging", wanted) as watch:
                 run.ask(tasks, book, watch.step, limits)
             return self._tell_checks(run, book)
+
+    def _kept(self, options: DiscernOptions) -> Path | None:
+        """Return the file that scores are kept in; a dry run only reads one that is there and would be resumed."""
+        resumed = bool(self.output and self.output.exists()) and not self.overwrite
+        return self.output if resumed or not options.dry_run else None
 
     def _tell_checks(self, run: Run, book: Book) -> int:
         """Print the result as JSON or as tables, and write the page."""
@@ -444,26 +453,25 @@ def _plan(
                     "left_out": left[name],
                 }
             )
-    counts = []
-    for one in texts.texts:
-        parts = sentences(one.text, options.language)
-        counts.append((len(one.text), len(one.text.split()), len(parts)))
-    means = (round(fmean(column), 1) for column in zip(*counts, strict=True))
+    good = [one.text for one in texts.texts]
+    parts = [sentences(text, options.language) for text in good]
     return {
         "texts": {
             "origin": texts.origin,
             "role": texts.role,
-            "n": len(texts.texts),
+            "n": len(good),
             "of": texts.total,
             "task": texts.task,
-            **dict(zip(("characters", "words", "sentences"), means, strict=True)),
+            "characters": round(fmean(map(len, good)), 1),
+            "words": round(fmean(len(text.split()) for text in good), 1),
+            "sentences": round(fmean(map(len, parts)), 1),
             "notes": texts.notes,
         },
         "perturbations": perturbations,
         "metrics": options.metrics,
         "repeat": options.repeat,
         "writer": options.writer,
-        "to_write": Counter(map(attrgetter("method"), book.pairs))["lm"],
+        "to_write": sum(pair.method == "lm" for pair in book.pairs),
     }
 
 

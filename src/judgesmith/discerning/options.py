@@ -27,8 +27,7 @@ class DiscernOptions(Limits):
     )
     longer_than: int = option(
         0,
-        "Minimum length of a text, in characters; if too few texts are longer, the longest of the others are "
-        "added.",
+        "Length in characters that a text must exceed; if too few do, the longest of the others are added.",
         ge=0,
     )
     show_reference: bool = option(

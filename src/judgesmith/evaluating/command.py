@@ -98,12 +98,15 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
         metavar="TRUTH",
     )
     output: Path | None = flag(
-        None, "A report: one .html file, no network.", "-o", "--output"
+        None,
+        "HTML file of the report; it loads nothing from the network.",
+        "-o",
+        "--output",
     )
     fail_under: list[str] = flag(
         [],
         "Exit with 1 if the lower end of the first judge's interval is below X "
-        "(of mae and rmse: the upper end above X). Repeatable; ASPECT: asks it of one aspect, as fluency:q>=1.",
+        "(of mae and rmse: the upper end above X). Repeatable; ASPECT: limits it to one aspect (fluency:q>=1).",
         metavar="[ASPECT:][LEVEL.]COEFFICIENT>=X",
     )
 

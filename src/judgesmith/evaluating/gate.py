@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 
@@ -27,7 +27,7 @@ SYNONYMS = {
     "agreement": "accuracy",
 }
 _FORM = re.compile(
-    r"\s*(?:(?P<aspect>[^:]*\S)\s*:\s*)?(?:(?P<level>\w+)\.)?(?P<name>[\w-]+)\s*(?P<sign>[<>]=)\s*(?P<bar>\S+)\s*"
+    r"\s*(?:(?P<aspect>.*?[^\s:])\s*:\s*)?(?:(?P<level>\w+)\.)?(?P<name>[\w-]+)\s*(?P<sign>[<>]=)\s*(?P<bar>\S+)\s*"
 )
 
 
@@ -43,7 +43,7 @@ class Gate:
     bar: float
     text: str
     aspect: str | None = None
-    """The one that it is for, as `plain_name` has it; None: every one."""
+    """The aspect that the bar is for, in the form of `plain_name`; None for every aspect."""
 
     @classmethod
     def parse(cls, text: str) -> Gate:
@@ -180,9 +180,67 @@ class Gate:
         )
 
 
-def in_words(gates: Sequence[Gate]) -> str | None:
-    """Several gates in words; None for none."""
-    return ", ".join(gate.text for gate in gates) or None
+@dataclass(frozen=True)
+class Gated:
+    """Gates, each with the reasons why it was not passed; none for one that was."""
+
+    found: tuple[tuple[Gate, tuple[str, ...]], ...]
+
+    @classmethod
+    def of(
+        cls, gates: Sequence[Gate], reasons: Callable[[Gate], Sequence[str]]
+    ) -> Self:
+        """Put every gate to the test."""
+        return cls(tuple((gate, tuple(reasons(gate))) for gate in gates))
+
+    @property
+    def reasons(self) -> list[str]:
+        """The reasons of all gates that were not passed."""
+        return [reason for _, reasons in self.found for reason in reasons]
+
+    def named(self, *, passed: bool) -> str:
+        """Return the texts of the gates that were passed, or of those that were not."""
+        texts = (gate.text for gate, reasons in self.found if passed == (not reasons))
+        return ", ".join(texts)
+
+    @property
+    def headline(self) -> str | None:
+        """The gates that were not passed, or all if every one was; None without gates."""
+        return self.named(passed=False) or self.named(passed=True) or None
+
+    def in_words(self) -> str | None:
+        """Return the outcome in one line; None without gates."""
+        failed, passed = self.named(passed=False), self.named(passed=True)
+        if not failed:
+            return f"passed {passed}" if passed else None
+        line = f"FAILED {failed}: {'; '.join(self.reasons)}"
+        return f"{line}; passed {passed}" if passed else line
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Return plain JSON types: all gates together, and each; None without gates."""
+        if not self.found:
+            return None
+        each = [
+            {"gate": gate.text, "passed": not reasons, "reasons": list(reasons)}
+            for gate, reasons in self.found
+        ]
+        whole = ", ".join(gate.text for gate, _ in self.found)
+        reasons = self.reasons
+        return {"gate": whole, "passed": not reasons, "reasons": reasons, "gates": each}
+
+
+def check_aspects(gates: Sequence[Gate], aspects: Iterable[str]) -> None:
+    """Refuse a gate of an aspect that is not evaluated.
+
+    Raises:
+        OptionError: For such a gate.
+    """
+    names = {plain_name(aspect): aspect for aspect in aspects}
+    for gate in gates:
+        if gate.aspect is not None and gate.aspect not in names:
+            raise OptionError(
+                f"--fail-under {gate.text!r}: there is no aspect {gate.aspect!r}; there are {', '.join(names.values())}"
+            )
 
 
 def _fits(text: str, name: str, level: str | None, sign: str, bar: float) -> None:

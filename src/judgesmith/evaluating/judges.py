@@ -43,6 +43,7 @@ from .sources import (
     read_people,
     read_raters,
     references_beside,
+    score_column,
     several_of,
     some,
     speaking_of,
@@ -452,17 +453,19 @@ def _verdicts(
         else dict.fromkeys(matched(joined, name, aspects_of(verdicts)))
     )
     joined.judges[name], joined.reasons[name] = {}, reasons
-    for human, own in speaking.items():
-        column = "verdict.score" if nested else "judge_score"
-        column = column if own is None else f"{column} of {own}"
+    for own in dict.fromkeys(speaking.values()):
+        column = score_column(own, nested=nested)
         scores = np.full(len(joined.rows), np.nan)
         categories: list[tuple[Any, Any]] = [(None, None)] * len(joined.rows)
         for i, j in where:
-            said = verdict_on(verdicts[j], own)
-            scores[i] = read_number(file, file.rows[j], column, said.get("score"))
-            categories[i] = said.get("category"), said.get("passed")
-        own_categories(joined, name, categories, [human])
-        joined.judges[name][human] = scores
+            part = verdict_on(verdicts[j], own)
+            scores[i] = read_number(file, file.rows[j], column, part.get("score"))
+            categories[i] = part.get("category"), part.get("passed")
+        compared = [
+            human for human, name_there in speaking.items() if name_there == own
+        ]
+        own_categories(joined, name, categories, compared)
+        joined.judges[name] |= dict.fromkeys(compared, scores)
     joined.on_scale.add(name)
 
 
@@ -476,17 +479,12 @@ def _judged_aspects(files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
     for file in files if not specs else ():
         verdicts = [verdict_of(record) or {} for record in file.records]
         judged |= _plain_names(several_of(verdicts))
-        judged |= {
-            plain_name(name)
-            for name in aspects_of(
-                [verdict_of(record) or {} for record in file.records]
-            )
-        }
+        judged |= set(map(plain_name, aspects_of(verdicts)))
     known = dict.fromkeys(name for row in files[0].rows for name in row.scores)
     return [name for name in known if plain_name(name) in judged]
 
 
 def _plain_names(several: Iterable[str]) -> set[str]:
-    """The names of a judge's aspects, and that of the whole, where it has several."""
+    """Return the plain names of a judge's aspects, with that of the overall score if there are any."""
     names = {plain_name(name) for name in several}
     return names | {OVERALL} if names else names

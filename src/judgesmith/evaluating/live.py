@@ -183,16 +183,16 @@ def _judge_rows(
             limits.check(summary.failed, summary.rows, verdict.failure)
     joined.reasons[name] = [verdict.explanation for verdict in verdicts]
     for human, own in aspects.items():
-        said = [_on(verdict, own) for verdict in verdicts]
-        joined.judges[name][human] = np.array([one.score for one in said])
-        decided = [(one.category, one.passed) for one in said]
+        parts = [_on(verdict, own) for verdict in verdicts]
+        joined.judges[name][human] = np.array([one.score for one in parts])
+        decided = [(one.category, one.passed) for one in parts]
         own_categories(joined, name, decided, [human])
     _note_scales(joined, name, judge, aspects)
     return summary
 
 
 def _on(verdict: Verdict, aspect: str | None) -> Verdict:
-    """What a verdict says of one of its aspects; None for the whole."""
+    """Return a verdict's part on an aspect; the whole verdict for None."""
     if aspect is None:
         return verdict
     return verdict.aspects.get(aspect, Verdict.failed(verdict.failure or "no score"))

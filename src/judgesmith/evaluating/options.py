@@ -13,7 +13,7 @@ class EvaluateOptions(Limits, EvaluationOptions):
     """Options of `judgesmith evaluate`."""
 
     without_system: tuple[str, ...] = option(
-        (), "Systems whose rows to leave out (e.g. a human reference)."
+        (), "Systems to leave out (e.g. a human reference)."
     )
     markdown: Path | None = option(
         None,
@@ -24,7 +24,7 @@ class EvaluateOptions(Limits, EvaluationOptions):
     )
     slices: tuple[str, ...] = option(
         (),
-        "Columns (a language, a system) by whose values to split the agreement, each against the other rows.",
+        "Columns to split the agreement by (e.g. language); each value is compared with all other rows.",
     )
     table: Path | None = option(
         None, "File for the agreement, judges against coefficients, as .tex or .csv."

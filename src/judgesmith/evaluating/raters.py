@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..agreement.correlation import Vector, correlate
-from ..agreement.raters import DIFFERENT, FEWEST, MOST, between_raters
+from ..agreement.raters import DIFFERENT, FEWEST, MOST, between_raters, by_person
 from ..agreement.raters import within_raters as within_raters_of
 from ..agreement.replacement import Replacement, alternative_annotator_test
 from ..agreement.significance import against_others
@@ -34,29 +34,16 @@ class Persons:
 
 def persons(data: Judged) -> list[Persons]:
     """Return the raters of each aspect whose ratings all have a name, and that two or more people rated."""
-    made = []
+    found = []
     for aspect in data.human:
-        rated = [(i, row) for i, row in enumerate(data.rows) if aspect in row.scores]
-        named = all(
-            len(row.raters.get(aspect, ())) == len(row.single(aspect))
-            for _, row in rated
-        )
-        names = tuple(
-            dict.fromkeys(
-                name for _, row in rated for name in row.raters.get(aspect, ())
-            )
-        )
-        if not named or len(names) < 2:
-            continue
-        place, table = (
-            {name: k for k, name in enumerate(names)},
-            np.full((len(data.rows), len(names)), np.nan),
-        )
-        for i, row in rated:
-            for name, value in zip(row.raters[aspect], row.single(aspect), strict=True):
-                table[i, place[name]] = value
-        made.append(Persons(aspect, names, table))
-    return made
+        rated = [row if aspect in row.scores else None for row in data.rows]
+        ratings = [() if row is None else row.single(aspect) for row in rated]
+        raters = [() if row is None else row.raters.get(aspect, ()) for row in rated]
+        named = list(map(len, ratings)) == list(map(len, raters))
+        names, table = by_person(ratings, raters)
+        if named and len(names) > 1:
+            found.append(Persons(aspect, names, table))
+    return found
 
 
 def replacements(

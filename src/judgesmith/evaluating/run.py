@@ -18,7 +18,7 @@ from ..running.plain import clean, finite
 from ..tables import Table
 from .decided import Decided, decisions
 from .export import agreement_table, check_kind, row_table
-from .gate import Gate, in_words
+from .gate import Gate, Gated, check_aspects
 from .judges import Wanted, read_judged
 from .live import LiveRun, judge_live, plan_live
 from .options import EvaluateOptions
@@ -62,6 +62,7 @@ def run(request: EvaluateRequest) -> int:
         return 0
     live: list[LiveRun] = []
     if data.live:
+        check_aspects(gates, data.human)
         # People as their own judge: what cannot be evaluated is refused before a call is paid for.
         free = how.model_copy(update={"rounds": 0})
         meta_evaluate(
@@ -88,9 +89,7 @@ def run(request: EvaluateRequest) -> int:
         lengths=data.lengths,
         options=how,
     )
-    reasons = [
-        reason for gate in gates for reason in gate.judge(result, how.min_coverage)
-    ]
+    gated = Gated.of(gates, lambda gate: gate.judge(result, how.min_coverage))
     decided = decisions(data, how)
     people = persons(data)
     notes = [
@@ -106,7 +105,7 @@ def run(request: EvaluateRequest) -> int:
     )
     made = {
         request.output: lambda: render(data, result, notes, decided, beside.tables()),
-        how.markdown: lambda: agreement_markdown(result, in_words(gates), reasons),
+        how.markdown: lambda: agreement_markdown(result, gated.headline, gated.reasons),
         how.table: lambda: agreement_table(result, how.table or Path()),
         how.rows: lambda: row_table(data, how.rows or Path()),
     }
@@ -121,7 +120,7 @@ def run(request: EvaluateRequest) -> int:
                 "notes": notes,
                 "origin": data.origin,
                 "rows": len(data.rows),
-                "gate": _passed(gates, reasons),
+                "gate": gated.to_dict(),
             }
             | {"decisions": [one.to_dict() for one in decided]}
             | beside.to_dict()
@@ -139,7 +138,7 @@ def run(request: EvaluateRequest) -> int:
             out.print(
                 f"Wrote {len(drawn)} files of figures to {escape(str(how.figures))}"
             )
-    return _leave(gates, reasons)
+    return _leave(gated)
 
 
 def _wanted(request: EvaluateRequest, how: EvaluateOptions) -> Wanted:
@@ -209,34 +208,20 @@ def _spans(request: EvaluateRequest, how: EvaluateOptions) -> int:
         seed=how.seed,
     )
     gates = [Gate.parse(text) for text in request.fail_under]
-    reasons = [
-        reason for gate in gates for reason in report.gated(gate, how.min_coverage)
-    ]
+    gated = Gated.of(gates, lambda gate: report.gated(gate, how.min_coverage))
     if request.as_json:
-        print_json(report.to_dict() | {"gate": _passed(gates, reasons)})
+        print_json(report.to_dict() | {"gate": gated.to_dict()})
     else:
         report.show()
-    return _leave(gates, reasons)
+    return _leave(gated)
 
 
-def _passed(gates: Sequence[Gate], reasons: Sequence[str]) -> dict[str, Any] | None:
-    text = in_words(gates)
-    if text is None:
-        return None
-    return {"gate": text, "passed": not reasons, "reasons": list(reasons)}
-
-
-def _leave(gates: Sequence[Gate], reasons: Sequence[str]) -> int:
-    """Say whether the gates were passed; the exit code."""
-    if text := in_words(gates):
-        line = f"FAILED {text}: {'; '.join(reasons)}" if reasons else f"passed {text}"
-        err.print(
-            clean(line),
-            markup=False,
-            soft_wrap=True,
-            style="red" if reasons else "green",
-        )
-    return 1 if reasons else 0
+def _leave(gated: Gated) -> int:
+    """Print whether the gates were passed, and return the exit code."""
+    style = "red" if gated.reasons else "green"
+    if line := gated.in_words():
+        err.print(clean(line), markup=False, soft_wrap=True, style=style)
+    return 1 if gated.reasons else 0
 
 
 def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:

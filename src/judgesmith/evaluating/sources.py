@@ -457,7 +457,7 @@ CELLS = {
 }
 
 
-#: Before the name of an aspect, of whose score a column is.
+#: The score column of a scored CSV, and the prefix of its columns for single aspects.
 OF_JUDGE, OF_AN_ASPECT = "judge_score", "judge_score_"
 
 
@@ -476,8 +476,18 @@ def verdict_of(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return _cells(record) | ({"aspects": aspects} if aspects else {})
 
 
+def score_column(aspect: str | None, *, nested: bool) -> str:
+    """Return the name of the column with a verdict's score, or with that of one of its aspects.
+
+    nested: whether verdicts are JSON, and not columns of a table.
+    """
+    if aspect is None:
+        return "verdict.score" if nested else OF_JUDGE
+    return f"verdict.aspects.{aspect}.score" if nested else f"{OF_AN_ASPECT}{aspect}"
+
+
 def _cells(record: Mapping[str, Any], of: str = "") -> dict[str, Any]:
-    """What the columns of a scored CSV say of a verdict, or of one of its aspects."""
+    """Return the cells of a scored CSV for a verdict, or for one of its aspects."""
     return {name: record.get(f"{column}{of}") for name, column in CELLS.items()}
 
 
@@ -488,7 +498,7 @@ def aspects_of(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def verdict_on(verdict: Mapping[str, Any], aspect: str | None) -> Mapping[str, Any]:
-    """What a verdict says of one of its aspects, {} where that is nothing; None for the whole."""
+    """Return a verdict's part on an aspect, {} without one; the whole verdict for None."""
     if aspect is None:
         return verdict
     several = verdict.get("aspects")
@@ -497,7 +507,7 @@ def verdict_on(verdict: Mapping[str, Any], aspect: str | None) -> Mapping[str, A
 
 
 def several_of(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The aspects that each verdict has a score of its own for; none where it has one score."""
+    """Return the aspects that verdicts score separately; none if each has one score."""
     held = (verdict.get("aspects") for verdict in verdicts)
     return list(
         dict.fromkeys(
@@ -512,9 +522,9 @@ def several_of(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
 def speaking_of(
     joined: Judged, name: str, several: Sequence[str]
 ) -> dict[str, str | None]:
-    """Return the aspects of human ratings that a judge of several speaks of, each with its name there.
+    """Return the human aspects to compare a judge of several aspects with, each with the judge's name for it.
 
-    None stands for the whole. All are compared with the whole if it speaks of none, which is noted.
+    None stands for the judge's overall score; if it judges none of them, all are compared with that, which is noted.
     """
     by_name = {plain_name(aspect): aspect for aspect in several}
     found: dict[str, str | None] = {

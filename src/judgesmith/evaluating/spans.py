@@ -61,7 +61,8 @@ class SpanReport:
         Raises:
             OptionError: If the gate is of a number that spans do not have.
         """
-        if gate.coefficient not in OF_SPANS or gate.level is not None:
+        of_part = gate.level is not None or gate.aspect is not None
+        if gate.coefficient not in OF_SPANS or of_part:
             raise OptionError(
                 f"--fail-under {gate.text!r}: of spans there are {', '.join(OF_SPANS)}, such as f1>=0.3"
             )

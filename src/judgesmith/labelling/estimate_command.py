@@ -26,8 +26,8 @@ class Estimate(Command, Rows, Worded, Json):
     )
     human: list[str] = flag(
         [],
-        "Human ratings of some of the rows: files joined by id (repeatable), or a column of SCORED; found in "
-        "SCORED by name by default.",
+        "Human ratings of some of the rows: files joined by id (repeatable), or a column of SCORED. Default: found "
+        "in SCORED by name.",
         metavar="FILE|COLUMN",
     )
     judge: str | None = flag(

@@ -72,13 +72,13 @@ def _labelled(lines: list[int], units: Units, store: Store, task: Task) -> Vecto
     )
 
 
-def as_number(task: Task, answer: Given) -> float:
+def as_number(task: Task, one: Given) -> float:
     """Return a rater's answer as one number, higher is better: the first question's, or fewer errors."""
-    assert answer.answer is not None
+    assert one.answer is not None
     if task.kind == "spans":
-        return -float(sum(error["severity"] for error in answer.answer["errors"]))
+        return -float(sum(error["severity"] for error in one.answer["errors"]))
     question = task.questions[0]
-    return question.number(answer.answer[question.name])
+    return question.number(one.answer[question.name])
 
 
 def sequence(queue: Sequence[str], share: float) -> list[tuple[str, int]]:

@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -177,7 +176,7 @@ def _cell(
 def _average(cells: Sequence[Cell], options: EvaluationOptions) -> Cell:
     """Return the plain mean over the aspects, as the papers form it, with an interval if all rest on the same rows."""
     first, *others = cells
-    value = float(np.mean(list(map(attrgetter("value"), cells))))
+    value = float(np.mean([cell.value for cell in cells]))
     mean = Cell(
         value, first.n, first.skipped, first.failed, first.rows, first.reason or None
     )

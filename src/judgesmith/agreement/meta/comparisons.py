@@ -91,7 +91,7 @@ class _Family:
         that both scored, and Bonferroni counts the pairs.
         """
         comparable, rows = set(), set()
-        for judge in itertools.chain(*pairs):
+        for judge in dict.fromkeys(itertools.chain(*pairs)):
             if not np.isnan(self._value(judge)):
                 comparable.add(judge)
                 rows.add(np.isnan(self.x[judge]).tobytes())

@@ -244,7 +244,7 @@ def meta_evaluate(
     people = {"overall": human} if not isinstance(human, Mapping) else dict(human)
     if not judges or not people:
         raise OptionError(
-            "judges: none given; pass the scores of one or more"
+            "judges: none given; pass the scores of at least one judge"
             if not judges
             else "human: no scores given; pass human ratings"
         )

@@ -304,7 +304,7 @@ def levels_of(
     if "within" in (requested or ()) and systems < 2:
         raise OptionError(
             f"level within compares the rows of one system, apart from the others, but the rows name {systems or 'no'} "
-            f"system{'s'[: systems != 1]}; take level pooled"
+            f"system{'s'[: systems != 1]}; use level pooled"
         )
     if first.doc is not None and len(np.unique(first.doc)) < 2:
         notes.append(

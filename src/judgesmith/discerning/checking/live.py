@@ -20,7 +20,16 @@ from ...signatures.values import Item
 from ..judging import Subject, Task, open_subject
 from ..options import DiscernOptions
 from ..pairs import Book
-from .rows import PLAIN, CheckOptions, Rows, item_of, leave_out, padded, row_key
+from .rows import (
+    PLAIN,
+    CheckOptions,
+    Rows,
+    is_english,
+    item_of,
+    leave_out,
+    padded,
+    row_key,
+)
 from .rubrics import reads_rubric, reworded
 from .statistics import PADDED
 
@@ -127,8 +136,9 @@ def prepared(
     Raises:
         OptionError: If a check that was named itself cannot be made.
     """
+    weighs = bool(subject.scorers[PLAIN].method.columns())
     plain = [
-        item_of(row, record, how)
+        item_of(row, how, record if weighs else {})
         for row, record in zip(rows.rows, rows.records, strict=True)
     ]
     scorers, marks = dict(subject.scorers), dict(subject.marks)
@@ -153,7 +163,7 @@ def prepared(
                     None if text is None else replace(item, output=text)
                     for item, text in zip(plain, texts, strict=True)
                 ]
-                reason = None if any(texts) else _unchanged(check, how)
+                reason = None if any(texts) else unchanged(check, how)
         if reason is not None:
             leave_out(check, reason, named=named, left=live.left)
             live.items.pop(check, None)
@@ -187,7 +197,7 @@ def _variant(
             return own, "this judge asks in both orders already; set its option order"
         first = own.method.options.order == "output-first"
         return own.with_(order="other-first" if first else "output-first"), None
-    if more.rubric is None and not how.language.lower().startswith("en"):
+    if more.rubric is None and not is_english(how):
         return own, "the rules reword English; give other words with --rubric FILE"
     words = [] if more.rubric is None else read_criteria_file(more.rubric, "--rubric")
     other = reworded(own, words)
@@ -201,7 +211,8 @@ def _words_of(other: Judge) -> str:
     return sha256(str(knowledge).encode()).hexdigest()[:12]
 
 
-def _unchanged(check: str, how: DiscernOptions) -> str:
-    if check == "length":
+def unchanged(check: str, how: DiscernOptions) -> str:
+    """Return why no output was changed."""
+    if check == "length" and not is_english(how):
         return f"the sentences that are added are English, and --language is {how.language}"
     return "no output of these rows could be changed so"

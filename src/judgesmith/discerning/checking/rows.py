@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -105,31 +107,32 @@ def is_column(target: str) -> bool:
 
 def read_rows(file: File, n: int | None, seed: int) -> Rows:
     """Rows of whole documents in a random order, `n` at most but for the first document; all where n is None."""
-    known = Known(file.origin, list(file.rows))
-    documents = known.documents
-    order = list(dict.fromkeys(documents))
+    documents = Known(file.origin, list(file.rows)).documents
+    sizes = Counter(documents)
+    order = list(sizes)
     if n is not None and n < len(file.rows):
         random.Random(seed).shuffle(order)
     taken, count = set[str](), 0
     for name in order:
-        size = documents.count(name)
-        if n is None or not taken or count + size <= n:
+        if n is None or not taken or count + sizes[name] <= n:
             taken.add(name)
-            count += size
+            count += sizes[name]
     kept = [i for i, name in enumerate(documents) if name in taken]
     records = [file.records[i] for i in kept]
     return Rows(file.origin, [file.rows[i] for i in kept], records=records)
 
 
 def row_key(item: Item) -> str:
-    """16 hex digits of the texts that are judged."""
+    """Return 16 hex digits of what is judged: the texts, and the columns if the judge weighs any."""
     texts = [item.source, item.context, item.reference, item.output]
+    if item.columns:
+        texts.append(json.dumps(item.columns, sort_keys=True, default=str))
     joined = "\x1f".join(text or "" for text in texts)
     return sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def item_of(row: Row, record: Mapping[str, Any], how: DiscernOptions) -> Item:
-    """Return a row as an item to judge."""
+def item_of(row: Row, how: DiscernOptions, record: Mapping[str, Any]) -> Item:
+    """Return a row as an item to judge. record: the columns that the judge weighs."""
     reference = row.reference if how.show_reference else None
     return Item(
         row.output, row.source, row.context, reference, row.group, columns=record
@@ -140,7 +143,10 @@ def padded(check: str, rows: Sequence[Row], how: DiscernOptions) -> list[str | N
     """Return the outputs after a change of length, style or layout; None where one cannot be changed so."""
     outputs = [row.output for row in rows]
     if check == "length":
-        return [_longer(output, how.language) for output in outputs]
+        english = is_english(how)
+        return [
+            _longer(output, how.language) if english else None for output in outputs
+        ]
     texts = [Text(str(place), output) for place, output in enumerate(outputs)]
     perturbation = PERTURBATIONS["formatting" if check == "layout" else check]
     found: Iterator[Pair | Left] = pairs_of(
@@ -153,9 +159,14 @@ def padded(check: str, rows: Sequence[Row], how: DiscernOptions) -> list[str | N
     return changed
 
 
+def is_english(how: DiscernOptions) -> bool:
+    """Return True if the texts are English, in which fillers and the rules for rubrics are written."""
+    return how.language.lower().startswith("en")
+
+
 def _longer(text: str, language: str) -> str | None:
-    """Return an output with a filler for every second sentence, one at least; None outside English."""
-    if not language.lower().startswith("en") or not text.strip():
+    """Return an output with a filler for every second sentence, one at least; None without a text."""
+    if not text.strip():
         return None
     count = min(len(FILLERS), max(1, len(sentences(text, language)) // 2))
     return " ".join([text.rstrip(), *FILLERS[:count]])

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...agreement.correlation import Vector
-from ...datasets.row import Row
 from ...datasets.sheet import Outputs as File
 from ...errors import OptionError
 from ...evaluating.sources import read_file
@@ -130,11 +129,8 @@ class Run:
 
     def book(self, output: Path | None, *, overwrite: bool) -> Book:
         """Return the scores that exist already."""
-        digest = sha256(
-            "".join(
-                row_key(item_of(*pair, self.how)) for pair in self._pairs()
-            ).encode()
-        )
+        keys = [row_key(item_of(row, self.how, {})) for row in self.rows.rows]
+        digest = sha256("".join(keys).encode())
         settings = {
             "origin": self.rows.origin,
             "checks": list(self.wanted),
@@ -143,9 +139,6 @@ class Run:
             "language": self.how.language,
         }
         return Book.open(output, settings, lambda: iter(()), overwrite=overwrite)
-
-    def _pairs(self) -> list[tuple[Row, Mapping[str, Any]]]:
-        return list(zip(self.rows.rows, self.rows.records, strict=True))
 
     @property
     def models(self) -> list[LanguageModel]:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -212,14 +213,15 @@ def leads(
     values: Vector, own: npt.NDArray[np.bool_], documents: Sequence[str]
 ) -> dict[str, float]:
     """Document -> mean score of the judge's own systems less that of the others, where it has both."""
-    usable = ~np.isnan(values)
-    result = {}
-    names = np.array(documents, dtype=object)
-    for name in dict.fromkeys(documents):
-        here = usable & (names == name)
-        if (here & own).any() and (here & ~own).any():
-            result[name] = float(values[here & own].mean() - values[here & ~own].mean())
-    return result
+    of_own, of_others = dict[str, list[float]](), dict[str, list[float]]()
+    for name, value, mine in zip(documents, values.tolist(), own.tolist(), strict=True):
+        if not math.isnan(value):
+            (of_own if mine else of_others).setdefault(name, []).append(value)
+    return {
+        name: fmean(of_own[name]) - fmean(of_others[name])
+        for name in dict.fromkeys(documents)
+        if name in of_own and name in of_others
+    }
 
 
 def lead(
