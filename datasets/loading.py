@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -72,85 +72,139 @@ def read_labels(
         LabelsError: With file, row, column and a remedy (up to 5 problems at once).
         OptionError: For a bad argument.
     """
-    if scale is not None and not (
-        len(scale) == 2 and -LARGEST_SCORE <= scale[0] < scale[1] <= LARGEST_SCORE
-    ):
-        raise OptionError(
-            f"--scale needs two finite numbers, the lower first, within ±{LARGEST_SCORE:g}; got "
-            f"{' '.join(map(str, scale))}"
-        )
-    if kind is not None and kind not in KINDS:
-        raise OptionError(f"--kind {kind}: it is one of {', '.join(KINDS)}")
-    parts = aspects_of_mean(aspect)
-    if parts and kind not in (None, "score"):
-        raise OptionError(
-            f"--aspect {aspect} is a mean of scores, so it cannot be combined with --kind {kind}; leave one out"
-        )
+    reading = _Reading(scale, columns or {}, min_rows, kind, categories)
+    reading.check(aspect)
     table = open_table(source)
     records = list(itertools.islice(table.records, limit))
-    if not records:
-        raise LabelsError(
-            f"{table.origin}: there are no rows in it, at least {min_rows} are needed"
-        )
-    read = [
-        Sheet(table, records, columns or {}, kind).labels(
-            part, scale, min_rows, categories
-        )
-        for part in parts or (aspect,)
-    ]
-    labels = _mean_of(read, min_rows) if parts else read[0]
-    if len(set(labels.scores.tolist())) == 1:
-        where = labels.account.columns["score"] if labels.account else labels.aspect
-        raise LabelsError(
-            f"{labels.origin}, column {where!r}: all {len(labels)} scores are {labels.scores[0]:g}, so there is nothing"
-            " to agree with; add rows with other scores"
-        )
-    return labels
+    return reading.labels(table, records, aspect)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How labels are read of an opened table; see `read_labels`."""
+
+    scale: tuple[float, float] | None
+    columns: Mapping[str, Any]
+    min_rows: int
+    kind: Kind | None
+    categories: Orders
+
+    def check(self, aspect: str | None) -> None:
+        """Raise OptionError for an impossible scale or kind, or one that does not go with a mean."""
+        scale, kind = self.scale, self.kind
+        if scale is not None and not (
+            len(scale) == 2 and -LARGEST_SCORE <= scale[0] < scale[1] <= LARGEST_SCORE
+        ):
+            raise OptionError(
+                f"--scale needs two finite numbers, the lower first, within ±{LARGEST_SCORE:g}; got "
+                f"{' '.join(map(str, scale))}"
+            )
+        if kind is not None and kind not in KINDS:
+            raise OptionError(f"--kind {kind}: it is one of {', '.join(KINDS)}")
+        if aspects_of_mean(aspect) and kind not in (None, "score"):
+            raise OptionError(
+                f"--aspect {aspect} is a mean of scores, so it cannot be combined with --kind {kind}; leave one out"
+            )
+
+    def labels(self, table: Table, records: list[Any], aspect: str | None) -> Labels:
+        """Return the labels of an aspect. Raises LabelsError."""
+        if not records:
+            raise LabelsError(
+                f"{table.origin}: there are no rows in it, at least {self.min_rows} are needed"
+            )
+        parts = aspects_of_mean(aspect)
+        read = [
+            Sheet(table, records, self.columns, self.kind).labels(
+                part, self.scale, self.min_rows, self.categories
+            )
+            for part in parts or (aspect,)
+        ]
+        labels = _mean_of(read, self.min_rows) if parts else read[0]
+        if len(set(labels.scores.tolist())) == 1:
+            where = labels.account.columns["score"] if labels.account else labels.aspect
+            raise LabelsError(
+                f"{labels.origin}, column {where!r}: all {len(labels)} scores are {labels.scores[0]:g}, so there is "
+                "nothing to agree with; add rows with other scores"
+            )
+        return labels
+
+
+#: One scale for all aspects, or a function that returns each one's, None where it is to be inferred.
+Scales = tuple[float, float] | Callable[[str], tuple[float, float] | None] | None
 
 
 def read_aspects(
-    source: Source, aspects: Sequence[str], **how: Any
+    source: Source,
+    aspects: Sequence[str],
+    *,
+    scale: Scales = None,
+    columns: Mapping[str, Any] | None = None,
+    min_rows: int = FEWEST,
+    limit: int | None = None,
+    kind: Kind | None = None,
+    categories: Orders = (),
 ) -> dict[str, Labels]:
-    """Read the labels of several aspects of one file, by aspect; a row may lack some.
+    """Read the labels of several aspects of one file, by aspect; a row may lack some. The file is read once.
 
     Args:
-        source: as of `read_labels`, but rows that can be read once only.
-        aspects: their names, or `all` for those that have enough labels to learn from.
-        how: what else `read_labels` takes, for every aspect.
+        source: As for `read_labels`.
+        aspects: Their names, or `all` for those that have enough labels to learn from.
+        scale: As for `read_labels`, or a function of the aspect's name.
+        columns: As for `read_labels`.
+        min_rows: The fewest rows with a rating, of each aspect.
+        limit: Read the first `limit` rows only.
+        kind: As for `read_labels`.
+        categories: As for `read_labels`.
 
     Raises:
-        LabelsError: as `read_labels` does; with `all` only where fewer than two aspects can be learnt.
-        OptionError: for a name that stands there twice.
+        LabelsError: As `read_labels`; with `all` only if fewer than two aspects have enough labels.
+        OptionError: For a repeated name, and for a bad argument.
     """
     if twice := next((one for one in aspects if list(aspects).count(one) > 1), None):
-        raise OptionError(f"--aspect {twice} stands there twice; name each once")
-    if list(aspects) == [ALL]:
-        return _every_aspect(source, **how)
-    if ALL in aspects:
-        raise OptionError(f"--aspect {ALL} stands alone; leave the others out")
-    return {name: read_labels(source, aspect=name, **how) for name in aspects}
+        raise OptionError(f"--aspect {twice} is repeated; name each aspect once")
+    every = list(aspects) == [ALL]
+    if ALL in aspects and not every:
+        raise OptionError(f"--aspect {ALL} cannot be combined with other aspects")
+
+    def reading(name: str) -> _Reading:
+        own = scale(name) if callable(scale) else scale
+        return _Reading(own, columns or {}, min_rows, kind, categories)
+
+    for name in aspects:
+        reading(name).check(name)
+    table = open_table(source)
+    records = list(itertools.islice(table.records, limit))
+
+    def labels(name: str) -> Labels:
+        return reading(name).labels(table, records, name)
+
+    if not every:
+        return {name: labels(name) for name in aspects}
+    if not records:
+        raise LabelsError(f"{table.origin}: there are no rows in it")
+    sheet = Sheet(table, records, columns or {})
+    return _learnable(sheet.outputs((), categories=categories), labels)
 
 
-def _every_aspect(source: Source, **how: Any) -> dict[str, Labels]:
-    """Read the labels of all aspects that can be learnt, with a note on each that cannot. Raises LabelsError."""
-    outputs = read_outputs(
-        source, columns=how.get("columns"), categories=how.get("categories") or ()
-    )
-    made, lacking = dict[str, Labels](), list[str]()
+def _learnable(
+    outputs: Outputs, labels_of: Callable[[str], Labels]
+) -> dict[str, Labels]:
+    """Return the labels of all aspects that have enough, with a note on each that has not. Raises LabelsError."""
+    labels, notes = dict[str, Labels](), list[str]()
     for name in outputs.aspects():
         try:
-            made[name] = read_labels(source, aspect=name, **how)
+            labels[name] = labels_of(name)
         except LabelsError as error:
-            lacking.append(f"{name} is left out: {error}")
-    if len(made) < 2:
+            notes.append(f"{name} is left out: {error}")
+    if len(labels) < 2:
         found = ", ".join(outputs.aspects()) or "none"
-        why = "".join(f"; {one}" for one in lacking)
+        why = "".join(f"; {one}" for one in notes)
         raise LabelsError(
-            f"{outputs.origin}: --aspect {ALL} takes two aspects that can be learnt at least; ratings: {found}{why}"
+            f"{outputs.origin}: --aspect {ALL} needs at least two aspects with enough labels; ratings: {found}{why}"
         )
-    first = next(iter(made))
-    notes = (*made[first].warnings, *(f"{outputs.origin}: {one}" for one in lacking))
-    return made | {first: replace(made[first], warnings=notes)}
+    first = next(iter(labels))
+    told = (*labels[first].warnings, *(f"{outputs.origin}: {one}" for one in notes))
+    return labels | {first: replace(labels[first], warnings=told)}
 
 
 def read_outputs(

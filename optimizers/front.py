@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike
 from typing import Any
 
 from ..datasets.loading import ALL, read_aspects, read_labels
@@ -157,13 +156,7 @@ def _several(
             f"these labels are of {labels.aspect} alone; for several aspects give the rows, or labels by aspect"
         )
     names = [aspect] if isinstance(aspect, str) else list(aspect)
-    source = labels if _read_again(labels) else list(labels)
-    return read_aspects(source, names)
-
-
-def _read_again(source: Any) -> bool:
-    """Return whether rows can be read more than once: of a path, a table or a list."""
-    return isinstance(source, str | PathLike | Sequence) or hasattr(source, "columns")
+    return read_aspects(labels, names)
 
 
 def _aspects_of(judge: Any) -> list[str] | None:

@@ -94,7 +94,7 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     if not all(plain):
         raise OptionError("an aspect has no name")
     if twice := next((one for one in plain if plain.count(one) > 1), None):
-        raise OptionError(f"aspect {twice!r} stands there twice; name each once")
+        raise OptionError(f"aspect {twice!r} is repeated; name each aspect once")
     return plain
 
 

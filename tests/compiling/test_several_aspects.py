@@ -6,7 +6,9 @@ import math
 import re
 import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,7 @@ from judgesmith.programs.prompting.weighing import weighed
 from judgesmith.programs.readings.head import LinearHead
 from judgesmith.programs.readings.kinds import SIGNAL
 from judgesmith.programs.several.judge import Part, SeveralAspects
+from judgesmith.running.opening import benchmark_scale
 from judgesmith.signatures.values import Item, Scale, Verdict
 from judgesmith.testing.judges import obliging
 from judgesmith.testing.scripted import scripted_models
@@ -65,6 +68,20 @@ def test_rows_that_cannot_be_told_apart_are_refused() -> None:
     twice = replace(labels["fluency"], rows=(*own, replace(own[4], line=41)))
     with pytest.raises(LabelsError, match=r"rows 5 and 41 have the same id \(r4\)"):
         js.compile(DirectScorer("fluency"), labels | {"fluency": twice}, lm="none")
+
+
+def test_each_aspect_has_the_scale_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    scales = {"fluency": (0.0, 10.0), "coherence": (-100.0, 100.0)}
+    labels = read_aspects(iter(rows()), ["all"], scale=scales.get)
+    assert {name: one.scale for name, one in labels.items() if name in scales} == scales
+    assert labels["fluency"].scale_given
+    card = SimpleNamespace(aspects=scales)
+    monkeypatch.setattr(
+        "judgesmith.datasets.benchmarks.catalog.benchmark", lambda _: card
+    )
+    of_card = partial(benchmark_scale, "bench/any")
+    labels = read_aspects(rows(), ["fluency", "coherence"], scale=of_card)
+    assert {name: one.scale for name, one in labels.items()} == scales
 
 
 @pytest.mark.parametrize("labels", [{}, []])
@@ -226,8 +243,8 @@ def test_a_judge_of_several_is_compiled_again_from_its_own_aspects(
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        (("--aspect", "fluency", "--aspect", "fluency"), "stands there twice"),
-        (("--aspect", "all", "--aspect", "fluency"), "stands alone"),
+        (("--aspect", "fluency", "--aspect", "fluency"), "is repeated; name each aspect once"),
+        (("--aspect", "all", "--aspect", "fluency"), "all cannot be combined with other aspects"),
         (("--aspect", "fluency", "--aspect", "style"), "no aspect 'style'"),
         (("--aspect", "all", "--also", "discern"), "of one aspect"),
         (("--aspect", "all", "--take", "zero-shot"), "of one aspect"),
@@ -248,7 +265,7 @@ def test_all_leaves_out_what_cannot_be_learnt_and_says_so() -> None:
     labels = read_aspects(made, ["all"])
     assert list(labels) == ["fluency", "coherence"]
     assert "tone is left out" in " ".join(labels["fluency"].warnings)
-    with pytest.raises(LabelsError, match="takes two aspects"):
+    with pytest.raises(LabelsError, match="needs at least two aspects with enough labels"):
         read_aspects([{**row, "scores.coherence": 1.0} for row in made], ["all"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -407,13 +407,14 @@ class CompileRun:
     def several(self) -> SeveralCompiler:
         """The run for several aspects. Raises LabelsError, OptionError."""
         name = str(self.labels)
-        how = {
-            "scale": self.scale or benchmark_scale(name, self.aspects[0]),
-            "columns": column_roles(self.columns),
-            "kind": self.run.kind,
-            "categories": self.run.categories or self.orders,
-        }
-        read = read_aspects(rows_file(name), self.aspects, **how)
+        read = read_aspects(
+            rows_file(name),
+            self.aspects,
+            scale=self.scale or partial(benchmark_scale, name),
+            columns=column_roles(self.columns),
+            kind=self.run.kind,
+            categories=self.run.categories or self.orders,
+        )
         self._check_orders(*read.values())
         labels, held = dict[str, Labels](), dict[str, Labels]()
         for one, of in self._forgetting_each(read).items():
