@@ -243,8 +243,14 @@ def test_a_judge_of_several_is_compiled_again_from_its_own_aspects(
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        (("--aspect", "fluency", "--aspect", "fluency"), "is repeated; name each aspect once"),
-        (("--aspect", "all", "--aspect", "fluency"), "all cannot be combined with other aspects"),
+        (
+            ("--aspect", "fluency", "--aspect", "fluency"),
+            "is repeated; name each aspect once",
+        ),
+        (
+            ("--aspect", "all", "--aspect", "fluency"),
+            "all cannot be combined with other aspects",
+        ),
         (("--aspect", "fluency", "--aspect", "style"), "no aspect 'style'"),
         (("--aspect", "all", "--also", "discern"), "of one aspect"),
         (("--aspect", "all", "--take", "zero-shot"), "of one aspect"),
@@ -265,7 +271,9 @@ def test_all_leaves_out_what_cannot_be_learnt_and_says_so() -> None:
     labels = read_aspects(made, ["all"])
     assert list(labels) == ["fluency", "coherence"]
     assert "tone is left out" in " ".join(labels["fluency"].warnings)
-    with pytest.raises(LabelsError, match="needs at least two aspects with enough labels"):
+    with pytest.raises(
+        LabelsError, match="needs at least two aspects with enough labels"
+    ):
         read_aspects([{**row, "scores.coherence": 1.0} for row in made], ["all"])
 
 
