@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..conversation import judged, parsed
+from ..rows import ROLES
 from ..wording import folded
 from .marks import NUMBER, WORDS, unrated, word_set
 from .meanings import spaced, speaks_of_machine, words_of
@@ -35,6 +36,8 @@ _OPPOSITE = {
     "first": "second",
     "chosen": "rejected",
 }
+#: Names of a column of outputs; `text` may be the source of two outputs.
+_OF_OUTPUT = frozenset[str]().union(*ROLES["output"]) - {"text"}
 _OUTPUTS = word_set(WORDS["preferences"]["outputs"]) | {""}
 _SYSTEMS = frozenset({"model", "system", "model_name", "model_id"})
 _WINNERS = tuple(WORDS["preferences"]["winners"])
@@ -93,7 +96,14 @@ class Pairs:
             (n for n in names if n not in outputs and words_of(n) & _WINNER_WORDS), None
         )
         found = cls(outputs, winner, systems)
-        return found if found.decided or not decided else None
+        if found.decided:
+            return found
+        return None if decided or found._beside_output(both) else found
+
+    def _beside_output(self, names: Iterable[str]) -> bool:
+        """Return True if the columns bear the name of a side only, such as `a`, and another one is called output."""
+        bare = set(map(_plain, self.outputs)) <= _SIDES.keys()
+        return bare and not _OF_OUTPUT.isdisjoint(names)
 
     @property
     def decided(self) -> bool:

@@ -378,7 +378,8 @@ class Table:
         ]
         for row in self.rows:
             if row.kind != "section":
-                lines.append(list(map(_markdown_cell, row.cells, self.columns)))
+                cells = zip(row.cells, self.columns, strict=True)
+                lines.append([_markdown_cell(cell, column) for cell, column in cells])
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -100,6 +100,19 @@ def test_an_option_reaches_its_part_and_no_other(
 
 
 @pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("optimizer.racing", "run.yaml: optimizer.racing=… has no effect with"),
+        ("method.varient", "run.yaml: method.varient: there is no option of that name"),
+    ],
+)
+def test_a_message_repeats_an_option_as_it_was_written(name: str, message: str) -> None:
+    chosen = Setup(method="active-critic", optimizer="gepa")
+    with pytest.raises(OptionError, match=f"^{message}"):
+        chosen.resolve({name: "1"}, source="run.yaml")
+
+
+@pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (

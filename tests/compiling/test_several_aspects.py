@@ -34,7 +34,9 @@ from judgesmith.programs.prompting.weighing import weighed
 from judgesmith.programs.readings.head import LinearHead
 from judgesmith.programs.readings.kinds import SIGNAL
 from judgesmith.programs.several.judge import Part, SeveralAspects
+from judgesmith.reports.rows import read_scored
 from judgesmith.running.opening import benchmark_scale
+from judgesmith.scoring.tables import write_table
 from judgesmith.signatures.values import Item, Scale, Verdict
 from judgesmith.testing.judges import obliging
 from judgesmith.testing.scripted import scripted_models
@@ -190,6 +192,26 @@ def test_scored_files_have_columns_by_aspect_and_are_evaluated_by_aspect(
     assert by["fluency"] == pytest.approx(found["scored.jsonl"]["fluency"], abs=1e-6)
 
 
+def test_a_later_run_leaves_no_score_by_aspect_of_an_earlier_one(
+    folder: Path, tmp_path: Path
+) -> None:
+    records = [json.loads(line) for line in (folder / "scored.jsonl").open()][:2]
+    for record in records:
+        # columns that score wrote, and one of the user's own
+        record |= {"judge_id": "1", "judge_score_style": "3", "judge_style": "mine"}
+    records[1].pop("judge_id")
+    scored, table = tmp_path / "scored.jsonl", tmp_path / "table.csv"
+    scored.write_text("".join(json.dumps(record) + "\n" for record in records))
+    write_table(scored, table)
+    with table.open(encoding="utf-8-sig") as file:
+        again, first = csv.DictReader(file)
+    assert again["judge_score_style"] == "" and again["judge_style"] == "mine"
+    assert first["judge_score_style"] == "3"
+    assert float(again["judge_score_fluency"]) == pytest.approx(
+        records[0]["verdict"]["aspects"]["fluency"]["score"]
+    )
+
+
 def test_a_gate_may_be_for_one_aspect(folder: Path) -> None:
     asked = ("evaluate", folder / "scored.jsonl", "--human", "all")
     passed = run(*asked, "--fail-under", "fluency:spearman>=.3")
@@ -223,6 +245,11 @@ def test_the_report_compares_each_aspect_with_people(folder: Path) -> None:
     assert run("report", folder / "scored.jsonl", "-o", page).exit_code == 0
     text = page.read_text(encoding="utf-8")
     assert "fluency" in text and "coherence" in text
+    labels = rows()
+    sides = {side.name: side for side in read_scored(folder / "scored.jsonl").sides}
+    for name in ("fluency", "coherence"):
+        rated = [row[f"scores.{name}"] is not None for row in labels]
+        assert (~np.isnan(sides[name].gap)).tolist() == rated, name
     evaluated = folder / "agreement.html"
     done = run("evaluate", folder / "scored.jsonl", "--human", "all", "-o", evaluated)
     assert done.exit_code == 0 and "coherence" in evaluated.read_text(encoding="utf-8")

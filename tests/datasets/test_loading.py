@@ -11,6 +11,7 @@ import pytest
 
 from judgesmith.datasets import count_rows, iter_rows, read_labels
 from judgesmith.datasets import loading as loading_module
+from judgesmith.datasets.loading import read_compared
 from judgesmith.errors import LabelsError, OptionError
 
 SCORES = [1, 2, 3, 4, 5, 4, 3, 2]
@@ -656,3 +657,26 @@ def test_a_mean_that_cannot_be_is_refused(
     ]
     with pytest.raises((LabelsError, OptionError), match=re.escape(told)):
         read_labels(rows, aspect=aspect, **more)
+
+
+@pytest.mark.parametrize(
+    ("names", "compared"),
+    [
+        (("output", "a", "b"), False),
+        (("Response", "1", "2"), False),
+        (("prompt", "a", "b"), True),
+        (("text", "left", "right"), True),
+        (("output", "output_a", "output_b"), True),
+    ],
+)
+def test_columns_beside_an_output_are_no_two_outputs(
+    names: tuple[str, ...], compared: bool
+) -> None:
+    record = {name: f"words of {name}" for name in names}
+    assert (read_compared([record, record]) is not None) is compared
+
+
+def test_the_better_of_two_outputs_beside_another_text_is_read() -> None:
+    record = {"answer": "B", "a": "one text", "b": "another", "winner": "b"}
+    pairs = read_compared([record])
+    assert pairs is not None and pairs[0][0].won == 0.0

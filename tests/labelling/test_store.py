@@ -141,8 +141,8 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with sqlite3.connect(new) as db:
         db.execute("PRAGMA user_version=9")
     for name, said in (
-        ("labels.csv", "not a judgesmith label store"),
-        ("other.sqlite", "not a judgesmith label store"),
+        ("labels.csv", "labels.csv.* not a judgesmith label store"),
+        ("other.sqlite", "other.sqlite.* not a judgesmith label store"),
         ("new.sqlite", "unknown format 9"),
         ("no/folder.sqlite", "cannot be opened"),
     ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -13,7 +13,7 @@ from ..tables import Table, shortened
 if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without it
     from ..optimizers.report import CompileReport, Plan
     from ..programs.judge import Judge
-    from ..signatures.values import Verdict
+    from ..signatures.values import Usage, Verdict
 
 
 def show_dry_run(plan: Mapping[str, Any], *, as_json: bool) -> None:
@@ -112,18 +112,24 @@ def show_report(
         )
     for name, comments in report.drawn_from.items():
         out.print(f"  {shortened(name)}: {said_in(comments)}", markup=False)
-    u = report.usage
+    show_usage(report.usage, report.seconds)
+    show_notes(report.notes, shown)
+
+
+def show_usage(usage: Usage, seconds: float) -> None:
+    """Show the calls, tokens and seconds of a run in one line."""
     out.print(
-        f"{u.calls:,} calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} "
-        f"tokens, {duration(report.seconds)}."
+        f"{usage.calls:,} calls ({usage.cached:,} more came from the disk), {usage.prompt_tokens:,} + "
+        f"{usage.completion_tokens:,} tokens, {duration(seconds)}."
     )
-    for note in report.notes:
+
+
+def show_notes(notes: Iterable[str], shown: Collection[str] = ()) -> None:
+    """Show the notes that are not in `shown`, warnings in red."""
+    for note in notes:
         if note not in shown:
-            out.print(
-                f"note: {note}",
-                style="red" if note.startswith("WARNING") else "yellow",
-                markup=False,
-            )
+            style = "red" if "WARNING" in note else "yellow"
+            out.print(f"note: {note}", style=style, markup=False)
 
 
 def said_in(comments: Sequence[Mapping[str, str]]) -> str:

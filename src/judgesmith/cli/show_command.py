@@ -134,8 +134,10 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the history of a judge: agreement, choices, labels, cost and date."""
     lines = []
     aspects = provenance.get("aspects")
-    for name, one in aspects.items() if isinstance(aspects, Mapping) else ():
-        agreed = one.get("heldout") if isinstance(one, Mapping) else None
+    if not isinstance(aspects, Mapping):
+        aspects = {}
+    for name, entry in aspects.items():
+        agreed = entry.get("heldout") if isinstance(entry, Mapping) else None
         if isinstance(agreed, Mapping):
             signature = str(agreed.get("signature", "–"))
             lines.append((f"agreement, {name}", signature))

@@ -370,7 +370,11 @@ class CompileRun:
         return judge
 
     def judges(self, names: Sequence[str]) -> dict[str, Judge]:
-        """The judges of several aspects as they are before anything is learnt. Raises OptionError."""
+        """Return the judges of several aspects before compiling, by aspect.
+
+        Raises:
+            OptionError: If the method cannot be built.
+        """
         if self.start is None:
             return {
                 name: replace(self, library_aspect=self._in_library(name)).judge(name)
@@ -379,7 +383,11 @@ class CompileRun:
         return judges_of(self.judge(None), names)
 
     def _in_library(self, name: str) -> str | None:
-        """The aspect of the library that a score stands for, where `--as` names its task."""
+        """Return the library's name of an aspect, where `--as` names its task; None without `--as`.
+
+        Raises:
+            OptionError: If `--as` names an aspect too.
+        """
         task = self.library_aspect
         if task is not None and "/" in task:
             raise OptionError(
@@ -405,7 +413,12 @@ class CompileRun:
         return Compiler(search=search, options=options, heldout=heldout)
 
     def several(self) -> SeveralCompiler:
-        """The run for several aspects. Raises LabelsError, OptionError."""
+        """Return the compiler of several aspects with their judges, labels and held-out labels.
+
+        Raises:
+            LabelsError: If the labels of an aspect cannot be learnt from.
+            OptionError: If an option contradicts the labels.
+        """
         name = str(self.labels)
         read = read_aspects(
             rows_file(name),
@@ -417,27 +430,32 @@ class CompileRun:
         )
         self._check_orders(*read.values())
         labels, held = dict[str, Labels](), dict[str, Labels]()
-        for one, of in self._forgetting_each(read).items():
-            labels[one] = self._widened(of.regrouped(self.run.template_share))
-            heldout = self._heldout(labels[one])
-            held |= {} if heldout is None else {one: heldout}
+        for aspect, rated in self._forgetting_each(read).items():
+            labels[aspect] = self._widened(rated.regrouped(self.run.template_share))
+            heldout = self._heldout(labels[aspect])
+            held |= {} if heldout is None else {aspect: heldout}
         first = next(iter(labels.values()))
         compiler = self.compiler(first, several=True)
         return SeveralCompiler(compiler, self.judges(list(labels)), labels, held)
 
     def _forgetting_each(self, labels: Mapping[str, Labels]) -> dict[str, Labels]:
-        """The labels of several aspects without those that are forgotten, each of which one aspect has at least."""
-        unknown, made = set(self.run.forget), dict[str, Labels]()
-        for name, one in labels.items():
-            own = {row.id for row in one.rows} & set(self.run.forget)
-            asked = self.run.model_copy(update={"forget": tuple(sorted(own))})
-            made[name] = replace(self, run=asked)._forgetting(one) if own else one
+        """Return the labels of several aspects without the rows of `--forget`.
+
+        Raises:
+            OptionError: If no aspect has a label with such an id.
+        """
+        unknown, remaining = set(self.run.forget), dict[str, Labels]()
+        for name, rated in labels.items():
+            own = {row.id for row in rated.rows} & set(self.run.forget)
+            options = self.run.model_copy(update={"forget": tuple(sorted(own))})
+            of_aspect = replace(self, run=options)
+            remaining[name] = of_aspect._forgetting(rated) if own else rated
             unknown -= own
         if unknown:
             raise OptionError(
                 f"--forget {min(unknown)}: {self.labels} has no label with this id"
             )
-        return made
+        return remaining
 
     def files(self) -> list[Path]:
         """The files that it reads or writes beside labels and judge."""

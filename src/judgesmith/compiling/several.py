@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import OptionError
-from ..running.console import duration, out
+from ..running.console import out
 
 if TYPE_CHECKING:
     from ..optimizers.report import AspectsReport, Plan
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 def compile_aspects(
     run: CompileRun, *, dry_run: bool = False, as_json: bool = False
 ) -> int:
-    """Compile, save and tell; the exit code: 1 where there is an aspect of which no held-out row got a score.
+    """Compile a judge of several aspects, save it and show its report.
 
-    What cannot be written is refused before anything is spent.
+    A file that cannot be written is refused before any call is sent.
+
+    Returns:
+        The exit code: 1 if no held-out row of some aspect got a score, else 0.
     """
     from ..programs.artifact import save_or_keep
     from ..running.console import Watch, err, print_json
@@ -47,10 +50,10 @@ def compile_aspects(
             several.compiler = replace(
                 several.compiler, progress=watch, teacher=teacher
             )
-            made, report = several.run(lm, plan)
-        made.report = report
-        made.provenance = run.descended(made.provenance, parent)
-        save_or_keep(made, run.output)
+            compiled, report = several.run(lm, plan)
+        compiled.report = report
+        compiled.provenance = run.descended(compiled.provenance, parent)
+        save_or_keep(compiled, run.output)
         if as_json:
             print_json(report.to_dict() | {"judge": str(run.output)})
         else:
@@ -66,14 +69,14 @@ def compile_aspects(
 
 
 def _refuse(run: CompileRun) -> None:
-    """Raise OptionError for what is of one aspect only."""
-    asked = {
+    """Raise OptionError if an option is set that only a judge of one aspect has."""
+    options = {
         "--also": run.run.also,
         "--mlflow": run.run.mlflow,
         "--register": run.registered,
         "--take": run.run.take,
     }
-    for name, value in asked.items():
+    for name, value in options.items():
         if value is not None:
             raise OptionError(
                 f"{name} is for a judge of one aspect; leave it out, or compile the aspects one by one"
@@ -81,24 +84,19 @@ def _refuse(run: CompileRun) -> None:
 
 
 def show_aspects(report: AspectsReport, *, shown: Sequence[str] = ()) -> None:
-    """Show the table that ends a run. Notes in `shown` were said before."""
+    """Show the table that ends a run, its cost, and the notes that are not in `shown`."""
+    from ..cli.rendering import show_notes, show_usage
+
     report.table().show(out)
-    usage = report.usage
-    out.print(
-        f"{usage.calls:,} calls ({usage.cached:,} more came from the disk), {usage.prompt_tokens:,} + "
-        f"{usage.completion_tokens:,} tokens, {duration(report.seconds)}."
-    )
-    said = {*shown, *(f"{name}: {note}" for name in report.aspects for note in shown)}
-    for note in report.notes:
-        if note not in said:
-            style = "red" if "WARNING" in note else "yellow"
-            out.print(f"note: {note}", style=style, markup=False)
+    show_usage(report.usage, report.seconds)
+    by_aspect = {f"{name}: {note}" for name in report.aspects for note in shown}
+    show_notes(report.notes, by_aspect.union(shown))
 
 
 def _dry_run(
     run: CompileRun, several: SeveralCompiler, plan: Plan, *, as_json: bool
 ) -> int:
-    """Show what the run would take, all aspects together."""
+    """Show the calls, tokens and seconds that all aspects together would take."""
     from ..running.console import print_json
     from .telling import planned, show_labels, show_planned
 

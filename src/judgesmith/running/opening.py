@@ -6,7 +6,7 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -187,12 +187,11 @@ def open_model(
             "no language model: give --lm (or set JUDGESMITH_LM), for example --lm local/qwen2.5-0.5b, "
             "--lm ollama_chat/llama3.1:8b or --lm openai/gpt-4o-mini"
         )
-    if is_local(name):
-        if name.startswith("local/"):
-            fetch(name)
-        with err.status(f"loading {escape(name)} …"):
-            return language_model(name, connection=where, sampling=sampling)
-    return language_model(name, connection=where, sampling=sampling)
+    if name.startswith("local/"):
+        fetch(name)
+    loads = is_local(name)
+    with err.status(f"loading {escape(name)} …") if loads else nullcontext():
+        return language_model(name, connection=where, sampling=sampling)
 
 
 def fetch(name: str) -> Path:

@@ -111,8 +111,8 @@ class Catalogue:
             }
         return result
 
-    def _having(self, name: str) -> list[Owner]:
-        key, dot, name = name.rpartition(".")
+    def _having(self, written: str) -> list[Owner]:
+        key, dot, name = written.rpartition(".")
         return [
             own
             for own in self.owners
@@ -132,10 +132,10 @@ class Catalogue:
             {part for part, options in self.others() if name in options.model_fields}
         ):
             raise OptionError(
-                f"{where}{name}=… has no effect with {self.who}; it is an option of {', '.join(others)}"
+                f"{where}{written}=… has no effect with {self.who}; it is an option of {', '.join(others)}"
             )
         raise OptionError(
-            f"{where}{name}: there is no option of that name{nearest(name, self.fields())}{self.more}"
+            f"{where}{written}: there is no option of that name{nearest(name, self.fields())}{self.more}"
         )
 
 

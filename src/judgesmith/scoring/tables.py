@@ -39,7 +39,17 @@ OF_VERDICT = (
     "judge_aspect",
 )
 #: Of each aspect, where the judge has several: judge_score_NAME and so on.
-OF_ASPECT = ("score", "explanation", "failure", "category", "low", "high")
+OF_ASPECT = (
+    "score",
+    "explanation",
+    "failure",
+    "suspicious",
+    "partly",
+    "category",
+    "low",
+    "high",
+)
+_BY_ASPECT = tuple(f"judge_{part}_" for part in OF_ASPECT)
 COLUMNS = (*OF_VERDICT[:4], "judge_seen", "judge_id", "judge", *OF_VERDICT[4:])
 
 
@@ -197,10 +207,13 @@ def _joined(one: pa.Schema, other: pa.Schema) -> pa.Schema:
 
 
 def _own(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the input's columns; where an earlier run wrote them, without its scores by aspect."""
+    dropped = _BY_ASPECT if "judge_id" in record else ()
     return {
         name: value
         for name, value in record.items()
         if name not in ("verdict", "judge", "asked", "seen")
+        and not name.startswith(dropped)
     }
 
 
@@ -226,7 +239,7 @@ def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _by_aspect(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of each aspect: its score, and what else there is of it."""
+    """Return the columns of each aspect: its score, and the parts of its verdict that are not empty."""
     cells: dict[str, Any] = {}
     for name, one in (verdict.get("aspects") or {}).items():
         values = {**one, **(one.get("interval") or {})}
@@ -234,7 +247,7 @@ def _by_aspect(verdict: Mapping[str, Any]) -> dict[str, Any]:
         cells |= {
             f"judge_{part}_{name}": value
             for part, value in kept.items()
-            if part == "score" or value not in (None, "")
+            if part == "score" or value not in (None, "", {})
         }
     return cells
 
