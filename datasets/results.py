@@ -28,6 +28,19 @@ _NO_METRICS = word_set(
 )
 
 
+#: Metrics of lm-eval that are the likelihood of the whole text.
+_OF_LIKELIHOOD = word_set("word_perplexity byte_perplexity bits_per_byte perplexity")
+#: Types of the parts of an answer that are no text.
+_NO_TEXT = word_set(
+    "image image_url input_image output_image image_generation_call audio input_audio thinking redacted_thinking "
+    "reasoning"
+)
+
+
+class _UnreadableError(ValueError):
+    """What a tool writes, but no text that could be judged."""
+
+
 def results_in(data: Any, origin: str) -> list[Record] | None:
     """Return the rows of a result file as JSON; None for any other.
 
@@ -47,11 +60,11 @@ def results_in(data: Any, origin: str) -> list[Record] | None:
             {"number": number, **case}
             for number, case in enumerate(run["testCases"], 1)
         ]
-        return _each(_deepeval, cases, origin)
+        return _each(_deepeval, "DeepEval", cases, origin)
     if _are_objects(data.get("samples")) and isinstance(data.get("eval"), Mapping):
-        return _each(_inspect, data["samples"], origin)
+        return _each(_inspect, "Inspect", data["samples"], origin)
     if isinstance(inner, Mapping) and _are_objects(inner.get("results")):
-        return _each(_promptfoo, inner["results"], origin)
+        return _each(_promptfoo, "promptfoo", inner["results"], origin)
     return None
 
 
@@ -66,33 +79,35 @@ def of_lm_eval(record: Record, place: str) -> Record:
         LabelsError: If the sample has another form than lm-eval writes.
     """
     if {"doc_id", "arguments", "resps", "filtered_resps"} <= record.keys():
-        return _checked(_lm_eval, record, place)
+        return _checked(_lm_eval, "lm-eval", record, place)
     return record
 
 
 def _each(
     reader: Callable[[Mapping[str, Any]], Record],
+    tool: str,
     records: Sequence[Mapping[str, Any]],
     origin: str,
 ) -> list[Record]:
     return [
-        _checked(reader, record, f"{origin}, row {number}")
+        _checked(reader, tool, record, f"{origin}, row {number}")
         for number, record in enumerate(records, 1)
     ]
 
 
 def _checked(
-    reader: Callable[[Mapping[str, Any]], Record], record: Any, place: str
+    reader: Callable[[Mapping[str, Any]], Record], tool: str, record: Any, place: str
 ) -> Record:
     """Return a record as a row.
 
     Raises:
-        LabelsError: If it has another form than its tool writes.
+        LabelsError: If it has another form than its tool writes, or none that can be judged.
     """
     try:
         return reader(_object(record, "the record"))
+    except _UnreadableError as error:
+        raise LabelsError(f"{place}: {error}") from None
     except ValueError as error:
-        tool = reader.__name__.strip("_").replace("_", "-")
         raise LabelsError(
             f"{place}: {error}, which {tool} does not write; correct the row or leave it out"
         ) from None
@@ -108,6 +123,10 @@ def _lm_eval(record: Mapping[str, Any]) -> Record:
     names = _items(record.get("metrics"), "metrics") or [
         name for name in record if name not in _NO_METRICS
     ]
+    if not _OF_LIKELIHOOD.isdisjoint(map(str, names)):
+        raise _UnreadableError(
+            "the record has the likelihood of a text and no answer; judge a task that generates, or a choice"
+        )
     judges = {
         str(name): _verdict(record[name])
         for name in names
@@ -136,7 +155,7 @@ def inspect_log(path: Path) -> Iterator[Record]:
             )
             for name in names:
                 sample = json.load(io.TextIOWrapper(log.open(name), encoding="utf-8"))
-                yield _checked(_inspect, sample, f"{path.name}, {name}")
+                yield _checked(_inspect, "Inspect", sample, f"{path.name}, {name}")
     except (zipfile.BadZipFile, NotImplementedError, ValueError, KeyError) as error:
         raise LabelsError(
             f"{path.name}: this log of Inspect cannot be read ({error}); write it as JSON: "
@@ -201,7 +220,7 @@ def _promptfoo(result: Mapping[str, Any]) -> Record:
     row = {
         "id": "-".join(places) or str(result.get("id")),
         "source": _text(_object(result.get("prompt"), "prompt").get("raw")),
-        "output": _content(output).strip() or _text(output),
+        "output": _content(output).strip() or _shown_whole(output),
         "system": provider.get("label") or provider.get("id"),
         "vars": result.get("vars"),
     }
@@ -252,6 +271,10 @@ def _lm_output(answers: Sequence[Any], doc: Any) -> str:
     likely = [_likelihood(one) for one in answers]
     if not answers or None in likely:
         texts = [one for part in answers for one in (_listed(part) or [[]])]
+        if len(texts) > 1 and all(isinstance(text, str) for text in texts):
+            raise _UnreadableError(
+                f"filtered_resps holds {len(texts)} answers; keep one a row, as the filter take_first does"
+            )
         if len(texts) != 1 or not isinstance(texts[0], str):
             raise ValueError(f"filtered_resps is {_shown(answers)}")
         return texts[0]
@@ -291,6 +314,13 @@ def _content(value: Any) -> str:
         return _text(value)
     parts = (part.get("text") if isinstance(part, Mapping) else part for part in value)
     return "\n".join(map(_text, parts))
+
+
+def _shown_whole(output: Any) -> str:
+    """Return an answer without text, such as calls of tools, as JSON; an empty text for pictures and thoughts."""
+    parts = output if isinstance(output, list) else []
+    types = {str(part.get("type")) for part in parts if isinstance(part, Mapping)}
+    return "" if types and types <= _NO_TEXT else _text(output)
 
 
 def _text(value: Any) -> str:

@@ -26,10 +26,12 @@ from judgesmith.errors import OptionError
 from judgesmith.experiments.studies.experience import (
     Task,
     TaskSpec,
+    chosen_rows,
     draws_of,
     fit_experience,
     load,
     located,
+    percents,
     read_specs,
     systems_of,
     whole_groups,
@@ -141,7 +143,7 @@ def read_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
     """Yield each task's recorded table, without counts of facts and with them."""
     specs = read_specs(None)
     for spec in (*specs.tasks, *specs.measured):
-        labels = chosen_rows(spec)
+        labels = chosen_rows(spec, located(spec.labels, None))
         name = f"{Path(spec.labels).stem}.{labels.aspect}"
         kept = next(
             (
@@ -174,22 +176,6 @@ def read_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
             spec,
             labels.rows,
         )
-
-
-def percents(labels: Labels) -> Vector:
-    """Return the human scores in percent of their scale."""
-    low, high = labels.scale
-    return np.asarray(100 * (labels.scores - low) / (high - low))
-
-
-def chosen_rows(spec: TaskSpec) -> Labels:
-    """Return the rows that `judgesmith study experience` reads."""
-    labels = read_labels(located(spec.labels, None), aspect=spec.aspect)
-    if spec.by == "document":
-        labels = replace(
-            labels, rows=tuple(replace(row, group=row.doc_id) for row in labels.rows)
-        )
-    return labels.subset(sorted(whole_groups(labels.groups, spec.rows, 11)))
 
 
 def without_facts(table: Readings, rows: Sequence[Text]) -> Readings:

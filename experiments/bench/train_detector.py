@@ -124,6 +124,10 @@ def public(folder: Path, rng: np.random.Generator, most: int = 900) -> Iterator[
 def themes() -> wording.Themes:
     """The words of themes.toml by their beginnings."""
     data = tomllib.loads((HERE / "themes.toml").read_text(encoding="utf-8"))
+    if len(data["themes"]) != wording.BITS:
+        raise ValueError(
+            f"themes.toml has {len(data['themes'])} themes; the detector has bits for {wording.BITS}"
+        )
     bits: dict[int, int] = {}
     for place, text in enumerate(data["themes"].values()):
         found = wording.words(wording.fold(" ".join(text.split())))

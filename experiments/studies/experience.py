@@ -106,9 +106,9 @@ class Task:
 
 
 def systems_of(labels: Labels) -> tuple[str, ...]:
-    """Name the system of each row; empty where no row has one."""
+    """Return the system of each row; nothing if any row lacks one."""
     named = [row.system for row in labels.rows]
-    return tuple(map(str, named)) if any(named) else ()
+    return tuple(map(str, named)) if all(named) else ()
 
 
 def read_specs(path: Path | None) -> Specs:
@@ -131,6 +131,22 @@ def located(labels: str, config: Path | None) -> Path:
     )
 
 
+def chosen_rows(spec: TaskSpec, file: Path) -> Labels:
+    """Return the rows of a set that are read: whole documents, drawn until there are enough."""
+    labels = read_labels(file, aspect=spec.aspect)
+    if spec.by == "document":
+        labels = replace(
+            labels, rows=tuple(replace(row, group=row.doc_id) for row in labels.rows)
+        )
+    return labels.subset(sorted(whole_groups(labels.groups, spec.rows, 11)))
+
+
+def percents(labels: Labels) -> Vector:
+    """Return the human scores in percent of their scale."""
+    low, high = labels.scale
+    return np.asarray(100 * (labels.scores - low) / (high - low))
+
+
 def read_task(
     spec: TaskSpec,
     file: Path,
@@ -147,19 +163,14 @@ def read_task(
         LabelsError: For labels that cannot be read.
         OptionError: If no row can be read by the model.
     """
-    labels = read_labels(file, aspect=spec.aspect)
-    if spec.by == "document":
-        labels = replace(
-            labels, rows=tuple(replace(row, group=row.doc_id) for row in labels.rows)
-        )
-    name = f"{file.stem}.{labels.aspect}"
+    chosen = chosen_rows(spec, file)
+    name = f"{file.stem}.{chosen.aspect}"
     path = kept / f"{name}.npz"
-    chosen = labels.subset(sorted(whole_groups(labels.groups, spec.rows, 11)))
     if not path.exists():
         fixed = {"instruction": spec.instruction, "reader": reader}
         options = {name: value for name, value in fixed.items() if value}
         method = ModelReadings.from_options(
-            options, labels_aspect=labels.aspect, library_aspect=None
+            options, labels_aspect=chosen.aspect, library_aspect=None
         )
         save(path, read_table(method, chosen, lm, progress, trained=trained))
     rows = load(path)
@@ -167,10 +178,10 @@ def read_task(
         raise OptionError(
             f"{path} has no scores of the trained reader; delete it to read the rows again"
         )
-    if not rows.systems and len(rows.scores) == len(chosen):
-        rows = replace(
-            rows, systems=systems_of(chosen)
-        )  # a table of an earlier version
+    if not rows.systems and len(rows.scores) == len(chosen):  # of an earlier version
+        if not np.allclose(rows.scores, percents(chosen)):
+            raise OptionError(f"{path} holds other rows; delete it to read them again")
+        rows = replace(rows, systems=systems_of(chosen))
     return Task(name, spec.family, spec.licence, rows.table, rows.scores, rows.systems)
 
 

@@ -128,8 +128,30 @@ def test_answers_in_the_forms_that_lm_eval_writes(said: Any, output: str) -> Non
 
 
 def test_several_answers_to_one_question_are_not_one() -> None:
-    with pytest.raises(LabelsError, match="filtered_resps"):
+    message = "^line 1: filtered_resps holds 2 answers; keep one"
+    with pytest.raises(LabelsError, match=message):
         of_lm_eval(LM_EVAL | {"filtered_resps": [["Yes.", "No."]]}, "line 1")
+
+
+def test_the_likelihood_of_a_text_is_no_answer() -> None:
+    record = LM_EVAL | {
+        "filtered_resps": ["-45.1"],
+        "metrics": ["word_perplexity"],
+        "word_perplexity": 9.5,
+    }
+    with pytest.raises(LabelsError, match=r"^line 1: the record has the likelihood"):
+        of_lm_eval(record, "line 1")
+
+
+def test_an_answer_that_is_a_number_is_a_text() -> None:
+    assert of_lm_eval(LM_EVAL | {"filtered_resps": ["42"]}, "")["output"] == "42"
+
+
+def test_a_picture_of_promptfoo_is_an_empty_text() -> None:
+    parts = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
+    data = {"results": {"results": [PROMPTFOO | {"response": {"output": parts}}]}}
+    rows = results_in(data, "run.json")
+    assert rows is not None and not rows[0].get("output")
 
 
 def test_an_answer_of_promptfoo_that_is_no_text_is_shown_whole() -> None:
