@@ -151,7 +151,9 @@ class CompileOptions(Options):
     )
     seed: int = option(0, "Seed of splits and candidates.")
     take: str | None = option(
-        None, "The candidate of this name, not the one that agrees best.", added=True
+        None,
+        "The candidate of this name, not the one that agrees best. Of several aspects for all, or ASPECT=NAME for one.",
+        added=True,
     )
 
 

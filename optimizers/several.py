@@ -7,7 +7,8 @@ Each aspect's score may be corrected by the others', where that agrees better on
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,6 +20,7 @@ from ..datasets.records import TOGETHER, Labels, merge_groups
 from ..datasets.row import Row
 from ..datasets.splits import MIN_SIDE, Split, assert_disjoint
 from ..errors import LabelsError, OptionError
+from ..parts import nearest
 from ..programs.judge import Judge
 from ..programs.models.lm import LanguageModel
 from ..programs.readings.experience import Experience
@@ -128,6 +130,32 @@ def union(labels: Mapping[str, Labels]) -> Labels:
     )
 
 
+def taken(take: str | None, aspects: Sequence[str]) -> dict[str, str]:
+    """Return the name of the candidate that is asked for, by aspect.
+
+    Args:
+        take: A candidate's name, for all aspects; or ASPECT=NAME, for that one, several with commas.
+        aspects: the names of all.
+
+    Raises:
+        OptionError: For an unknown aspect.
+    """
+    if take is None:
+        return {}
+    if "=" not in take:
+        return dict.fromkeys(aspects, take)
+    known = {name.casefold(): name for name in aspects}
+    found = dict[str, str]()
+    for part in take.split(","):
+        aspect, _, candidate = (text.strip() for text in part.partition("="))
+        if aspect.casefold() not in known:
+            raise OptionError(
+                f"take: there is no aspect {aspect!r}{nearest(aspect, aspects)}; the aspects are {', '.join(aspects)}"
+            )
+        found[known[aspect.casefold()]] = candidate
+    return found
+
+
 @dataclass
 class SeveralCompiler:
     """One compile run for several aspects.
@@ -137,22 +165,23 @@ class SeveralCompiler:
         judges: by aspect, before anything is learnt.
         labels: by aspect; a row may lack some.
         heldout: by aspect, labels to hold out in place of a share or folds.
+        takes: by aspect, the name of the candidate that was asked for.
     """
 
     compiler: Compiler
     judges: Mapping[str, Judge]
     labels: Mapping[str, Labels]
     heldout: Mapping[str, Labels] = field(default_factory=dict)
+    takes: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
         if len(self.labels) < 2:
             raise OptionError("several aspects are two at least; name more")
-        if self.compiler.options.take is not None:
-            raise OptionError("take names a candidate of one aspect; leave it out")
         if any(one.kind == "preference" for one in self.labels.values()):
             raise OptionError(
                 "preferences say which output is better as a whole; compile them without several aspects"
             )
+        self.takes = taken(self.compiler.options.take, tuple(self.labels))
         share = self.compiler.options.template_share
         judges, labels = dict[str, Judge](), dict[str, Labels]()
         for name, one in self.labels.items():
@@ -235,7 +264,8 @@ class SeveralCompiler:
         with shared():
             for name, judge in self.judges.items():
                 compiler, own = self._of(name, plan, spent), plan.aspects[name]
-                found[name] = compiler.find(judge, self.labels[name], lm, own)
+                with self._named(name):
+                    found[name] = compiler.find(judge, self.labels[name], lm, own)
                 spent += found[name].cost["calls"]
             heads = self._correct(found)
         parts, reports = dict[str, Part](), dict[str, CompileReport]()
@@ -251,7 +281,7 @@ class SeveralCompiler:
 
     def _of(self, name: str, plan: Plan | None = None, spent: int = 0) -> Compiler:
         """Return the compiler of one aspect, with its share of a budget. spent: calls of the aspects before it."""
-        o = self.compiler.options
+        o = self.compiler.options.model_copy(update={"take": self.takes.get(name)})
         if plan is not None and (o.max_calls or o.max_cost):
             names = list(self.judges)
             rest = names[names.index(name) :]
@@ -268,6 +298,16 @@ class SeveralCompiler:
         made = replace(self.compiler, options=o, heldout=self.heldout.get(name))
         made.inferred = self.compiler.inferred
         return made
+
+    @contextmanager
+    def _named(self, name: str) -> Iterator[None]:
+        """Name the aspect whose candidate is not there, where one was asked for."""
+        try:
+            yield
+        except OptionError as error:
+            if name not in self.takes:
+                raise
+            raise OptionError(f"{name}: {error}") from None
 
     # -- each aspect beside the others
 
@@ -335,6 +375,12 @@ class SeveralCompiler:
         None, and the fit with the reason, where that is not clearly ahead of the aspect's own scores.
         """
         fitted, train = fits[name]
+        if name in self.takes:
+            reason = (
+                f"{name} stands alone: its candidate was asked for by its name (take)"
+            )
+            asked = Refinement(BESIDE, fitted.percents, reason=reason)
+            return _refined(fitted, asked), None
         own, examples = fitted.percents, examples_of(train)
         known = np.isfinite(own)
         groups = {group for group, ok in zip(train.groups, known, strict=True) if ok}

@@ -280,7 +280,8 @@ def test_a_judge_of_several_is_compiled_again_from_its_own_aspects(
         ),
         (("--aspect", "fluency", "--aspect", "style"), "no aspect 'style'"),
         (("--aspect", "all", "--also", "discern"), "of one aspect"),
-        (("--aspect", "all", "--take", "zero-shot"), "of one aspect"),
+        (("--aspect", "all", "--take", "tone=zero-shot"), "there is no aspect 'tone'"),
+        (("--aspect", "all", "--take", "fluency=best"), "fluency: take: there is no"),
     ],
 )
 def test_what_cannot_be_compiled_together_is_said(
@@ -291,6 +292,21 @@ def test_what_cannot_be_compiled_together_is_said(
         *("-o", folder / "no.json"),
     )
     assert done.exit_code != 0 and problem in str(done.exception or done.output)
+
+
+def test_a_candidate_is_taken_for_all_aspects_or_for_one(
+    folder: Path, tmp_path: Path
+) -> None:
+    asked = ("compile", folder / "labels.jsonl", "--signal", "a=-1..7", "--signal")
+    kept = {}
+    for take in ("zero-shot", "Fluency=zero-shot"):
+        made = tmp_path / "made.json"
+        done = run(*asked, "b=-1..7", "--aspect", "all", "--take", take, "-o", made)
+        assert done.exit_code == 0, done.output
+        parts = json.loads(made.read_text())["aspects"]
+        kept[take] = [name for name, one in parts.items() if "head" in one]
+        assert "beside" not in parts["fluency"]
+    assert kept == {"zero-shot": [], "Fluency=zero-shot": ["coherence"]}
 
 
 def test_all_leaves_out_what_cannot_be_learnt_and_says_so() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import sys
 import types
@@ -11,12 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from json_lines import Rows
+from json_lines import Rows, write
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, MissingExtraError, ModelError, OptionError
 from judgesmith.mlflow import store as mlflow_store
-from judgesmith.mlflow.logging import ExperimentLog, metrics, mlflow_scorer, steps
+from judgesmith.mlflow.logging import (
+    ExperimentLog,
+    by_aspect,
+    metrics,
+    mlflow_scorer,
+    steps,
+)
+from judgesmith.mlflow.logging import feedback as logged_verdict
 from judgesmith.programs.artifact import fingerprint
 
 MODULES = (
@@ -365,6 +373,78 @@ def test_a_failed_log_loses_no_judge(
         assert store.runs["run-1"].status == "FAILED"
     store.broken = None
     assert compile_(rows, *QUARTER, "--mlflow", "trial", "--json").json["calls"] == 0
+
+
+@pytest.fixture
+def compile_aspects(tmp_path: Path, cli: Any) -> Callable[..., Any]:
+    """compile_aspects(…): two aspects from two judges' columns, without a model; the judge is made.json."""
+    rng, rows = random.Random(0), []
+    for place in range(40):
+        one, two = rng.gauss(3, 1), rng.gauss(3, 1)
+        rows.append(
+            {
+                "doc_id": f"d{place // 2}",
+                "source": f"Source {place // 2} is about subject {place * 37 % 101}.",
+                "output": " ".join(f"w{rng.randrange(9999)}" for _ in range(12)),
+                "scores.fluency": min(5, max(1, round(one))),
+                "scores.tone / voice": min(5, max(1, round(two))),
+                "a": one + rng.gauss(0, 0.3),
+                "b": two + rng.gauss(0, 0.3),
+            }
+        )
+    labels = write(tmp_path / "labels.jsonl", rows)
+    signals = ("--signal", "a=-1..7", "--signal", "b=-1..7")
+    asked = ("compile", labels, "--aspect", "all", *signals, "-o")
+    return lambda *more: cli(*asked, tmp_path / "made.json", *more)
+
+
+def test_a_judge_of_several_aspects_is_one_run_with_the_figures_of_each(
+    store: Store, compile_aspects: Any, tmp_path: Path
+) -> None:
+    done = compile_aspects("--cv", 3, "--mlflow", "trial", "--json")
+    assert done.code == 0, done.err
+    told = done.json
+    run = store.runs["run-1"]
+    assert (run.status, told["mlflow"]["error"]) == ("FINISHED", None)
+    assert run.name == "fluency + tone / voice, aspects, zero-shot"
+    assert run.params["aspects"] == "fluency, tone / voice"
+    assert (run.params["method"], run.params["folds"]) == ("aspects", "3")
+    at_0 = run.at_step_0()
+    for aspect, name in {"fluency": "fluency", "tone / voice": "tone _ voice"}.items():
+        heldout = told["aspects"][aspect]["heldout"]
+        assert at_0[f"{name}.heldout.q"] == heldout["q"]
+        assert run.tags[f"judgesmith.{name}.heldout"] == heldout["signature"]
+        assert (f"{name}.candidate.q", 0) in run.metrics
+    assert at_0["calls"] == told["calls"]
+    assert run.files["judge.json"] == (tmp_path / "made.json").read_text()
+    del told["mlflow"], told["judge"]
+    assert json.loads(run.files["report.json"]) == told
+    verdict = js.load(tmp_path / "made.json").score("S.", "An output.", a=3, b=4)
+    entities = sys.modules["mlflow.entities"]
+    found = logged_verdict(
+        entities, {"name": "n", "source": 1, "metadata": {}}, verdict
+    )
+    scores = json.loads(found.metadata["aspects"])
+    assert scores == pytest.approx(
+        {name: one.score for name, one in verdict.aspects.items()}, abs=1e-3
+    )
+
+
+def test_a_failed_log_loses_no_judge_of_several_aspects(
+    store: Store, compile_aspects: Any, tmp_path: Path
+) -> None:
+    store.broken = "log_batch"
+    done = compile_aspects("--mlflow", "trial")
+    assert done.code == 1
+    assert "the judge is saved, but MLflow has not logged it" in " ".join(
+        done.err.split()
+    )
+    assert js.load(tmp_path / "made.json").method.kind == "aspects"
+
+
+def test_aspects_that_differ_in_signs_alone_have_names_of_their_own() -> None:
+    report = {"aspects": {name: {} for name in ("a/b", "a:b", "a.b")}}
+    assert list(by_aspect(report)) == ["a_b.", "a_b_2.", "a_b_3."]
 
 
 def test_an_undefined_number_is_left_out() -> None:

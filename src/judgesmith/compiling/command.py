@@ -203,9 +203,9 @@ def compile_judge(
     """
     from ..cli.rendering import show_report
     from ..programs.artifact import save_or_keep
-    from ..running.console import Watch, err, out, print_json
+    from ..running.console import Watch, err, print_json
     from ..running.opening import check_writable, model_for, quiet
-    from .telling import tell_labels, tell_plan, tell_saved
+    from .telling import tell_labels, tell_logged, tell_plan, tell_saved
 
     with quiet():
         labels = run.read()
@@ -252,20 +252,8 @@ def compile_judge(
             if compared is not None:
                 compared.run(compiler).tell()
             tell_saved(run.output)
-            if logged is not None and problem is None:
-                out.print(
-                    f"Logged to the MLflow experiment {logged.experiment}, run {logged.run}",
-                    markup=False,
-                )
-                if logged.model is not None:
-                    out.print(f"Registered: {logged.model}", markup=False)
-        if problem is not None:
-            err.print(
-                f"the judge is saved, but MLflow has not logged it: {problem}; the same command tries again, with "
-                "finished calls from the disk",
-                markup=False,
-                style="red",
-            )
+        if logged is not None and (problem or not as_json):
+            tell_logged(logged)
         if report.nothing_scored:
             err.print(
                 "no held-out row got a score: see the notes for the reasons",

@@ -23,12 +23,12 @@ def compile_aspects(
     A file that cannot be written is refused before any call is sent.
 
     Returns:
-        The exit code: 1 if no held-out row of some aspect got a score, else 0.
+        The exit code: 1 if no held-out row of some aspect got a score, or MLflow did not log the judge; else 0.
     """
     from ..programs.artifact import save_or_keep
     from ..running.console import Watch, err, print_json
     from ..running.opening import check_writable, model_for, quiet
-    from .telling import tell_labels, tell_plan, tell_saved
+    from .telling import tell_labels, tell_logged, tell_plan, tell_saved
 
     _refuse(run)
     with quiet():
@@ -41,7 +41,7 @@ def compile_aspects(
         plan = several.plan(run.lm, teacher=run.run.teacher is not None)
         if dry_run:
             return _dry_run(run, several, plan, as_json=as_json)
-        parent = run.parent()
+        log, parent = run.log(), run.parent()
         check_writable(run.output, run.labels, run.heldout_file, *run.files())
         lm, teacher = run.opened(several.judges.values())
         if not as_json:
@@ -54,33 +54,31 @@ def compile_aspects(
         compiled.report = report
         compiled.provenance = run.descended(compiled.provenance, parent)
         save_or_keep(compiled, run.output)
+        logged = None if log is None else log.log(compiled, report)
         if as_json:
-            print_json(report.to_dict() | {"judge": str(run.output)})
+            more = {} if logged is None else {"mlflow": logged.to_dict()}
+            print_json(report.to_dict() | {"judge": str(run.output)} | more)
         else:
             notes = [n for one in several.labels.values() for n in one.warnings]
             show_aspects(report, shown=notes)
             tell_saved(run.output)
+        failed = logged is not None and logged.error is not None
+        if logged is not None and (failed or not as_json):
+            tell_logged(logged)
         if report.nothing_scored:
             err.print(
                 "no held-out row got a score of one aspect: see the notes for the reasons",
                 style="red",
             )
-        return int(report.nothing_scored)
+        return int(report.nothing_scored or failed)
 
 
 def _refuse(run: CompileRun) -> None:
     """Raise OptionError if an option is set that only a judge of one aspect has."""
-    options = {
-        "--also": run.run.also,
-        "--mlflow": run.run.mlflow,
-        "--register": run.registered,
-        "--take": run.run.take,
-    }
-    for name, value in options.items():
-        if value is not None:
-            raise OptionError(
-                f"{name} is for a judge of one aspect; leave it out, or compile the aspects one by one"
-            )
+    if run.run.also is not None:
+        raise OptionError(
+            f"--also {run.run.also} compares candidates of one aspect; leave it out, or compile the aspects one by one"
+        )
 
 
 def show_aspects(report: AspectsReport, *, shown: Sequence[str] = ()) -> None:

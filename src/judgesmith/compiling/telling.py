@@ -9,6 +9,7 @@ from rich.markup import escape
 
 if TYPE_CHECKING:
     from ..datasets.records import Labels
+    from ..mlflow.logging import Logged
     from ..optimizers.report import Plan
     from ..programs.models.lm import LanguageModel
 
@@ -135,6 +136,26 @@ def tell_saved(path: Path) -> None:
 
     saved = escape(str(path))
     out.print(f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}")
+
+
+def tell_logged(logged: Logged) -> None:
+    """Print where MLflow has a judge, or on stderr why it has not."""
+    from ..running.console import err, out
+
+    if logged.error is not None:
+        err.print(
+            f"the judge is saved, but MLflow has not logged it: {logged.error}; the same command tries again, with "
+            "finished calls from the disk",
+            markup=False,
+            style="red",
+        )
+        return
+    out.print(
+        f"Logged to the MLflow experiment {logged.experiment}, run {logged.run}",
+        markup=False,
+    )
+    if logged.model is not None:
+        out.print(f"Registered: {logged.model}", markup=False)
 
 
 def planned(plan: Plan) -> dict[str, Any]:

@@ -22,7 +22,7 @@ import dspy
 
 from ..datasets.exports import Side, trace_input, trace_output
 from ..errors import JudgesmithError, OptionError
-from ..optimizers.report import CompileReport
+from ..optimizers.report import AspectsReport, CompileReport
 from ..programs import artifact, loading
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, LanguageModel, language_model
@@ -32,6 +32,8 @@ from .store import CHECK, LOG, check_address, mlflow_part, patience, short
 
 #: What MLflow takes in one request, and of one parameter (older servers: 500 characters).
 METRICS_AT_ONCE, PARAMS_AT_ONCE, LONGEST_PARAM = 1000, 100, 500
+#: Aspects that a run's name names.
+NAMED = 3
 #: MLflow's default name of an expected answer, which counts as a reference.
 EXPECTED = "expected_response"
 
@@ -117,8 +119,10 @@ class ExperimentLog:
             register,
         )
 
-    def log(self, judge: Judge, report: CompileReport) -> Logged:
+    def log(self, judge: Judge, report: CompileReport | AspectsReport) -> Logged:
         """Log one run: parameters, metrics, each candidate as a step, and as files the judge and the report.
+
+        Of a judge of several aspects, the metrics' names begin with the aspect's.
 
         Never raises for the store: what went wrong is in the result's `error`.
         """
@@ -136,12 +140,7 @@ class ExperimentLog:
                 )
                 run = str(created.info.run_id)
                 try:
-                    self._numbers(
-                        run,
-                        parameters(saved),
-                        [*metrics(data), *steps(data["candidates"])],
-                        now,
-                    )
+                    self._numbers(run, parameters(saved), figures(data), now)
                     self._files(run, judge, data)
                 except BaseException:
                     with suppress(Exception):
@@ -200,7 +199,11 @@ class ExperimentLog:
 def run_name(saved: Mapping[str, Any]) -> str:
     """Return a run's name, such as "fluency, active-critic, random-search"."""
     provenance = saved["provenance"]
-    return f"{provenance['labels']['aspect']}, {saved['program']['kind']}, {provenance['optimizer']['name']}"
+    several = list(provenance.get("aspects", ()))
+    shown = " + ".join(several) or provenance["labels"]["aspect"]
+    if len(several) > NAMED:
+        shown = f"{len(several)} aspects"
+    return f"{shown}, {saved['program']['kind']}, {provenance['optimizer']['name']}"
 
 
 def tags(judge: Judge, report: Mapping[str, Any]) -> dict[str, str]:
@@ -208,20 +211,53 @@ def tags(judge: Judge, report: Mapping[str, Any]) -> dict[str, str]:
 
     The signatures show how both agreements were measured: level, rows, failures, seed.
     """
-    return {
+    result = {
         "mlflow.source.name": "judgesmith compile",
         "mlflow.source.type": "LOCAL",
         "judgesmith.judge": artifact.fingerprint(judge),
-        "judgesmith.heldout": str(report["heldout"]["signature"]),
-        "judgesmith.zero_shot": str(report["zero_shot"]["signature"]),
         "judgesmith.notes": str(len(report["notes"])),
     }
+    for prefix, part in by_aspect(report).items():
+        for measured in ("heldout", "zero_shot"):
+            signature = str(part[measured]["signature"])
+            result[f"judgesmith.{prefix}{measured}"] = signature
+    return result
+
+
+def by_aspect(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the report of each aspect by the beginning of its names; of a judge of one aspect that is "".
+
+    MLflow allows letters, digits and a few signs. Two aspects that differ in other signs are told apart by a number.
+    """
+    if "aspects" not in report:
+        return {"": report}
+    result = dict[str, Mapping[str, Any]]()
+    for name, part in report["aspects"].items():
+        plain = chosen = re.sub(r"[^\w -]", "_", name)
+        number = 1
+        while f"{chosen}." in result:
+            number += 1
+            chosen = f"{plain}_{number}"
+        result[f"{chosen}."] = part
+    return result
+
+
+def figures(report: Mapping[str, Any]) -> list[tuple[str, float, int]]:
+    """Return name, value and step of all numbers of a report, of each aspect's where it has several."""
+    result = []
+    for prefix, part in by_aspect(report).items():
+        for name, value, step in (*metrics(part), *steps(part["candidates"])):
+            result.append((f"{prefix}{name}", value, step))
+    if "aspects" in report:
+        result += _at_0({name: report[name] for name in ("seconds", *SPENT)})
+    return result
 
 
 def parameters(saved: Mapping[str, Any]) -> dict[str, str]:
     """Return a run's parameters, from the judge's file alone: what it cannot hold (keys, addresses), they cannot."""
     provenance = saved["provenance"]
     labels, options = provenance["labels"], saved["program"]["options"]
+    first = next(iter(provenance.get("aspects", {"": provenance}).values()))
     chosen = {
         "method": saved["program"]["kind"],
         "option": {
@@ -238,9 +274,11 @@ def parameters(saved: Mapping[str, Any]) -> dict[str, str]:
             k: labels[k]
             for k in ("origin", "aspect", "fingerprint", "rows", "train", "heldout")
         },
-        "folds": provenance["heldout"]["folds"],
+        "folds": first["heldout"]["folds"],
         "version": provenance["versions"],
     }
+    if "aspects" in provenance:
+        chosen["aspects"] = ", ".join(provenance["aspects"])
     return {name: value[:LONGEST_PARAM] for name, value in _flat(chosen)}
 
 
@@ -255,39 +293,27 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             )
 
 
+#: Numbers of an agreement, of the chosen candidate, and of what a run took.
+AGREED = ("value", "q", "low", "high", "n", "failed", "pearson", "spearman", "kendall")
+SELECTED = ("value", "corrected", "q", "q_corrected", "demos")
+SPENT = ("calls", "cached_calls", "tokens", "prompt_tokens", "completion_tokens")
+
+
 def metrics(report: Mapping[str, Any]) -> list[tuple[str, float, int]]:
     """Name, value and step (0) of a report's numbers. An undefined one is left out: MLflow draws NaN as 0."""
     result: dict[str, Any] = {"seconds": report["seconds"]}
     for part in ("heldout", "zero_shot"):
-        for name in (
-            "value",
-            "q",
-            "low",
-            "high",
-            "n",
-            "failed",
-            "pearson",
-            "spearman",
-            "kendall",
-        ):
-            result[f"{part}.{name}"] = report[part].get(name)
+        result |= {f"{part}.{name}": report[part].get(name) for name in AGREED}
     for part in ("difference", "mean_absolute_error"):
         result |= {f"{part}.{name}": value for name, value in report[part].items()}
-    result |= {
-        f"selected.{name}": report["selected"].get(name)
-        for name in ("value", "corrected", "q", "q_corrected", "demos")
-    }
-    for name in (
-        "calls",
-        "cached_calls",
-        "tokens",
-        "prompt_tokens",
-        "completion_tokens",
-    ):
-        result[name] = report[name]
-    return [
-        (name, float(value), 0) for name, value in result.items() if _is_number(value)
-    ]
+    selected = report["selected"]
+    result |= {f"selected.{name}": selected.get(name) for name in SELECTED}
+    result |= {name: report[name] for name in SPENT}
+    return _at_0(result)
+
+
+def _at_0(values: Mapping[str, Any]) -> list[tuple[str, float, int]]:
+    return [(name, float(of), 0) for name, of in values.items() if _is_number(of)]
 
 
 def steps(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, int]]:
@@ -448,7 +474,11 @@ def _details(verdict: Verdict) -> dict[str, str]:
     """Return the metadata of a verdict beside score and explanation, as texts."""
     data = verdict.to_dict()
     criteria = {name: c["score"] for name, c in data["criteria"].items()}
-    result = {"criteria": json.dumps(criteria, ensure_ascii=False)} if criteria else {}
+    aspects = {name: of["score"] for name, of in data.get("aspects", {}).items()}
+    result = dict[str, str]()
+    for key, scores in {"criteria": criteria, "aspects": aspects}.items():
+        if scores:
+            result[key] = json.dumps(scores, ensure_ascii=False)
     if verdict.notes:
         result["notes"] = _without_addresses("; ".join(verdict.notes))
     return result
