@@ -1,15 +1,15 @@
 """One judge of four aspects of SummEval against four judges of one: agreement with people, seconds and calls.
 
     python experiments/bench/aspects.py learn FOLDER TABLES...
-    python experiments/bench/aspects.py draw FOLDER SUMMEVAL.jsonl [--draws 10]
-    python experiments/bench/aspects.py time FOLDER SUMMEVAL.jsonl --way one    # and --way four
+    python experiments/bench/aspects.py draw FOLDER SUMMEVAL.jsonl [--draws 8]
+    python experiments/bench/aspects.py time FOLDER SUMMEVAL.jsonl --of all    # and --of coherence, …
     python experiments/bench/aspects.py compare FOLDER [--save FOLDER]
 
 `learn` fits the experience that both start from to kept tables of readings (`judgesmith study experience`), without
-the family of summaries. `draw` takes documents with four outputs each. Every draw labels ten of them, compiles both
-ways, and scores the outputs of all others. Each finished draw stays in FOLDER. What is read and answered stays in a
-store (JUDGESMITH_CACHE), so a run that was ended goes on. `time` compiles the first draw with an empty store and
-scores sixteen other rows, in seconds of processor time. `compare` shows mean agreement over draws
+the family of summaries. `draw` takes 32 documents with four outputs each. Every draw labels ten of the first fifteen,
+compiles both ways, and scores the outputs of all others. Each finished draw stays in FOLDER. What is read and answered
+stays in a store (JUDGESMITH_CACHE), so a run that was ended goes on. `time` compiles one judge from six documents
+without a store and scores eight other rows, in seconds of processor time. `compare` shows mean agreement over draws
 (Q = r + ρ + τ-b), with intervals over documents.
 """
 
@@ -36,13 +36,16 @@ from judgesmith.experiments.studies.saving import save
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.files import file_sha256, model_path
 from judgesmith.programs.models.lm import Connection, LanguageModel
+from judgesmith.programs.readings.bindings.opening import open_reader
 from judgesmith.programs.readings.judge import ModelReadings
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 TASK, FAMILY, LM = "summarization", "summaries", "local/qwen2.5-0.5b"
-#: Outputs of a document, documents in all, those that are labelled in a draw, and rows that are scored for their time.
-OUTPUTS, DOCUMENTS, LABELLED, TIMED = 4, 32, 10, 16
-WAYS = ("one", "four")
+#: Outputs of a document, documents in all, those that labels are drawn from, and those that a draw labels.
+OUTPUTS, DOCUMENTS, POOL, LABELLED = 4, 32, 15, 10
+#: Documents that are labelled and rows that are scored where time is taken.
+FEW, TIMED = 6, 8
+WAYS, ALL = ("one", "four"), "all"
 
 
 def chosen(path: Path) -> list[list[dict[str, Any]]]:
@@ -61,11 +64,11 @@ def chosen(path: Path) -> list[list[dict[str, Any]]]:
 
 def split(documents: Sequence[list[Any]], draw: int) -> tuple[list[Any], list[Any]]:
     """Return the rows that a draw labels, and those of the other documents."""
-    order = np.random.default_rng(draw).permutation(len(documents))
-    labelled, rest = list[Any](), list[Any]()
-    for place, at in enumerate(order):
-        (labelled if place < LABELLED else rest).extend(documents[at])
-    return labelled, rest
+    labelled = set(np.random.default_rng(draw).permutation(POOL)[:LABELLED].tolist())
+    sides: tuple[list[Any], list[Any]] = [], []
+    for place, rows in enumerate(documents):
+        sides[place not in labelled].extend(rows)
+    return sides
 
 
 def judge_of(aspect: str, folder: Path) -> Judge:
@@ -158,24 +161,27 @@ def draw(folder: Path, path: Path, draws: int) -> None:
         print("draw", number, found["beside"], flush=True)
 
 
-def timed(folder: Path, path: Path, way: str) -> None:
-    """Keep the seconds and calls of compiling and of scoring one way."""
-    some, rest = split(chosen(path), 0)
-    labels = read_aspects(some, ASPECTS, scale=(1, 5))
+def timed(folder: Path, path: Path, of: str) -> None:
+    """Keep the seconds and calls of compiling one judge, of an aspect or of all, and of scoring rows by it."""
+    documents = chosen(path)
+    some = [row for rows in documents[:FEW] for row in rows]
+    rest = [row for rows in documents[FEW:] for row in rows][:TIMED]
+    labels: Any = read_aspects(some, ASPECTS, scale=(1, 5))
+    judge: Any = {name: judge_of(name, folder) for name in ASPECTS}
+    if of != ALL:
+        labels, judge = labels[of], judge[of]
     lm = js.language_model(LM, connection=Connection(cache=False))
+    open_reader("", lm)
     started = time.process_time()
-    judges = compiled(way, labels, lm, folder)
+    made = js.compile(judge, labels, lm=lm, progress=False)
     middle = time.process_time()
-    verdicts = scores(judges, rest[:TIMED])
+    verdicts = list(made.score_many(rest, progress=False))
     spent = (time.process_time() - middle) / TIMED
-    found = {
-        "compile": middle - started,
-        "calls": sum(judge.report.usage.calls for judge in judges),  # type: ignore[union-attr]
-        "row": spent,
-        "row calls": sum(v.usage.calls for of in verdicts.values() for v in of) / TIMED,
-    }
-    (folder / f"time-{way}.json").write_text(json.dumps(found))
-    print(way, found, flush=True)
+    calls = made.report.usage.calls  # type: ignore[union-attr]
+    found = {"compile": middle - started, "calls": calls, "row": spent}
+    found["row calls"] = sum(one.usage.calls for one in verdicts) / TIMED
+    (folder / f"time-{of}.json").write_text(json.dumps(found))
+    print(of, found, flush=True)
 
 
 def agreement_of(parts: Sequence[Any], documents: Sequence[str]) -> Agreement:
@@ -246,20 +252,21 @@ def compare(folder: Path, target: Path | None) -> None:
 
 def costs(folder: Path, target: Path | None) -> None:
     """Print and save what compiling and scoring took."""
-    rows = list[list[Any]]()
-    for way, shown in zip(WAYS, ("one judge of four", "four judges"), strict=True):
-        kept = folder / f"time-{way}.json"
-        if kept.exists():
-            of = json.loads(kept.read_text())
-            rows.append([shown, of["compile"], of["calls"], of["row"], of["row calls"]])
-            print(*rows[-1])
+    kept = {
+        of: json.loads((folder / f"time-{of}.json").read_text())
+        for of in (ALL, *ASPECTS)
+    }
+    four = {key: sum(kept[name][key] for name in ASPECTS) for key in kept[ALL]}
+    rows = [["one judge of four", *kept[ALL].values()], ["four judges", *four.values()]]
+    for row in rows:
+        print(*row)
     columns = {"": "", "compile, CPU s": "{:.0f}", "calls": "{}"}
     columns |= {"a row, CPU s": "{:.2f}", "calls a row": "{:.1f}"}
     commands = [
-        f"python experiments/bench/aspects.py time FOLDER summeval.jsonl --way {way}"
-        for way in WAYS
+        f"python experiments/bench/aspects.py time FOLDER summeval.jsonl --of {of}"
+        for of in kept
     ]
-    about = {"model": LM, "labels": LABELLED * OUTPUTS, "rows": TIMED}
+    about = {"model": LM, "labels": FEW * OUTPUTS, "rows": TIMED}
     save(target, "aspects-cost", columns, rows, commands=commands, **about)
 
 
@@ -277,8 +284,8 @@ def main() -> None:
     learning.add_argument("tables", nargs="+", type=Path)
     for one in (drawing, timing):
         one.add_argument("rows", type=Path)
-    drawing.add_argument("--draws", type=int, default=10)
-    timing.add_argument("--way", choices=WAYS, required=True)
+    drawing.add_argument("--draws", type=int, default=8)
+    timing.add_argument("--of", choices=(ALL, *ASPECTS), required=True)
     comparing.add_argument("--save", type=Path)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -287,7 +294,7 @@ def main() -> None:
     elif given.action == "draw":
         draw(given.folder, given.rows, given.draws)
     elif given.action == "time":
-        timed(given.folder, given.rows, given.way)
+        timed(given.folder, given.rows, given.of)
     else:
         compare(given.folder, given.save)
 

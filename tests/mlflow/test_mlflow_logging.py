@@ -835,6 +835,23 @@ def test_a_registered_judge_is_loaded_by_its_alias(
             js.load(address)
 
 
+def test_a_judge_of_several_aspects_is_registered_as_one(
+    real: Any, compile_aspects: Any, tmp_path: Path
+) -> None:
+    done = compile_aspects("--register", "tones@champion", "--json")
+    assert done.code == 0, done.err
+    told = done.json["mlflow"]
+    assert (told["model"], told["error"]) == ("models:/tones@champion", None)
+    logged = real.MlflowClient().get_run(told["run"]).data.metrics
+    expected = done.json["aspects"]["tone / voice"]["heldout"]["q"]
+    assert logged["tone _ voice.heldout.q"] == pytest.approx(expected)
+    again = js.load("models:/tones@champion")
+    assert fingerprint(again) == fingerprint(js.load(tmp_path / "made.json"))
+    assert set(again.score("S.", "A text.", a=3, b=4).aspects) == set(
+        done.json["aspects"]
+    )
+
+
 def test_mlflow_evaluates_with_the_judge(
     real: Any, compile_: Any, rows_file: Rows, server: Any, fake: Any
 ) -> None:
