@@ -49,6 +49,7 @@ from .averaging import (
     standings_of,
     weights_by_labels,
 )
+from .criteria import LearnsCriteria
 from .forms import FORMS, FormName, Member
 
 #: Weights that lie nearer to equality are not worth a word.
@@ -74,7 +75,7 @@ class Heard(Details):
 
 
 @methods.register
-class Panel(OneAspect):
+class Panel(LearnsCriteria, OneAspect):
     """A panel of members that ask for the same judgement in different forms, averaged.
 
     Options: `judgesmith list methods panel`.
@@ -95,7 +96,7 @@ class Panel(OneAspect):
     takes_several: ClassVar[bool] = True
     fitted_always: ClassVar[bool] = True
 
-    class Options(OneAspect.Options):
+    class Options(LearnsCriteria.Options):
         members: int = option(
             0,
             f"Forms that each model is asked in: one call each; 0: {MEMBERS}, and {IN_JURY} for a jury of several "
@@ -147,10 +148,22 @@ class Panel(OneAspect):
 
     @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
-        """Build the panel, with several criteria of the user's own if there are some."""
+        """Build the panel, with several criteria of the user's own if there are some.
+
+        Raises:
+            OptionError: For criteria that are both given and to be inferred, or to be inferred without labels.
+        """
+        options = parts.read_options(cls.Options, given, f"--method {cls.kind}")
+        if options.infer and words.labels_aspect is None:
+            raise OptionError(
+                "infer learns the criteria from labels, and there are none: compile the judge, or give --criteria"
+            )
+        if options.infer and any(one.definition for one in words.criteria):
+            raise OptionError(
+                "infer learns the criteria from labels, and --criteria says them; give one"
+            )
         if len(words.criteria) < 2 or words.library_aspect:
             return super().in_words(given, words)
-        parts.read_options(cls.Options, given, f"--method {cls.kind}")
         own = {name: value for name, value in given.items() if name != "aspect"}
         aspect = given.get("aspect") or words.labels_aspect or "overall"
         return cls(aspect, criteria=words.criteria, task=words.task, **own)

@@ -118,3 +118,40 @@ def test_a_jury_is_priced_by_all_its_models(
     assert cli(*score, "--dry-run").told["cost"] is None
     cli(*score, "--max-cost", 1).refused("the price of openai/unknown is unknown")
     assert not server.judged
+
+
+def test_a_panel_learns_its_criteria_from_the_labels_first(
+    server: Any, cli: Any, fake: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    server.answer = fake.judging(lambda ask: sum(map(ord, ask.judged)) * 7 % 101)
+    rows, judge = rows_file(40), tmp_path / "judge.json"
+    where = ("--lm", "openai/a", "--api-base", server.base)
+    asked = ("--forms", "percent,criteria", "--infer", "--heldout", 0.25)
+    given = ("compile", rows, "--as", "general/fluency", "-o", judge, *where)
+    plan = cli(*given, *asked, "--json", "--dry-run").told
+    assert plan["row_calls"] == 2 and not server.asks
+    cli(*given, *asked)
+    assert "observe" in {ask.step for ask in server.asks}
+    assert len(server.judged) == 2 * 40
+    assert all(
+        "How much brevity the output has." in ask.system for ask in server.judged
+    )
+    server.asks.clear()
+    assert cli("score", rows_file(6), "--judge", judge, "--json", *where[2:]).code == 0
+    assert {ask.step for ask in server.asks} <= {"probe", "score", "criteria"}
+    assert "Brevity" in cli("show", judge).said
+
+
+def test_criteria_are_inferred_or_given_and_from_labels(
+    cli: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    criteria = tmp_path / "criteria.yaml"
+    criteria.write_text("- name: Tone\n  definition: It is polite.\n")
+    where = ("--lm", "openai/a", "--method", "panel", "--infer")
+    both = cli("compile", rows_file(40), "--criteria", criteria, *where)
+    both.refused_at_once("infer learns the criteria from labels, and --criteria says")
+    without = cli("new", "The reply is polite.", *where)
+    without.refused_at_once("infer learns the criteria from labels, and there are none")
+    given = ("--as", "general/fluency", "--lm", "openai/a", "--dry-run", "--json")
+    alone = cli("compile", rows_file(40), *given, "--infer")
+    assert alone.told["method"]["kind"] == "panel"

@@ -53,7 +53,8 @@ METHOD, OPTIMIZER = "active-critic", "random-search"
 #: The method that is taken where none is asked for and the model can be read, and for other models without labels.
 READ, COMPARING = "readings", "pairwise-direct"
 #: The method that is taken where none is asked for and one of its own options, or a second model, is.
-PANEL, OF_PANEL = "panel", ("members", "forms", "models", "row_calls")
+PANEL = "panel"
+OF_PANEL = ("members", "forms", "models", "row_calls", "infer")
 #: Options of the run that only a method which infers its task has a use for.
 OF_INFERENCE = ("batches", "batch_size", "keep")
 #: What finalists are perturbed by; minor perturbations would tell judges apart on many texts only.
