@@ -6,7 +6,8 @@
 In one run, interleaved: aiohttp posts the judge's own requests to an OpenAI-style server on loopback, and posts the
 same rows to `judgesmith serve` before that server, both with as many in flight; the median of the repetitions, no cache
 of calls. serve_vs_direct: requests per second of the one by those of the other; p99_ms: of a row through the server;
-peak_mb: of the server's processes together; cpu_ms: their computing time a row; lost: rows of the burst, all sent at
+half_p99_ms, half_direct_p99_ms: of a request through the server and to the model, one after another at half of the
+server's rate, whether or not those before have their answers; half_p99_ratio: of the two; peak_mb: of the server's processes together; cpu_ms: their computing time a row; lost: rows of the burst, all sent at
 once, that got no score.
 """
 
@@ -115,6 +116,28 @@ async def post(
         return time.perf_counter() - started, times, lost
 
 
+async def paced(
+    url: str, bodies: list[bytes], per_second: float, headers: Mapping[str, str]
+) -> list[float]:
+    """Milliseconds of requests that begin at a steady rate."""
+    times: list[float] = []
+
+    async def one(session: aiohttp.ClientSession, body: bytes) -> None:
+        started = time.perf_counter()
+        async with session.post(url, data=body, headers=headers) as response:
+            await response.read()
+        times.append(1000 * (time.perf_counter() - started))
+
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        begun, waiting = time.perf_counter(), []
+        for number, body in enumerate(bodies):
+            await asyncio.sleep(begun + number / per_second - time.perf_counter())
+            waiting.append(asyncio.create_task(one(session, body)))
+        await asyncio.gather(*waiting)
+    return times
+
+
 async def ready(address: str) -> None:
     """Wait until the server is ready."""
     async with aiohttp.ClientSession() as session:
@@ -201,9 +224,16 @@ async def measure(
         json_type,
     )
     through, plain = (statistics.median(rates[url]) for url in (score, chat))
+    half: dict[str, float] = {}
+    for url, bodies in ((chat, direct), (score, ours)):
+        at_half = await paced(url, bodies, through / 2, json_type)
+        half[url] = statistics.quantiles(at_half, n=100)[98]
     return {
         "serve_vs_direct": round(through / plain, 3),
         "p99_ms": round(statistics.quantiles(times, n=100)[98], 1),
+        "half_p99_ms": round(half[score], 1),
+        "half_direct_p99_ms": round(half[chat], 1),
+        "half_p99_ratio": round(half[score] / half[chat], 2),
         "peak_mb": round(memory(process, "VmHWM"), 1),
         "lost": lost + burst_lost,
         "serve_per_s": round(through, 1),

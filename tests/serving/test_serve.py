@@ -154,6 +154,17 @@ def test_too_many_rows_are_told_when_to_come_again_and_a_stop_finishes_what_was_
     assert at.process.wait(30) == 0
 
 
+def test_a_client_that_hangs_up_makes_room_for_others(
+    running: Any, held: Any, until: Any
+) -> None:
+    held(20)
+    at = running("--queue", 1)
+    row = {"source": "s", "output": "r020"}
+    with pytest.raises(httpx.ReadTimeout):
+        at.http.post("/v1/score", json=row, timeout=0.5)
+    until(lambda: at.score("r001").status_code == 200)
+
+
 def test_what_is_not_finished_in_time_is_handed_back(
     running: Any, server: Any, held: Any, until: Any
 ) -> None:

@@ -182,17 +182,23 @@ class Gate:
         row = await _read(ScoreIn, receive, self.service)
         if row is None:
             return
-        # A client that has gone makes room for others.
-        judging, gone = (
-            asyncio.ensure_future(self.score(row, scope)),
-            asyncio.ensure_future(receive()),
-        )
+        # A client that has gone makes room for others. The row is judged in the request's own task: one for judging and
+        # one for listening cost as much as the answer's JSON.
+        task, gone = asyncio.current_task(), asyncio.ensure_future(receive())
+        assert task is not None
+
+        def hang_up(_: asyncio.Future[Any]) -> None:
+            task.cancel()
+
+        gone.add_done_callback(hang_up)
         try:
-            await asyncio.wait((judging, gone), return_when=asyncio.FIRST_COMPLETED)
-            if judging.done():
-                await judging.result()(scope, receive, send)
+            await (await self.score(row, scope))(scope, receive, send)
+        except asyncio.CancelledError:
+            if not gone.done():
+                raise
+            task.uncancel()
         finally:
-            judging.cancel()
+            gone.remove_done_callback(hang_up)
             gone.cancel()
 
     def _tell(self, scope: Scope, data: dict[str, Any], seconds: float) -> None:
