@@ -6,9 +6,9 @@
 In one run, interleaved: aiohttp posts the judge's own requests to an OpenAI-style server on loopback, and posts the
 same rows to `judgesmith serve` before that server, both with as many in flight; the median of the repetitions, no cache
 of calls. serve_vs_direct: requests per second of the one by those of the other; p99_ms: of a row through the server;
-half_p99_ms, half_direct_p99_ms: of a request through the server and to the model, one after another at half of the
-server's rate, whether or not those before have their answers; half_p99_ratio: of the two; peak_mb: of the server's processes together; cpu_ms: their computing time a row; lost: rows of the burst, all sent at
-once, that got no score.
+half_p99_ms, half_direct_p99_ms: of requests through the server and to the model that begin at half of the server's
+rate, whether or not those before have their answers; half_p99_ratio: of the two; peak_mb: of the server's processes
+together; cpu_ms: their computing time a row; lost: rows of the burst, all sent at once, that got no score.
 """
 
 from __future__ import annotations
