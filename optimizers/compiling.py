@@ -27,13 +27,19 @@ from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
 from ..parts import Options, nearest, option, read_options
 from ..programs import artifact
-from ..programs.active_critic.task import Inference, Labelled, TaskInference
+from ..programs.active_critic.task import (
+    Inference,
+    Inquiry,
+    Labelled,
+    TaskInference,
+)
 from ..programs.aspects import OVERALL
 from ..programs.capabilities import (
     Form,
     HasForms,
     InfersTask,
     answering,
+    inquiry_of,
     passes_of,
     set_brief,
     stops_early,
@@ -51,6 +57,7 @@ from ..programs.models.lm import (
 from ..programs.models.transport import Reply
 from ..programs.outcome import Calibration, Decision, Outcome
 from ..programs.progress import Progress, Silent
+from ..programs.prompting.result import value_of
 from ..programs.readings.bindings.opening import offer
 from ..programs.refining import Refinement, fitted_always
 from ..signatures.values import Item, Passes, Scale, Usage
@@ -483,8 +490,8 @@ class Compiler:
         That holds if at most weights are fitted and answers and readings are cached. A budget counts every call.
         """
         method = judge.method
-        learns = isinstance(method, InfersTask) and method.infers()
-        if self.search.searches or learns or stops_early(method):
+        infers = inquiry_of(method) is not None
+        if self.search.searches or infers or stops_early(method):
             return False
         if (
             method.cost().calls_per_row
@@ -653,8 +660,9 @@ class Compiler:
         student = self._student(judge, train, lm)
         inference: Inference | None = None
         learner = student.method
-        if isinstance(learner, InfersTask) and learner.infers():
-            inference = self._infer(learner, shown or train, lm)
+        if isinstance(learner, InfersTask) and (inquiry := learner.inquiry()):
+            inference = self._inferred(inquiry, shown or train, lm)
+            learner.learn(inference, lm)
         more = {} if plan.dearer else _dearer(student, lm.name)
         student, forms, dearer = self._settle(
             student, examples, by, more, inference is not None
@@ -706,13 +714,12 @@ class Compiler:
             )
         return by_name[take]
 
-    def _infer(
-        self, learner: InfersTask, train: Labels, lm: LanguageModel
+    def _inferred(
+        self, inquiry: Inquiry, train: Labels, lm: LanguageModel
     ) -> Inference:
         """Infer task and criteria from these rows; for several aspects once, since the others take what was found."""
         key = train.fingerprint()
         if (known := self.inferred.get(key)) is not None:
-            learner.learn(known, lm)
             return known
         examples = examples_of(train)
         order = np.random.default_rng([self.options.seed, 77]).permutation(
@@ -732,10 +739,17 @@ class Compiler:
             for r, e in pairs
         ]
         self.progress.stage("task inference", self.inference.calls(len(shown)))
-        made = engine.run(learner.infer(shown, lm, self.inference, self.progress.step))
+        asked = self.inference.acall(
+            shown,
+            aspect=inquiry.aspect,
+            described=inquiry.described,
+            lm=lm,
+            progress=self.progress.step,
+        )
+        inferred = value_of(engine.run(asked), Inference)
         if several:
-            self.inferred[key] = made
-        return made
+            self.inferred[key] = inferred
+        return inferred
 
     def _student(self, judge: Judge, labels: Labels, lm: LanguageModel) -> Judge:
         """A copy that has met these rows, and has learnt nothing."""

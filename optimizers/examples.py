@@ -21,7 +21,7 @@ from ..datasets.records import Labels
 from ..datasets.row import Row
 from ..errors import JudgesmithError, LabelsError, LeakError, OptionError
 from ..programs import pipeline
-from ..programs.capabilities import ReadsRows
+from ..programs.capabilities import weigh_columns
 from ..programs.judge import Judge
 from ..programs.progress import Progress
 from ..programs.readings.bindings.columns import Column
@@ -102,8 +102,7 @@ def in_words(judge: Judge, labels: Labels) -> tuple[Judge, Labels]:
     if not notes:
         return judge, labels
     copied = judge.with_()
-    if isinstance(copied.method, ReadsRows):
-        copied.method.take_columns(columns)
+    weigh_columns(copied.method, columns)
     return copied, replace(labels, warnings=(*labels.warnings, *notes))
 
 

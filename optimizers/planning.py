@@ -10,7 +10,7 @@ import numpy as np
 
 from ..datasets.records import Labels
 from ..programs.active_critic.task import TaskInference
-from ..programs.capabilities import HasForms, InfersTask, stops_early
+from ..programs.capabilities import HasForms, InfersTask, inquiry_of, stops_early
 from ..programs.judge import Judge
 from ..programs.refining import fitted_always
 from .search.base import DemonstrationSearch
@@ -83,8 +83,7 @@ class Stages:
     @property
     def learns(self) -> bool:
         """Return True if task or criteria are inferred."""
-        method = self.judge.method
-        return isinstance(method, InfersTask) and method.infers()
+        return inquiry_of(self.judge.method) is not None
 
     def tried(self, *, dearer: bool) -> int:
         """Return the forms of answers that are tried in a pass each, beside a dearer one; 0 where none is chosen."""

@@ -36,7 +36,7 @@ from .. import parts
 from ..errors import ArtifactError, JudgesmithError
 from ..signatures.values import Criterion, Scale
 from .atomic import write_whole
-from .capabilities import Learns, UsesModels, fitted_of, models_of
+from .capabilities import Learns, connect_models, fitted_of, models_of
 from .method import Method
 from .models.lm import Connection, LanguageModel, Sampling
 from .models.names import ShownName, check_chosen, check_listed, recorded
@@ -779,10 +779,9 @@ def connect(method: Method, connection: Connection | None) -> None:
     Raises:
         ArtifactError: For models that only the user may choose.
     """
-    if isinstance(method, UsesModels):
-        for name in method.models():
-            check_chosen(name, connection.api_base if connection else None)
-        method.connect(connection)
+    for name in models_of(method):
+        check_chosen(name, connection.api_base if connection else None)
+    connect_models(method, connection)
 
 
 def _first_problem(error: Exception) -> str:

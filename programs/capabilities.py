@@ -1,24 +1,45 @@
 """Protocols: what some methods of judging can do and others cannot.
 
-Callers ask for a capability (`isinstance(judge.method, InfersTask)`); a method has it by having its members. What is
-fitted after a search is `refining.Refinable`.
+A method has a capability by having its members. Callers ask for it by the functions here: of a method that is composed
+of others, these answer for all of them. What is fitted after a search is `refining.Refinable`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Protocol,
+    Self,
+    runtime_checkable,
+)
 
 from ..parts import Options
 from ..signatures.values import Item, Passes, Verdict
-from .active_critic.task import Inference, Labelled, TaskInference
+from .active_critic.task import Inference, Inquiry
 from .models.lm import Connection, LanguageModel
 
 if TYPE_CHECKING:
     from .readings.bindings.columns import Column
+
+
+@runtime_checkable
+class Composed(Protocol):
+    """A method that judges by other methods."""
+
+    def members(self) -> Sequence[Any]:
+        """Return these methods."""
+
+
+def members_of(method: Any) -> Sequence[Any]:
+    """Return the methods that a method judges by: of one that is not composed, itself."""
+    return method.members() if isinstance(method, Composed) else (method,)
 
 
 @runtime_checkable
@@ -57,7 +78,18 @@ class UsesModels(Protocol):
 
 def models_of(method: Any) -> tuple[str, ...]:
     """Return the names of the models that a method uses beside the judge's own."""
-    return method.models() if isinstance(method, UsesModels) else ()
+    every = [member.models() for member in _users(method)]
+    return tuple(dict.fromkeys(chain.from_iterable(every)))
+
+
+def connect_models(method: Any, connection: Connection | None) -> None:
+    """Give a method the way to reach the models that it uses beside the judge's own."""
+    for member in _users(method):
+        member.connect(connection)
+
+
+def _users(method: Any) -> list[UsesModels]:
+    return [member for member in members_of(method) if isinstance(member, UsesModels)]
 
 
 @runtime_checkable
@@ -69,6 +101,12 @@ class ReadsRows(Protocol):
 
     def passes(self, item: Item) -> Passes:
         """Return what its model reads of a row beside the calls, about. No model is opened."""
+
+    def read_as(self, item: Item) -> Hashable:
+        """Return what tells its reading of a row from another method's: equal ones need one pass."""
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return the columns of a row that it weighs."""
 
     def without_model(self) -> bool:
         """Prepare to judge without any model; return whether it can."""
@@ -87,19 +125,47 @@ class ReadsRows(Protocol):
         """
 
 
+def read_by(method: Any) -> tuple[str, ...]:
+    """Return the names of the models whose weights a method reads in this process."""
+    every = [reader.reads() for reader in _readers(method)]
+    return tuple(dict.fromkeys(chain.from_iterable(every)))
+
+
+def _readers(method: Any) -> list[ReadsRows]:
+    return [member for member in members_of(method) if isinstance(member, ReadsRows)]
+
+
 def without_model(method: Any) -> bool:
     """Prepare a method to judge without any model; return whether it can."""
-    return isinstance(method, ReadsRows) and method.without_model()
+    free = [
+        isinstance(member, ReadsRows) and member.without_model()
+        for member in members_of(method)
+    ]
+    return all(free)
 
 
 def passes_of(method: Any, item: Item) -> Passes:
-    """Return what a method's model reads of a row beside the calls."""
-    return method.passes(item) if isinstance(method, ReadsRows) else Passes()
+    """Return what a method's model reads of a row beside the calls: once for members that read the same."""
+    passes = {reader.read_as(item): reader.passes(item) for reader in _readers(method)}
+    return sum(passes.values(), Passes())
+
+
+def weigh_columns(method: Any, columns: Sequence[Column]) -> None:
+    """Let a method weigh its columns on these scales; each member takes its own."""
+    for reader in _readers(method):
+        own = {column.name for column in reader.columns()}
+        reader.take_columns([column for column in columns if column.name in own])
+
+
+def begin(method: Any, lm: Callable[[], LanguageModel]) -> None:
+    """Prepare a method to score without labels, where experience says how; see `ReadsRows.begin`."""
+    for reader in _readers(method):
+        reader.begin(lm)
 
 
 def answering(method: Any, own: str) -> tuple[str, ...]:
     """Return the names of the models that answer a method's calls, the judge's own first."""
-    read = method.reads() if isinstance(method, ReadsRows) else ()
+    read = read_by(method)
     return tuple(
         dict.fromkeys([own, *(name for name in models_of(method) if name not in read)])
     )
@@ -134,6 +200,13 @@ class HasFiles(Protocol):
         """Take the file that the judge was loaded from or saved to."""
 
 
+def locate(method: Any, path: Path) -> None:
+    """Tell a method the file that its judge was loaded from or saved to, if it has files beside it."""
+    for member in members_of(method):
+        if isinstance(member, HasFiles):
+            member.located(path)
+
+
 @runtime_checkable
 class StopsEarly(Protocol):
     """A method that can leave out explanations which do not change the score, for searches."""
@@ -160,27 +233,23 @@ def stops_early(method: Any) -> bool:
 class InfersTask(Protocol):
     """A method that learns from labelled rows what is judged and by which criteria."""
 
-    def infers(self) -> bool:
-        """Return True if something is left to be inferred, since neither the user nor the options state it."""
+    def inquiry(self) -> Inquiry | None:
+        """Return what is left to be inferred; None where the user or the options state it all."""
 
-    async def infer(
-        self,
-        rows: Sequence[Labelled],
-        lm: LanguageModel,
-        inference: TaskInference,
-        progress: Callable[[str], None] | None = None,
-    ) -> Inference:
-        """Read labelled rows, in their order, and fill `knowledge`; the user's own words stay.
+    def learn(self, inferred: Inference, lm: LanguageModel) -> None:
+        """Fill `knowledge` by what was inferred; the user's own words stay.
 
         Raises:
             OptionError: If the model gave nothing readable and the method needs it.
         """
 
-    def learn(self, inferred: Inference, lm: LanguageModel) -> None:
-        """Fill `knowledge` by what was inferred for another aspect of the same rows; what the user gave stays."""
-
     def without_inferred(self) -> Self | None:
         """Return a copy whose prompts leave out the inferred words; None if that is not to be tried."""
+
+
+def inquiry_of(method: Any) -> Inquiry | None:
+    """Return what a method is still to infer from labels; None for nothing."""
+    return method.inquiry() if isinstance(method, InfersTask) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ..errors import ArtifactError, OptionError
 from ..signatures.values import Item, Scale, Verdict
 from . import artifact, pipeline
 from .aspects import OVERALL
-from .capabilities import HasFiles, ranks_documents
+from .capabilities import locate, ranks_documents
 from .method import Method
 from .models import engine
 from .models.as_dspy import Quiet
@@ -242,8 +242,7 @@ class DSPyJudge(Quiet):
         )
 
     def _located(self, path: str | Path) -> None:
-        if isinstance(self.method, HasFiles):
-            self.method.located(Path(path))
+        locate(self.method, Path(path))
 
     # -- for its own use and the product's
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from . import artifact
-from .capabilities import HasFiles
+from .capabilities import locate
 from .dspy_judge import tell_engine
 from .judge import Judge
 from .models.lm import Connection, LanguageModel, language_model
@@ -61,8 +61,7 @@ def load(
         )
         tell_engine(judge)
     artifact.connect(judge.method, connection)
-    if isinstance(judge.method, HasFiles):
-        judge.method.located(Path(path))
+    locate(judge.method, Path(path))
     return judge
 
 

@@ -7,7 +7,7 @@ Variants: *vanilla* (an overall score from demonstrations only), *coarse* (task 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,7 +24,6 @@ from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
 from ..prompting.predict import JudgePredict
-from ..prompting.result import value_of
 from ..refining import Refinement, Refiner, TrainingRows, score_matrix
 from ..registry import methods
 from .choices import CriticChoices
@@ -35,7 +34,7 @@ from .scoring import (
     TaskContext,
     mean_score,
 )
-from .task import Inference, Labelled, TaskInference
+from .task import Inference, Inquiry
 
 Variant = Literal["vanilla", "coarse", "fine"]
 #: Its steps, by the names of their attributes.
@@ -184,29 +183,15 @@ class ActiveCritic(Method):
 
     # -- compiling
 
-    def infers(self) -> bool:
-        """Return True if the task or the criteria are still to be inferred from labels."""
+    def inquiry(self) -> Inquiry | None:
+        """Return an inquiry if the task or the criteria are still to be inferred; see `capabilities.InfersTask`."""
         if self.options.variant == "vanilla":
-            return False
+            return None
         needs_task = self.options.use_task and not self.knowledge.description
-        return needs_task or (self.options.use_criteria and not self.knowledge.criteria)
-
-    async def infer(
-        self,
-        rows: Sequence[Labelled],
-        lm: LanguageModel,
-        inference: TaskInference,
-        progress: Callable[[str], None] | None = None,
-    ) -> Inference:
-        """Fill the task and the criteria that are not known; see `capabilities.InfersTask`."""
-        settings = {
-            "aspect": self.options.aspect,
-            "progress": progress,
-            "described": self.options.use_task,
-        }
-        inferred = value_of(await inference.acall(rows, lm=lm, **settings), Inference)
-        self.learn(inferred, lm)
-        return inferred
+        needs_criteria = self.options.use_criteria and not self.knowledge.criteria
+        if not needs_task and not needs_criteria:
+            return None
+        return Inquiry(self.options.aspect, self.options.use_task)
 
     def learn(self, inferred: Inference, lm: LanguageModel) -> None:
         """Fill what is not known by what was inferred; see `capabilities.InfersTask`."""

@@ -104,6 +104,16 @@ class Inference:
     drawn_from: Mapping[str, tuple[Comment, ...]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """What is to be inferred from labelled rows."""
+
+    aspect: str = ""
+    """The aspect that people scored, if the labels name it."""
+    described: bool = True
+    """False is the ablation without T, in which criteria come from observations alone."""
+
+
 class TaskInference(Evaluator):
     """Reads labelled examples in mini-batches.
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +24,6 @@ from ...signatures.values import (
     Criterion,
     ErrorSpan,
     Item,
-    Passes,
     Scale,
     Usage,
     Verdict,
@@ -33,16 +31,11 @@ from ...signatures.values import (
 from .. import artifact, pipeline
 from ..aspects import OVERALL, aspects
 from ..capabilities import (
-    HasFiles,
-    ReadsRows,
-    UsesModels,
-    models_of,
     passes_of,
     ranks_documents,
-    without_model,
 )
 from ..method import Cost, Method, Words
-from ..models.lm import Connection, LanguageModel
+from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..outcome import PERCENT, Calibration, Outcome
 from ..prompting.predict import JudgePredict
@@ -234,7 +227,8 @@ class SeveralAspects(Method):
         scales = set(self.scales.values())
         return Outcome(scales.pop() if len(scales) == 1 else PERCENT)
 
-    def _methods(self) -> list[Method]:
+    def members(self) -> list[Method]:
+        """Return the methods of its aspects; see `capabilities.Composed`."""
         return [part.method for part in self.parts().values()]
 
     # -- judging
@@ -259,7 +253,7 @@ class SeveralAspects(Method):
             name: pipeline.unmapped(part.method, part.outcome.scale, item, lm)
             for name, part in made.items()
         }
-        if lm.embedded or self.passes(item).count:
+        if lm.embedded or passes_of(self, item).count:
             # One after the other: what the first reads, the others take as it is.
             return {name: await call for name, call in calls.items()}
         answers = await asyncio.gather(*calls.values(), return_exceptions=True)
@@ -315,12 +309,12 @@ class SeveralAspects(Method):
 
     async def prepare(self, lm: LanguageModel) -> None:
         """Prepare the method of every aspect."""
-        for method in self._methods():
+        for method in self.members():
             await method.prepare(lm)
 
     def cost(self) -> Cost:
         """Return the calls of all aspects together."""
-        costs = [method.cost() for method in self._methods()]
+        costs = [method.cost() for method in self.members()]
         return Cost(
             sum(cost.calls_per_row for cost in costs),
             sum(cost.calls_per_document for cost in costs),
@@ -329,82 +323,31 @@ class SeveralAspects(Method):
     @property
     def brief(self) -> bool:
         """Return True if the answers of one aspect are a word or a number."""
-        return any(method.brief for method in self._methods())
+        return any(method.brief for method in self.members())
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
         """Let every method take what training rows show."""
         for name, part in self.parts().items():
             part.method.meet(name, items, lm)
 
-    # -- what its methods use and read
-
-    def models(self) -> tuple[str, ...]:
-        """Return the names of the models that its methods use beside the judge's own."""
-        every = [models_of(method) for method in self._methods()]
-        return tuple(dict.fromkeys(name for names in every for name in names))
-
-    def connect(self, connection: Connection | None) -> None:
-        """Take the way to reach them."""
-        for method in self._methods():
-            if isinstance(method, UsesModels):
-                method.connect(connection)
-
-    def _readers(self) -> list[ReadsRows]:
-        return [method for method in self._methods() if isinstance(method, ReadsRows)]
-
-    def reads(self) -> tuple[str, ...]:
-        """Return the models whose weights are read in this process."""
-        every = [method.reads() for method in self._readers()]
-        return tuple(dict.fromkeys(name for names in every for name in names))
-
-    def passes(self, item: Item) -> Passes:
-        """Return what is read of a row beside the calls: once for the aspects that read the same."""
-        found: dict[Any, Passes] = {}
-        for place, method in enumerate(self._methods()):
-            key = getattr(method, "read_as", lambda _, own=place: own)
-            found[key(item)] = passes_of(method, item)
-        return sum(found.values(), Passes())
-
-    def without_model(self) -> bool:
-        """Prepare to judge without any model; return whether it can."""
-        able = [without_model(method) for method in self._methods()]
-        return all(able)
-
     def columns(self) -> tuple[Column, ...]:
         """Return the columns that any aspect weighs."""
-        every = [column for method in self._methods() for column in method.columns()]
+        every = [column for method in self.members() for column in method.columns()]
         return tuple({column.name: column for column in every}.values())
-
-    def take_columns(self, columns: Sequence[Column]) -> None:
-        """Weigh the columns on these scales."""
-        for method in self._readers():
-            own = {column.name for column in method.columns()}  # type: ignore[attr-defined]
-            method.take_columns([one for one in columns if one.name in own])
-
-    def begin(self, lm: Callable[[], LanguageModel]) -> None:
-        """Prepare to score without labels, by experience."""
-        for method in self._readers():
-            method.begin(lm)
-
-    def located(self, path: Path) -> None:
-        """Take the file that the judge was loaded from or saved to."""
-        for method in self._methods():
-            if isinstance(method, HasFiles):
-                method.located(path)
 
     # -- demonstrations and prompts
 
     def taught(self) -> list[JudgePredict]:
         """Return the predictors of all aspects that demonstrations are for."""
-        return [predict for method in self._methods() for predict in method.taught()]
+        return [predict for method in self.members() for predict in method.taught()]
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
         """Return a row as a demonstration; see `Method.demonstration`."""
-        return self._methods()[0].demonstration(item, verdict)
+        return self.members()[0].demonstration(item, verdict)
 
     def no_bootstrap(self) -> str | None:
         """Return why the answers of an aspect cannot be demonstrations."""
-        return next(filter(None, (one.no_bootstrap() for one in self._methods())), None)
+        return next(filter(None, (one.no_bootstrap() for one in self.members())), None)
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         """Return the messages of each step, by aspect."""

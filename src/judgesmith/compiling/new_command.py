@@ -62,7 +62,7 @@ class New(Command, Aspect, Preset, Jury):
         """Save a judge without labels and print it."""
         from rich.markup import escape
 
-        from ..programs.capabilities import ReadsRows, models_of
+        from ..programs.capabilities import begin, models_of
         from ..programs.judge import Judge
         from ..programs.models.names import check_listed
         from ..programs.simple import simple_outcome, worded
@@ -97,8 +97,7 @@ class New(Command, Aspect, Preset, Jury):
                 method, outcome=simple_outcome(scale, pass_fail=self.pass_fail)
             )
             judge.set_lm(open_model(self.first_lm()))
-            if isinstance(method, ReadsRows):
-                method.begin(lambda: judge.lm)
+            begin(method, lambda: judge.lm)
             judge.save(self.output)
         saved = escape(str(self.output))
         outcome = "pass or fail" if self.pass_fail else str(judge.scale)

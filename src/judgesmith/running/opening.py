@@ -28,10 +28,10 @@ from ..errors import JudgesmithError, OptionError
 from ..programs import artifact, loading
 from ..programs.atomic import write_whole
 from ..programs.capabilities import (
-    HasFiles,
-    ReadsRows,
-    UsesModels,
+    connect_models,
+    locate,
     models_of,
+    read_by,
     without_model,
 )
 from ..programs.judge import Judge
@@ -245,8 +245,7 @@ def open_artifact(
     name = lm or artifact.model_of(read, where)
     artifact.connect(judge.method, where)
     judge.set_lm(open_model(name, where, artifact.sampling_of(read)))
-    if isinstance(judge.method, HasFiles):
-        judge.method.located(path)
+    locate(judge.method, path)
     open_others(judge, where)
     return judge
 
@@ -257,14 +256,13 @@ def open_others(judge: Judge, where: Connection | None) -> None:
     One that is only read is opened by its reader; a server for it would hold its weights twice.
     """
     method = judge.method
-    read = method.reads() if isinstance(method, ReadsRows) else ()
+    read = read_by(method)
     for name in models_of(method):
         if name not in read:
             open_model(name, where)
         elif name.startswith("local/"):
             fetch(name)
-    if isinstance(method, UsesModels):
-        method.connect(where)
+    connect_models(method, where)
 
 
 def check_writable(path: Path, *inputs: Path | None) -> None:
