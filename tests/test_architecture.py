@@ -25,7 +25,7 @@ SMALL: dict[str, set[str]] = {
     "disarming": set(),
     "rows": {"errors", "extras", "conversation", "likeness", "trajectories"},
     "likeness": {"errors"},
-    "parts": {"errors"},
+    "parts": {"errors", "extras"},
     "wording": set(),
 }
 #: Rooms of the library, and what each may import. Agreement is usable without DSPy and without a judge.

@@ -21,7 +21,7 @@ from judgesmith.datasets.perturbations.base import sentences
 from judgesmith.errors import MissingExtraError
 from judgesmith.extras import from_extra
 from judgesmith.parts import plugin
-from judgesmith.programs.models.local import thread_count
+from judgesmith.programs.models.threads import thread_count
 from judgesmith.programs.readings.bindings import graph, llama, weights
 from judgesmith.programs.readings.bindings.torch_reader import TorchReader
 from judgesmith.rows import rows_of

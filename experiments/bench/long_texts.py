@@ -38,7 +38,7 @@ from judgesmith.experiments.bench.scoring import WORDS
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.files import installed, model_path
 from judgesmith.programs.models.lm import Connection, language_model
-from judgesmith.programs.models.local import thread_count
+from judgesmith.programs.models.threads import thread_count
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
 from judgesmith.programs.readings.kinds import read_row, surface

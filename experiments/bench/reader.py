@@ -22,7 +22,7 @@ from typing import Any
 
 from judgesmith.experiments.bench.long_texts import text
 from judgesmith.programs.models.files import model_path
-from judgesmith.programs.models.local import thread_count
+from judgesmith.programs.models.threads import thread_count
 from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
 from judgesmith.programs.readings.bindings.openvino_reader import OpenVinoReader
 from judgesmith.programs.readings.passages import Passage, Piece, Text, passage

@@ -25,7 +25,7 @@ from judgesmith.datasets.benchmarks.catalog import resolve
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.fitting.readings import lead, nested, weigh
 from judgesmith.programs.models.files import file_sha256, model_path
-from judgesmith.programs.models.local import thread_count
+from judgesmith.programs.models.threads import thread_count
 from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
 from judgesmith.programs.readings.experience import experience_of
 from judgesmith.programs.readings.head import Readings, Vector

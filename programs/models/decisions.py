@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 
 from ...errors import ModelError
+from ...extras import from_extra
 from .engine import PerLoop
 from .ollama import reaching
 from .refusals import refuse
@@ -94,22 +95,28 @@ class Served:
 
 
 class ZeroShot:
-    """Asks a zero-shot classifier in this process. model: a name or a folder that `transformers` finds."""
+    """Asks a zero-shot classifier in this process.
+
+    Args:
+        model: A name or a folder that `transformers` finds.
+    """
 
     def __init__(self, model: str) -> None:
         self.model = model
 
     @cached_property
     def classifier(self) -> Any:
-        """The pipeline, opened once. Raises ModelError."""
+        """The pipeline, opened once.
+
+        Raises:
+            MissingExtraError: Without torch and transformers.
+            ModelError: For a model that cannot be opened.
+        """
+        package = from_extra("torch", "a zero-shot classifier", "transformers", "torch")
         try:
-            from transformers import pipeline  # type: ignore[import-not-found,unused-ignore]
-        except ImportError:
-            raise ModelError(
-                "a zero-shot classifier needs transformers: pip install 'judgesmith[torch]'"
-            ) from None
-        try:
-            return pipeline("zero-shot-classification", model=self.model, device=-1)
+            return package.pipeline(
+                "zero-shot-classification", model=self.model, device=-1
+            )
         except (OSError, ValueError) as error:
             line = " ".join(str(error).split())[:200]
             raise ModelError(
@@ -117,7 +124,12 @@ class ZeroShot:
             ) from None
 
     async def send(self, request: Request) -> Reply:
-        """Answer every question by the classifier. Raises ModelError."""
+        """Answer every question by the classifier.
+
+        Raises:
+            MissingExtraError, ModelError: If it cannot be opened.
+            Unanswered: For a row that is longer than it reads.
+        """
         questions, state = asked_of(request)
         text = "\n\n".join(str(value) for value in state.values())
         answers = await asyncio.to_thread(self._answers, questions, text)
@@ -139,13 +151,27 @@ class ZeroShot:
     def _shares(
         self, text: str, labels: Sequence[str], *, several: bool
     ) -> list[float]:
-        """The probability of each label."""
+        """Return the probability of each label. Raises Unanswered."""
         template = "{}" if several else _SENTENCE
-        found = self.classifier(
+        for label in labels:
+            self._check_length(text, template.format(label))
+        result = self.classifier(
             text, list(labels), multi_label=several, hypothesis_template=template
         )
-        of_label = dict(zip(found["labels"], found["scores"], strict=True))
+        of_label = dict(zip(result["labels"], result["scores"], strict=True))
         return [float(of_label[label]) for label in labels]
+
+    def _check_length(self, text: str, hypothesis: str) -> None:
+        """Refuse a row that the classifier would cut at its end, where the output stands. Raises Unanswered."""
+        tokenizer = self.classifier.tokenizer
+        pair = tokenizer(text, hypothesis, truncation=False, verbose=False)
+        tokens, most = len(pair["input_ids"]), tokenizer.model_max_length
+        if tokens > most:
+            raise Unanswered(
+                f"the row has {tokens} tokens with its question, and the classifier reads {most}; "
+                "take one that reads longer texts",
+                again=False,
+            )
 
 
 def answers_in(reply: Reply) -> Mapping[str, Any]:

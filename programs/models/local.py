@@ -35,7 +35,7 @@ from ...errors import ModelError
 from ...extras import from_extra
 from .engine import PerLoop
 from .files import file_sha256, find_model, model_path
-from .threads import thread_count as thread_count
+from .threads import thread_count
 from .transport import DENSE, TEMPLATE, Reply, Request, Transport
 
 #: Calls answered at the same time, further ones wait; and tokens of prompt and answer together for each of them:

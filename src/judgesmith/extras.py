@@ -22,10 +22,24 @@ def from_extra(extra: str, what: str, *modules: str) -> Any:
     try:
         imported = [import_module(module) for module in modules]
     except ImportError as error:
-        package = (error.name or modules[0]).partition(".")[0]
-        known = isinstance(error, ModuleNotFoundError)
-        problem = "which is not installed" if known else f"which fails: {error}"
-        raise MissingExtraError(
-            f"{what} needs {package}, {problem}: pip install 'judgesmith[{extra}]'"
-        ) from None
+        package = error.name or modules[0]
+        raise missing(error, what, package, f"judgesmith[{extra}]") from None
     return imported[0]
+
+
+def missing(
+    error: ImportError, what: str, package: str, install: str
+) -> MissingExtraError:
+    """Return the error for a package that cannot be imported.
+
+    Args:
+        error: What its import raised.
+        what: What needs the package; it opens the message.
+        package: The package, or a module in it.
+        install: What pip is to install, such as `judgesmith[tables]`.
+    """
+    absent = isinstance(error, ModuleNotFoundError)
+    problem = "which is not installed" if absent else f"which fails: {error}"
+    return MissingExtraError(
+        f"{what} needs {package.partition('.')[0]}, {problem}: pip install '{install}'"
+    )

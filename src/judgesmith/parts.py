@@ -24,7 +24,8 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from .errors import MissingExtraError, OptionError
+from .errors import OptionError
+from .extras import missing
 
 logger = logging.getLogger(__name__)
 
@@ -273,12 +274,10 @@ def plugin(group: str, name: str) -> Any:
     try:
         return point.load()
     except ModuleNotFoundError as error:
-        package = error.name
+        package = install = error.name or point.module
         if point.dist and name in (point.dist.metadata.get_all("Provides-Extra") or ()):
-            package = f"{point.dist.name}[{name}]"
-        raise MissingExtraError(
-            f"{name!r} needs {error.name}, which is not installed: pip install '{package}'"
-        ) from None
+            install = f"{point.dist.name}[{name}]"
+        raise missing(error, repr(name), package, install) from None
 
 
 def _place(part: object) -> str:

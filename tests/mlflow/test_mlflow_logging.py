@@ -308,7 +308,7 @@ def test_without_the_extra_its_command_is_said_before_anything_is_spent(
 ) -> None:
     done = compile_(rows_file(48), "--mlflow", "trial")
     assert done.code == 2
-    assert one_line(done).startswith("MissingExtraError: --mlflow needs MLflow")
+    assert one_line(done).startswith("MissingExtraError: --mlflow needs mlflow")
     assert "pip install 'judgesmith[mlflow]'" in done.err
     assert server.asks == []
     assert not (tmp_path / "made.json").exists()

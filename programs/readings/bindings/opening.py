@@ -18,8 +18,9 @@ from ....errors import CallError, MissingExtraError, ModelError, OptionError
 from ....extras import from_extra
 from ...models.files import file_sha256
 from ...models.lm import LanguageModel, is_local
-from ...models.local import LLAMA_CPP, READER_VARIABLE, model_file, thread_count
+from ...models.local import LLAMA_CPP, READER_VARIABLE, model_file
 from ...models.ollama import is_ollama, ollama_weights
+from ...models.threads import thread_count
 from ..passages import Passage, Piece
 from ..reader import Floats, Reader
 from .embedded_reader import EmbeddedReader

@@ -26,7 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import errors
-from ..errors import BudgetError, JudgesmithError, MissingExtraError, OptionError
+from ..errors import BudgetError, JudgesmithError, OptionError
+from ..extras import from_extra
 from ..programs import loading
 from ..programs.artifact import Artifact
 from ..programs.capabilities import models_of
@@ -249,13 +250,7 @@ def _ray(address: str | None, cores: int) -> Iterator[Any]:
     """
     for name, value in (QUIET | LOOPBACK if address is None else QUIET).items():
         os.environ.setdefault(name, value)
-    try:
-        ray = import_module("ray")
-        import_module("ray.data.checkpoint")
-    except ImportError as error:
-        raise MissingExtraError(
-            f"--on ray: pip install 'judgesmith[ray]' ({error})"
-        ) from None
+    ray = from_extra("ray", "--on ray", "ray", "ray.data.checkpoint")
     _check_answers(address)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:

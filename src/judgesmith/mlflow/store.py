@@ -10,16 +10,15 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..errors import ArtifactError, MissingExtraError, OptionError
+from ..errors import ArtifactError, OptionError
+from ..extras import from_extra
 
 #: A registered judge, and one that a run logged.
 MODELS, RUNS = "models:/", "runs:/"
-INSTALL = "pip install 'judgesmith[mlflow]'"
 #: Before a run: tries and seconds to a try after which the tracking store counts as not there. MLflow's own are eight
 #: tries of two minutes.
 CHECK = (1, 5)
@@ -30,12 +29,7 @@ LOG = (3, 30)
 def mlflow_part(part: str, purpose: str) -> Any:
     """Return a module of MLflow. Its usage statistics stay off unless the user's environment says otherwise."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    try:
-        return import_module(part)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{purpose} needs MLflow 3 ({error}): {INSTALL}"
-        ) from None
+    return from_extra("mlflow", purpose, part)
 
 
 def check_address() -> None:

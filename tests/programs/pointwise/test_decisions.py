@@ -15,7 +15,7 @@ from aiohttp import web
 from json_lines import write
 from loopback import Server
 
-from judgesmith.errors import ModelError, OptionError
+from judgesmith.errors import MissingExtraError, ModelError, OptionError
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.decisions import percent_of
 from judgesmith.programs.models.lm import Connection, language_model
@@ -205,25 +205,74 @@ def test_answers_are_signals_for_a_judge_that_labels_weigh(
     assert report["heldout"]["q"] > 2.3
 
 
-def test_a_zero_shot_classifier_answers_the_same_questions(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked = []
+class Tokenizer:
+    """A tokenizer of words as `transformers` makes it, for texts of at most 20."""
 
-    def classify(text: str, labels: list[str], **options: Any) -> Any:
-        asked.append((text, labels, options))
+    model_max_length = 20
+
+    def __call__(self, text: str, hypothesis: str, **_: Any) -> Any:
+        return {"input_ids": [*text.split(), *hypothesis.split()]}
+
+
+class Classifier:
+    """A zero-shot classifier as `transformers` makes it."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[str]]] = []
+        self.tokenizer = Tokenizer()
+
+    def __call__(self, text: str, labels: list[str], **options: Any) -> Any:
+        self.calls.append((text, labels))
         if options["multi_label"]:
             return {"labels": labels, "scores": [0.7]}
         return {"labels": labels[::-1], "scores": [0.6, 0.4, 0.0, 0.0, 0.0]}
 
-    module = SimpleNamespace(pipeline=lambda task, **_: classify)
+
+@pytest.fixture
+def classifier(monkeypatch: pytest.MonkeyPatch) -> Classifier:
+    """A classifier that `transformers` opens."""
+    opened = Classifier()
+    module = SimpleNamespace(pipeline=lambda task, **_: opened)
     monkeypatch.setitem(sys.modules, "transformers", module)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
+    return opened
+
+
+def test_a_zero_shot_classifier_answers_the_same_questions(
+    classifier: Classifier,
+) -> None:
     lm = language_model("zeroshot:some/nli", connection=Connection(cache=False))
     method = Decisions("overall", criteria=CRITERIA[:1])
     assert Judge(method, lm=lm).score("", "Good.").percent == pytest.approx(90)
-    assert asked[0][0] == "Good." and asked[0][1][-1] == "excellent"
+    text, labels = classifier.calls[0]
+    assert text == "Good." and labels[-1] == "excellent"
     held = Judge(method.with_(question="yes-no"), lm=lm)
     assert held.score("", "Good.").percent == pytest.approx(70)
+
+
+def test_a_row_that_a_classifier_would_cut_is_not_judged(
+    classifier: Classifier,
+) -> None:
+    lm = language_model("zeroshot:some/nli", connection=Connection(cache=False))
+    judge = Judge(Decisions("overall", criteria=CRITERIA[:1]), lm=lm)
+    verdict = judge.score(
+        "",
+        "The tram stops at each of the nine old gates on its way to the sea, and nobody gets on there.",
+    )
+    assert math.isnan(verdict.score)
+    assert verdict.failure is not None
+    assert "tokens with its question, and the classifier reads 20" in verdict.failure
+    assert classifier.calls == []
+    assert judge.score("", "word").failure is None
+
+
+def test_a_classifier_without_torch_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    lm = language_model("zeroshot:some/nli", connection=Connection(cache=False))
+    with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[torch\]'"):
+        Judge(Decisions("fluency"), lm=lm).score("", "x")
 
 
 def test_a_classifier_that_cannot_be_opened_is_an_error(
@@ -234,6 +283,7 @@ def test_a_classifier_that_cannot_be_opened_is_an_error(
 
     module = SimpleNamespace(pipeline=missing)
     monkeypatch.setitem(sys.modules, "transformers", module)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
     lm = language_model("zeroshot:nowhere", connection=Connection(cache=False))
     with pytest.raises(ModelError, match="cannot be opened: no such model"):
         Judge(Decisions("fluency"), lm=lm).score("", "x")
