@@ -90,7 +90,7 @@ class _Reading:
     categories: Orders
 
     def check(self, aspect: str | None) -> None:
-        """Raise OptionError for an impossible scale or kind, or one that does not go with a mean."""
+        """Raise OptionError for an impossible scale or kind, or one that a mean cannot be used with."""
         scale, kind = self.scale, self.kind
         if scale is not None and not (
             len(scale) == 2 and -LARGEST_SCORE <= scale[0] < scale[1] <= LARGEST_SCORE

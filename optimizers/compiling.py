@@ -101,65 +101,68 @@ class CompileOptions(Options):
 
     level: Level = option(
         "pooled",
-        "Level of agreement: all rows together (papers: summary level), within documents, of systems, within systems.",
+        "Level of agreement. pooled: all rows together (the papers' summary level). sample: within documents. "
+        "system: of systems' means. within: within systems.",
     )
     objective: Annotated[str, AfterValidator(_checked_name)] | None = option(
         None,
-        "What is maximised: q, kappa, auc or pairwise. none: q for scores, kappa for categories, "
-        "auc for pass and fail, pairwise for preferences.",
+        "Objective to maximise: q, kappa, auc or pairwise. none: q for scores, kappa for categories, auc for pass "
+        "and fail, pairwise for preferences.",
     )
     heldout: float | None = option(
         None,
-        "Share of rows (whole documents) that nothing is learnt from; agreement is reported on them. none: with up to "
-        "160 labels every row is judged by folds (cv), and the judge is compiled from all; with more, 0.25.",
+        "Share of documents held out for the reported agreement. none: cross-validation up to 160 labels, 0.25 "
+        "above.",
         gt=0,
         lt=1,
     )
     cv: int | None = option(
         None,
-        "Instead of a held-out share: the number of folds of whole documents for cross-validation; the judge itself is "
-        "compiled from all rows. none, where no share is asked for either: 4 folds with up to 160 labels, five times "
-        "over where that costs no call.",
+        "Number of cross-validation folds (whole documents), instead of a held-out share. The judge itself is "
+        "compiled from all rows. none: 4 folds up to 160 labels, repeated five times if that needs no model calls.",
     )
     template_share: float = option(
         SHARE,
-        "Nearly equal texts of more than this share of all documents are a template and no duplicates: their rows may "
-        "stand on both sides of a split.",
+        "Share of documents above which nearly equal texts are a template, not duplicates. Rows of a template may be "
+        "on both sides of a split.",
         gt=0,
         le=1,
         added=True,
     )
     cost_of_missed_fail: float = option(
         1.0,
-        "Pass and fail: what a fail that passes costs, where a pass that fails costs 1. Above 1 (or below), the cut is "
-        "where the training rows cost least, instead of where balanced accuracy is best.",
+        "Pass and fail: cost of a fail that is passed, relative to a pass that is failed. Other values than 1 set "
+        "the cut-off by the lowest cost on training rows, instead of balanced accuracy.",
         gt=0,
     )
     refine: bool = option(
         True,
-        "Go beyond method and search where the judge then agrees better: leave an inferred task out, fit weights of "
-        "criteria, levels or annotators. no: as in the papers.",
+        "After the search, also try leaving out the inferred task and fitting weights. Changes that improve "
+        "agreement are kept. no: as in the papers.",
     )
-    batches: int = option(25, "Mini-batches that task inference reads at most.", ge=1)
+    batches: int = option(
+        25, "Maximum number of mini-batches for task inference.", ge=1
+    )
     batch_size: int = option(
-        5, "Labelled rows in a mini-batch of task inference.", ge=1
+        5, "Number of labelled rows in a mini-batch for task inference.", ge=1
     )
-    keep: int = option(5, "Task descriptions to merge at most.", ge=1)
+    keep: int = option(5, "Maximum number of task descriptions to merge.", ge=1)
     max_calls: int | None = option(
         None,
-        "Calls at most, not counting repeats after a failed request; the best so far is kept.",
+        "Maximum number of model calls, retries not counted. At the limit, the best candidate so far is saved. "
+        "Default: no limit.",
         ge=1,
     )
-    max_cost: float | None = option(None, "Dollars at most.", gt=0)
+    max_cost: float | None = option(None, "Maximum cost, in US dollars.", gt=0)
     new_systems: bool = option(
         False,
-        "Intervals of agreement that speak of outputs of other systems, too: wider; 3 systems are needed.",
+        "Make the intervals of agreement hold for other systems, too. They get wider, and need at least 3 systems.",
         added=True,
     )
-    seed: int = option(0, "Seed of splits and candidates.")
+    seed: int = option(0, "Random seed for splits and candidates.")
     take: str | None = option(
         None,
-        "The candidate of this name, not the one that agrees best. Of several aspects for all, or ASPECT=NAME for one.",
+        "Name of the candidate to save instead of the best one. With several aspects: for all, or ASPECT=NAME for one.",
         added=True,
     )
 

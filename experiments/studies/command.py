@@ -24,14 +24,14 @@ STUDIES = Group(
 )
 MORE = """
 
-Every seed draws held-out rows (whole documents), which no arm learns from, then an order of the labels. All is kept in
-the folder -o: config.yaml, results.jsonl (with every candidate of a search) and predictions.jsonl (written as cells
-finish; the same command resumes where it stopped, and more arms, models or seeds are added), study.html (a page to look
-at), tables.md, tables.tex, figure.svg and .pdf.
+Every seed draws held-out rows (whole documents), which no arm learns from, then an order of the labels. The folder -o
+has config.yaml, results.jsonl (with every candidate of a search), predictions.jsonl, study.html, tables.md, tables.tex,
+figure.svg and figure.pdf. Results are written as cells finish. The same command resumes, and adds further arms, models
+or seeds.
 
-A --config file has the same options by their names (lm, train, seeds, arms, …, and all of `judgesmith compile`); flags
-win. A --preset has the arms of a paper's table, or what it sets for a set of data; both can be given. Exit code 0: all
-cells are there; 1: some failed, with their reasons; 2: an error.
+A --config file has the same options by name (lm, train, seeds, arms, …), and all of `judgesmith compile`. The command
+line takes precedence. A --preset has the arms of a paper's table, or its settings for a data set. Both can be combined.
+Exit code 0: all cells finished; 1: some failed (with the reasons); 2: an error.
 """
 
 
@@ -39,54 +39,68 @@ class _Study(Command, Preset, Rows, Json):
     kind: ClassVar[Any]
 
     labels: Path | None = argument(
-        None, "Rows with human scores: .csv .tsv .json .jsonl .parquet."
+        None,
+        "Rows with human ratings: .csv, .tsv, .json, .jsonl, .parquet, .xlsx, or bench/NAME.",
     )
     output: Path | None = flag(
         None,
-        "Folder of the results; default study-KIND.",
+        "Folder of the results. Default: study-KIND.",
         "-o",
         "--output",
         metavar="FOLDER",
     )
     lm: list[str] = flag(
-        [], "A model, as in `judgesmith compile`; repeatable. Default: JUDGESMITH_LM."
+        [],
+        "Language model, as in `judgesmith compile`. Repeatable. Default: the variable JUDGESMITH_LM.",
     )
     arms: list[Any] | None = flag(
         None,
-        "What is compared, instead of the usual arms; repeatable. Parts: an optimizer, a variant, a method, racing, "
-        "no-task, no-criteria, no-os-e, no-explanations, no-search, one-batch, own-criteria, OPTION=VALUE. "
-        "For example: fine+no-task, random-search+max_demos=8.",
+        "Arm to compare, instead of the usual ones: parts joined by +, e.g. fine+no-task or "
+        "random-search+max_demos=8. Parts: an optimizer, a variant, a method, racing, no-task, no-criteria, no-os-e, "
+        "no-explanations, no-search, one-batch, own-criteria, OPTION=VALUE. Repeatable.",
         "--arm",
         metavar="PART+PART…",
     )
     seeds: str | None = flag(
-        None, "How many seeds, or which. Default 3.", metavar="N|A,B,…"
+        None,
+        "Number of seeds, or the seeds themselves (1,2,5). Default: 3.",
+        metavar="N|A,B,…",
     )
     train: list[str] | None = flag(
         None,
-        "Labels to learn from; several make a curve; repeatable. Default all that are not held out; for `study labels` "
-        "10,20,40,…,all.",
+        "Number of labels to learn from. Several numbers give a learning curve. Default: all that are not held out. "
+        "For `study labels`: 10,20,40,…,all. Repeatable.",
         metavar="N,N,…|all",
     )
     heldout: str | None = flag(
-        None, "Share or number of rows to compare on, or a file. Default 0.5."
+        None,
+        "Share or number of held-out rows, on which the arms are compared, or a file. Default: 0.5.",
     )
     max_calls: int | None = flag(
-        None, "Calls at most to fit one cell; held-out rows are not counted.", ge=1
+        None,
+        "Maximum number of calls to compile one cell, without its held-out rows. Default: no limit.",
+        ge=1,
     )
-    dry_run: bool = flag(False, "Show what the run would take, spend nothing.")
-    overwrite: bool = flag(False, "Start the folder over.")
+    dry_run: bool = flag(
+        False, "Print the number of calls and the estimated cost, and stop."
+    )
+    overwrite: bool = flag(False, "Start over instead of resuming.")
     aspect: str | None = flag(
-        None, "Which score, where rows have several; mean:A,B,… is their mean."
+        None,
+        "Name of the human rating to learn. Required if rows have several. mean:A,B,… averages ratings.",
     )
     library_aspect: str | None = flag(
-        None, "As in `judgesmith compile`.", "--as", metavar="[TASK/]ASPECT"
+        None,
+        "Library aspect that the score measures (`judgesmith list aspects`).",
+        "--as",
+        metavar="[TASK/]ASPECT",
     )
     scale: tuple[float, float] | None = flag(
-        None, "Lowest and highest score; inferred if not given."
+        None, "Lowest and highest score. Default: inferred from the labels."
     )
     api_base: str | None = flag(
-        None, "Address of an OpenAI-style server, or of Ollama."
+        None,
+        "URL of an OpenAI-compatible server or of Ollama. Default: the provider's own.",
     )
 
     @classmethod
@@ -127,9 +141,9 @@ def _explained(command: type[_Study]) -> type[_Study]:
 
 @_explained
 class Optimizers(_Study):
-    """Which optimizer is worth its calls on your labels?
+    """Compare optimizers on your labels.
 
-    All learn from the same rows with the same budget of candidates and are compared on the same held-out rows.
+    All learn from the same rows with the same budget of candidates. All are compared on the same held-out rows.
     """
 
     kind: ClassVar[Any] = "optimizers"
@@ -137,11 +151,11 @@ class Optimizers(_Study):
 
 @_explained
 class Ablation(_Study):
-    """What does each part of Active-Critic do?
+    """Measure the contribution of each part of Active-Critic.
 
-    Its variants (Table 1 of the paper) without task, OS-E, explanations, search or mini-batches (Table 4, Figures 2 and
-    3); --criteria FILE adds the arm with your criteria instead of inferred ones. --preset has the arms of one table or
-    figure, OpeNLGauge's and direct scoring's, too.
+    The arms are its variants (Table 1 of the paper). Each leaves out task, OS-E, explanations, search or mini-batches
+    (Table 4, Figures 2 and 3). --criteria FILE adds an arm with your own criteria. --preset selects the arms of one
+    table or figure, also of OpeNLGauge and direct scoring.
     """
 
     kind: ClassVar[Any] = "ablation"
@@ -149,9 +163,9 @@ class Ablation(_Study):
 
 @_explained
 class Labels(_Study):
-    """How many labels are enough?
+    """Measure agreement against the number of labels.
 
-    Agreement against the number of labels, 10, 20, 40 … all; more labels contain the fewer.
+    The numbers are 10, 20, 40 … all. Larger samples contain the smaller ones.
     """
 
     kind: ClassVar[Any] = "labels"
@@ -159,7 +173,7 @@ class Labels(_Study):
 
 @_explained
 class Models(_Study):
-    """Which model judges best? The same study over several --lm."""
+    """Compare language models: the same study for each --lm."""
 
     kind: ClassVar[Any] = "models"
 

@@ -104,11 +104,12 @@ OPTIMIZERS = (
 class StudyOptions(Options):
     """Options of `judgesmith study` beside those of `judgesmith compile`."""
 
-    baseline: str = option("", "The arm to compare with; none: the first.")
-    method: str = option(METHOD, "Method of the arms that name none.")
-    optimizer: str = option(OPTIMIZER, "Optimizer of the arms that name none.")
+    baseline: str = option("", "Arm to compare the others with. none: the first.")
+    method: str = option(METHOD, "Method of arms that name none.")
+    optimizer: str = option(OPTIMIZER, "Optimizer of arms that name none.")
     library_aspect: str | None = option(
-        None, "[TASK/]ASPECT: the aspect of the library that the score stands for."
+        None,
+        "Library aspect that the score measures, as [TASK/]ASPECT. none: the aspect with the score's name.",
     )
 
 

@@ -12,25 +12,26 @@ if TYPE_CHECKING:
 
 
 class Experience(Command, Model, Json):
-    """Learn from rated sets what a model's readings are worth, before a new task has labels.
+    """Learn weights of a model's readings from rated data sets, as a prior for new tasks.
 
-    TASKS.yaml lists `tasks` (labels, family, and perhaps aspect, instruction, rows, licence) by paths beside it or in
-    JUDGESMITH_DATA, and `measured`, which nothing is learnt from. The result is a file for
-    `compile --method readings --experience FILE`: your own earlier tasks teach the next one. Readings are kept in the
-    folder -o, and the same command resumes there.
+    TASKS.yaml lists `tasks` (labels, family, and optionally aspect, instruction, rows, licence), and `measured`, which
+    nothing is learnt from. Its paths are relative to it or to JUDGESMITH_DATA. The result is a file for
+    `compile --method readings --experience FILE`: your own earlier tasks inform the next one. The folder -o has the
+    readings, and the same command resumes there.
     """
 
     tasks: Path | None = argument(
-        None, "Tasks to learn from; default: what judgesmith's own experience is from."
+        None,
+        "YAML file of tasks to learn from. Default: those of the built-in experience.",
     )
-    reader: str = flag("", "A local model that reads instead of --lm.")
+    reader: str = flag("", "Local model that reads the rows instead of --lm.")
     trained: bool = flag(
         False,
-        "Let the trained reader score the rows, too, as for judges without labels.",
+        "Score the rows with the trained reader, too, as for judges without labels.",
     )
     draws: int = flag(
         0,
-        "Also measure it: each family left out, this number of draws for each size.",
+        "Number of draws per size to measure the experience with, each family left out. 0: no measurement.",
         ge=0,
     )
     output: Path = flag(

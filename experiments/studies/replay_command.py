@@ -1,4 +1,4 @@
-"""`judgesmith study replay`: what choosing and averaging prompts gain, from recorded answers."""
+"""`judgesmith study replay`: gains from choosing and averaging prompts, on recorded answers."""
 
 from __future__ import annotations
 
@@ -34,19 +34,21 @@ INTERVAL = "{:+.3f} [{:+.3f}, {:+.3f}]"
 
 
 class Replay(Command, Json):
-    """Replay recorded answers: is a prompt better chosen by labels, and by which measure, or are all of them averaged?
+    """Compare choosing one prompt by labels with averaging all prompts, on recorded answers.
 
-    SETS.yaml lists sets with the columns of `panels` (prompts of one model) and `juries` (members of several models),
-    by paths beside it or in JUDGESMITH_DATA. Half of the documents are held out; the rules of `compile` choose and
-    average by some labelled rows of the others. No model is called. Outcomes are kept in the folder -o, and the same
+    SETS.yaml lists data sets with the columns of `panels` (prompts of one model) and `juries` (several models). Its
+    paths are relative to it or to JUDGESMITH_DATA. Half of the documents are held out. The rules of `compile` choose
+    and average by labelled rows of the other half. No model is called. The folder -o has the outcomes, and the same
     command resumes there.
     """
 
     sets: Path | None = argument(
-        None, "Sets with recorded answers; default: the public ones.", "SETS.yaml"
+        None,
+        "YAML file of data sets with recorded answers. Default: the public ones.",
+        "SETS.yaml",
     )
     draws: int = flag(
-        200, "Draws of labels and held-out documents for every task.", ge=1
+        200, "Number of draws of labels and held-out documents for every task.", ge=1
     )
     output: Path = flag(
         Path("replay"), "Folder of the results.", "-o", "--output", metavar="FOLDER"

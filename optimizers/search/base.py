@@ -184,8 +184,8 @@ class SureOptions(SearchOptions):
 
     sure: float = option(
         0.7,
-        "Share of paired resamples in which a candidate must beat those with fewer demonstrations; 0 takes the best "
-        "as it is.",
+        "Share of paired resamples in which a candidate must beat those with fewer demonstrations. 0: keep the "
+        "best one.",
         ge=0,
         lt=1,
     )

@@ -82,7 +82,7 @@ class Drawing(Options):
     samples: int = option(5, SAMPLES, ge=1, le=1000)
     trial: int = option(
         0,
-        "Which of several independent trials the drawn answers are of; in a study, a seed is a trial.",
+        "Number of the independent trial that answers are drawn for. In a study, a seed is a trial.",
         added=True,
         ge=0,
     )

@@ -20,41 +20,51 @@ if TYPE_CHECKING:
 
 
 class Paper(Command, Model, Json):
-    """A table of one of the papers, on your model: the published row beside ours, and what differs.
+    """Reproduce a table of one of the papers on your model, beside the published rows.
 
-    Each column is a study of its own in a folder below -o, run by the paper's preset on the benchmark set (`judgesmith
-    list data`). The same command resumes where it stopped. The joined table is table.md and table.json. Further options
-    are those of `judgesmith compile`. Exit code 0: all cells are there; 1: some failed; 2: an error.
+    Each column is a study in its own folder below -o. It uses the paper's preset and benchmark set (`judgesmith list
+    data`). The same command resumes where it stopped. The joined table is table.md and table.json. The options of
+    `judgesmith compile` apply, too. Exit code 0: all cells finished; 1: some failed; 2: an error.
     """
 
     table: str | None = argument(
-        None, "A table, such as active-critic/table-1; none lists them.", "NAME"
+        None,
+        "Table to reproduce, e.g. active-critic/table-1. Default: list the tables.",
+        "NAME",
     )
     annotator: list[str] = flag(
-        [], "A model of OpeNLGauge's ensemble; repeatable. None: --lm annotates alone."
+        [], "Model of OpeNLGauge's ensemble. Default: --lm alone. Repeatable."
     )
     column: list[str] = flag(
-        [], "Run only this column (a set or an aspect); repeatable."
+        [], "Column to run (a data set or an aspect). Default: all. Repeatable."
     )
-    arm: list[str] = flag([], "Run only this row; repeatable.")
+    arm: list[str] = flag([], "Row to run. Default: all. Repeatable.")
     output: Path | None = flag(
-        None, "Default: paper-NAME.", "-o", "--output", metavar="FOLDER"
+        None,
+        "Folder of the results. Default: paper-NAME.",
+        "-o",
+        "--output",
+        metavar="FOLDER",
     )
-    seeds: str | None = flag(None, "As in `study ablation`.", metavar="N|A,B,…")
-    train: str | None = flag(None, "Labels to learn from.", metavar="N|all")
-    heldout: str | None = flag(None, "Share or number of rows to compare on.")
+    seeds: str | None = flag(
+        None, "Number of seeds, or the seeds themselves (1,2,5).", metavar="N|A,B,…"
+    )
+    train: str | None = flag(None, "Number of labels to learn from.", metavar="N|all")
+    heldout: str | None = flag(None, "Share or number of held-out rows.")
     rows: int | None = flag(
         None,
-        "Judge the first rows only, where nothing is learnt (subsets, spans).",
+        "Number of rows to judge, from the first, in tables without training (subsets, spans). Default: all.",
         ge=2,
     )
     max_calls: int | None = flag(
         None,
-        "Calls at most to fit one cell; to judge a column of subsets or spans.",
+        "Maximum number of calls to compile one cell, or to judge one column of subsets or spans.",
         ge=1,
     )
-    dry_run: bool = flag(False, "Show what the run would take, spend nothing.")
-    overwrite: bool = flag(False, "Start the folders over.")
+    dry_run: bool = flag(
+        False, "Print the number of calls and the estimated cost, and stop."
+    )
+    overwrite: bool = flag(False, "Start over instead of resuming.")
 
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:

@@ -172,7 +172,7 @@ class Config(Options):
 
     config: Path | None = flag(
         None,
-        "YAML file of options by the same names; the command line takes precedence.",
+        "YAML file of options, by the same names. The command line takes precedence.",
         metavar="FILE.yaml",
     )
 
@@ -182,7 +182,7 @@ class Preset(Config):
 
     preset: list[str] | None = flag(
         None,
-        "Named settings, mostly papers' (`judgesmith list presets`); --config and the command line take "
+        "Named settings, mostly from papers (`judgesmith list presets`). --config and the command line take "
         "precedence. Repeatable.",
         metavar="NAME",
     )
@@ -193,9 +193,9 @@ class Rows(Options):
 
     columns: list[str] = flag(
         [],
-        "Column of a role: output, source, score, id, doc_id, group, system, context, reference, messages, turn, "
-        "rater, rationale, output_a, output_b, winner, chosen_by; rater_score, once for each person's. Found by "
-        "name by default. Repeatable.",
+        "Column of a role. Roles: output, source, score, id, doc_id, group, system, context, reference, "
+        "messages, turn, rater, rationale, output_a, output_b, winner, chosen_by, rater_score (one for each rater). "
+        "Default: columns with the usual names. Repeatable.",
         metavar="ROLE=NAME",
     )
 
@@ -219,18 +219,18 @@ class Rows(Options):
         return column_roles(self.columns)
 
 
-#: What `--scale NAME=…` says.
-ORDER = (
-    "the words in a column of a judge or of people, worst first, if it is not the usual one: "
-    "'gpt4=poor,fair,good,excellent'."
-)
+#: The meaning of `--scale NAME=…`.
+ORDER = "the words in a column, worst first: 'gpt4=poor,fair,good,excellent'."
 
 
 class Worded(Options):
     """The order of the words in columns of ratings and verdicts."""
 
     scale_of: list[str] = flag(
-        [], f"The order of {ORDER} Repeatable.", "--scale", metavar="NAME=WORST,…,BEST"
+        [],
+        f"Order of {ORDER} Default: the usual order. Repeatable.",
+        "--scale",
+        metavar="NAME=WORST,…,BEST",
     )
 
     @field_validator("scale_of", mode="before")
@@ -259,10 +259,11 @@ class Scaled(Worded):
 
     scale: tuple[float, float] | None = flag(
         None,
-        f"Lowest and highest human score; inferred by default. NAME=WORST,…,BEST sets the order of {ORDER}",
+        "Lowest and highest human rating. Default: inferred from the ratings. NAME=WORST,…,BEST sets the "
+        f"order of {ORDER}",
         metavar="LOW HIGH",
     )
-    scale_of: list[str] = flag([], f"The order of {ORDER}", hidden=True)
+    scale_of: list[str] = flag([], f"Order of {ORDER}", hidden=True)
 
 
 class Model(Options):
@@ -270,11 +271,12 @@ class Model(Options):
 
     lm: str | None = flag(
         None,
-        "Language model: openai/…, anthropic/… and any other LiteLLM name, ollama_chat/…, local/NAME (see `judgesmith "
-        "list models`), gguf:PATH, recorded:FILE#COLUMN. Default: JUDGESMITH_LM.",
+        "Language model: a LiteLLM name (openai/…, anthropic/…, ollama_chat/…), local/NAME (`judgesmith list "
+        "models`), gguf:PATH or recorded:FILE#COLUMN. Default: the variable JUDGESMITH_LM.",
     )
     api_base: str | None = flag(
-        None, "Address of an OpenAI-compatible server, or of Ollama."
+        None,
+        "URL of an OpenAI-compatible server or of Ollama. Default: the provider's own.",
     )
 
 
@@ -283,8 +285,9 @@ class Jury(Model):
 
     lm: list[str] = flag(  # type: ignore[assignment]  # several where a model has one
         [],
-        "Language model: openai/…, anthropic/… and any other LiteLLM name, ollama_chat/…, local/NAME (see `judgesmith "
-        "list models`), gguf:PATH, recorded:FILE#COLUMN. Repeat for a jury (--method panel). Default: JUDGESMITH_LM.",
+        "Language model: a LiteLLM name (openai/…, anthropic/…, ollama_chat/…), local/NAME (`judgesmith list "
+        "models`), gguf:PATH or recorded:FILE#COLUMN. Repeat for a jury (--method panel). Default: the variable "
+        "JUDGESMITH_LM.",
     )
 
     def first_lm(self) -> str | None:
@@ -307,14 +310,14 @@ class Aspect(Options):
 
     method: str | None = flag(
         None,
-        "Method of judging: see `judgesmith list methods`. Default: readings if the model is in this process "
-        "(local/…, gguf:…, or `--reader`), else active-critic.",
+        "Judging method (`judgesmith list methods`). Default: readings for a model in this process (local/…, gguf:… "
+        "or `--reader`), else active-critic.",
         metavar="NAME",
     )
     library_aspect: str | None = flag(
         None,
-        "Aspect of the library that the score stands for (`judgesmith list aspects`); found by the score's name "
-        "by default.",
+        "Library aspect that the score measures (`judgesmith list aspects`). Default: the aspect with the score's "
+        "name.",
         "--as",
         metavar="[TASK/]ASPECT",
     )

@@ -18,17 +18,23 @@ OLLAMA = ("ollama", "ollama_chat")
 class Get(Command, Json):
     """Fetch benchmark sets (bench/NAME) and models (local/NAME, ollama_chat/NAME).
 
-    The licence is shown first, and checksums are checked. `judgesmith list data` and `list models` have the names. Exit
-    code 0: all are here; 1: a licence was declined; 2: an error.
+    The licence is displayed first, and checksums are verified. Names: `judgesmith list data`, `judgesmith list models`.
+    Exit code 0: everything was fetched; 1: a licence was declined; 2: an error.
     """
 
     panel: ClassVar[str] = "Look up"
 
     names: list[str] = argument(
-        ..., "bench/NAME, local/NAME or ollama_chat/NAME, one or several.", "NAME..."
+        ...,
+        "Data sets and models to fetch: bench/NAME, local/NAME or ollama_chat/NAME.",
+        "NAME...",
     )
-    yes: bool = flag(False, "Accept the licences shown without asking.", "--yes", "-y")
-    host: str | None = flag(None, "Address of Ollama, for ollama_chat/….")
+    yes: bool = flag(
+        False, "Accept the displayed licences without confirmation.", "--yes", "-y"
+    )
+    host: str | None = flag(
+        None, "URL of the Ollama server, for ollama_chat/…. Default: the local server."
+    )
 
     def run(self) -> int:
         """Fetch the models and data sets named."""

@@ -39,11 +39,11 @@ PLACES = {
 class List(Command, Json):
     """List components of a kind, or show one in detail.
 
-    methods: ways to judge, `judgesmith compile --method NAME`. optimizers: ways to compile a judge, `--optimizer NAME`.
-    perturbations: changes of texts, `judgesmith discern --perturb NAME`. metrics: reference metrics, `judgesmith
-    evaluate --judge metric/NAME`. presets: named settings, `--preset NAME`. aspects: aspects of quality, by task.
-    options COMMAND: options of a command that its --help does not show. data: benchmark sets with human scores. models:
-    language models that need no key.
+    methods: judging methods, for `judgesmith compile --method NAME`. optimizers: for `--optimizer NAME`.
+    perturbations: for `judgesmith discern --perturb NAME`. metrics: reference metrics, for `judgesmith evaluate --judge
+    metric/NAME`. presets: named settings, for `--preset NAME`. aspects: the library's quality aspects, by task.
+    options COMMAND: options that the --help of COMMAND does not show. data: benchmark sets with human ratings. models:
+    local language models.
     """
 
     panel: ClassVar[str] = "Look up"
@@ -59,7 +59,11 @@ class List(Command, Json):
         "data",
         "models",
     ] = argument(..., "Kind of component.", "WHAT")
-    name: str | None = argument(None, "Component to show in detail.", "NAME")
+    name: str | None = argument(
+        None,
+        "Name of one component to show in detail, or of a command for `options`.",
+        "NAME",
+    )
 
     def run(self) -> None:
         """Print the components of a kind, or one in detail."""

@@ -126,11 +126,11 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Turn a handful of human scores into a language-model judge, and say honestly how far to trust it.",
-    epilog="For special uses, each with a --help of its own: distill (a small model that judges like a judge), "
-    "synthesize (examples for that), suggest (which rows to "
-    "label next), estimate (how good systems are, from few labels), browse (a folder of judges and runs as one page)."
-    "\n\nExit codes: 0 done; 1 some rows have no score (watch: something differs); 2 an error, in one line; 130 "
+    help="Compile LLM judges from few human ratings, and measure their agreement with people.",
+    epilog="Further commands: distill (train a small model as a judge), synthesize (training examples for distill), "
+    "suggest (rows to label next), estimate (systems' mean ratings from few labels), browse (judges and runs of a "
+    "folder on one page)."
+    "\n\nExit codes: 0: done; 1: some rows have no score (watch: an alarm); 2: an error, in one line; 130: "
     "stopped by Ctrl-C.",
 )
 

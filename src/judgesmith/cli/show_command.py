@@ -27,9 +27,10 @@ class Show(Command, Rows, Json):
 
     panel: ClassVar[str] = "Look up"
 
-    judge: Path = argument(..., "File of a judge that `compile` saved.")
+    judge: Path = argument(..., "Saved judge (JSON file).")
     prompt: Path | None = flag(
-        None, "File of rows; print the messages that its first row would send."
+        None,
+        "File of rows: print the messages that the judge would send for the first row.",
     )
 
     def run(self) -> None:

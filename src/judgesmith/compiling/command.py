@@ -33,65 +33,70 @@ if TYPE_CHECKING:
 class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
     """Learn a judge from a few human scores and save it.
 
-    Finished calls are cached on disk: after Ctrl-C, a crash or a kill, the same command resumes where it stopped. The
-    kind of labels decides the objective (or `--objective`). Scores: Q = Pearson + Spearman + Kendall tau-b, from -3 to
-    3. Categories: weighted kappa. Pass and fail: AUC. Preferences: pairwise accuracy.
+    Finished calls are cached on disk. After Ctrl-C, a crash or a kill, the same command resumes where it stopped.
+
+    The objective follows from the kind of labels (or is set by `--objective`). Scores: Q = Pearson + Spearman +
+    Kendall tau-b, from -3 to 3. Categories: weighted kappa. Pass and fail: AUC. Preferences: pairwise accuracy.
 
     `--also discern` compares the finalists' detection rates, false alarms, robustness to attacks, and cost, on a page
-    beside the judge; `--take NAME` saves another one. `judgesmith list options compile` and `list methods NAME`, `list
-    optimizers NAME` have further options.
+    beside the judge. `--take NAME` then saves another finalist. Further options: `judgesmith list options compile`,
+    `judgesmith list methods NAME` and `judgesmith list optimizers NAME`.
     """
 
     panel: ClassVar[str] = "Start"
 
     labels: Path | None = argument(
         None,
-        "Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME.",
+        "Rows with human ratings: .csv, .tsv, .json, .jsonl, .parquet, .xlsx, or bench/NAME.",
     )
     begin: Path | None = flag(
         None,
-        "A saved judge to go on from: its method, model, task, criteria and demonstrations, which labels correct.",
+        "Saved judge to start from. Its method, model, task, criteria and demonstrations are kept, and refined by "
+        "the labels.",
         "--start",
         metavar="JUDGE",
     )
     output: Path = flag(
-        Path("judge.json"), "Where the judge is saved.", "-o", "--output"
+        Path("judge.json"), "File of the saved judge.", "-o", "--output"
     )
     signal: list[str] = flag(
         [],
-        "A column of the rows that is weighed beside the rest, such as another judge's scores or a metric; repeatable, "
-        "the most trusted first. NAME=WORST..BEST says its scale: gpt4=1..5, or ter=100..0 where lower is better; of "
-        "words NAME=WORST,…,BEST the order: gpt4=fail,pass. Without --lm the judge needs no model.",
+        "Column with another score to combine, e.g. a metric or another judge. NAME=WORST..BEST sets its scale "
+        "(gpt4=1..5, ter=100..0), NAME=WORST,…,BEST the order of its words (gpt4=fail,pass). Repeatable, most "
+        "trusted first. Without --lm, the judge combines these columns and calls no model.",
         metavar="COLUMN",
     )
     aspect: list[str] = flag(
         [],
-        "Which score, where rows have several. Repeat it, or say all, for one judge of several aspects: a row is read "
-        "once, and each aspect has a score and an agreement of its own. mean:A,B,… is the mean of several.",
+        "Name of the human rating to learn. Required if rows have several. mean:A,B,… averages ratings. Repeat it, "
+        "or pass all, for one judge of several aspects, each with its own score and agreement.",
         metavar="NAME",
     )
     heldout: str | None = flag(
         None,
-        "Share of rows held out, or a file of other labels. Default: with up to 160 labels every row is judged by "
-        "folds, and the judge is compiled from all; with more, 0.25.",
+        "Share of rows held out for the reported agreement (0 to 1), or a file of other labels. Default: "
+        "cross-validation up to 160 labels, 0.25 above.",
         coerce_numbers_to_str=True,
     )
     optimizer: str | None = flag(
         None,
-        "How it is compiled: see `judgesmith list optimizers`; or an optimizer of DSPy, as dspy:MIPROv2. Default: "
-        "zero-shot for readings, else random-search.",
+        "Optimizer (`judgesmith list optimizers`), or one of DSPy as dspy:MIPROv2. Default: zero-shot for the method "
+        "readings, else random-search.",
         metavar="NAME",
     )
     max_calls: int | None = flag(
         None,
-        "Calls at most, not counting repeats after a failed request; the best so far is kept.",
+        "Maximum number of model calls, retries not counted. At the limit, the best candidate so far is saved. "
+        "Default: no limit.",
         ge=1,
     )
-    dry_run: bool = flag(False, "Show what the run would take, spend nothing.")
+    dry_run: bool = flag(
+        False, "Print the number of calls and the estimated cost, and stop."
+    )
     registered: str | None = flag(
         None,
-        "Register the judge with MLflow as the next version of NAME; `models:/NAME@ALIAS` then stands for its file. "
-        "Its run is logged to the experiment of `--mlflow`, or to one of that name.",
+        "Register the judge with MLflow as the next version of NAME. Other commands then accept `models:/NAME@ALIAS` "
+        "as its file. The run is logged to the experiment of `--mlflow`, by default NAME.",
         "--register",
         metavar="NAME[@ALIAS]",
     )

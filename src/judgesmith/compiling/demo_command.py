@@ -13,8 +13,8 @@ from ..cli.commands import Command, Json, flag
 class Demo(Command, Json):
     """Compile and try a judge on a small built-in example.
 
-    It compiles from 48 labelled sentences on a small model inside this process, scores new ones, and writes a report.
-    Takes one to three minutes on two cores.
+    The demo learns from 48 labelled sentences with a small local model, scores new ones, and writes a report. It takes
+    one to three minutes on two cores.
     """
 
     panel: ClassVar[str] = "Start"
@@ -22,7 +22,10 @@ class Demo(Command, Json):
     output: Path = flag(
         Path("demo-judge.json"), "File of the saved judge.", "-o", "--output"
     )
-    lm: str = flag("local/smollm2-135m", "Language model to try instead.")
+    lm: str = flag(
+        "local/smollm2-135m",
+        "Language model to use: a LiteLLM name, local/NAME or gguf:PATH.",
+    )
 
     def run(self) -> int:
         """Compile the demonstration's judge, score new sentences and write the report."""

@@ -16,26 +16,28 @@ if TYPE_CHECKING:
 class New(Command, Aspect, Preset, Jury):
     """Make a judge from one sentence, or from an aspect of the library, before there are labels.
 
-    judgesmith new "The reply is polite." --lm openai/gpt-4o-mini. Its agreement with people is not known yet:
-    `evaluate` measures it on a few rated rows, and `compile LABELS --start judge.json` refines the judge with them.
+    Example: judgesmith new "The reply is polite." --lm openai/gpt-4o-mini. Such a judge is not validated: measure its
+    agreement with `evaluate` on a few rated rows. `compile LABELS --start judge.json` then refines it.
     """
 
     panel: ClassVar[str] = "Start"
 
     criterion: str | None = argument(
         None,
-        "Criterion in a sentence, or an aspect's name (`judgesmith list aspects`).",
+        "Criterion as one sentence, or the name of a library aspect (`judgesmith list aspects`).",
         "SENTENCE",
     )
     pass_fail: bool = flag(
         False,
-        "Decide pass or fail instead of a score; the cut is the middle of the model's own scale.",
+        "Decide pass or fail instead of scoring. The cut-off is the middle of the model's scale.",
     )
     output: Path = flag(
         Path("judge.json"), "File of the saved judge.", "-o", "--output"
     )
     scale: tuple[float, float] | None = flag(
-        None, "Lowest and highest score; 1 5 for a sentence.", metavar="LOW HIGH"
+        None,
+        "Lowest and highest score. Default: 1 5 for a sentence, the library's scale for an aspect.",
+        metavar="LOW HIGH",
     )
 
     @classmethod

@@ -73,40 +73,46 @@ class RunOptions(JudgeInWords, CompileOptions):
 
     kind: Kind | None = option(
         None,
-        "What people gave: score, category, binary (pass or fail) or preference (A, B or tie). Inferred if not given.",
+        "Kind of labels: score, category, binary (pass or fail) or preference (A, B or tie). none: inferred from the "
+        "labels.",
     )
     categories: tuple[str, ...] = option(
         (),
-        "The categories' words, worst first, where they are of no known scale: bad,ok,good.",
+        "Categories, worst first, for words that are not on a usual scale: bad,ok,good.",
     )
     forget: tuple[str, ...] = option(
-        (), "Leave out the rows of these ids, such as those whose label was withdrawn."
+        (), "Ids of rows to leave out, e.g. those whose label was withdrawn."
     )
     teacher: str | None = option(
-        None, "A stronger model that writes the demonstrations' explanations."
+        None,
+        "Stronger model that writes the explanations in the demonstrations. none: the judge's own model.",
     )
     mlflow: str | None = option(
         None,
-        "Log the run to this MLflow experiment, at MLFLOW_TRACKING_URI or else where MLflow keeps its runs locally. "
-        "If that fails after compiling, the judge is saved nevertheless, with exit code 1.",
+        "MLflow experiment to log the run to, at MLFLOW_TRACKING_URI or in MLflow's local folder. If logging fails, "
+        "the judge is still saved and the exit code is 1.",
     )
     also: Literal["discern"] | None = option(
-        None, "Compare the finalists in more than agreement, on a page."
+        None,
+        "Further comparison of the finalists, on a page beside the judge. discern: detection rates, false "
+        "alarms, attacks and cost.",
     )
     finalists: int = option(
         4,
-        "--also: the saved judge, zero-shot, and those that agree best, at most.",
+        "--also: maximum number of finalists (the saved judge, zero-shot, and the candidates with the highest "
+        "agreement).",
         ge=2,
         le=6,
     )
     discern_texts: int = option(
-        15, "--also: good training outputs to perturb at most.", ge=2
+        15, "--also: maximum number of good training outputs to perturb.", ge=2
     )
     discern_perturb: tuple[str, ...] = option(
-        PERTURBED, "--also: perturbations by rules, as `discern --perturb`."
+        PERTURBED,
+        "--also: perturbations, as in `discern --perturb`, but only those that need no model.",
     )
     discern_language: str = option(
-        "en", "--also: language of the texts, as en, de or zh."
+        "en", "--also: language code of the texts, e.g. en, de or zh."
     )
 
 

@@ -32,63 +32,70 @@ Chosen = Sequence[tuple["Perturbation", tuple["Degree", ...]]]
 class Discern(Command, Preset, Model, Rows, Json):
     """Test whether a judge detects perturbed texts.
 
-    Good texts are perturbed in levels, and judged before and after.
+    Good texts are perturbed at several levels, and scored before and after.
 
-    JUDGE is a file that `compile` saved, or metric/rougeL and other metrics. With --preset it may be METHOD or
-    METHOD@MODEL, for example direct@local/qwen2.5-0.5b, which judges each metric of the preset's task. TEXTS is any
-    file with good texts, or bench/NAME: its references, or its outputs if few rows have one, one for each document.
+    JUDGE is a saved judge or a metric (metric/rougeL). With --preset it may be METHOD or METHOD@MODEL, for example
+    direct@local/qwen2.5-0.5b, which judges each metric of the preset's task. TEXTS is a file with good texts, or
+    bench/NAME. One text per document is used: a reference, or an output if few rows have a reference.
 
     D = log_0.05 p of a one-sided Wilcoxon test (DHP benchmark). From 1 on, the judge scores good texts above perturbed
-    ones more often than chance. There are tables, with D_avg and D_min of their own, for three groups: the paper's
-    perturbations of a task, stand-ins by rules for those that it makes with a language model (--writer makes them), and
-    ours. Two controls come with them. Harmless changes should not move a good judge and give its false alarms. Attacks
-    are texts that ask the judge for the best score.
+    ones more often than chance. Three tables have a D_avg and D_min each. They are the paper's perturbations, our
+    rules in place of its model-written ones (--writer writes these), and our own perturbations. Two controls follow.
+    Harmless changes measure false alarms. Attacks are texts that ask the judge for the best score.
 
-    --preset dhp/summeval and the others of `judgesmith list presets` are the paper's benchmark.
+    --preset dhp/summeval and others (`judgesmith list presets`) run the paper's benchmark.
 
-    --check asks, without labels and for any judge, what moves its scores though nothing has changed that counts: the
-    same rows again, the rubric in other words, a comparison's order swapped, length and style padded, and outputs of
-    its own family. JUDGE may then be a column of TEXTS, too, with scores that a judge once gave.
+    --check measures, without labels, score changes that no difference in quality explains. The texts are scored again,
+    with a reworded rubric, in swapped order, and padded in length and style. A last check finds preference for
+    outputs of the judge's own model. JUDGE may then also be a column of TEXTS with recorded scores.
 
-    -o keeps the pairs and all scores as JSON lines. After Ctrl-C the same command resumes where it stopped; with
-    another judge it adds that judge's scores to the same pairs. `judgesmith list options discern` has further options.
+    -o saves the pairs and all scores as JSON lines. After Ctrl-C the same command resumes. With another judge it adds
+    that judge's scores to the same pairs. `judgesmith list options discern` has further options.
     """
 
     panel: ClassVar[str] = "Research"
 
-    judge: str | None = argument(None, "Judge to test.", "JUDGE")
+    judge: str | None = argument(
+        None,
+        "Judge to test: a saved judge, metric/NAME, METHOD@MODEL with --preset, or a "
+        "column of TEXTS with --check.",
+        "JUDGE",
+    )
     good_texts: str | None = argument(
-        None, "File of good texts; a preset may name it instead.", "TEXTS"
+        None,
+        "File of good texts, or bench/NAME. Default: the texts of the preset.",
+        "TEXTS",
     )
     perturb: list[str] = flag(
         [],
-        "Perturbation (typos, typos:major; see `judgesmith list perturbations`) or group: all, paper (DHP's for "
-        "this task), degradation, invariance, attack, character, word, sentence, trajectory. Repeatable; default "
-        "all.",
+        "Perturbation (`judgesmith list perturbations`), with or without a level: typos, typos:major. Groups: all "
+        "(default), paper (DHP's for this task), degradation, invariance, attack, character, word, sentence, "
+        "trajectory. Repeatable.",
         metavar="NAME",
     )
     check: list[str] = flag(
         [],
-        "Check in place of perturbations: repeat, reworded, swapped, length, style, layout, own; padded (length, "
-        "style and layout), all. Repeatable.",
+        "Consistency check to run instead of perturbations: repeat, reworded, swapped, length, style, layout or own. "
+        "Groups: padded (length, style and layout), all. Repeatable.",
         metavar="NAME",
     )
-    n: int = flag(100, "Maximum number of texts, drawn by the seed.", "--n", ge=1)
+    n: int = flag(
+        100, "Maximum number of texts, drawn at random with --seed.", "--n", ge=1
+    )
     brief: bool = flag(
         False,
-        "Skip explanations that come after the score: the same scores, several times faster, but none in the "
-        "report.",
+        "Skip explanations that follow the score: much faster, same scores, but no explanations in the report.",
     )
     output: Path | None = flag(
         None,
-        "File of pairs and scores, .jsonl; resumed if it exists.",
+        "JSON-lines file of pairs and scores. An existing file is resumed.",
         "-o",
         "--output",
     )
     overwrite: bool = flag(False, "Start over instead of resuming -o.")
     report: Path | None = flag(
         None,
-        "HTML file with tables and the texts whose perturbation was missed; it loads nothing from the network.",
+        "Self-contained HTML file with the tables and the texts whose perturbation was missed.",
         metavar="FILE.html",
     )
 

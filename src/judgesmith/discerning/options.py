@@ -16,59 +16,60 @@ class DiscernOptions(Limits):
     """Settings of perturbing, judging and testing texts."""
 
     texts: str | None = option(
-        None, "Good texts, as a file or bench/NAME, if the command line names none."
+        None, "Good texts: a file or bench/NAME. Used if the command line names none."
     )
     good: Literal["auto", "reference", "output"] = option(
         "auto",
-        "Column of the good texts; auto: the references if there are any, else the outputs.",
+        "Column of the good texts. auto: the references if there are any, else the outputs.",
     )
     pick: Literal["first", "most-sentences"] = option(
-        "first", "Which of a document's references to take."
+        "first", "Reference to take from a document with several."
     )
     longer_than: int = option(
         0,
-        "Length in characters that a text must exceed; if too few do, the longest of the others are added.",
+        "Minimum length of a text, in characters. If too few are longer, the longest of the others are added.",
         ge=0,
     )
     show_reference: bool = option(
         True,
-        "Show the reference to a judge that reads outputs; a metric always compares with it.",
+        "Show the reference to the judge. A metric always compares with it.",
     )
     metrics: tuple[str, ...] = option(
         (),
-        "Metrics of the task, as TASK/ASPECT of the library: a METHOD judges these; of other judges, criteria or "
+        "Metrics of the task, as TASK/ASPECT of the library. A METHOD judges these. For other judges, criteria or "
         "aspects with these names count.",
     )
     scale: tuple[float, float] = option((1, 5), "Lowest and highest score of a METHOD.")
     amount: str = option(
         "relative",
-        "Number of characters and words to change: relative (shares of the text), or the paper's numbers for "
-        "summarization, scientific, story, answer or translation.",
+        "Number of characters and words to change. relative: a share of the text. Others: the paper's numbers for "
+        "that task.",
     )
     language: str = option(
-        "en", "Language of the texts (en, de, zh and so on), for sentences and rules."
+        "en",
+        "Language code of the texts, e.g. en, de or zh, for sentence splitting and rules.",
     )
     writer: str | None = option(
         None,
-        "Language model that makes the paper's model-made perturbations (entities-lm, grammar-lm, rewrite-lm).",
+        "Language model that writes the perturbations entities-lm, grammar-lm and rewrite-lm of the paper.",
     )
     repeat: int = option(
         1,
-        "Scores of each text, averaged (paper: 5). At temperature 0 one is enough. More than one bypasses the "
-        "cache of calls; -o keeps the scores.",
+        "Number of scores to average for each text (paper: 5). At temperature 0 one is enough. More than one "
+        "bypasses the cache of calls.",
         ge=1,
     )
     weights: Path | None = option(
         None,
-        "Table (.csv, .xlsx) of experts' weights of each metric by perturbation; none: our own table (see "
-        "src/judgesmith/agreement/discernment.py).",
+        "Table (.csv, .xlsx) of expert weights, metrics by perturbations. none: the built-in table.",
     )
     form: Form = option(
         "normalised",
-        "Combination of several metrics' p: each weighs 1/M, or as the paper prints it, M times too small.",
+        "Combination of the p-values of M metrics. normalised: weight 1/M each. paper: the paper's formula, M "
+        "times smaller.",
     )
-    rounds: int = option(1000, "Resamples of the bootstrap; 0: no intervals.", ge=0)
-    seed: int = option(0, "Random seed of texts, perturbations and resamples.")
+    rounds: int = option(1000, "Number of bootstrap resamples. 0: no intervals.", ge=0)
+    seed: int = option(0, "Random seed for texts, perturbations and resamples.")
 
     def task(self, named: str = "") -> str:
         """Return the paper's task: that of `amount`, or else the one for texts of this task.

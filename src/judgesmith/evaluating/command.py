@@ -27,32 +27,31 @@ BESIDE_SPANS = (
 class Evaluate(Command, Config, Model, Rows, Scaled, Json):
     """Measure agreement between judges and human ratings.
 
-    Rows come from a scored file, any file with score columns, or a benchmark (bench/summeval). Every number has an
-    interval over resampled documents and shows the rows it rests on. With --judge judge.json a saved judge judges the
-    rows first. Its calls are cached on disk, so the same command resumes after Ctrl-C.
+    Rows come from a scored file, any file with score columns, or a benchmark (bench/summeval). Every number has its
+    interval and number of rows. With --judge judge.json, a saved judge scores the rows first. Its calls are cached on
+    disk, so the same command resumes after Ctrl-C.
 
     Levels. pooled: one correlation over all rows (Active-Critic's summary level, UniEval's and USR's turn level,
-    nlpstats' global level). sample: the mean of correlations within each document (G-Eval's and UniEval's summary level
-    on SummEval, per_doc_mean, nlpstats' input level); constant documents are left out and counted. system: the
-    correlation of the systems' means. within: one correlation over all rows less what tells systems apart.
+    nlpstats' global level). sample: the mean of the correlations within documents (G-Eval's and UniEval's summary level
+    on SummEval, nlpstats' input level). Documents with constant scores are left out and counted. system: the
+    correlation of the systems' means. within: one correlation over all rows, each less the mean of its system.
 
-    Intervals resample documents, because rows of one document are no independent evidence. They cover these systems on
-    other documents. At system level even that is too narrow: 75-90 % instead of 95 % in a simulation. --new-systems
-    makes intervals and tests of correlations cover other systems, too.
+    Intervals are bootstrap intervals over documents, because rows of one document are not independent. They hold for
+    these systems on other documents. At system level they are too narrow: 75-90 % coverage instead of 95 % in a
+    simulation. --new-systems makes intervals and tests of correlations hold for other systems, too.
 
-    Tests between judges use Student's t with the standard error of the interval, all pairs of judges together (max-t).
-    So p is below 0.05 just where the 95 % interval of the difference leaves 0 out.
+    Tests between judges use Student's t with the standard error of the interval, over all pairs at once (max-t). So p
+    is below 0.05 exactly if the 95 % interval of the difference excludes 0.
 
-    In CI, judgesmith evaluate scored.jsonl --fail-under 'spearman>=0.4' exits with 1 unless two things hold. The lower
-    end of the first judge's interval is at least 0.4 for every aspect, and 95 % of the rows have a score. For
+    In CI, `judgesmith evaluate scored.jsonl --fail-under 'spearman>=0.4'` exits with 1 unless two conditions hold. The
+    lower end of the first judge's interval is at least 0.4 for every aspect. 95 % of the rows have a score. For
     categories, pass or fail, or preferences: 'kappa>=0.5', 'accuracy>=0.8', 'balanced-accuracy>=0.7', 'f1>=0.7',
     'precision>=0.6', 'recall>=0.6' (for fail), 'auc>=0.8', 'pairwise>=0.6'. All but the last two use the judge's own
-    decisions if scored rows have them. 'way>=0.8' is the share of the way to one human rater. Of errors the upper end
-    of the interval counts: 'mae<=0.5', 'rmse<=0.7'. A bar for one aspect has its name before it:
-    'fluency:spearman>=0.4'.
+    decisions if scored rows have them. 'way>=0.8' is a position between guessing (0) and one human rater (1). Errors
+    use the upper end: 'mae<=0.5', 'rmse<=0.7'. For one aspect, write its name first: 'fluency:spearman>=0.4'.
 
-    --spans TRUTH compares the errors that a judge marked with those that people marked: precision, recall and F1 over
-    characters. --fail-under takes these, too.
+    --spans TRUTH compares the judge's error spans with human ones: precision, recall and F1 over characters.
+    --fail-under accepts these, too.
 
     `judgesmith list options evaluate` has further options, such as --figures FOLDER.
     """
@@ -61,52 +60,54 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
 
     sources: list[str] = argument(
         ...,
-        "Files with scores (joined by id), bench/NAME, metric/NAME. The human ratings come from the first file.",
+        "Files with scores (joined by id), bench/NAME or metric/NAME. Human ratings come from the first file.",
         "SOURCE...",
     )
     human: list[str] = flag(
         [],
-        "Human ratings: an aspect (coherence), a column, a path (zscores.simplicity), or all. Repeatable; found by "
-        "name where not given.",
+        "Human rating: an aspect (coherence), a column, a path (zscores.simplicity), or all. Default: columns with "
+        "the usual names. Repeatable.",
         metavar="COLUMN",
     )
     judge: list[str] = flag(
         [],
-        "A judge: a file that `compile` saved, which judges the rows now; or scores: a column, a path "
-        "(verdict.criteria.fluency.score), a name in SET.metrics.jsonl beside SET.jsonl, metric/NAME "
-        "(`judgesmith list metrics`). {aspect} stands for the aspect: UniEval=unieval_{aspect}. "
-        "Repeatable; the verdicts of `judgesmith score` are found where not given.",
+        "Scores to evaluate: a column, a path (verdict.criteria.fluency.score), a name in SET.metrics.jsonl, or "
+        "metric/NAME (`judgesmith list metrics`). A saved judge scores the rows now. {aspect} is replaced by the "
+        "aspect's name: UniEval=unieval_{aspect}. Default: the verdicts of `judgesmith score`. Repeatable.",
         metavar="[NAME=]COLUMN|FILE.json",
     )
-    limit: int | None = flag(None, "Only the first rows.", ge=1)
+    limit: int | None = flag(
+        None, "Number of rows to use, from the first. Default: all.", ge=1
+    )
     unseen: bool = flag(
-        False, "Leave out, for all judges, the rows that one of them was compiled from."
+        False, "Leave out all rows that any of the judges was compiled from."
     )
     level: list[str] = flag(
         [],
-        "pooled, within (systems), sample or system. Repeatable; all that the rows allow where not given.",
+        "Level of agreement: pooled, within (systems), sample or system. Default: all that the rows allow. "
+        "Repeatable.",
     )
     coefficient: list[str] = flag(
         [],
-        "pearson, spearman, kendall (these by default), q (their sum), acc_eq, acc_eq_cross, acc_soft (WMT's); kappa, "
-        "cohen-kappa, accuracy, "
-        "balanced-accuracy, f1, auc, pairwise (by default where they fit), precision, recall. Repeatable.",
+        "Coefficient to compute. Of scores: pearson, spearman, kendall (default), q (their sum), acc_eq, "
+        "acc_eq_cross, acc_soft (WMT's). Of decisions: kappa, cohen-kappa, accuracy, balanced-accuracy, f1, auc, "
+        "pairwise (default if applicable), precision, recall. Repeatable.",
     )
     spans: str | None = flag(
         None,
-        "Compare error spans with those that people marked: a file, or bench/NAME.",
+        "File or bench/NAME with human error spans, to compare the judge's with.",
         metavar="TRUTH",
     )
     output: Path | None = flag(
         None,
-        "HTML file of the report; it loads nothing from the network.",
+        "Self-contained HTML file of the report.",
         "-o",
         "--output",
     )
     fail_under: list[str] = flag(
         [],
-        "Exit with 1 if the lower end of the first judge's interval is below X "
-        "(of mae and rmse: the upper end above X). Repeatable; ASPECT: limits it to one aspect (fluency:q>=1).",
+        "Exit with 1 if the lower end of the first judge's interval is below X. For mae and rmse: if the upper end "
+        "is above X. ASPECT: limits it to one aspect (fluency:q>=1). Repeatable.",
         metavar="[ASPECT:][LEVEL.]COEFFICIENT>=X",
     )
 

@@ -19,22 +19,24 @@ if TYPE_CHECKING:
 class Label(Command, Rows, Json):
     """Label rows by keyboard on a local web page; Ctrl-C ends it.
 
-    Only this machine's browser can open the page. Every answer is saved at once in one SQLite file. Run the same
-    command to continue, in any number of tabs, with any number of raters. The exported file needs no options:
+    The page is served to this machine only. Every answer is saved at once in one SQLite file. Run the same command to
+    continue. Several tabs and raters can work at the same time. The exported file compiles without options:
     judgesmith compile labels.jsonl
     """
 
     panel: ClassVar[str] = "Start"
 
-    rows: str | None = argument(None, "Rows to label.", "ROWS")
+    rows: str | None = argument(
+        None, "Rows to label: .csv, .tsv, .json, .jsonl, .parquet or .xlsx.", "ROWS"
+    )
     kind: str | None = flag(
         None,
-        "Kind of labels: score (default), category, binary (pass or fail), preference (A or B) or spans (errors "
-        "in the text, for `judgesmith evaluate --spans`).",
+        "Kind of labels: score, category, binary (pass or fail), preference (A or B) or spans (error spans). "
+        "Default: score.",
         metavar="KIND",
     )
     scale: tuple[float, float] | None = flag(
-        None, "Worst and best score; default 1 5.", metavar="LOW HIGH"
+        None, "Worst and best score. Default: 1 5.", metavar="LOW HIGH"
     )
     categories: str | None = flag(
         None, "Categories, worst first: bad,ok,good.", metavar="WORDS"
@@ -45,29 +47,31 @@ class Label(Command, Rows, Json):
         metavar="NAME",
     )
     why: bool = flag(
-        False, "Ask for a reason after every answer; otherwise reasons are optional."
+        False, "Require a reason with every answer. Otherwise reasons are optional."
     )
     guidelines: Path | None = flag(
         None, "Text file to show beside every row.", metavar="FILE"
     )
-    rater: str | None = flag(
-        None, "Name of the rater; the page asks for it by default."
-    )
+    rater: str | None = flag(None, "Name of the rater. Default: entered on the page.")
     store: Path | None = flag(
         None,
-        "File of the answers; default ROWS.labels.sqlite in this folder.",
+        "SQLite file of the answers. Default: ROWS.labels.sqlite in this folder.",
         metavar="FILE",
     )
     export: Path | None = flag(
         None,
-        "File to write the labels to at the end: JSON lines, one per rater and row.",
+        "JSON-lines file to write the labels to at the end, one line per rater and row.",
         metavar="FILE",
     )
     export_only: bool = flag(
-        False, "Open no page; print the agreement and write --export from the store."
+        False,
+        "Print the agreement of the raters and write --export, without opening the page.",
     )
     n: int | None = flag(
-        None, "Number of rows to label; a larger number later adds rows.", "--n", ge=1
+        None,
+        "Number of rows to label. A larger number in a later run adds rows. Default: all.",
+        "--n",
+        ge=1,
     )
     order: Order = flag(
         "file",
@@ -75,12 +79,15 @@ class Label(Command, Rows, Json):
     )
     repeats: float | None = flag(
         None,
-        "Share of rows that each rater is shown twice, to measure consistency.",
+        "Share of rows (0 to 1) shown twice to each rater, to measure consistency. Default: none.",
         metavar="SHARE",
     )
     seed: int = flag(0, "Random seed of --order random.")
     port: int = flag(
-        0, "Port of the page; 0: the last run's, or any free one.", ge=0, le=65535
+        0,
+        "Port of the page. 0: that of the last run, or any free port.",
+        ge=0,
+        le=65535,
     )
     no_browser: bool = flag(False, "Print the address without opening a browser.")
 

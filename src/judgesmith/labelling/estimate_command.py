@@ -14,37 +14,43 @@ if TYPE_CHECKING:
 class Estimate(Command, Rows, Worded, Json):
     """Estimate each system's mean human rating from judge scores and a few labels.
 
-    The judge scores all rows; people rate a random sample of them, best whole documents. Prediction-powered inference
-    (PPI++) corrects the human mean by the judge's scores of the rest. The interval is valid however wrong the judge is;
-    the better the judge agrees, the narrower it gets. Beside it stands the naive figure, the judge's mean.
+    The judge scores all rows; raters label a random sample of them, preferably whole documents. Prediction-powered
+    inference (PPI++) corrects the human mean by the judge's scores of the other rows. The interval is valid for any
+    judge, and narrower for a judge that agrees better. The judge's uncorrected mean is shown for comparison.
     """
 
     hidden: ClassVar[bool] = True
 
     scored: str = argument(
-        ..., "All rows with a judge's scores: an output of `score`, bench/NAME."
+        ...,
+        "All rows with the judge's scores: an output file of `judgesmith score`, or bench/NAME.",
     )
     human: list[str] = flag(
         [],
-        "Human ratings of some of the rows: files joined by id (repeatable), or a column of SCORED. Default: found "
-        "in SCORED by name.",
+        "Human ratings of some rows: a file (joined by id), or a column of SCORED. Default: the column of SCORED "
+        "with a usual name. Repeatable.",
         metavar="FILE|COLUMN",
     )
     judge: str | None = flag(
         None,
-        "Judge's scores: a column, a path, or a name in SET.metrics.jsonl; default: the verdicts.",
+        "Scores of the judge: a column, a path, or a name in SET.metrics.jsonl. Default: the verdicts of `judgesmith "
+        "score`.",
         metavar="COLUMN",
     )
-    aspect: str | None = flag(None, "Rating to estimate, if there are several.")
+    aspect: str | None = flag(
+        None, "Name of the human rating to estimate. Required if there are several."
+    )
     probability: str | None = flag(
         None,
-        "Column with each labelled row's probability of being labelled, in (0, 1], if these differ.",
+        "Column with the probability, in (0, 1], that a row was drawn for labelling. Default: equal probabilities.",
         metavar="COLUMN",
     )
     unseen: bool = flag(
-        False, "Leave out human scores that the judge was compiled from."
+        False, "Leave out the human ratings that the judge was compiled from."
     )
-    confidence: float = flag(0.95, "Confidence level of the intervals.")
+    confidence: float = flag(
+        0.95, "Confidence level of the intervals, between 0 and 1."
+    )
 
     def run(self) -> None:
         """Print the estimate of each system, with intervals."""

@@ -16,32 +16,37 @@ if TYPE_CHECKING:
 class Suggest(Command, Rows, Worded, Json):
     """Suggest which rows to label next.
 
-    They are spread over documents, systems and judges' scores, a little more where judges contradict each other. Rows
-    that resemble no others come last. Good for compiling a judge. For `estimate` draw rows at random instead.
+    The rows cover documents, systems and scores evenly, with slightly more rows on which judges disagree. Rows unlike
+    all others come last. Use it to compile a judge. For `estimate`, draw rows at random instead.
     """
 
     hidden: ClassVar[bool] = True
 
-    rows: str = argument(..., "Rows to choose from; ideally an output of `score`.")
+    rows: str = argument(
+        ..., "Rows to choose from, ideally an output file of `judgesmith score`."
+    )
     labels: list[str] = flag(
         [],
-        "File with existing labels, joined by id. Repeatable.",
+        "File of existing labels, joined by id. Repeatable.",
         metavar="FILE",
     )
     n: int = flag(10, "Number of rows to suggest.", "--n", "-n", ge=1)
     judge: list[str] = flag(
         [],
-        "Reading of each row: a column, a path, a name in SET.metrics.jsonl. Repeatable; default: the verdicts, "
-        "or else the texts' length, overlap and repetition.",
+        "Score of each row: a column, a path, or a name in SET.metrics.jsonl. Default: the verdicts, else length, "
+        "overlap with the source, and repetition. Repeatable.",
         metavar="COLUMN",
     )
     purpose: Literal["compile", "agreement"] = flag(
         "compile",
-        "compile: rows that teach most. agreement: rows on which the first --judge agrees with the second as on "
-        "all rows, to estimate its agreement with people from few labels (Metric Match).",
+        "Use of the labels. compile: the most informative rows for `judgesmith compile`. agreement: a sample that "
+        "estimates a judge's agreement from few labels (Metric Match). It matches the agreement of the first --judge "
+        "with the second.",
         "--for",
     )
-    aspect: str | None = flag(None, "Rating to use, if there are several.")
+    aspect: str | None = flag(
+        None, "Name of the human rating to use. Required if there are several."
+    )
 
     def run(self) -> None:
         """Print the rows to label, or write them to a file."""

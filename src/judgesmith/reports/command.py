@@ -12,22 +12,22 @@ from ..cli.commands import Command, Json, Rows, Worded, argument, flag
 class Report(Command, Rows, Worded, Json):
     """Show verdicts on a page: every row with its errors marked, explanations, filters, disagreements.
 
-    If people scored the rows, those on which the judge differs most from them come first. The page holds everything it
-    needs and can be passed on as it is. Without scripts it shows the first rows. Keys: j, k, n, p, o and /.
+    With human ratings, rows with the largest disagreement come first. The page is one self-contained file. Without
+    JavaScript it shows the first rows. Keys: j, k, n, p, o and /.
     """
 
     panel: ClassVar[str] = "Start"
 
-    scored: Path = argument(..., "File (.jsonl) that `judgesmith score` wrote.")
+    scored: Path = argument(..., "Output file of `judgesmith score` (.jsonl).")
     output: Path | None = flag(
         None,
-        "HTML file; it loads nothing from the network. Default SCORED.html.",
+        "Self-contained HTML file. Default: SCORED.html.",
         "-o",
         "--output",
     )
     human: str | None = flag(
         None,
-        "Human ratings to compare with: an aspect, a column or a path; found by name by default.",
+        "Human rating to compare with: an aspect, a column or a path. Default: the column with a usual name.",
         metavar="COLUMN",
     )
 

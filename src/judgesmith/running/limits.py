@@ -20,18 +20,23 @@ GO_ON = "what is finished is kept, the same command resumes from there"
 class Limits(Options):
     """Budget of a run over rows."""
 
-    max_calls: int | None = option(None, "Maximum number of calls in this run.", ge=1)
+    max_calls: int | None = option(
+        None, "Maximum number of model calls in this run. Default: no limit.", ge=1
+    )
     max_cost: float | None = option(
         None,
-        "Maximum cost of this run in dollars; calls in flight are still paid.",
+        "Maximum cost of this run, in US dollars. Calls in flight still complete. Default: no limit.",
         gt=0,
     )
     max_failed: str | None = option(
         None,
-        "Stop when more rows than this have no score: a number, or a share of those scored in this run (5%).",
+        "Maximum number of rows without a score before the run stops, or a share of this run's rows (5%). Default: "
+        "no limit.",
         pattern=r"^ *\d+(\.\d+)? *%? *$",
     )
-    dry_run: bool = option(False, "Show the estimated cost and stop.")
+    dry_run: bool = option(
+        False, "Print the number of calls and the estimated cost, and stop."
+    )
 
     def limits(self) -> Limits:
         """Return these options alone, out of those of a command."""

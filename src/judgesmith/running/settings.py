@@ -20,30 +20,34 @@ from ..parts import Options, from_text, nearest, option, read_options
 class JudgeInWords(Options):
     """Description of the judge's task and criteria in the user's words."""
 
-    task: str = option("", "Description of the task, instead of an inferred one.")
+    task: str = option("", "Task description. Default: inferred from the labels.")
     criteria: Path | None = option(
         None,
-        "File of criteria, instead of inferred ones: lines `name: definition`, or JSON.",
+        "File of criteria: lines `name: definition`, or JSON. Default: inferred from the labels.",
     )
 
 
 class ReachOptions(Options):
     """Address and limits of language models."""
 
-    timeout: float = option(120.0, "Seconds to wait for one answer.", gt=0)
-    concurrency: int | None = option(None, "Maximum number of calls in flight.", ge=1)
-    rpm: float | None = option(None, "Maximum number of calls per minute.", gt=0)
+    timeout: float = option(120.0, "Maximum time for one answer, in seconds.", gt=0)
+    concurrency: int | None = option(
+        None, "Maximum number of calls in flight. Default: depends on the model.", ge=1
+    )
+    rpm: float | None = option(
+        None, "Maximum number of calls per minute. Default: no limit.", gt=0
+    )
     cache: bool = option(
-        True, "Reuse cached answers; --no-cache queries the model again."
+        True, "Reuse cached answers. --no-cache queries the model again."
     )
 
 
 class ModelOptions(ReachOptions):
     """Address, limits and sampling of the language model."""
 
-    temperature: float = option(0.0, "Temperature of the judge's answers.", ge=0, le=2)
+    temperature: float = option(0.0, "Sampling temperature.", ge=0, le=2)
     max_tokens: int | None = option(
-        None, "Maximum length of an answer, in tokens.", ge=1
+        None, "Maximum length of an answer, in tokens. none: set by the method.", ge=1
     )
 
 

@@ -21,26 +21,27 @@ if TYPE_CHECKING:
 class Score(Command, Rows, Reach, Limits, Json):
     """Score outputs with a compiled judge.
 
-    Rows are written as they finish, in the order of the input; a second run resumes where the first stopped. Exit code
-    0: every row has a score; 1: some have none (listed; try `--retry-failed`); 2: an error. A judge compiled from
-    labels gives each score an interval that holds the human rating for 90 % of new rows (`verdict.interval`).
+    Rows are written as they finish, in the order of the input. A second run resumes where the first stopped. A judge
+    compiled from labels gives each score an interval. It contains the human rating for 90 % of new rows. Exit code 0:
+    every row has a score; 1: some have none (listed; try `--retry-failed`); 2: an error.
     """
 
     panel: ClassVar[str] = "Start"
 
     rows: str = argument(
         ...,
-        "Rows to judge: .csv .tsv .json .jsonl .parquet; a file, or its address (s3://…, gs://…).",
+        "Rows to score: .csv, .tsv, .json, .jsonl or .parquet. A file or a URL (s3://…, gs://…).",
     )
-    judge: Path = flag(..., "File of a judge that `compile` saved.")
+    judge: Path = flag(..., "Saved judge (JSON file).")
     output: str | None = flag(
         None,
-        "Output file: .jsonl, or .csv or .parquet, which is written from OUTPUT.….jsonl beside it; default "
-        "ROWS.scored.jsonl. With --on, a folder of Parquet files.",
+        "Output file: .jsonl, .csv or .parquet. With --on: a folder of Parquet files. Default: ROWS.scored.jsonl.",
         "-o",
         "--output",
     )
-    limit: int | None = flag(None, "Score only the first rows.", ge=1)
+    limit: int | None = flag(
+        None, "Number of rows to score, from the first. Default: all.", ge=1
+    )
     retry_failed: bool = flag(False, "Score only the rows without a score.")
     any_server: bool = flag(
         False, "Resume even if the same model is now served from a different address."
@@ -48,16 +49,16 @@ class Score(Command, Rows, Reach, Limits, Json):
     overwrite: bool = flag(False, "Start over instead of resuming.")
     defer: float | None = flag(
         None,
-        'Mark the least certain rows ("defer": true) to leave to a person: this share of the rows, those without '
-        "a score first. `evaluate` and `report` then show the agreement on the rest.",
+        'Share of rows (0 to 1) to mark for human review ("defer": true): unscored rows first, then the least '
+        "certain. `evaluate` and `report` show the agreement on the rest.",
         metavar="SHARE",
         ge=0,
         le=1,
     )
     batch: bool = flag(
         False,
-        "Use the batch interface of openai/… and anthropic/…: answers within a day for half the price. For judges "
-        "with one call per row. Requests are listed in OUTPUT.batches.jsonl; the same command resumes.",
+        "Use the batch API of openai/… or anthropic/…: half the price, answers within a day. For judges with one "
+        "call per row. OUTPUT.batches.jsonl lists the requests. The same command resumes.",
     )
     explain: bool = flag(
         False,
@@ -65,20 +66,21 @@ class Score(Command, Rows, Reach, Limits, Json):
     )
     otel: bool = flag(
         False,
-        "Emit each verdict as OpenTelemetry's event gen_ai.evaluation.result; see `opentelemetry-instrument`.",
+        "Emit each verdict as the OpenTelemetry event gen_ai.evaluation.result. Configure the exporter with "
+        "`opentelemetry-instrument`.",
     )
-    raw: bool = flag(False, "Keep the model's raw answers in every row.")
+    raw: bool = flag(False, "Include the model's raw answers in the output.")
     on: Literal["ray"] | None = flag(
         None,
-        "Engine to score with in many processes or on a cluster (extra `ray`). Rates and limits are shared by "
-        "all.",
+        "Engine for scoring in several processes or on a cluster (extra `ray`). All processes share rates and "
+        "limits. Default: this process.",
     )
     address: str | None = flag(
-        None, "Address of the engine's cluster; default: processes of this machine."
+        None, "Address of the engine's cluster. Default: processes on this machine."
     )
     workers: int | None = flag(
         None,
-        "Number of scoring processes. Default: 4; for models in the process, one per core.",
+        "Number of scoring processes with --on. Default: 4, or one per core for models in the process.",
         ge=1,
     )
 

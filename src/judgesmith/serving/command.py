@@ -13,37 +13,54 @@ from ..extras import from_extra
 class Serve(Command, Reach):
     """Answer POST /v1/score {"source", "output"} with the verdict of a saved judge.
 
-    A row may use the names that its texts had in the judge's labels, such as those of `compile --columns`.
-    POST /v1/score/many streams a line a row; GET /v1/judges, /healthz, /readyz, /metrics (Prometheus), /openapi.json.
-    Requests need `Authorization: Bearer KEY`, with a key of JUDGESMITH_API_KEY (or several, with commas between), or
-    else one that is made and printed at each start; a server for other machines needs the former. /healthz and /readyz
-    need none. Bodies are sent as `Content-Type: application/json`. There is no TLS: put a proxy before it. SIGTERM
-    finishes what was accepted.
+    POST /v1/score/many streams one line per row. Other routes: GET /v1/judges, /healthz, /readyz, /metrics
+    (Prometheus), /openapi.json. Bodies are `Content-Type: application/json`. Rows may use the column names of the
+    judge's labels, such as those of `compile --columns`.
+
+    Requests need the header `Authorization: Bearer KEY`, except /healthz and /readyz. Set keys in JUDGESMITH_API_KEY,
+    separated by commas; a server for other machines requires it. Without it, each start prints a new key.
+
+    There is no TLS: put a proxy in front. SIGTERM finishes accepted rows, then stops the server.
     """
 
     panel: ClassVar[str] = "Operate"
 
-    judges: list[str] = argument(..., "Saved judges: FILE or NAME=FILE.", "JUDGE...")
-    host: str = flag("127.0.0.1", "Address to listen at.")
+    judges: list[str] = argument(
+        ...,
+        "Saved judges: FILE, or NAME=FILE to choose the name in requests.",
+        "JUDGE...",
+    )
+    host: str = flag("127.0.0.1", "Network address to listen on.")
     known_as: list[str] = flag(
         [],
-        "Name under which clients reach it, as behind a proxy (repeat); others get 421.",
+        "Host name that clients use, e.g. behind a proxy. Requests for other hosts get status 421. Repeatable.",
     )
-    port: int = flag(8000, "0: any free one, which is printed.", ge=0, le=65535)
+    port: int = flag(
+        8000,
+        "Port to listen on. 0: any free port, printed at the start.",
+        ge=0,
+        le=65535,
+    )
     queue: int = flag(
-        4096, "Rows accepted and not answered yet, at most; then 429.", ge=1
+        4096,
+        "Maximum number of rows waiting for a verdict. Further requests get status 429.",
+        ge=1,
     )
     row_timeout: float = flag(
-        120.0, "Seconds from a row's acceptance to its verdict; then 504.", gt=0
+        120.0,
+        "Maximum time from a row's acceptance to its verdict, in seconds. Later rows get status 504.",
+        gt=0,
     )
-    grace: float = flag(30.0, "Seconds that a stop gives to what was accepted.", ge=0)
+    grace: float = flag(
+        30.0, "Time to finish accepted rows after SIGTERM, in seconds.", ge=0
+    )
     workers: int = flag(
         1,
-        "Processes behind the port; queue, rate and concurrency are of all of them together.",
+        "Number of server processes. They share --queue, --rpm and --concurrency.",
         ge=1,
     )
     quiet_log: bool = flag(
-        False, "No line of JSON on stderr for each request.", "--no-log"
+        False, "Do not log requests (one JSON line each, on stderr).", "--no-log"
     )
 
     def run(self) -> None:

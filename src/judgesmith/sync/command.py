@@ -14,11 +14,12 @@ from ..running.limits import Limits
 class Sync(Command, Reach, Worded, Limits, Json):
     """Pull human feedback on traces into a file of labels, and log a judge's verdicts to the traces.
 
-    A second run adds new rows, updates changed ones and removes withdrawn ones; rows from elsewhere stay. --judge
-    scores traces without a verdict of this judge, and shows its agreement with the feedback since the last sync.
-    Addresses and keys are those of the tool's own settings (MLFLOW_TRACKING_URI, PHOENIX_COLLECTOR_ENDPOINT and
-    PHOENIX_API_KEY; LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY). Exit code 0: done; 1: some traces got
-    no score (the next sync tries again); 2: an error.
+    A later run adds new rows, updates changed ones and removes withdrawn ones. Other rows of the file stay. --judge
+    scores traces without a verdict of this judge, and prints its agreement with the feedback since the last sync.
+
+    Set addresses and keys as for the tool itself. MLflow: MLFLOW_TRACKING_URI. Phoenix: PHOENIX_COLLECTOR_ENDPOINT and
+    PHOENIX_API_KEY. Langfuse: LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY. Exit code 0: done; 1: some
+    traces have no score (the next sync retries them); 2: an error.
     """
 
     panel: ClassVar[str] = "Operate"
@@ -32,19 +33,22 @@ class Sync(Command, Reach, Worded, Limits, Json):
         Path("labels.jsonl"), "File of labels to update.", "-o", "--output"
     )
     judge: Path | None = flag(
-        None, "Saved judge to score the traces with; its verdicts are logged to them."
+        None,
+        "Saved judge to score the traces with. Its verdicts are logged to the traces.",
     )
     human: str | None = flag(
         None,
-        "Feedback to compare the judge with; by default that of its aspect.",
+        "Name of the feedback to compare the judge with. Default: the judge's aspect.",
         metavar="NAME",
     )
     only: str | None = flag(
         None,
-        "Filter in the tool's own form: \"tags.env = 'prod'\" for MLflow, name=agent for others.",
+        "Filter of the traces in the tool's own syntax: \"tags.env = 'prod'\" for MLflow, name=agent for others.",
         "--filter",
     )
-    limit: int | None = flag(None, "Score the newest traces only.", ge=1)
+    limit: int | None = flag(
+        None, "Maximum number of traces to score, newest first. Default: all.", ge=1
+    )
 
     def run(self) -> int:
         """Judge new traces, write verdicts back and print the agreement."""

@@ -19,15 +19,15 @@ class Distill(Command, Preset, Rows, Json):
     """Train a small model to judge, from human ratings and synthetic examples.
 
     After Ctrl-C, a crash or a kill, the same command resumes from its last checkpoint. The report compares the student
-    with the plain model (and a teacher) on held-out rows. Needs the extras local and train. `judgesmith list options
-    distill` has further options.
+    with the untrained model (and a teacher) on held-out rows. Requires the extras local and train. `judgesmith list
+    options distill` has further options.
     """
 
     hidden: ClassVar[bool] = True
 
     labels: Path = argument(
         ...,
-        "Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME.",
+        "Rows with human ratings: .csv, .tsv, .json, .jsonl, .parquet, .xlsx, or bench/NAME.",
     )
     base: str = flag(
         "local/qwen2.5-0.5b",
@@ -35,35 +35,39 @@ class Distill(Command, Preset, Rows, Json):
     )
     output: Path = flag(
         Path("judge.json"),
-        "File of the saved judge; its weights go into the folder NAME.student beside it.",
+        "File of the saved judge. Its weights go into the folder NAME.student beside it.",
         "-o",
         "--output",
     )
     synthetic: Path | None = flag(
         None,
-        "File of examples that `judgesmith synthesize` wrote; human ratings count more.",
+        "File of examples from `judgesmith synthesize`. Human ratings weigh more (--human-weight).",
     )
-    aspect: str | None = flag(None, "Score to learn, if rows have several.")
+    aspect: str | None = flag(
+        None, "Name of the human rating to learn. Required if rows have several."
+    )
     scale: tuple[float, float] | None = flag(
-        None, "Lowest and highest score; inferred if not given.", metavar="LOW HIGH"
+        None,
+        "Lowest and highest score. Default: inferred from the labels.",
+        metavar="LOW HIGH",
     )
     heldout: str = flag(
         "0.25",
-        "Share of rows held out for the reported agreement, or a file of other labels.",
+        "Share of rows held out for the reported agreement (0 to 1), or a file of other labels.",
         coerce_numbers_to_str=True,
     )
     library_aspect: str | None = flag(
         None,
-        "Aspect of the library that the score stands for (`judgesmith list aspects`).",
+        "Library aspect that the score measures (`judgesmith list aspects`).",
         "--as",
         metavar="[TASK/]ASPECT",
     )
     teacher: Path | None = flag(
-        None, "File of a saved judge to measure beside the student, on the same rows."
+        None, "Saved judge to compare the student with, on the same held-out rows."
     )
-    seed: int = flag(0, "Random seed of splits, batches and initial weights.")
+    seed: int = flag(0, "Random seed for splits, batches and initial weights.")
     overwrite: bool = flag(False, "Start over instead of resuming from a checkpoint.")
-    dry_run: bool = flag(False, "Show the estimated cost and stop.")
+    dry_run: bool = flag(False, "Print the estimated time and memory, and stop.")
 
     @classmethod
     def catalogue(cls, chosen: Mapping[str, Any]) -> Catalogue:

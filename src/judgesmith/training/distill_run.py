@@ -51,7 +51,7 @@ class RunOptions(JudgeInWords, TrainOptions):
 
     level: Level | None = option(
         None,
-        "Level of agreement: pooled, sample or system; none: pooled, of preferences sample.",
+        "Level of agreement: pooled, sample or system. none: pooled, and sample for preferences.",
     )
 
 

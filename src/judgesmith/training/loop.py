@@ -28,19 +28,19 @@ from .distilled.student import Student, portions, training_modules
 class TrainOptions(Options):
     """Settings of training."""
 
-    rank: int = option(16, "Rank of the low-rank weights (LoRA).", ge=1, le=1024)
-    alpha: float = option(32.0, "Scale of the low-rank weights, times 1 / rank.", gt=0)
+    rank: int = option(16, "Rank of the LoRA adapter.", ge=1, le=1024)
+    alpha: float = option(32.0, "Scale of the LoRA adapter, divided by its rank.", gt=0)
     dropout: float = option(
         0.0,
-        "Share of the inputs of low-rank weights that is dropped while training.",
+        "Dropout rate of the LoRA adapter's inputs.",
         ge=0,
         lt=1,
     )
-    learning_rate: float = option(5e-4, "Highest learning rate of AdamW.", gt=0)
+    learning_rate: float = option(5e-4, "Peak learning rate of AdamW.", gt=0)
     weight_decay: float = option(0.01, "Weight decay of AdamW.", ge=0)
     warmup: float = option(
         0.05,
-        "Share of the steps in which the learning rate rises; then it falls to 0.",
+        "Share of steps with a rising learning rate. Afterwards it falls to 0.",
         ge=0,
         lt=1,
     )
@@ -48,57 +48,56 @@ class TrainOptions(Options):
     batch: int = option(8, "Rows per step.", ge=1)
     target: Literal["score", "annotation"] = option(
         "score",
-        "Answer that the student learns: the score alone, or errors with their spans and then the score (from "
-        "annotated synthetic examples, as in OpeNLGauge).",
+        "Answer that the student learns. score: the score alone. annotation: error spans and then the score, from "
+        "annotated synthetic examples (as in OpeNLGauge).",
     )
     loss: Literal["both", "regression", "cross-entropy"] = option(
         "both",
-        "Loss: the squared error of the expected digit (regression), the probability of the score's own digits "
-        "(cross-entropy), or both.",
+        "Loss. regression: squared error of the expected digit. cross-entropy: log-probability of the score's "
+        "digits. both: their sum.",
     )
     regression_weight: float = option(
-        1.0, "Weight of the squared error beside the cross-entropy.", gt=0
+        1.0, "Weight of the squared error relative to the cross-entropy.", gt=0
     )
     ranking_weight: float = option(
         0.0,
-        "Weight of a loss over pairs of rows of one document in which the worse one scores higher.",
+        "Weight of the ranking loss over pairs of rows of one document.",
         ge=0,
     )
     human_weight: float = option(
         4.0,
-        "Weight of a human rating, where a synthetic example has 1; 0: ratings only decide when to stop.",
+        "Weight of a human rating relative to a synthetic example. 0: ratings only decide the last epoch.",
         ge=0,
     )
     stop_share: float = option(
         0.2,
-        "Share of the labels (whole documents) that choose the best epoch and are not trained on; 0: take the "
-        "last epoch.",
+        "Share of the labels (whole documents) for early stopping, not trained on. 0: train all epochs.",
         ge=0,
         lt=0.9,
     )
     patience: int = option(
-        2, "Epochs without a better Q after which training ends.", ge=1
+        2, "Number of epochs without a better Q before training stops.", ge=1
     )
     checkpoint_every: int = option(
-        5, "Steps between two checkpoints, besides the end of each epoch.", ge=1
+        5, "Number of steps between checkpoints. Each epoch ends with one, too.", ge=1
     )
     tokens_at_once: int = option(
         2048,
-        "Tokens computed together: fewer take less memory, more are faster.",
+        "Number of tokens in one forward pass. Lower needs less memory, higher is faster.",
         ge=1,
     )
     longest: int = option(
         3072,
-        "Maximum tokens of a prompt; longer ones are left out, and counted.",
+        "Maximum length of a prompt, in tokens. Rows with longer ones are left out and counted.",
         ge=64,
     )
     dtype: Literal["float32", "bfloat16"] = option(
         "float32",
-        "Type of the base model's weights while training; bfloat16 takes half the memory and is more than twice "
-        "as fast on processors with avx512_bf16 or amx_bf16 and on graphics cards.",
+        "Data type of the base model's weights in training. bfloat16 halves the memory. It is over twice as fast on "
+        "GPUs and on CPUs with avx512_bf16 or amx_bf16.",
     )
     threads: int | None = option(
-        None, "Number of computing threads; none: one per core.", ge=1
+        None, "Number of CPU threads. none: one per core.", ge=1
     )
 
 

@@ -18,29 +18,32 @@ if TYPE_CHECKING:
 class Synthesize(Command, Preset, Rows, Reach, Limits, Json):
     """Make examples for `judgesmith distill`: outputs of several qualities, annotated by judges.
 
-    Outputs are the rows' own and perturbed copies. The file is JSON lines in the chat form that other trainers read,
-    too. After Ctrl-C or at the end of a budget, the same command resumes. `judgesmith list options synthesize` has
-    further options.
+    Outputs are those of the rows and perturbed copies. The file is JSON lines in the chat format of common trainers.
+    After Ctrl-C or at a limit, the same command resumes. `judgesmith list options synthesize` has further options.
     """
 
     hidden: ClassVar[bool] = True
 
     rows: Path = argument(
-        ..., "Inputs with outputs of any systems: .csv .tsv .json .jsonl .parquet."
+        ...,
+        "Inputs with outputs of any systems: .csv, .tsv, .json, .jsonl or .parquet.",
     )
     judge: list[Path] = flag(
-        ..., "Saved judge that annotates. Repeatable: those of one aspect vote."
+        ...,
+        "Saved judge that annotates the outputs. Repeatable. Judges of one aspect vote.",
     )
     output: Path = flag(
         Path("synthetic.jsonl"), "File of the examples.", "-o", "--output"
     )
     apart: list[Path] = flag(
         [],
-        "File of rows whose documents and texts stay out, such as those held out. Repeatable.",
+        "File of rows to keep out, with their documents and near-duplicates, e.g. the held-out rows. Repeatable.",
         metavar="LABELS",
     )
-    limit: int | None = flag(None, "Use only the first rows.", ge=1)
-    seed: int = flag(0, "Random seed of the drawn outputs and aspects.")
+    limit: int | None = flag(
+        None, "Number of rows to use, from the first. Default: all.", ge=1
+    )
+    seed: int = flag(0, "Random seed for the choice of outputs and aspects.")
 
     @classmethod
     def catalogue(cls, chosen: Mapping[str, Any]) -> Catalogue:

@@ -57,24 +57,26 @@ class SynthesisOptions(Options):
     )
     aspects: int = option(
         3,
-        "Maximum number of aspects per output, drawn from those of the judges.",
+        "Maximum number of aspects per output, drawn from the aspects of the judges.",
         ge=1,
     )
     perturbed: int = option(
         1,
-        "Additional outputs per input that are perturbed copies of others.",
+        "Number of perturbed copies to add per input.",
         ge=0,
     )
     perturbations: tuple[str, ...] = option(
         ("degradation",),
-        "Perturbations of the copies: names or groups, as for `discern`; only those that need no model.",
+        "Perturbations of the copies: names or groups as in `discern --perturb`, but only those that need no model.",
     )
     answer: Literal["digit", "percent", "annotation"] = option(
         "digit",
-        "Answer in the chats: a digit 1-5, a number 0-100, or the errors and then that number. `judgesmith "
-        "distill` uses the exact score in any case.",
+        "Answer in the chats: a digit 1-5, a number 0-100, or error spans and then that number. `judgesmith distill` "
+        "always uses the exact score.",
     )
-    step: int = option(1, "Step that scores are rounded to, out of 100.", ge=1, le=50)
+    step: int = option(
+        1, "Rounding step of the scores, on the scale 0-100.", ge=1, le=50
+    )
 
 
 def catalogue() -> Catalogue:

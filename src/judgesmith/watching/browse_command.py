@@ -13,9 +13,9 @@ from ..errors import OptionError
 class Browse(Command, Json):
     """Show a folder's judges, labels, scored files and studies on one page.
 
-    The page has agreement, cost, lineage and changes. --watch serves it to this machine's browser and follows the
-    files: its numbers lead to their rows, and two judges stand side by side. Ctrl-C ends it. It calls no model and runs
-    nothing from a file. Files that cannot be read are listed with the reason.
+    The page has agreement, cost, lineage and changes. --watch serves it to this machine and updates it when files
+    change. It then links numbers to their rows and compares two judges side by side. Ctrl-C ends it. No model is
+    called, and no code from a file is run. Unreadable files are listed with the reason.
     """
 
     hidden: ClassVar[bool] = True
@@ -23,15 +23,15 @@ class Browse(Command, Json):
     folder: Path = argument(Path(), "Folder to show, with its subfolders.")
     output: Path | None = flag(
         None,
-        "HTML file; it loads nothing from the network. Default FOLDER/browse.html.",
+        "Self-contained HTML file. Default: FOLDER/browse.html.",
         "-o",
         "--output",
     )
     watch: bool = flag(
         False,
-        "Serve the page to this machine's browser alone, and update it when files change.",
+        "Serve the page to this machine only, and update it when files change.",
     )
-    port: int = flag(0, "Port of --watch; 0: any free one.", ge=0, le=65535)
+    port: int = flag(0, "Port of --watch. 0: any free port.", ge=0, le=65535)
     no_browser: bool = flag(
         False, "With --watch, print the address without opening a browser."
     )

@@ -1,4 +1,4 @@
-"""`judgesmith watch`: does a judge still mean what it meant?"""
+"""`judgesmith watch`: detect changes of a judge on sentinel rows."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ if TYPE_CHECKING:
 class Watch(Command, Rows, Worded, Reach, Json):
     """Score sentinel rows again and alarm if the judge's answers have changed.
 
-    Every row is judged afresh, never taken from the cache. The first command scores the rows --baseline times: their
-    differences are noise. Later ones compare scores, failures and the length of explanations, row by row. Exit code 0:
-    quiet; 1: an alarm; 2: an error.
+    Rows are scored without the cache. The first run scores them --baseline times to measure the judge's noise. Later
+    runs compare scores, failures and the length of explanations, row by row. Exit code 0: no change found; 1: an
+    alarm; 2: an error.
     """
 
     panel: ClassVar[str] = "Operate"
 
     rows: Path = argument(
-        ..., "Sentinel rows: the same ones each time, with or without human ratings."
+        ..., "Sentinel rows: the same file in every run, with or without human ratings."
     )
-    judge: Path = flag(..., "File of a judge that `compile` saved.")
+    judge: Path = flag(..., "Saved judge (JSON file).")
     history: Path | None = flag(
-        None, "File to append each run to; default ROWS.watch.jsonl."
+        None, "JSON-lines file to append each run to. Default: ROWS.watch.jsonl."
     )
     output: Path | None = flag(
         None,
-        "HTML file of the report; it loads nothing from the network.",
+        "Self-contained HTML file of the report.",
         "-o",
         "--output",
     )
     human: str | None = flag(
         None,
-        "Column of human ratings in the sentinel rows; found if there is one.",
+        "Column of human ratings in the sentinel rows. Default: the column with a usual name, if any.",
         metavar="ASPECT",
     )
     baseline: int = flag(
         3,
-        "Number of baseline runs; the first command makes them.",
+        "Number of baseline runs. The first command makes all of them.",
         ge=2,
         le=50,
     )
     alpha: float = flag(
-        0.05, "Probability of any false alarm in --looks runs.", ge=0, le=1
+        0.05, "Probability of at least one false alarm in --looks runs.", ge=0, le=1
     )
     looks: int = flag(365, "Number of runs that --alpha covers.", ge=1)
-    rebase: bool = flag(False, "Start a new baseline that accepts the change.")
+    rebase: bool = flag(False, "Accept the change and start a new baseline.")
 
     def run(self) -> int:
         """Score the sentinel rows, test them against the baseline and report."""

@@ -43,12 +43,12 @@ class WatchOptions(parts.Options):
 
     baseline: int = option(
         3,
-        "Number of baseline runs; the first command makes them all.",
+        "Number of baseline runs. The first command makes all of them.",
         ge=2,
         le=50,
     )
     alpha: float = option(
-        0.05, "Probability of any false alarm within `looks` runs.", gt=0, lt=1
+        0.05, "Probability of at least one false alarm in `looks` runs.", gt=0, lt=1
     )
     looks: int = option(365, "Number of runs that `alpha` covers.", ge=1)
 

@@ -112,32 +112,33 @@ class EvaluationOptions(Options):
 
     levels: tuple[Level, ...] | None = option(
         None,
-        "Levels: pooled, within (systems), sample (if documents repeat), system (if there are 3 or more); none: "
-        "all that the rows allow.",
+        "Levels: pooled, within (systems), sample (of documents with several rows), system (of 3 or more). none: all "
+        "that the rows allow.",
     )
     coefficients: tuple[Named, ...] = option(
         PARTS,
-        "Coefficients. kendall is tau-b; q the sum of the first three. acc_eq is WMT's pairwise accuracy with "
-        "ties, epsilon chosen on the same rows, acc_eq_cross with epsilon chosen on other documents; acc_soft is "
-        "WMT's soft pairwise accuracy of systems. kappa (quadratic weights), accuracy (the share of rows decided "
-        "as people did), balanced-accuracy, f1 (for fail), auc and pairwise are added if people gave categories, "
-        "pass or fail, or preferences; cohen-kappa (without weights), precision and recall (for fail) only on "
-        "request.",
+        "Coefficients. kendall is tau-b, q the sum of pearson, spearman and kendall. acc_eq is WMT's pairwise accuracy "
+        "with ties, its epsilon chosen on the same rows. acc_eq_cross chooses epsilon on other documents. acc_soft is "
+        "WMT's soft pairwise accuracy of systems. Added for categories, pass or fail, and preferences: kappa "
+        "(quadratic weights), accuracy, balanced-accuracy, f1 (for fail), auc and pairwise. Only on request: "
+        "cohen-kappa (unweighted), precision and recall (for fail).",
     )
-    rounds: int = option(1000, "Resamples of documents; 0: no intervals.", ge=0)
+    rounds: int = option(
+        1000, "Number of bootstrap resamples of documents. 0: no intervals.", ge=0
+    )
     confidence: float = option(0.95, "Confidence level of the intervals.", gt=0, lt=1)
-    seed: int = option(0, "Random seed of the resamples.")
+    seed: int = option(0, "Random seed for the resamples.")
     new_systems: bool = option(
         False,
-        "Extend intervals and tests of correlations to systems other than those in the rows.",
+        "Make intervals and tests of correlations hold for other systems, too.",
         added=True,
     )
     absolute: bool = option(
-        False, "Report absolute correlations, for lower-is-better metrics."
+        False, "Report absolute correlations, for metrics of which lower is better."
     )
     compare: bool = option(
         True,
-        "Test judges against each other, all pairs together; above 8 judges, each against the first.",
+        "Test all pairs of judges against each other. Above 8 judges: each against the first.",
     )
     compare_by: ComparedBy = option("spearman", "Coefficient to compare judges by.")
 

@@ -46,20 +46,20 @@ class CheckOptions(Options):
 
     recorded: tuple[str, ...] = option(
         (),
-        "CHECK=COLUMN: the scores that a recorded judge gave after the change (repeat=gpt4_again); own=COLUMN: another "
-        "judge's, whose lead is taken off. Several are separated by commas.",
+        "CHECK=COLUMN: recorded scores of the judge after the change (repeat=gpt4_again). own=COLUMN: scores of "
+        "another judge, whose preference for these systems is subtracted. Separate several by commas.",
     )
     own: tuple[str, ...] = option(
         (),
-        "Systems whose outputs are the judge's own writing; by default those named like its model's family.",
+        "Systems that the judge's own model wrote. Default: those with a name of its model family.",
     )
     rubric: Path | None = option(
         None,
-        "The judge's criteria in your own other words, lines `name: definition`; by default rules reword them.",
+        "File with the criteria in other words, lines `name: definition`. Default: reworded by rules.",
     )
     bar: float | None = option(
         None,
-        "The score from which an output passes; by default the judge's own decision, else its median score.",
+        "Lowest passing score. Default: the judge's own decision, else its median score.",
     )
 
 
