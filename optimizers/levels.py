@@ -23,6 +23,8 @@ COMPARED: Mapping[Level, str] = {
     "within": "within systems",
     "sample": "within documents",
 }
+#: Rows beside the first of their system, and documents of several rows, that a level takes at least.
+FEWEST_REPEATED = 5
 #: The same as a report's fields, and that of the systems' mean labels.
 LEVELS = (*(words.replace(" ", "_") for words in COMPARED.values()), "system_means")
 
@@ -64,13 +66,21 @@ class Levels:
 
 
 def levels_of(objective: Objective, examples: Sequence[dspy.Example]) -> list[Level]:
-    """Those that rows have beside the pooled one of Q; none for other objectives and levels."""
+    """Those that rows have beside the pooled one of Q; none for other objectives and levels.
+
+    A few systems or documents of several rows say nothing: two rows of one document agree or do not.
+    """
     rows = rows_of(examples)
     if objective.name != Q.name or objective.level != "pooled":
         return []
-    systems, documents = len(set(rows.systems or ())), len(set(rows.documents))
-    levels: list[Level] = ["within"] if 2 <= systems < len(examples) else []
-    return [*levels, "sample"] if documents < len(examples) else levels
+    systems, documents = Counter(rows.systems or ()), Counter(rows.documents)
+    repeated = len(examples) - len(systems)
+    levels: list[Level] = []
+    if len(systems) > 1 and repeated >= FEWEST_REPEATED:
+        levels.append("within")
+    if sum(count > 1 for count in documents.values()) >= FEWEST_REPEATED:
+        levels.append("sample")
+    return levels
 
 
 def system_means(

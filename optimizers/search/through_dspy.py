@@ -319,6 +319,12 @@ class DSPySearch(DemonstrationSearch):
             raise
         except Exception as error:
             message = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            asked = desk.paid or desk.written
+            if (chosen := self._chosen()) and not asked:
+                options = ", ".join(f"{name}={one}" for name, one in chosen.items())
+                raise OptionError(
+                    f"{self.name} does not start with {options}: {message}"
+                ) from None
             self._remarks.append(f"{self.name} could not go on ({message})")
 
     def choose(self, tried: Any, rows: Any) -> tuple[Trial, str | None]:

@@ -139,7 +139,7 @@ def check_listed(names: Iterable[str]) -> None:
     for name in names:
         if not is_listed(name):
             raise ArtifactError(
-                f"a judge cannot be saved or loaded with the annotator or writer {name[:80]!r}; use a model of a known "
+                f"a judge cannot be saved or loaded with the model {name[:80]!r}; use a model of a known "
                 f"provider by its plain name ({_EXAMPLES})"
             )
 

@@ -153,6 +153,23 @@ def weights_by_labels(
     return made
 
 
+def speaking(percents: Matrix) -> list[int]:
+    """Return the members that are worth asking: they score most rows, and not all alike.
+
+    All of them, where none is. Of fewer than FEWEST_ROWS rows none can be said to be alike.
+
+    >>> speaking(np.array([[40.0, np.nan], [60.0, np.nan]]))
+    [0]
+    """
+    worth = list[int]()
+    for place, column in enumerate(percents.T):
+        scores = column[np.isfinite(column)]
+        constant = len(scores) >= FEWEST_ROWS and np.ptp(scores) == 0
+        if 2 * len(scores) >= len(column) and not constant:
+            worth.append(place)
+    return worth or list(range(percents.shape[1]))
+
+
 def different(percents: Matrix) -> list[int]:
     """Return the members that differ from all before them: those whose correlation with every earlier is below ALIKE.
 

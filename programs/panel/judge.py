@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from ... import parts
 from ...errors import CallError, OptionError
@@ -45,6 +45,7 @@ from .averaging import (
     averaged,
     correlation,
     different,
+    speaking,
     standardised,
     standings_of,
     weights_by_labels,
@@ -106,7 +107,7 @@ class Panel(LearnsCriteria, OneAspect):
         )
         forms: Annotated[tuple[FormName, ...], AfterValidator(_once)] = option(
             (),
-            "Which forms, in their order, in place of the first ones: "
+            "Which forms, in their order, in place of members: "
             + "; ".join(f"{name}: {form.about}" for name, form in FORMS.items())
             + ".",
         )
@@ -121,6 +122,14 @@ class Panel(LearnsCriteria, OneAspect):
             "Calls a row at most; members beyond that are not asked, the last forms first. 0: no limit.",
             ge=0,
         )
+
+        @model_validator(mode="after")
+        def _of_one_number(self) -> Self:
+            if self.forms and self.members not in (0, len(self.forms)):
+                raise OptionError(
+                    f"members is {self.members}, and forms names {len(self.forms)}; leave members out"
+                )
+            return self
 
     options: Options
 
@@ -319,7 +328,8 @@ class Panel(LearnsCriteria, OneAspect):
         names = self.asked_members()
         opinions = [verdict.opinions for verdict in rows.verdicts]
         percents = _percents(opinions, names)
-        kept = different(percents)
+        worth = speaking(percents)
+        kept = [worth[place] for place in different(percents[:, worth])]
         several = self._of_several([names[place] for place in kept])
         found, weights = _weighed(percents[:, kept], rows.human, several)
         self.standings = {
@@ -532,6 +542,21 @@ def _spread(heard: Mapping[str, Opinion]) -> float:
     )
 
 
+def _left_out(
+    names: Sequence[str], percents: Matrix, kept: Sequence[int], place: int
+) -> str:
+    """Why a member is asked no more, for the report."""
+    column = percents[:, place]
+    scores = column[np.isfinite(column)]
+    if 2 * len(scores) < len(column):
+        return f"it scored {len(scores)} of {len(column)} rows"
+    if np.ptp(scores) == 0:
+        return f"it gives every row {scores[0]:.0f} %"
+    found = {one: correlation(percents[:, one], column) for one in kept if one < place}
+    like = max(found, key=lambda one: float(np.nan_to_num(found[one])))
+    return f"{names[like]} says the same (correlation {found[like]:.2f})"
+
+
 def _in_words(
     names: Sequence[str],
     percents: Matrix,
@@ -540,6 +565,7 @@ def _in_words(
     weights: Any,
 ) -> str:
     """The outcome for the members, for the report."""
+    asked = [names[place] for place in kept]
     parts_ = [
         f"the mean of {len(kept)} standardised member{'s'[: len(kept) != 1]} judges"
     ]
@@ -550,20 +576,11 @@ def _in_words(
             + ", ".join(f"{names[place]} {share:.2f}" for place, share in shares)
         )
     for place in sorted(set(range(len(names))) - set(kept)):
-        before = [one for one in kept if one < place]
-        like = max(
-            before,
-            key=lambda one: np.nan_to_num(
-                correlation(percents[:, one], percents[:, place])
-            ),
-        )
-        found = correlation(percents[:, like], percents[:, place])
-        parts_.append(
-            f"{names[place]} is left out, since {names[like]} says the same (correlation {found:.2f})"
-        )
+        why = _left_out(names, percents, kept, place)
+        parts_.append(f"{names[place]} is left out, since {why}")
     parts_ += [
         f"{name} gave no score on {count} rows"
         for name, count in failed.items()
-        if count
+        if count and name in asked
     ]
     return "; ".join(parts_)

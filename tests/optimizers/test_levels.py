@@ -93,6 +93,18 @@ def test_levels_are_those_that_rows_have() -> None:
     )
 
 
+def test_a_pair_of_rows_is_no_level() -> None:
+    from judgesmith.agreement.objectives import Q
+
+    rows = examples_of(of_systems(3))
+    apart, pairs = rows[::3], rows[1::3]
+    assert levels_of(Q(), [*apart, *pairs[:5]]) == ["within", "sample"]
+    assert levels_of(Q(), [*apart, *pairs[:4]]) == ["within"]
+    assert levels_of(Q(), [*apart, *pairs[:1]]) == ["within"]
+    alone = [row.copy(system=f"of {n}") for n, row in enumerate(apart)]
+    assert levels_of(Q(), [*alone, pairs[0].copy(system="of 1")]) == []
+
+
 def test_a_saved_judge_shows_its_levels(
     lm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import dspy
 import pytest
 
 from judgesmith.datasets.records import Labels
-from judgesmith.errors import MissingExtraError, ModelError
+from judgesmith.errors import MissingExtraError, ModelError, OptionError
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.search import prompts as dspy_model
 from judgesmith.optimizers.search import proposals as adapters
@@ -21,6 +21,7 @@ from judgesmith.optimizers.search.prompts import (
     cleaned,
 )
 from judgesmith.optimizers.search.proposals import GEPASearch, instructed
+from judgesmith.optimizers.search.through_dspy import search_through
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.artifact import to_dict
 from judgesmith.programs.judge import Judge
@@ -376,3 +377,14 @@ def test_what_breaks_inside_dspy_is_said_and_what_was_found_is_kept(
         in made.record.reason
     )
     assert MARKER in str(made.record.selected.form)
+
+
+def test_options_that_an_optimizer_of_dspy_refuses_are_an_error(
+    says: Any, model: LanguageModel, labels: Labels
+) -> None:
+    says(guess)
+    wrong = search_through("dspy:MIPROv2")(candidates=2, auto="heavyy")
+    with pytest.raises(
+        OptionError, match=r"dspy:MIPROv2 does not start with auto=heavyy: ValueError"
+    ):
+        wrong.compile(critic(model), trainset=examples_of(labels))

@@ -211,6 +211,8 @@ def test_a_budget_of_calls_a_row_and_several_criteria() -> None:
     ) == (3, 2)
     with pytest.raises(OptionError, match="words stands there twice"):
         Panel("fluency", forms=["words", "words"])
+    with pytest.raises(OptionError, match="members is 3, and forms names 1"):
+        Panel("fluency", forms=["words"], members=3)
 
 
 # Compiling
@@ -251,6 +253,33 @@ def test_members_that_say_the_same_are_asked_no_more(scripted: MakeScripted) -> 
     )
     transport.requests.clear()
     assert made.score(**ROW).failure is None and len(transport.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (lambda request: Unanswered("HTTP 400", again=False), "it scored 0 of 46 rows"),
+        (lambda request: said(form_of(request), 50.0), "it gives every row 50 %"),
+    ],
+    ids=["silent", "constant"],
+)
+def test_a_model_that_says_nothing_of_rows_is_asked_no_more(
+    bad: Any, why: str, scripted: MakeScripted
+) -> None:
+    good, silent = scripted(noisy(30))[0], scripted(bad, name="openai/bad")[0]
+    panel = Panel("fluency", forms=["percent"], models=["openai/bad"])
+    panel.use("openai/bad", silent)
+    made = js.compile(panel, rows(), lm=good, heldout=0.25)
+    assert made.method.asked_members() == ("percent",)
+    told = next(note for note in made.report.notes if note.startswith("panel:"))
+    assert f"percent of openai/bad is left out, since {why}" in told
+    assert "gave no score" not in told
+
+
+def test_where_no_member_says_anything_all_stay(scripted: MakeScripted) -> None:
+    lm, _ = scripted(lambda request: said(form_of(request), 50.0))
+    made = js.compile(Panel("fluency", members=2), rows(), lm=lm, heldout=0.25)
+    assert made.method.asked_members() == ("criteria", "percent")
 
 
 def test_a_jury_is_weighed_by_the_labels(
