@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
 import dspy
@@ -762,7 +762,12 @@ def _duration(seconds: float) -> str:
 def _freeze(reply: Reply) -> dict[str, Any]:
     frozen: dict[str, Any] = {
         "text": reply.text,
-        "usage": [reply.prompt_tokens, reply.completion_tokens, reply.prefix_tokens],
+        "usage": [
+            reply.prompt_tokens,
+            reply.completion_tokens,
+            reply.prefix_tokens,
+            reply.written_tokens,
+        ],
         "finish": reply.finish,
     }
     if reply.absent:
@@ -778,7 +783,7 @@ def _thaw(stored: Any) -> Reply | None:
     """A stored reply; None where there is none or it is damaged."""
     try:
         tokens = stored.get("tokens")
-        prompt, completion, prefix = stored["usage"]
+        prompt, completion, prefix, *written = stored["usage"]
         return Reply(
             stored["text"],
             None
@@ -791,6 +796,7 @@ def _thaw(stored: Any) -> Reply | None:
             prefix,
             stored["finish"],
             absent=str(stored.get("absent") or ""),
+            written_tokens=sum(written),  # earlier versions kept none
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
@@ -816,7 +822,10 @@ def price(name: str, reply: Reply) -> float | None:
     rates = _rates(name)
     if rates is None:
         return None
-    return (reply.prompt_tokens * rates[0] + reply.completion_tokens * rates[1]) * (
+    kept, written = reply.prefix_tokens, reply.written_tokens
+    plain = max(0, reply.prompt_tokens - kept - written)
+    prompt = plain * rates.prompt + kept * rates.kept + written * rates.written
+    return (prompt + reply.completion_tokens * rates.completion) * (
         1.0 - reply.discount
     )
 
@@ -831,8 +840,20 @@ def shared_price(names: Sequence[str], reply: Reply) -> float | None:
     )
 
 
+class Rates(NamedTuple):
+    """Dollars for a token.
+
+    kept, written: for one of the prompt that the provider took from its prefix cache, and that it put there.
+    """
+
+    prompt: float
+    completion: float
+    kept: float
+    written: float
+
+
 @cache
-def _rates(name: str) -> tuple[float, float] | None:
+def _rates(name: str) -> Rates | None:
     # LiteLLM's prices. Unless it is loaded anyway they are read from the file that comes with it: importing the library
     # takes seconds, and a model behind our own connection needs nothing else of it.
     if "litellm" in sys.modules:
@@ -843,7 +864,13 @@ def _rates(name: str) -> tuple[float, float] | None:
     entry: Any = table.get(name) or table.get(name.partition("/")[2])
     if not isinstance(entry, dict) or "input_cost_per_token" not in entry:
         return None
-    return entry["input_cost_per_token"], entry.get("output_cost_per_token") or 0.0
+    prompt = entry["input_cost_per_token"]
+    return Rates(
+        prompt,
+        entry.get("output_cost_per_token") or 0.0,
+        entry.get("cache_read_input_token_cost") or prompt,
+        entry.get("cache_creation_input_token_cost") or prompt,
+    )
 
 
 def is_absent(name: str) -> bool:

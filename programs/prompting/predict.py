@@ -207,6 +207,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         messages = await engine.apart(size, self.messages, inputs)
         if not able.system_prompt:
             messages = without_system(messages)
+        beginning = len(messages) - 1  # the row is the last one
         used: list[Usage] = []
         raw: list[str] = []
         shape: dict[str, Any] = {
@@ -230,7 +231,9 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
                 return reads[-1].problem is None and usable(reads[-1])
 
             reply = await lm.complete(
-                Request(messages, **shape), meter=used.append, readable=readable
+                Request(messages, beginning=beginning, **shape),
+                meter=used.append,
+                readable=readable,
             )
             raw.append(reply.text)
             self._tell(reply.text, reads[-1])

@@ -361,7 +361,10 @@ def _completion(message: Mapping[str, Any]) -> dict[str, Any]:
         "usage": {
             "prompt_tokens": (usage.get("input_tokens") or 0) + kept + written,
             "completion_tokens": usage.get("output_tokens"),
-            "prompt_tokens_details": {"cached_tokens": kept},
+            "prompt_tokens_details": {
+                "cached_tokens": kept,
+                "cache_creation_tokens": written,
+            },
         },
     }
 

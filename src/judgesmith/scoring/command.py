@@ -217,9 +217,10 @@ def _tell(summary: ScoreSummary, target: str, left: int | None) -> None:
 
     again = f" ({summary.resumed} were there)" if summary.resumed else ""
     cost = "price unknown" if summary.cost is None else f"${summary.cost:.4g}"
+    kept = f" ({summary.prefix_tokens:,} cached)" if summary.prefix_tokens else ""
     out.print(
         f"{summary.rows} rows{again}: {summary.scored} scored, {summary.failed} failed, "
-        f"{summary.repaired} answers repaired; {summary.calls} calls, {summary.prompt_tokens:,} + "
+        f"{summary.repaired} answers repaired; {summary.calls} calls, {summary.prompt_tokens:,}{kept} + "
         f"{summary.completion_tokens:,} tokens, {cost}, {duration(summary.seconds)} → {escape(target)}",
         soft_wrap=True,
     )

@@ -65,6 +65,8 @@ class ScoreSummary:
     cached_calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    prefix_tokens: int = 0
+    """Those of the prompts that the provider took from its cache, at a lower price."""
     cost: float | None = None
     """Dollars; None where a price is unknown."""
     seconds: float = 0.0
@@ -96,10 +98,9 @@ class ScoreSummary:
         finally:
             spent = meter.usage - before
             self.calls, self.cached_calls = spent.calls, spent.cached
-            self.prompt_tokens, self.completion_tokens = (
-                spent.prompt_tokens,
-                spent.completion_tokens,
-            )
+            self.prompt_tokens = spent.prompt_tokens
+            self.completion_tokens = spent.completion_tokens
+            self.prefix_tokens = spent.prefix_tokens
             self.cost = (
                 None if meter.paid is None or paid is None else meter.paid - paid
             )

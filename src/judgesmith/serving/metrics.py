@@ -96,9 +96,8 @@ class Metrics:
             self.of(self.tokens, name, "prompt").inc(usage.prompt_tokens)
             self.of(self.tokens, name, "completion").inc(usage.completion_tokens)
             self.of(self.retries, name).inc(usage.retries)
-            paid = price(
-                model, Reply("", None, usage.prompt_tokens, usage.completion_tokens)
-            )
+            tokens = (usage.prompt_tokens, usage.completion_tokens)
+            paid = price(model, Reply("", None, *tokens, usage.prefix_tokens))
             self.of(self.cost, name).inc(paid or 0.0)
 
     def text(self) -> bytes:
