@@ -116,11 +116,11 @@ class OpenVinoReader:
         body = Body(weights, shape, self._until, threads, added)
         self._layers: Any = compiled(body.model, threads).create_infer_request()
         del body  # its constants, which the processor has in a form of its own now
-        self._head: Any = (
-            None
-            if until
-            else compiled(head(weights, threads), threads).create_infer_request()
-        )
+        self._head: Any = None
+        if not until:
+            # In bf16 a log-probability would be rounded to 1/16 or 1/8, and this takes as long.
+            words = compiled(head(weights, threads), threads, results="f32")
+            self._head = words.create_infer_request()
         self.way = f"openvino {precision()}"  # what else tells its results from another reader's
         self._kept = list[_Past]()  # the one used last at the end
         self.computed = 0  # tokens that went through the model, for reports of cost

@@ -171,6 +171,16 @@ def test_tokens_and_numbers_are_llama_cpps(
         other.close()
 
 
+def test_log_probabilities_are_not_rounded_to_eighths(reader: OpenVinoReader) -> None:
+    """Scores between 32 and 64 are 1/4 apart in bfloat16, and so would be these words' log-probabilities."""
+    states = reader.states(reader.tokens(Piece(TEXTS[0])), 2)
+    spread = np.ptp(reader._all(states), axis=1).mean()
+    words = reader._all(states * 150 / spread)
+    likely = np.sort(words, axis=1)[:, -12:]
+    steps = 4 * (likely[:, -1:] - likely[:, :-1])
+    assert np.abs(steps - steps.round()).mean() > 0.1  # 1/4, where nothing is rounded
+
+
 def test_what_a_row_gives_does_not_depend_on_others(reader: OpenVinoReader) -> None:
     """Compare rows alone, in a batch, in another order, and behind a kept beginning or not.
 
