@@ -76,6 +76,8 @@ def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
         marks = Marks.of(cells)
         if sum(marks.reads(folded(cell)) for cell in cells) * 10 < len(cells) * 9:
             continue
+        if names_a_fault(name) and not marks.values:
+            continue  # numbers of a fault: more is worse
         if words_of(name) & _SCORE_WORDS or named_scale(name)[1] is not None:
             named.append(name)
         elif marks.values:

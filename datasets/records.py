@@ -55,6 +55,10 @@ _MANY_ROWS = 30
 LARGEST_SCORE = 1e12
 #: The aspect of labels that have the scores of several, in percent, and their mean as this one.
 TOGETHER = "all aspects"
+#: Numbers that surveys have for "no answer", "does not apply" and "do not know".
+_CODES = frozenset(
+    {-1.0, -9.0, -98.0, -99.0, -999.0, -9999.0, 98.0, 99.0, 999.0, 9999.0}
+)
 _LEAST_OF_100 = 25.0  # 0..100 is no plausible scale for scores that all lie below this
 
 
@@ -277,6 +281,32 @@ def refuse_outliers(
         raise LabelsError(
             f"{origin}, row {far[0][1]}, column {column!r}: {far[0][0]:g} is far from all other ratings, which are "
             f"{values[0][0]:g} to {most:g}; correct it, or pass --scale LOW HIGH if it is right"
+        )
+
+
+def refuse_codes(
+    origin: str, column: str | None, rows: Sequence[Row], aspect: str
+) -> None:
+    """Refuse numbers that stand for "no answer" in surveys, such as -99, where they are apart from all other ratings.
+
+    Raises:
+        LabelsError: For such numbers.
+    """
+    values = [(value, row.line) for row in rows for value in row.single(aspect)]
+    others = [value for value, _ in values if value not in _CODES]
+    if not others or not 3 <= max(others) <= 100 or min(others) < 0:
+        return
+    apart = [
+        (value, line)
+        for value, line in values
+        if value in _CODES and (value < 0 or value > 2 * max(others))
+    ]
+    if apart:
+        code, line = apart[0]
+        raise LabelsError(
+            f"{origin}, row {line}, column {column!r}: {code:g} often stands for no answer, and all other ratings are "
+            f"{min(others):g} to {max(others):g} ({len(apart)} such cells); empty these cells, or pass --scale "
+            "LOW HIGH if they are ratings"
         )
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..rows import DERIVED, as_text
 from .duplicates import merge
 from .exports import recognised
 from .formats import Table
-from .marks import Kind, Marks, named_scale, reversed_scale, unrated
+from .marks import Kind, Marks, named_scale, reversed_scale, unrated, word_set
 from .meanings import names_a_fault, one_rating, speaks_of_machine, text_like
 from .orders import Orders
 from .preferences import Pairs
@@ -31,6 +32,7 @@ from .records import (
     by_reason,
     infer_scale,
     is_role,
+    refuse_codes,
     refuse_outliers,
     remembered,
 )
@@ -44,6 +46,11 @@ _Rated: TypeAlias = tuple[int, Row, str | None]
 _SHOWN = 5  # problems in one message
 #: What a comparison has beside what it is about, of people's files and of those that `judgesmith score` writes.
 _BESIDE = ("output", "score", "system", "id", "verdict", "judge", "asked", "seen")
+#: Words before the total or mean below a column of ratings.
+_TOTALS = word_set(
+    "total sum average avg mean median ø summe gesamt mittelwert durchschnitt mittel somme moyenne promedio suma "
+    "media totale"
+)
 #: Where a scale stands.
 _NAMED = "the column's name"
 _MOST_CATEGORIES = 20
@@ -243,13 +250,14 @@ class Sheet:
         self._fail(problems)
 
         warnings = [*self.table.notes, *self._notes(roles)]
-        if names_a_fault(aspect) and marks.kind == "score":
+        if names_a_fault(column or aspect) and marks.kind == "score":
             warnings.append(
                 f"{self.origin}, column {column!r}: higher scores are taken as better ones; if they say how much of a "
                 "fault there is, reverse them"
             )
         values = np.array([value for row in rows for value in _values(row, aspect)])
         if stated is None:
+            refuse_codes(self.origin, column, rows, aspect)
             refuse_outliers(self.origin, column, rows, aspect)
         if (
             stated == (0.0, 100.0) and where == _NAMED and values.max() <= 1
@@ -330,7 +338,7 @@ class Sheet:
         if marks.fault:
             back = ",".join(reversed(marks.unknown))
             raise LabelsError(
-                f"{where}: {aspect!r} names a fault, so {marks.unknown[0]!r} may be the worse answer; say which is, "
+                f"{where}: it names a fault, so {marks.unknown[0]!r} may be the worse answer; say which is, "
                 f'the worst first: --categories "{words}" or --categories "{back}"'
             )
         if marks.unknown:
@@ -397,6 +405,9 @@ class Sheet:
                 self.skipped[line] = "a rating, but no output"
             else:
                 labelled.append((place, row))
+        if _sums_up([row for _, row in labelled], aspect):
+            place, _ = labelled.pop()
+            self.skipped[self.lines[place]] = "a total or mean of the other ratings"
         rows = []
         for group in self._by_output(labelled, roles):
             for _, row, who in group:
@@ -794,6 +805,15 @@ def _values(row: Row, aspect: str) -> tuple[float, ...]:
         if aspect in row.scores
         else ()
     )
+
+
+def _sums_up(rows: Sequence[Row], aspect: str) -> bool:
+    """Return True if the last row is no output but the total or mean of the ratings above, as spreadsheets have it."""
+    if len(rows) < 3 or rows[-1].source or rows[-1].output.casefold() not in _TOTALS:
+        return False
+    *ratings, last = (row.scores[aspect] for row in rows)
+    whole = (math.fsum(ratings), fmean(ratings), median(ratings))
+    return any(abs(last - value) <= 0.05 * max(1, abs(value)) for value in whole)
 
 
 def _of_better(row: Row) -> Row:

@@ -680,3 +680,48 @@ def test_the_better_of_two_outputs_beside_another_text_is_read() -> None:
     record = {"answer": "B", "a": "one text", "b": "another", "winner": "b"}
     pairs = read_compared([record])
     assert pairs is not None and pairs[0][0].won == 0.0
+
+
+@pytest.mark.parametrize("code", [-1, -9, -99, 99, 999])
+def test_a_number_for_no_answer_is_not_the_end_of_the_scale(code: int) -> None:
+    rows = records(score_3=code)
+    with pytest.raises(
+        LabelsError, match=f"row 3, column 'score': {code} often stands"
+    ):
+        read_labels(rows)
+    assert read_labels(rows, scale=(min(code, 1), max(code, 5))).scores[2] == code
+
+
+@pytest.mark.parametrize(
+    "scores", [[-1, 0, 1, 1], [-2, -1, 0, 2], [0, 50, 99, 100], [-1, 1, 1, -1]]
+)
+def test_such_numbers_among_ratings_of_their_kind_are_ratings(
+    scores: list[int],
+) -> None:
+    rows = [
+        {"output": f"text {n}", "score": score} for n, score in enumerate(scores * 2)
+    ]
+    assert read_labels(rows).scores.tolist() == scores * 2
+
+
+@pytest.mark.parametrize(
+    ("word", "score"), [("Average", 3.0), ("TOTAL", 24), ("Summe", 24), ("median", 3)]
+)
+def test_the_total_below_a_column_is_no_label(word: str, score: float) -> None:
+    total = {"source": "", "output": word, "score": score}
+    labels = read_labels([*records(), total])
+    assert len(labels) == 8 and labels.scores.tolist() == SCORES
+    assert dict(labels.account.skipped)[9] == "a total or mean of the other ratings"
+    other = read_labels([*records(), total | {"score": 1.5}])
+    assert other.scores.tolist() == [*SCORES, 1.5]
+
+
+def test_numbers_of_a_fault_are_taken_for_scores_only_by_name() -> None:
+    rows = [
+        {"source": row["source"], "output": row["output"], "error_rate": row["score"]}
+        for row in records()
+    ]
+    with pytest.raises(LabelsError, match="no column with scores"):
+        read_labels(rows)
+    labels = read_labels(rows, columns={"score": "error_rate"})
+    assert any("higher scores are taken as better" in note for note in labels.warnings)
