@@ -25,8 +25,8 @@ from .models.transport import Message
 from .outcome import Outcome
 from .prompting.layouts import SentencesLayout
 from .prompting.predict import JudgePredict, material
+from .prompting.suspicion import screened
 from .prompting.weighing import weighed
-from .screening import screened
 
 #: The form of an explanation that is asked for after the score.
 EXPLAIN = 'Answer with one or two short sentences that begin with "The output". Do not repeat the score or the texts.'

@@ -23,14 +23,8 @@ from judgesmith.datasets.benchmarks.catalog import list_benchmarks, resolve
 from judgesmith.datasets.loading import iter_rows
 from judgesmith.errors import JudgesmithError
 from judgesmith.experiments.studies.saving import save
-from judgesmith.programs.prompting.suspicion import (
-    FLAGGED,
-    LOOKED_INTO,
-    guarded,
-    harmless,
-    plain_texts,
-    suspicion,
-)
+from judgesmith.injections.rules import guarded, harmless, plain_texts, suspicion
+from judgesmith.programs.prompting.suspicion import FLAGGED, LOOKED_INTO
 from judgesmith.signatures.values import Item
 
 DATA = Path(__file__).resolve().parents[1] / "results" / "data"

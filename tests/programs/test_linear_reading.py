@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from judgesmith.discerning import rewriting
+from judgesmith.injections.rules import suspicion
 from judgesmith.programs.comparing import comparison, synthesis
 from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.openlgauge import grounding
@@ -22,7 +23,6 @@ from judgesmith.programs.prompting.layouts import (
     TextLayout,
     disarm,
 )
-from judgesmith.programs.prompting.suspicion import suspicion
 from judgesmith.signatures.values import Criterion
 
 CRITERIA = (

@@ -300,7 +300,7 @@ def test_an_explanation_looks_at_a_text_no_second_time(
         looked.extend(texts)
         return True
 
-    monkeypatch.setattr("judgesmith.programs.screening.harmless", look)
+    monkeypatch.setattr("judgesmith.injections.screen.harmless", look)
 
     async def ask(http: httpx.AsyncClient) -> None:
         await http.post("/v1/score", json={"output": "x", "explain": True})

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from judgesmith.programs import screening
+from judgesmith.injections import screen
+from judgesmith.injections.rules import harmless
 from judgesmith.programs.models import engine
-from judgesmith.programs.prompting.suspicion import LOOKED_INTO, guarded, harmless
+from judgesmith.programs.prompting.suspicion import LOOKED_INTO, guarded, screened
 from judgesmith.signatures.values import Item
 
 PLAIN = [
@@ -26,7 +27,7 @@ ATTACKS = [
 
 def together(items: list[Item]) -> list[Any]:
     async def all_of_them() -> list[Any]:
-        return await asyncio.gather(*map(screening.screened, items))
+        return await asyncio.gather(*map(screened, items))
 
     return engine.run(all_of_them())
 
@@ -48,7 +49,7 @@ def test_rows_of_one_turn_take_one_look(monkeypatch: pytest.MonkeyPatch) -> None
         looks.append(len(texts))
         return harmless(texts, least)
 
-    monkeypatch.setattr(screening, "harmless", look)
+    monkeypatch.setattr(screen, "harmless", look)
     assert together(PLAIN) == [(item, None) for item in PLAIN]
     assert looks == [len(PLAIN)]
 
@@ -59,16 +60,14 @@ def test_a_look_that_fails_leaves_no_row_waiting(
     def look(texts: list[str], least: float) -> bool:
         raise MemoryError
 
-    monkeypatch.setattr(screening, "harmless", look)
+    monkeypatch.setattr(screen, "harmless", look)
     items = [*PLAIN[:2], *ATTACKS[:1]]
     assert together(items) == [guarded(item, LOOKED_INTO) for item in items]
 
 
 def test_a_cancelled_row_holds_up_no_other() -> None:
     async def one_is_cancelled() -> Any:
-        first, second = (
-            asyncio.ensure_future(screening.screened(item)) for item in PLAIN[:2]
-        )
+        first, second = (asyncio.ensure_future(screened(item)) for item in PLAIN[:2])
         await asyncio.sleep(0)
         first.cancel()
         return await second

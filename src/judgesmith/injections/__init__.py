@@ -1,0 +1,6 @@
+"""Find injections: attacks like those it was trained on, and 25 of 95 in unseen words, for no model call.
+
+Measured in experiments/results/attacks.md. Scoring reaches it only by the protocol `Screen`, which
+`programs.prompting.suspicion` defines. `rules` has the signs, `wording` the small model of words, and `screen` looks at
+many rows at once.
+"""
