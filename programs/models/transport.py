@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -222,7 +223,9 @@ def _tokens(logprobs: Any, odd: list[str]) -> tuple[TokenChoice, ...] | None:
         return None
     try:
         listed = logprobs.get("content")
-        return tuple(_token(token, odd) for token in listed) if listed else None
+        if not listed:
+            return None
+        return _plain_tokens(listed) or tuple(_token(token, odd) for token in listed)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         odd.append(f"log-probabilities {str(logprobs)[:40]!r}")
         return None
@@ -235,9 +238,6 @@ def _token(listed: Any, odd: list[str]) -> TokenChoice:
     """
     alternatives: list[tuple[str, float]] = []
     likeliest = listed.get("top_logprobs") or ()
-    plain = _plain_choices(listed)
-    if plain is not None:
-        return TokenChoice(listed["token"], plain)
     unlisted = likeliest and all(
         other.get("token") != listed["token"] for other in likeliest
     )
@@ -262,26 +262,35 @@ def _token(listed: Any, odd: list[str]) -> TokenChoice:
 _CHOICE = itemgetter("token", "logprob")
 
 
-def _plain_choices(listed: Any) -> tuple[tuple[str, float], ...] | None:
-    """Return the likeliest tokens at a place, the chosen one among them, if they are plain; otherwise None.
+def _plain_tokens(listed: Sequence[Any]) -> tuple[TokenChoice, ...] | None:
+    """Return the tokens of an answer if all of them are plain; otherwise None.
 
-    They are nearly always: ASCII with log-probabilities. Others have to be looked at one by one. There are hundreds in
-    an answer.
+    They nearly always are: ASCII with log-probabilities, the chosen one among the likeliest. Others have to be looked
+    at one by one, and there are hundreds in an answer with up to twenty likely ones each, so that these are looked at
+    together.
     """
     try:
-        choices = tuple(map(_CHOICE, listed["top_logprobs"]))
-        chosen = _CHOICE(listed)
-        texts, logprobs = zip(*choices, strict=True)
-        if chosen[0] not in texts:
-            choices, texts = (*choices, chosen), (*texts, chosen[0])
-            logprobs = (*logprobs, chosen[1])
+        places = [tuple(map(_CHOICE, one["top_logprobs"])) for one in listed]
+        chosen = list(map(_CHOICE, listed))
+        texts, logprobs = zip(*chain(chosen, *places), strict=True)
         if not "".join(texts).isascii() or set(map(type, logprobs)) != {float}:
             return None
     except (KeyError, TypeError, ValueError):
         return None
     # The sum is finite where every one of them is, and only then has their maximum a meaning.
-    usual = math.isfinite(sum(logprobs)) and max(logprobs) <= 0.0
-    return choices if usual else None
+    if not math.isfinite(sum(logprobs)) or max(logprobs) > 0.0 or not all(places):
+        return None
+    return tuple(map(_with_chosen, chosen, places))
+
+
+def _with_chosen(
+    chosen: tuple[str, float], likeliest: tuple[tuple[str, float], ...]
+) -> TokenChoice:
+    """Return a token with the likeliest ones at its place, and itself where it is not among them."""
+    text = chosen[0]
+    # The first one is the chosen one wherever a model was asked for its likeliest answer.
+    listed = likeliest[0][0] == text or any(text == other for other, _ in likeliest)
+    return TokenChoice(text, likeliest if listed else (*likeliest, chosen))
 
 
 def _whole(text: Any) -> str:

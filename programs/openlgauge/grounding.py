@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Literal
 
 from rapidfuzz import fuzz
@@ -31,6 +32,8 @@ LEAST = 4
 GAP = 300
 _CHUNK = 64  # rapidfuzz compares this many characters in one machine word; longer words are found by their ends
 _EDGES = 4  # word boundaries that are tried on both sides of a rough place
+#: Characters from a rough place within which they are looked for.
+_REACH = 100
 _ELLIPSIS = re.compile(r"\[?(?:…|\.{3})\]?")
 #: Letters of scripts that put spaces between words; Thai, Lao, Burmese, Khmer, Chinese and Japanese are cut anywhere.
 _LETTER = re.compile(
@@ -229,18 +232,11 @@ def _nearly(words: str, text: str) -> Grounded | None:
     if head is None or tail is None:
         return None
     size = len(folded)
-    starts = [at for at in _around(head.dest_start, size) if _is_edge(text, places[at])]
-    ends = [
-        at + 1
-        for at in _around(tail.dest_end - 1, size)
-        if _is_edge(text, _end(text, places[at]))
-    ]
-    near = [
-        (a, b)
-        for a in _nearest(starts, head.dest_start)
-        for b in _nearest(ends, tail.dest_end)
-        if a < b
-    ]
+    starts = _nearest(head.dest_start, size, lambda at: _is_edge(text, places[at]))
+    lasts = _nearest(
+        tail.dest_end - 1, size, lambda at: _is_edge(text, _end(text, places[at]))
+    )
+    near = [(a, b + 1) for a in starts for b in lasts if a <= b]
     similarity, (a, b) = max(
         ((fuzz.ratio(wanted, folded[a:b]), (a, b)) for a, b in near),
         default=(0.0, (0, 0)),
@@ -252,9 +248,9 @@ def _nearly(words: str, text: str) -> Grounded | None:
     )
 
 
-def _around(place: int, size: int) -> range:
-    return range(max(0, place - 100), min(size, place + 100))
-
-
-def _nearest(places: list[int], place: int) -> list[int]:
-    return sorted(places, key=lambda at: abs(at - place))[: 2 * _EDGES]
+def _nearest(place: int, size: int, fits: Callable[[int], bool]) -> list[int]:
+    """Return the places nearest to one, before and behind it, that fit; they are looked at from there outwards."""
+    around = chain([place], *((place - far, place + far) for far in range(1, _REACH)))
+    return list(
+        islice(filter(fits, (at for at in around if 0 <= at < size)), 2 * _EDGES)
+    )

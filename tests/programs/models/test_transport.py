@@ -415,6 +415,31 @@ def test_what_servers_send_is_read(given: Any, reply: Reply) -> None:
     assert read_reply(given) == reply
 
 
+LIKELY = st.lists(
+    st.fixed_dictionaries(
+        {
+            "token": st.sampled_from(["4", "5", " 4", "é", "\ud800"]),
+            "logprob": st.sampled_from([-0.5, -2.0, 0.0, -1, 0.5, None, float("nan")]),
+        }
+    ),
+    max_size=3,
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from("459é"), LIKELY), min_size=1, max_size=4))
+def test_tokens_are_read_together_as_they_are_alone(
+    spoken: list[tuple[str, Any]],
+) -> None:
+    listed = [
+        {"token": text, "logprob": -1.0, "top_logprobs": likely}
+        for text, likely in spoken
+    ]
+    alone = [read_reply(answer("x", logprobs={"content": [one]})) for one in listed]
+    whole = read_reply(answer("x", logprobs={"content": listed}))
+    assert whole.tokens == tuple(one.tokens[0] for one in alone if one.tokens)
+    assert set(whole.odd) == {odd for one in alone for odd in one.odd}
+
+
 # The other two transports
 
 
