@@ -385,6 +385,8 @@ def read_compared(
     )
     if pairs is None:
         return None
+    if pairs.decided:
+        pairs.refuse_bits(plain, table.origin)
     sides = list(_sides(pairs, plain))
     roles = {role: name for role, name in chosen.items() if role not in _OF_PAIRS}
     rows = [row for row, _ in iter_rows(sides, columns=roles | {"output": "output"})]

@@ -89,10 +89,14 @@ _TRAILING = re.compile(
     re.IGNORECASE,
 )
 _GOOD = re.compile(
-    r"\b(best|excellent|perfect|very good|great|outstanding|good)\b", re.IGNORECASE
+    r"\b(best|excellente?|perfect|very good|great|outstanding|good|gut|beste[rs]?|bueno|bien|excelente|mejor|"
+    r"meilleure?)\b",
+    re.IGNORECASE,
 )
 _BAD = re.compile(
-    r"\b(worst|bad|poor|terrible|awful|very poor|very bad)\b", re.IGNORECASE
+    r"\b(worst|bad|poor|terrible|awful|very poor|very bad|schlecht|schlechteste[rs]?|ungenügend|mangelhaft|malo|peor|"
+    r"mauvaise?|pire)\b",
+    re.IGNORECASE,
 )
 
 
@@ -295,12 +299,23 @@ def named_scale(name: str) -> tuple[str, tuple[float, float] | None]:
     return (match["what"].strip(" _-:"), (low, high)) if low < high else (name, None)
 
 
-def reversed_scale(name: str) -> bool:
-    """Return True if a column's name states that the lowest score is the best: "Rank (1 = best, 5 = worst)"."""
+def reversed_scale(name: str, low: float, high: float) -> bool:
+    """Return True if a column's name states that the lowest score is the best: "Rank (1 = best)", "Quality (5: poor)".
+
+    Args:
+        name: The column's name.
+        low: The lowest rating in the column.
+        high: The highest rating in the column.
+    """
     ends = sorted((float(number), word) for number, word in _NAMED_ENDS.findall(name))
-    return len(ends) >= 2 and bool(
-        _GOOD.search(ends[0][1]) and _BAD.search(ends[-1][1])
-    )
+    if not ends:
+        return False
+    (first, lowest), (last, highest) = ends[0], ends[-1]
+    if len(ends) >= 2:
+        return bool(_GOOD.search(lowest) and _BAD.search(highest))
+    best = first <= low < high and _GOOD.search(lowest)
+    worst = last >= high > low and _BAD.search(highest)
+    return bool(best or worst)
 
 
 def _numbers(words: Counter[str]) -> Marks | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..conversation import judged, parsed
+from ..errors import LabelsError
 from ..rows import ROLES
 from ..wording import folded
 from .marks import NUMBER, WORDS, unrated, word_set
@@ -120,6 +121,20 @@ class Pairs:
         """
         shares = [share for _, share in self.choices(record)]
         return sum(shares) / len(shares) if shares else None
+
+    def refuse_bits(self, records: Sequence[Mapping[str, Any]], origin: str) -> None:
+        """Refuse choices that are 0 and 1: the numbers of the outputs, or 1 for the first.
+
+        Raises:
+            LabelsError: For such a column.
+        """
+        cells = {folded(record.get(self.winner)) for record in records if self.winner}
+        numbers = {float(cell) for cell in cells if NUMBER.fullmatch(cell)}
+        if {0.0, 1.0} <= numbers and max(numbers) == 1.0:
+            raise LabelsError(
+                f"{origin}, column {self.winner!r}: 0 and 1 may be the first and the second output, or the second and "
+                "the first; write a and b"
+            )
 
     def choices(self, record: Mapping[str, Any]) -> list[tuple[str, float]]:
         """Return (rater, `won`) for each rater of a row, "" for an unnamed one.

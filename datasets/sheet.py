@@ -152,6 +152,8 @@ class Sheet:
             )
         free = [name for name in names_of(plain, verdicts=False) if not is_role(name)]
         self.judged_by = [] if self.pairs is None else self.pairs.judged_by(plain, free)
+        if self.pairs is not None:
+            self.pairs.refuse_bits(plain, self.origin)
         for line, record in enumerate(plain, 1):
             if all(unrated(value) for value in record.values()):
                 self.skipped[line] = "the row is empty"
@@ -235,6 +237,7 @@ class Sheet:
         marks, column = roles.marks.get(aspect, Marks()), roles.column_of(aspect)
         self._refuse_unknown(marks, aspect, column)
         rows = self._rows(parsed, roles, aspect)
+        self._refuse_reversed(column or "", rows, aspect)
         stated, where = (
             self._stated_scale(column or "", marks) if scale is None else (scale, None)
         )
@@ -517,15 +520,19 @@ class Sheet:
             groups += [group] if rated else [[one] for one in group]
         return sorted(groups, key=lambda group: group[0][0])
 
-    def _stated_scale(
-        self, column: str, marks: Marks
-    ) -> tuple[tuple[float, float] | None, str | None]:
-        """Return the scale that the column's name or the marks state, and its place; None if neither does."""
-        if reversed_scale(column):
+    def _refuse_reversed(self, column: str, rows: Sequence[Row], aspect: str) -> None:
+        """Raise LabelsError if the column's name states that the lowest rating is the best."""
+        values = [value for row in rows for value in _values(row, aspect)]
+        if values and reversed_scale(column, min(values), max(values)):
             raise LabelsError(
                 f"{self.origin}, column {column!r}: its name says that the lowest score is the best, but higher scores "
                 "must be better; reverse them and rename the column"
             )
+
+    def _stated_scale(
+        self, column: str, marks: Marks
+    ) -> tuple[tuple[float, float] | None, str | None]:
+        """Return the scale that the column's name or the marks state, and its place; None if neither does."""
         if self.pairs:
             return (0.0, 1.0), "the share of comparisons won"
         named = named_scale(column)[1]

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from judgesmith.datasets import read_labels
 from judgesmith.datasets.marks import Marks, named_scale, reversed_scale, unrated
 from judgesmith.datasets.preferences import Pairs
-from judgesmith.errors import OptionError
+from judgesmith.errors import LabelsError, OptionError
 from judgesmith.wording import folded
 
 
@@ -100,8 +101,30 @@ def test_scales_in_names(name: str, bare: str, scale: list[float] | None) -> Non
 
 
 def test_a_scale_that_is_upside_down() -> None:
-    assert reversed_scale("Rank (1 = best, 5 = worst)")
-    assert not reversed_scale("Rating (1 = worst, 5 = best)")
+    assert reversed_scale("Rank (1 = best, 5 = worst)", 1, 5)
+    assert not reversed_scale("Rating (1 = worst, 5 = best)", 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "reverses"),
+    [
+        ("Schulnote (1 = sehr gut)", True),
+        ("quality [5 = poor]", True),
+        ("Note (1: best)", True),
+        ("quality [5 = good]", False),
+        ("quality [1 = poor]", False),
+        ("quality (3 = good)", False),
+    ],
+)
+def test_one_named_end_says_which_way_a_scale_runs(name: str, reverses: bool) -> None:
+    assert reversed_scale(name, 1, 5) is reverses
+    rows = [{"output": f"text {n}", name: 1 + n % 5} for n in range(20)]
+    if reverses:
+        for scale in (None, (1.0, 5.0)):
+            with pytest.raises(LabelsError, match="the lowest score is the best"):
+                read_labels(rows, columns={"score": name}, scale=scale)
+    else:
+        assert len(read_labels(rows, columns={"score": name})) == 20
 
 
 @pytest.mark.parametrize(
@@ -146,3 +169,23 @@ def test_winners(said: Any, won: float | None) -> None:
     )
     with pytest.raises(ValueError, match="names neither output; write A, B or tie"):
         pairs.won({"winner": "perhaps"})
+
+
+@pytest.mark.parametrize(
+    "cells", [[0, 1], ["0", "1", "0.5"], [0.0, 1.0, None], ["1", "0", "tie"]]
+)
+def test_bits_may_name_either_output(cells: list[Any]) -> None:
+    rows = [
+        {"output_a": f"one {n}", "output_b": f"two {n}", "preference": cell}
+        for n, cell in enumerate(cells * 8)
+    ]
+    with pytest.raises(LabelsError, match="column 'preference': 0 and 1 may be"):
+        read_labels(rows)
+
+
+def test_numbers_of_outputs_with_0_for_a_tie_are_choices() -> None:
+    rows = [
+        {"output_a": f"one {n}", "output_b": f"two {n}", "preference": n % 3}
+        for n in range(12)
+    ]
+    assert read_labels(rows).scores.tolist()[:6] == [0.5, 0.5, 1.0, 0.0, 0.0, 1.0]
