@@ -20,7 +20,7 @@ from ..errors import LabelsError, OptionError
 from ..rows import ROLES as TEXT_ROLES
 from ..rows import as_text, folded_name, is_missing, named_roles, source_key, texts
 from .duplicates import SHARE, merge
-from .marks import NUMBER, Kind, Marks, named_scale, pointed, unrated
+from .marks import NUMBER, Kind, Marks, named_scale, pointed, reversed_scale, unrated
 from .meanings import by_machine, guessed, likely_scores, nested_ratings, parts_of
 from .orders import Orders, order_of, read_marks
 from .row import OVERALL, Row
@@ -257,6 +257,22 @@ def on_one_scale(labels: Labels, heldout: Labels) -> tuple[Labels, Labels]:
         )
         labels = replace(labels, scale=(low, high), warnings=(*labels.warnings, note))
     return labels, replace(heldout, scale=(low, high))
+
+
+def refuse_reversed(
+    origin: str, column: str | None, rows: Sequence[Row], aspect: str
+) -> None:
+    """Refuse ratings of a column whose name states that the lowest rating is the best.
+
+    Raises:
+        LabelsError: For such a column.
+    """
+    values = [value for row in rows for value in row.single(aspect)]
+    if column and values and reversed_scale(column, min(values), max(values)):
+        raise LabelsError(
+            f"{origin}, column {column!r}: its name says that the lowest score is the best, but higher scores "
+            "must be better; reverse them and rename the column"
+        )
 
 
 def refuse_outliers(

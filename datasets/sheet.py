@@ -21,7 +21,7 @@ from ..rows import DERIVED, as_text
 from .duplicates import merge
 from .exports import recognised
 from .formats import Table
-from .marks import Kind, Marks, named_scale, reversed_scale, unrated, word_set
+from .marks import Kind, Marks, named_scale, unrated, word_set
 from .meanings import names_a_fault, one_rating, speaks_of_machine, text_like
 from .orders import Orders
 from .preferences import Pairs
@@ -34,6 +34,7 @@ from .records import (
     is_role,
     refuse_codes,
     refuse_outliers,
+    refuse_reversed,
     remembered,
 )
 from .row import OVERALL, Row
@@ -237,7 +238,7 @@ class Sheet:
         marks, column = roles.marks.get(aspect, Marks()), roles.column_of(aspect)
         self._refuse_unknown(marks, aspect, column)
         rows = self._rows(parsed, roles, aspect)
-        self._refuse_reversed(column or "", rows, aspect)
+        refuse_reversed(self.origin, column, rows, aspect)
         stated, where = (
             self._stated_scale(column or "", marks) if scale is None else (scale, None)
         )
@@ -520,15 +521,6 @@ class Sheet:
             groups += [group] if rated else [[one] for one in group]
         return sorted(groups, key=lambda group: group[0][0])
 
-    def _refuse_reversed(self, column: str, rows: Sequence[Row], aspect: str) -> None:
-        """Raise LabelsError if the column's name states that the lowest rating is the best."""
-        values = [value for row in rows for value in _values(row, aspect)]
-        if values and reversed_scale(column, min(values), max(values)):
-            raise LabelsError(
-                f"{self.origin}, column {column!r}: its name says that the lowest score is the best, but higher scores "
-                "must be better; reverse them and rename the column"
-            )
-
     def _stated_scale(
         self, column: str, marks: Marks
     ) -> tuple[tuple[float, float] | None, str | None]:
@@ -781,6 +773,22 @@ def _score_problems(
         )
         for line, off in outside.items()
     ]
+
+
+def refuse_outside(
+    origin: str,
+    column: str | None,
+    rows: Sequence[Row],
+    aspect: str,
+    scale: tuple[float, float],
+) -> None:
+    """Refuse ratings that are not on the scale.
+
+    Raises:
+        LabelsError: For such ratings.
+    """
+    if problems := _by_column(origin, _score_problems(rows, aspect, column, scale)):
+        raise LabelsError(*problems)
 
 
 def _by_column(origin: str, problems: Iterable[tuple[int, str]]) -> list[str]:

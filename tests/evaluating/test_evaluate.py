@@ -428,3 +428,24 @@ def test_the_gate_as_a_comment_for_a_pull_request(
     assert "the lower end of its interval" in html.unescape(said)
     run(scored, *given, "--markdown", passed)
     assert "passed" not in passed.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "options", "problem"),
+    [
+        ("human", -99, (), "-99 often stands for no answer"),
+        ("human", 50, ("--scale", "1", "5"), "50 is outside 1..5"),
+        ("human (1 = best)", 1, (), "the lowest score is the best"),
+    ],
+)
+def test_human_ratings_that_cannot_be_meant_so_are_refused(
+    tmp_path: Path, column: str, value: int, options: tuple[str, ...], problem: str
+) -> None:
+    table = [
+        {"output": f"text {n}", column: 1 + n % 5, "metric": n % 7} for n in range(40)
+    ]
+    table[3][column] = value
+    file = write(tmp_path / "rated.jsonl", table)
+    command = ["evaluate", str(file), "--judge", "metric", "--human", column]
+    done = CliRunner().invoke(app, [*command, *options])
+    assert done.exit_code and problem in str(done.exception)

@@ -27,10 +27,13 @@ from ..datasets.records import (
     is_score,
     merge_groups,
     read_ratings,
+    refuse_codes,
     refuse_outliers,
+    refuse_reversed,
 )
 from ..datasets.row import OVERALL, Row
 from ..datasets.sheet import Outputs as File
+from ..datasets.sheet import refuse_outside
 from ..errors import LabelsError
 from ..rows import DERIVED
 from ..running.opening import rows_file
@@ -285,15 +288,19 @@ def read_people(
                 [[*r, *[math.nan] * (raters - len(r))] for r in ratings]
             )
         defined = values[~np.isnan(values)]
+        column = file.columns.column_of(aspect)
+        rated = [row for row in file.rows if aspect in row.scores]
+        refuse_reversed(file.origin, column, rated, aspect)
         if scale is not None:
+            refuse_outside(file.origin, column, rated, aspect, scale)
             joined.scales[aspect] = scale
         elif (told := _told_scale(file, aspect, marks)) and not (
             told == (0, 100) and np.nanmax(values) <= 1
         ):
             joined.scales[aspect] = told
         elif len(defined):
-            rated = [row for row in file.rows if aspect in row.scores]
-            refuse_outliers(file.origin, file.columns.column_of(aspect), rated, aspect)
+            refuse_codes(file.origin, column, rated, aspect)
+            refuse_outliers(file.origin, column, rated, aspect)
             every = np.concatenate([defined, *(np.array(r) for r in ratings if len(r))])
             joined.scales[aspect] = infer_scale(every, len(defined))
 
