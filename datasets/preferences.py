@@ -45,6 +45,18 @@ _WINNERS = tuple(WORDS["preferences"]["winners"])
 #: Words of the winner's column where it has another name: "Which is better?".
 _WINNER_WORDS = word_set("winner better best prefer preferred preference choice")
 _TIES = word_set(WORDS["preferences"]["ties"], "|")
+#: "A>>B", "A = B".
+_RELATION = re.compile(r"\[*(a|b|1|2) ?(>+|<+|=+|≈|~)=? ?(a|b|1|2)\]*")
+#: Words behind a side that say that it is the better one, by how much, or nothing.
+_BETTER = word_set(
+    "is was much slightly clearly strongly significantly somewhat marginally far way more better best wins won "
+    "preferred stronger superior one"
+)
+_ARTICLE = re.compile(r"\ba (?=(?:bit|little|lot|tad)\b)(?:bit|little|lot|tad)\b")
+#: Words of a cell that may name the worse output.
+_WORSE = word_set(
+    "not no worse worst bad loses lost loser inferior weaker poorer dislike dislikes reject rejects less"
+)
 #: Both ends of a preference that is a number: all for output 1, and all for output 2.
 _FIRST, _SECOND = 1.0, 2.0
 
@@ -195,7 +207,7 @@ class Pairs:
             ValueError: For any other cell.
         """
         word = folded(cell)
-        if word in _TIES:
+        if word.strip("[]") in _TIES:
             return 0.5
         if (weight := self._weight(word)) is not None:
             return _SECOND - weight
@@ -205,9 +217,8 @@ class Pairs:
         for place, column in enumerate(self.outputs):
             if word in (folded(column), _plain(column).replace("_", " ")):
                 return 1.0 - place
-        short = word.rsplit(" ", 1)[-1].strip("()[]>< ")
-        if short in _SIDES:
-            return 1.0 - _SIDES[short]
+        if (said := _share_said(word)) is not None:
+            return said
         raise ValueError(
             f"{cell!r} names neither output; write A, B or tie, or remove the row"
         )
@@ -287,6 +298,26 @@ def _details(record: Mapping[str, Any]) -> Any:
     """The verdicts on both outputs, where `judgesmith score` judged the row."""
     verdict = parsed(record.get("verdict"))
     return verdict.get("details") if isinstance(verdict, Mapping) else None
+
+
+def _share_said(word: str) -> float | None:
+    """Return the share of the first output by words such as `a`, "Response B", "A is much better" and "A>>B".
+
+    None for words that name no output or both, or that may name the worse one.
+    """
+    if relation := _RELATION.fullmatch(word):
+        first, sign, second = relation.groups()
+        if first == second:
+            return None
+        share = {">": 1.0, "<": 0.0}.get(sign[0], 0.5)
+        return share if _SIDES[first] == 0 else 1.0 - share
+    words = re.findall(r"\w+", _ARTICLE.sub("", word))
+    while words and words[-1] in _BETTER:
+        words.pop()
+    sides = {_SIDES[one] for one in words if one in _SIDES}
+    if not words or words[-1] not in _SIDES or len(sides) > 1 or _WORSE & {*words}:
+        return None
+    return 1.0 - _SIDES[words[-1]]
 
 
 def _plain(name: str) -> str:
