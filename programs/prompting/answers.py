@@ -87,7 +87,7 @@ def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
         or re.match(r"\d|\.\d", reply.text[start + 1 :])
     ):
         return math.nan, 0.0
-    place, mass = share_of_words(reply, start, _digits(scale))
+    place, mass = _share(token, _digits(scale))
     return scale.to_percent(scale.low + place), mass
 
 
@@ -99,10 +99,14 @@ def share_of_words(
     The words differ in their first letters; the share is the probability on them. (NaN, 0) without log-probabilities
     there.
     """
-    token = None if start is None else token_at(reply, start)
+    return _share(None if start is None else token_at(reply, start), tuple(words))
+
+
+def _share(token: TokenChoice | None, words: tuple[str, ...]) -> tuple[float, float]:
+    """Return the same of the place of a token."""
     weights: dict[int, float] = {}
     for text, logprob in () if token is None else token.alternatives:
-        place = _place_among(text, tuple(words))
+        place = _place_among(text, words)
         if place is not None:
             weights[place] = weights.get(place, 0.0) + math.exp(min(logprob, 0.0))
     mass = sum(weights.values())
