@@ -45,7 +45,7 @@ _AFTER = r"""(?:["'”*_`)\]}$]|\\[)\]])*+"""
 #: A number with what belongs to it: the top of its scale, a percentage sign, a unit, a closing tag. Never the beginning
 #: of a longer number ("4,5", "8 0", "1_00"), of a range, or of a bound ("80+").
 _VALUE = rf"""{_BEFORE}{_NUMBER}
-    (?![\w½]|[.,:]\d|[^\S\n]\d|[^\S\n]*on\ a\ scale)
+    (?![^\W分点점]|½|[.,:]\d|[^\S\n]\d|[^\S\n]*on\ a\ scale)
     (?![^\S\n]*(?:[-–—~]|\bto\b|\bor\b|\band\b)[^\S\n]*(?:an?\b[^\S\n]*)?\d)
     {_AFTER}(?:[^\S\n]*+\(?(?:/|\b(?:out\ of|of|von|sur|de|su|van|av|из)\b)\s*["'*_`(\[]*
         (?P<top>\d+(?:\.0+)?)(?![\w.,]\d))?
@@ -96,6 +96,11 @@ _NEXT_LINE = re.compile(r"(?:[^\S\n]|[*_`])*+\n\s*+")
 _NAMED = re.compile(r"\b(?:the|my|your)\b", re.IGNORECASE)
 _BEGINS_SENTENCE = re.compile(
     rf"""[.!?;:|,}}>)\]。！？；：，]["'”*_`)\]]*+[\s"'“*_`({{\[<#>\\–-]*+{_OWN}""",
+    re.IGNORECASE,
+)
+#: Before a label that takes an earlier verdict back.
+_CORRECTS = re.compile(
+    r"\b(?:wait|actually|correction|corrected|revised|rather|instead|sorry|but)\b[^.!?\n]{0,30}\Z",
     re.IGNORECASE,
 )
 #: Before a label that is some aspect's, "Fluency score: 4"; none of what is put off, or somebody else's.
@@ -196,6 +201,10 @@ def _mentions(text: str, label: re.Pattern[str]) -> list[_Mention]:
         if (match["sign"] == ">" or "=" in match["sign"][1:]) and not tag:
             continue  # "score > 80" is a bound
         begins = _BEGINS_LINE.match(before) is not None
+        if not begins and _CORRECTS.search(before):
+            value = _value(text, match.end(), own=False)
+            found += [_Mention(_stated(value, match.start()), 0)] if value else []
+            continue
         if not begins and (
             _BEGINS_SENTENCE.search(before) is None
             or _in_quoted_json(text, match, before)

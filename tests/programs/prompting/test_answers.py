@@ -99,6 +99,7 @@ def test_a_problem_names_its_kind_and_quotes_the_answer_shortly() -> None:
     assert "empty" in problem(" ")
     assert "outside 1..5" in problem("Score: 42")
     assert "2 different scores" in problem("Score: 4\nScore: 2")
+    assert "2 different scores" in problem("Score: 4\nWait, actually score: 2")
     assert "cut off" in problem("Explanation: It goes on and on and", "length")
     assert "cut off" not in problem("Explanation: It goes on and on and")
     assert len(problem("Explanation: " + "on and " * 500)) < 250
