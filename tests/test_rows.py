@@ -14,7 +14,7 @@ from judgesmith.datasets import iter_rows, read_labels
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.rows import read_texts, roles_of, source_key
+from judgesmith.rows import as_text, read_texts, roles_of, source_key
 from judgesmith.serving.forms import RowIn
 from judgesmith.signatures.values import Item, Verdict
 
@@ -213,3 +213,17 @@ def test_messages_without_turns_are_refused_everywhere(record: dict[str, Any]) -
 )
 def test_what_may_be_a_conversation_is_read_as_before(record: dict[str, Any]) -> None:
     assert Item.of(record).output
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ({"answer": "It is green."}, "It is green."),
+        ({"Question": "Is it?"}, "Is it?"),
+        ({"city": "Paris"}, '{"city": "Paris"}'),
+        ({"answer": 4}, '{"answer": 4}'),
+        ({"answer": "a", "question": "b"}, '{"answer": "a", "question": "b"}'),
+    ],
+)
+def test_an_object_of_one_named_text_is_that_text(cell: Any, text: str) -> None:
+    assert as_text(cell) == text

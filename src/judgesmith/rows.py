@@ -40,6 +40,10 @@ def _names(tier: str) -> frozenset[str]:
 
 
 ROLES = named_roles("texts")
+#: Names of the only part of an object that stands for its text.
+_PARTS = frozenset({"content", "result"}).union(
+    *(names for role in ("output", "source", "reference") for names in ROLES[role])
+)
 #: Names of people's score, best first; without one, the only number that is no input and has no other role.
 HUMAN = ("score", "human", "human_score", "rating", "label", "gold")
 #: How the name of a document begins that was made from its text.
@@ -310,7 +314,8 @@ def is_missing(value: Any) -> bool:
 def as_text(value: Any) -> str | None:
     """Return a cell as text; None if it is missing.
 
-    Conversations become their turns (`judgesmith.conversation`), a list of strings one a line, other objects JSON.
+    Conversations become their turns (`judgesmith.conversation`), a list of strings one a line, an object of one part
+    that is called as a text is, {"answer": "…"}, that part, and other objects JSON.
     """
     if type(value).__name__ == "ndarray":
         value = value.tolist()
@@ -328,6 +333,10 @@ def as_text(value: Any) -> str | None:
         isinstance(part, str) for part in value
     ):
         return "\n".join(value)
+    if isinstance(value, dict) and len(value) == 1:
+        ((name, part),) = value.items()
+        if isinstance(part, str) and folded_name(str(name)) in _PARTS:
+            return part
     return (
         json.dumps(value, ensure_ascii=False, default=str)
         if isinstance(value, (list, tuple, dict))
