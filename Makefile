@@ -9,15 +9,19 @@ BIN = $(VENV)/bin
 # minutes. `make test CONSTRAINTS=` takes the newest of everything.
 CONSTRAINTS ?= tests/constraints.txt
 PINNED = $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
+# What is imported is compiled when it first is, and kept, whatever the shell says: compiling all that is installed takes
+# six sevenths of an installation's processor time.
+export PYTHONDONTWRITEBYTECODE =
+INSTALL = $(BIN)/python -m pip install --quiet --no-compile
 
 $(BIN)/judgesmith: pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet $(PINNED) -e '.[local,dev]'
+	$(INSTALL) --upgrade pip
+	$(INSTALL) $(PINNED) -e '.[local,dev]'
 	@touch $(BIN)/judgesmith
 
 constraints: $(BIN)/judgesmith
-	$(BIN)/python -m pip install --quiet uv
+	$(INSTALL) uv
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --no-emit-index-url --no-emit-find-links \
 		--custom-compile-command 'make constraints' --extra local --extra dev --extra docs pyproject.toml -o tests/constraints.txt
 
@@ -26,8 +30,8 @@ demo: $(BIN)/judgesmith
 	$(BIN)/judgesmith demo
 
 # Tests of one group (a wheel that several look into) stay together; the others go to whichever process is free. Tests
-# start many processes: compiled modules are kept, whatever the shell says, and each process computes on one core.
-PYTEST = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
+# start many processes, each of which computes on one core.
+PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # What to run while working: everything but the tests that start processes, wait or train.
 test: $(BIN)/judgesmith
@@ -40,12 +44,12 @@ test-all: lint test test-slow
 
 # Training needs torch (about 1 GB), which the other tests do without. These folders hold its tests.
 test-train: $(BIN)/judgesmith
-	$(BIN)/python -m pip install --quiet $(PINNED) -e '.[local,train,dev]'
+	$(INSTALL) $(PINNED) -e '.[local,train,dev]'
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/training tests/programs/readings/test_torch_reader.py tests/programs/baselines
 
 # Ray is large, and only `score --on ray` needs it.
 test-ray: $(BIN)/judgesmith
-	$(BIN)/python -m pip install --quiet $(PINNED) -e '.[ray]'
+	$(INSTALL) $(PINNED) -e '.[ray]'
 	$(BIN)/python -m pytest -q tests/engines
 
 # Formatting, spelling, phrases, tables of results, and types. The linters read only what Git tracks.
@@ -62,7 +66,7 @@ lint: $(BIN)/judgesmith
 
 # The site, into build/site; a link that leads nowhere is an error.
 docs: $(BIN)/judgesmith
-	$(BIN)/python -m pip install --quiet $(PINNED) -e '.[docs]'
+	$(INSTALL) $(PINNED) -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet -f docs/mkdocs.yml
 
 # Each tutorial in a fresh environment with only what it says to install; pip's cache makes that quick.
@@ -71,7 +75,7 @@ tutorials: $(BIN)/judgesmith
 
 # What users would notice to be slower, one line of JSON each, in ten minutes on two idle cores. They are no tests.
 bench: $(BIN)/judgesmith
-	$(BIN)/python -m pip install --quiet $(PINNED) -e '.[serve,ray]'
+	$(INSTALL) $(PINNED) -e '.[serve,ray]'
 	$(BIN)/python experiments/bench/scoring.py --json
 	$(BIN)/python experiments/bench/rows.py --json
 	$(BIN)/python experiments/bench/serve.py --json --requests 1500 --workers 1
