@@ -27,6 +27,7 @@ from judgesmith.optimizers.fitting.readings import agreement, weigh
 from judgesmith.programs.models.files import file_sha256, model_path
 from judgesmith.programs.models.threads import thread_count
 from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
+from judgesmith.programs.readings.bindings.kept import KeptReader
 from judgesmith.programs.readings.bindings.openvino_reader import OpenVinoReader
 from judgesmith.programs.readings.experience import experience_of
 from judgesmith.programs.readings.head import Readings, Vector
@@ -62,8 +63,9 @@ def chosen(name: str, count: int) -> list[dict[str, Any]]:
 
 
 def read(folder: Path, way: str, names: list[str], count: int) -> None:
-    """Read rows of each set by one reader, and keep the tables in a folder."""
-    reader = READERS[way](model_path(MODEL), threads=thread_count())
+    """Read rows of each set by one reader, and keep the tables in a folder; a run that was ended goes on."""
+    opened = READERS[way](model_path(MODEL), threads=thread_count())
+    reader = KeptReader(opened, folder / f"{way}.sqlite", model=way)
     for name in names:
         rows, found = chosen(name, count), []
         for row in rows:
