@@ -66,7 +66,7 @@ class Sizes:
 OF_FACTS = (0.0, 0.1)
 #: Variance of what the ratings of one rater have in common, and how likely it is before the labels are seen (log):
 #: none, up to more than half of all (experiments/results/raters.md).
-OF_RATERS = ((0.0, 0.0), (0.05, -1.5), (0.2, -1.5), (0.6, -1.5))
+OF_RATERS = ((0.0, 0.0), (0.05, -2.5), (0.2, -2.5), (0.6, -2.5))
 #: Experience that fits, or less; an own score that is one reading of many, up to one that says nearly all. Each of them
 #: with facts and without.
 SIZES = tuple(

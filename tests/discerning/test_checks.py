@@ -311,6 +311,10 @@ def test_words_are_decisions(recorded: Any) -> None:
         (("gpt4", "--check", "own", "--recorded", "x=again"), ("CHECK=COLUMN",)),
         (("gpt4", "--check", "own", "--perturb", "typos"), ("two runs",)),
         (("gpt4", "--own", "human"), ("--own has no effect without --check",)),
+        (
+            ("gpt4", "--check", "own", "--recorded", "repeat=again"),
+            ("--recorded repeat=… has no effect without --check repeat",),
+        ),
         (("metric/rougeL", "--check", "repeat"), ("computes and is not asked",)),
         (("output", "--check", "own"), ("output",)),
     ],
@@ -334,6 +338,22 @@ def test_rows_without_systems_have_no_own_writing(cli: Any, tmp_path: Path) -> N
     bare = [{k: v for k, v in one.items() if k != "system"} for one in records()]
     path = write(tmp_path / "bare.jsonl", bare)
     cli("discern", "gpt4", path, "--check", "own").refused("--columns system=NAME")
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (("own", "--own", "llama-9"), "no row is of llama-9; the systems are"),
+        (("own",), "no system (gpt-4o, human, llama-2-7b) is named like"),
+        (("repeat", "--rubric", "none.txt"), "has no effect without --check reworded"),
+        (("repeat", "--own", "human"), "has no effect without --check own"),
+    ],
+)
+def test_what_needs_no_answer_is_refused_before_any_call(
+    checked: Any, server: Any, more: tuple[str, ...], problem: str
+) -> None:
+    checked("--check", *more).refused(problem)
+    assert not server.asks
 
 
 # -- the statistics

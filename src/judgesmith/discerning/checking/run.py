@@ -114,18 +114,30 @@ class Run:
     ) -> Run:
         """Everything before the first call. opened: opens a live judge. Raises OptionError, LabelsError."""
         wanted, given = chosen_checks(checks), recorded_columns(more)
+        _refuse_unused(wanted, given, more)
         file = read_file(source, dict(roles), None)
         if is_column(target):
             every = read_rows(file, None, how.seed)
             found = read_recorded(target, file, wanted, given)
-            return cls(every, how, more, wanted, file, recorded=found)
+            return cls(every, how, more, wanted, file, recorded=found)._checked()
         if others := [check for check in given if check != "own"]:
             raise OptionError(
                 f"--recorded {others[0]}=…: {target} is asked itself; name a column as the judge, or leave this out"
             )
         rows = read_rows(file, n, how.seed)
         live = prepared(opened(), rows, wanted, how, more)
-        return cls(rows, how, more, wanted, file, live=live)
+        return cls(rows, how, more, wanted, file, live=live)._checked()
+
+    def _checked(self) -> Run:
+        """Return the run if it can say something of own writing, or else without that. Raises OptionError."""
+        if "own" in self.wanted and (reason := self._not_own()) is not None:
+            source = self.live or self.recorded
+            assert source is not None
+            leave_out("own", reason, named=self.wanted["own"], left=source.left)
+            self.wanted = {
+                name: of for name, of in self.wanted.items() if name != "own"
+            }
+        return self
 
     def book(self, output: Path | None, *, overwrite: bool) -> Book:
         """Return the scores that exist already."""
@@ -199,7 +211,7 @@ class Run:
         """Every check as numbers. Raises OptionError for one of systems that cannot be made."""
         source = self.live or self.recorded
         assert source is not None
-        scores, categories, name, model = self._scores(book)
+        scores, categories, name = self._scores(book)
         plain = scores[PLAIN]
         bar, where = self._bar(plain, categories[PLAIN])
         resampled = Resampling(
@@ -218,7 +230,7 @@ class Run:
             if check in scores
         ]
         left = dict(source.left)
-        own = self._own(plain, model, resampled, left)
+        own = self._own(plain, resampled, left)
         return Checked(
             name,
             self.rows.origin,
@@ -235,17 +247,17 @@ class Run:
 
     def _scores(
         self, book: Book
-    ) -> tuple[dict[str, Vector], dict[str, list[str | None]], str, str]:
-        """Return scores and categories by check, with the judge's name and its model's."""
+    ) -> tuple[dict[str, Vector], dict[str, list[str | None]], str]:
+        """Return scores and categories by check, with the judge's name."""
         scores, names = dict[str, Vector](), dict[str, list[str | None]]()
         if (recorded := self.recorded) is not None:
             for check, values in recorded.columns.items():
                 scores[check], names[check] = values, recorded.categories(check)
-            return scores, names, recorded.name, recorded.name
+            return scores, names, recorded.name
         assert self.live is not None
         for check in self.live.items:
             scores[check], names[check] = self.live.scored(book, check)
-        return scores, names, self.live.subject.name, self.live.own.lm.name
+        return scores, names, self.live.subject.name
 
     def _bar(
         self, plain: Vector, categories: Sequence[str | None]
@@ -266,27 +278,41 @@ class Run:
             raise OptionError(f"--bar {score:g} is outside the judge's scale {scale}")
         return scale.to_percent(score) / 100
 
-    def _own(
-        self, plain: Vector, model: str, how: Resampling, left: dict[str, str]
-    ) -> Lead | None:
+    def _model(self) -> str:
+        """Return the name of the judge's model; of recorded scores, their column's."""
+        if self.recorded is not None:
+            return self.recorded.name
+        assert self.live is not None
+        return self.live.own.lm.name
+
+    def _own_systems(self) -> list[str]:
+        """Return the systems that count as the judge's own."""
+        return list(self.more.own) or own_systems(self.rows.named, self._model())
+
+    def _not_own(self) -> str | None:
+        """Return why these rows say nothing of own writing; None if they do."""
+        systems, chosen = self.rows.named, self._own_systems()
+        listed = ", ".join(sorted(set(filter(None, systems)))[:12])
+        absent = [name for name in chosen if name not in systems]
+        if not listed:
+            return "no column says the system of an output; name it with --columns system=NAME"
+        if absent:
+            return f"no row is of {absent[0]}; the systems are {listed}"
+        if not chosen:
+            return f"no system ({listed}) is named like the family of {self._model()}; name its own with --own"
+        scores = np.ones(len(systems))
+        if not leads(scores, np.isin(systems, chosen), self.rows.documents):
+            return f"no document has an output of {', '.join(chosen)} and of another system"
+        return None
+
+    def _own(self, plain: Vector, how: Resampling, left: dict[str, str]) -> Lead | None:
         if "own" not in self.wanted:
             return None
-        systems = self.rows.named
-        listed = ", ".join(sorted(set(filter(None, systems)))[:12])
-        chosen = list(self.more.own) or own_systems(systems, model)
-        mine = np.isin(systems, chosen)
+        chosen = self._own_systems()
+        mine = np.isin(self.rows.named, chosen)
         found = leads(plain, mine, self.rows.documents)
-        absent = [name for name in chosen if name not in systems]
-        reason = None
-        if not listed:
-            reason = "no column says the system of an output; name it with --columns system=NAME"
-        elif absent:
-            reason = f"no row is of {absent[0]}; the systems are {listed}"
-        elif not chosen:
-            reason = f"no system ({listed}) is named like the family of {model}; name its own with --own"
-        elif not found:
-            reason = f"no document has an output of {', '.join(chosen)} and of another system"
-        if reason is not None:
+        if not found:
+            reason = "no document has a score of an own output and of another one"
             leave_out("own", reason, named=self.wanted["own"], left=left)
             return None
         beside = recorded_columns(self.more).get("own", "")
@@ -317,3 +343,17 @@ class Run:
                     row = self.rows.rows[place]
                     moves.append((check, row.id, float(plain[place]), after))
         return moves
+
+
+def _refuse_unused(
+    wanted: Mapping[str, bool], given: Mapping[str, str], more: CheckOptions
+) -> None:
+    """Raise OptionError for an option of a check that is not made."""
+    options = {f"--recorded {check}=…": check for check in given}
+    options |= {"--rubric": "reworded"} if more.rubric is not None else {}
+    options |= {"--own": "own"} if more.own else {}
+    for option, check in options.items():
+        if check not in wanted:
+            raise OptionError(
+                f"{option} has no effect without --check {check}; add it, or leave {option} out"
+            )
