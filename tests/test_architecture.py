@@ -108,7 +108,7 @@ INSIDE = {
             "comparing",
             "openlgauge",
         },
-        "readings": {"", "models", "pointwise"},
+        "readings": {"", "models", "pointwise", "panel", "prompting"},
         "several": {"", "models", "prompting", "readings"},
         "baselines": {
             "",

@@ -3,7 +3,8 @@
     python experiments/bench/panels.py SET -o FOLDER --lm local/qwen2.5-1.5b [--forms …] [--rows 400] [--seconds 280]
 
 It takes rows of a benchmark set, one document after the other, in an order drawn by seed 0, and appends each answer to
-FOLDER/MODEL.jsonl. It ends after so many seconds, and the same command goes on there.
+FOLDER/MODEL.jsonl. It ends after these seconds, and the same command goes on there. What the answers say is in
+`panel_gains.py`.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from judgesmith.programs.aspects import known_aspect
 from judgesmith.programs.models import engine, row_context
 from judgesmith.programs.models.lm import LanguageModel, language_model
 from judgesmith.programs.panel.judge import Panel
-from judgesmith.signatures.values import Item
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.signatures.values import Criterion, Item
 
 #: Rows that a form judges before the next form has its turn.
 AT_ONCE = 16
@@ -67,13 +68,35 @@ class Asked:
 
 SETS = {
     "wiki_da": Asked("wiki_da", "meaning", "simplification/meaning preservation", 2),
-    "summeval": Asked("summeval", "coherence", "summarization/coherence", 8),
-    "summeval-alone": Asked(
+    "personachat": Asked("personachat_usr", "overall", "dialogue/overall", 5),
+    "summeval": Asked(
         "summeval", "coherence", "summarization/coherence", 4, source=False
     ),
-    "sfres": Asked("sfres", "informativeness", "data-to-text/informativeness", 2),
-    "openmeva_roc": Asked("openmeva_roc", "overall", "story generation/overall", 4),
 }
+
+#: What a prompt may say of wiki_da's aspect, and of the ends of the scale; "short" is a positive control, which people
+#: who rated by length alone would have meant.
+DEFINITIONS = {
+    "library": "Whether the simplified text still says what the original says. Dropping a detail for simplicity's sake "
+    "matters less than changing, adding or losing something essential.",
+    "asked": "The simplified sentence adequately expresses the meaning of the original, perhaps omitting the least "
+    "important information.",
+    "short": "How short the text is. The fewer words it has, the better it is; a long text is bad.",
+}
+ANCHORS = (
+    " Worst: the text says something else than the original. Best: it says all that matters in the original, and "
+    "nothing else."
+)
+TASK = "A system was given a text and wrote a simpler version of it."
+
+
+def worded(wording: str) -> DirectScorer:
+    """Return the judge of a wording: a definition, with or without anchors and the task (`library+anchors+task`)."""
+    name, *more = wording.split("+")
+    text = DEFINITIONS[name] + (ANCHORS if "anchors" in more else "")
+    task = TASK if "task" in more else ""
+    criterion = Criterion("meaning preservation", text)
+    return DirectScorer("meaning preservation", criteria=[criterion], task=task)
 
 
 class Table:
@@ -85,28 +108,46 @@ class Table:
         self.answers = [json.loads(line) for line in lines]
         self.there = {(one["set"], one["form"], one["id"]) for one in self.answers}
 
+    def left(
+        self, name: str, form: str, rows: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Return the rows of a set that a form was not asked for."""
+        return [row for row in rows if (name, form, row["id"]) not in self.there]
+
     def add(self, answer: dict[str, Any]) -> None:
         """Keep an answer."""
         with self.path.open("a", encoding="utf-8") as file:
             print(json.dumps(answer, ensure_ascii=False), file=file)
 
 
+async def at_once(
+    judge: Callable[[Item], Awaitable[Any]], items: list[Item], lm: LanguageModel
+) -> list[Any]:
+    """Return what is judged of items, as many under way as the model takes."""
+    limit = asyncio.Semaphore(1 if lm.one_by_one else lm.concurrency)
+
+    async def one(item: Item) -> Any:
+        async with limit:
+            with row_context.judging(item):
+                return await judge(item)
+
+    return await asyncio.gather(*map(one, items))
+
+
 async def answers(
     asked: Asked, form: str, rows: list[dict[str, Any]], lm: LanguageModel
 ) -> list[dict[str, Any]]:
     """Return a form's answers to rows."""
-    method = Panel(known_aspect(asked.library)[0], forms=(form,))
-    limit = asyncio.Semaphore(1 if lm.one_by_one else lm.concurrency)
-
-    async def one(row: dict[str, Any]) -> dict[str, Any]:
-        item = asked.item(row)
-        async with limit:
-            with row_context.judging(item):
-                said = await method.judge(item, lm)
+    wording = form.partition("+")[0] in DEFINITIONS
+    method = worded(form) if wording else Panel(asked.library, forms=(form,))
+    await method.prepare(lm)
+    found = []
+    items = list(map(asked.item, rows))
+    verdicts = await at_once(lambda item: method.judge(item, lm), items, lm)
+    for row, said in zip(rows, verdicts, strict=True):
         number = None if said.failure else round(said.percent, 4)
-        return {"id": row["id"], "percent": number, "text": said.raw[-1:]}
-
-    return await asyncio.gather(*map(one, rows))
+        found.append({"id": row["id"], "percent": number, "text": said.raw[-1:]})
+    return found
 
 
 def ask(
@@ -118,7 +159,7 @@ def ask(
     for start in range(0, len(rows), AT_ONCE):
         block = rows[start : start + AT_ONCE]
         for form in forms:
-            left = [row for row in block if (name, form, row["id"]) not in table.there]
+            left = table.left(name, form, block)
             if not left:
                 continue
             began = time.perf_counter()

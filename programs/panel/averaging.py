@@ -153,6 +153,12 @@ def weights_by_labels(
     return made
 
 
+def worth_asking(percents: Matrix) -> list[int]:
+    """Return the members that stay in a panel: they say something of the rows, and something of their own."""
+    saying = speaking(percents)
+    return [saying[place] for place in different(percents[:, saying])]
+
+
 def speaking(percents: Matrix) -> list[int]:
     """Return the members that are worth asking: they score most rows, and not all alike.
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Self
 
 from ...parts import option
-from ..active_critic.task import Inference, Labelled, TaskInference
+from ..active_critic.task import Inference, Inquiry
 from ..models.lm import LanguageModel
 from ..one_aspect import OneAspect
-from ..prompting.result import value_of
 
 
 class LearnsCriteria(OneAspect):
@@ -20,30 +18,16 @@ class LearnsCriteria(OneAspect):
             False,
             "Learn from the labels first by which criteria people judged, as active-critic does: calls once, none a "
             "row. Every member then judges by them.",
+            added=True,
         )
 
     options: Options
 
-    def infers(self) -> bool:
-        """Return True until the criteria that it is to learn are learnt."""
-        return self.options.infer
-
-    async def infer(
-        self,
-        rows: Sequence[Labelled],
-        lm: LanguageModel,
-        inference: TaskInference,
-        progress: Callable[[str], None] | None = None,
-    ) -> Inference:
-        """Put inferred criteria in the place of the aspect's definition."""
-        settings = {
-            "aspect": self.options.aspect,
-            "progress": progress,
-            "described": not self.knowledge.description,
-        }
-        inferred = value_of(await inference.acall(rows, lm=lm, **settings), Inference)
-        self.learn(inferred, lm)
-        return inferred
+    def inquiry(self) -> Inquiry | None:
+        """Return what is to be learnt, until it is."""
+        if not self.options.infer:
+            return None
+        return Inquiry(self.options.aspect, described=not self.knowledge.description)
 
     def learn(self, inferred: Inference, lm: LanguageModel) -> None:
         """Judge by what was inferred; where no criterion could be read, the aspect's definition stays."""

@@ -44,11 +44,10 @@ from .averaging import (
     Standing,
     averaged,
     correlation,
-    different,
-    speaking,
     standardised,
     standings_of,
     weights_by_labels,
+    worth_asking,
 )
 from .criteria import LearnsCriteria
 from .forms import FORMS, FormName, Member
@@ -59,7 +58,12 @@ TOLD = 0.1
 MEMBERS, IN_JURY = 3, 1
 
 
-def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+def each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names of which none stands there twice.
+
+    Raises:
+        OptionError: If one does.
+    """
     if len(set(names)) < len(names):
         raise OptionError(
             f"{next(n for n in names if names.count(n) > 1)} stands there twice; name each once"
@@ -105,14 +109,14 @@ class Panel(LearnsCriteria, OneAspect):
             ge=0,
             le=len(FORMS),
         )
-        forms: Annotated[tuple[FormName, ...], AfterValidator(_once)] = option(
+        forms: Annotated[tuple[FormName, ...], AfterValidator(each_once)] = option(
             (),
             "Which forms, in their order, in place of members: "
             + "; ".join(f"{name}: {form.about}" for name, form in FORMS.items())
             + ".",
         )
         models: Annotated[
-            tuple[str, ...], AfterValidator(_once), Field(max_length=16)
+            tuple[str, ...], AfterValidator(each_once), Field(max_length=16)
         ] = option(
             (),
             "Further models of a jury, beside the judge's own (a second and third --lm).",
@@ -328,8 +332,7 @@ class Panel(LearnsCriteria, OneAspect):
         names = self.asked_members()
         opinions = [verdict.opinions for verdict in rows.verdicts]
         percents = _percents(opinions, names)
-        worth = speaking(percents)
-        kept = [worth[place] for place in different(percents[:, worth])]
+        kept = worth_asking(percents)
         several = self._of_several([names[place] for place in kept])
         found, weights = _weighed(percents[:, kept], rows.human, several)
         self.standings = {

@@ -28,10 +28,11 @@ from ...tables import shortened
 from ..aspects import Aspect, Task
 from ..method import Cost
 from ..models.lm import Connection, LanguageModel
-from ..pointwise.direct import DirectScorer
+from ..panel.averaging import Standing
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import methods
 from . import saying, trained
+from .asking import AsksForms
 from .bindings.columns import Column
 from .experience import Experience
 from .head import HeadData, LinearHead, Readings
@@ -42,6 +43,8 @@ from .windows import expected_passes
 
 #: The reading that is the model's own answer when it is asked for a score.
 DIRECT = "direct"
+#: What a verdict has from the own score's.
+OF_OWN = ("usage", "raw", "repaired", "criteria", "errors", "opinions", "spread")
 #: With fewer rows, or fewer groups, no head is fitted.
 FEWEST_ROWS, FEWEST_GROUPS = 3, 3
 GENERAL = INSTRUCTIONS["general"]
@@ -80,7 +83,7 @@ class Contributions(Details):
 
 
 @methods.register
-class ModelReadings(DirectScorer):
+class ModelReadings(AsksForms):
     """A model's readings of a row, weighed by experience and labels; until it is compiled, the plain direct score.
 
     Reading costs no generated token: one pass over the row as the assistant's reply to the task's instruction, or some
@@ -101,7 +104,7 @@ class ModelReadings(DirectScorer):
     tells_by_numbers: ClassVar[bool] = True
     fitted_always: ClassVar[bool] = True
 
-    class Options(DirectScorer.Options):
+    class Options(AsksForms.Options):
         reader: str = option(
             "",
             "Model that reads the rows: local/NAME, gguf:PATH, or ollama/NAME from Ollama's store on this machine; "
@@ -148,6 +151,9 @@ class ModelReadings(DirectScorer):
 
     class Fitted(parts.Options):
         head: HeadData | None = None
+        panel: dict[str, Standing] | None = option(
+            None, "How the percents of the forms are read beside each other."
+        )
 
     def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
         super().__init__(aspect, **given)
@@ -296,12 +302,14 @@ class ModelReadings(DirectScorer):
             raise CallError(f"column {leader.name!r} is empty in this row")
         if self.head is None:
             if leader is None:
-                return await super().judge(item, lm)
+                return await self.own(item, lm)
             word = leader.kept(item.columns)
             told = f"{leader.name}: {word if isinstance(word, str) else format(word, 'g')}."
             return Verdict(explanation=told, percent=leader.percent(said))
         rows = self.rows
-        asked = await super().judge(item, lm) if DIRECT in self.head.weights else None
+        asked = await self.own(item, lm) if DIRECT in self.head.weights else None
+        if asked is not None and asked.failure is not None:
+            return asked
         row = await asyncio.to_thread(rows.read, item, lm)
         table = table_of([row], None if asked is None else [asked.percent], [0])
         added = {
@@ -341,9 +349,8 @@ class ModelReadings(DirectScorer):
         )
         if asked is None:
             return verdict
-        return verdict.model_copy(
-            update={"usage": asked.usage, "raw": asked.raw, "repaired": asked.repaired}
-        )
+        heard = {name: getattr(asked, name) for name in OF_OWN}
+        return verdict.model_copy(update=heard)
 
     def _details(
         self, added: Mapping[str, float], row: RowReadings, item: Item
@@ -375,6 +382,7 @@ class ModelReadings(DirectScorer):
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
         """Settle the scales of signals, and open the reader before anything is spent."""
+        super().meet(aspect, items, lm)
         self.head = (
             None  # of a judge that is compiled again; its score is not the model's own
         )
@@ -409,6 +417,7 @@ class ModelReadings(DirectScorer):
     def _weigh_readings(self, rows: TrainingRows) -> Refinement:
         """Read the training rows and take the head that is fitted to what was read, by Q."""
         self.keeps = True
+        own_percents, told = self._settled(rows)
         rows.progress.stage("readings", len(rows.items))
         lm = rows.lm
         read = self.rows.read_many(rows.items, lm, rows.progress.step)
@@ -417,13 +426,13 @@ class ModelReadings(DirectScorer):
         if known.sum() < FEWEST_ROWS or len(set(groups)) < FEWEST_GROUPS:
             few = (
                 f"{known.sum()} rows of {len(set(groups))} groups could be read, and {FEWEST_ROWS} of {FEWEST_GROUPS} "
-                "are the fewest that weights can be learnt from; the direct score stays"
+                "are the fewest that weights can be learnt from; the direct score stays{told}"
             )
-            return Refinement(self.kind, rows.percents, reason=few)
+            return Refinement(self.kind, own_percents, reason=few)
         leader = self._leader(lm)
         # A hosted model beside which another one reads; of one that is read itself experience knows more than it says.
         strong = leader is not None or (not lm.embedded and self.options.reader != "")
-        direct = rows.percents[known].tolist() if leader is None else None
+        direct = own_percents[known].tolist() if leader is None else None
         table = table_of([row for row in read if row is not None], direct, groups)
         own, alone = (
             (DIRECT, "the model's own score")
@@ -445,7 +454,7 @@ class ModelReadings(DirectScorer):
             if leader is not None and fit.direct < INVERSE:
                 why += f"; if lower is better, say so: --signal {leader.turned}"
             return Refinement(
-                self.kind, rows.percents, details, reason=why, weights=fit.parts
+                self.kind, own_percents, details, reason=why + told, weights=fit.parts
             )
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents
@@ -463,6 +472,7 @@ class ModelReadings(DirectScorer):
             f"{fit.direct:.2f} for {alone} alone; {fit.learnt:.0%} of what moves a score comes from these labels"
             f"{rest}; how far it is moved, in percent (standard deviation): "
             + ", ".join(f"{name} {points:.1f}" for name, points in moved.items())
+            + told
         )
         details |= {"influence": moved}
         return Refinement(
@@ -473,6 +483,14 @@ class ModelReadings(DirectScorer):
             candidate=self.kind,
             weights=fit.parts,
         )
+
+    def _settled(self, rows: TrainingRows) -> tuple[Any, str]:
+        """Return the own scores of the training rows, and what of its forms is to be told."""
+        if not self.options.forms:
+            return rows.percents, ""
+        (settle,) = self.panel.refiners()
+        settled = settle(rows)
+        return settled.percents, f"; the own score is {settled.changed}"
 
     def take(self, head: LinearHead, model: str, way: str = "") -> None:
         """Score by this head from now on.
@@ -489,12 +507,11 @@ class ModelReadings(DirectScorer):
         """Return the head over its readings; see `capabilities.Learns`."""
         # Judges that were saved before there were limits keep their fingerprints.
         head, whose = self.head, (self.head_model, self.head_way)
-        data = None if head is None else head.data(*whose)
-        return (
-            {}
-            if data is None
-            else {"head": data.model_dump(mode="json", exclude_defaults=True)}
-        )
+        found = self.panel.fitted() if self.options.forms else {}
+        if head is not None:
+            data = head.data(*whose)
+            found["head"] = data.model_dump(mode="json", exclude_defaults=True)
+        return found
 
     def load_fitted(self, name: str, data: Any) -> None:
         """Take the data that `fitted` gave.
@@ -502,18 +519,24 @@ class ModelReadings(DirectScorer):
         Raises:
             OptionError: For data that does not fit.
         """
-        held = parts.read_options(HeadData, data, "the head")
-        self.head, self.head_model = LinearHead.of(held), held.model
-        self.head_way = held.way
+        if name == "head":
+            held = parts.read_options(HeadData, data, "the head")
+            self.head, self.head_model = LinearHead.of(held), held.model
+            self.head_way = held.way
+        elif self.options.forms:
+            self.panel.load_fitted(name, data)
+        else:
+            raise OptionError("members of a panel need forms, and there are none")
 
     def facts(self) -> dict[str, str]:
         """Return its readings; each group's contribution to a score is in the verdicts (`details`)."""
+        facts = super().facts() | (self.panel.facts() if self.options.forms else {})
         if self.head is None:
-            return super().facts()
+            return facts
         groups = dict.fromkeys(
             group_of(name) for name in (*self.head.weights, *self.head.states)
         )
-        return {**super().facts(), "readings": ", ".join(groups)}
+        return {**facts, "readings": ", ".join(groups)}
 
 
 def _by_group(contributions: Mapping[str, Any]) -> dict[str, Any]:

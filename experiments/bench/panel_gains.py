@@ -1,0 +1,320 @@
+"""Tell from recorded answers of a small model what a panel of forms gains, and what a search over wordings finds.
+
+    python experiments/bench/panel_gains.py FOLDER [--save FOLDER]
+
+FOLDER has the tables of `panels.py`. Only rows that every form, or every wording, was asked for count. In each of some
+draws half of the documents are labelled and the rest held out; the first 20, 40 or 100 labelled rows choose one by Q,
+or standardise and weigh a panel as `compile` does. Intervals are 95 %: documents are drawn again, with some draws of
+labels in each, so that they are those of the mean over labels, for other documents. The least difference that such a
+study finds with 80 % power is 2.8 standard errors. The positive control is a search on labels that are the shortness of
+the text: one of the wordings asks for that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judgesmith.experiments.bench.panels import DEFINITIONS, SETS
+from judgesmith.experiments.studies.replay import agreements
+from judgesmith.experiments.studies.saving import save
+from judgesmith.programs.panel.averaging import (
+    OF_PROMPTS,
+    averaged,
+    correlation,
+    standardised,
+    standings_of,
+    weights_by_labels,
+    worth_asking,
+)
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+SIZES = (20, 40, 100)
+#: Resamples of documents, and draws of labels in each; and draws for the values themselves.
+RESAMPLES, DRAWS, MANY = 200, 5, 100
+#: Standard errors that a difference needs to be found with 80 % power at 5 %.
+POWER = 2.8
+#: The wording that is the product's own, and that of the positive control.
+OWN, CONTROL = "library+task", "short"
+FORMS, WORDINGS = "forms", "wordings"
+INTERVAL = "{:+.2f} [{:+.2f}, {:+.2f}]"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the forms, or wordings, of one model said of rows: a column each, NaN where it gave no score."""
+
+    model: str
+    name: str
+    kind: str
+    forms: tuple[str, ...]
+    percents: Matrix
+    human: Vector
+    documents: Sequence[str]
+    words: Vector
+    seconds: Mapping[str, float]
+
+    @property
+    def title(self) -> str:
+        """The model, the set and its aspect."""
+        asked = SETS[self.name]
+        return f"{self.model}, {asked.name} {asked.aspect}"
+
+    def by_length(self) -> Answers:
+        """Return the same answers with the shortness of the texts as labels."""
+        return replace(self, human=-self.words)
+
+
+def tables(folder: Path) -> Iterator[Answers]:
+    """Yield the answers of each model, set and kind of a folder."""
+    for file in sorted(folder.glob("*.jsonl")):
+        parts: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+        for line in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
+            worded = line["form"].partition("+")[0] in DEFINITIONS
+            parts[line["set"], WORDINGS if worded else FORMS].append(line)
+        for (name, kind), lines in parts.items():
+            yield table(file.stem, name, kind, lines)
+
+
+def table(model: str, name: str, kind: str, lines: Sequence[dict[str, Any]]) -> Answers:
+    """Return the rows that every form was asked for."""
+    said: dict[str, dict[str, float]] = defaultdict(dict)
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for line in lines:
+        percent = line["percent"]
+        said[line["id"]][line["form"]] = np.nan if percent is None else percent
+        seconds[line["form"]].append(line["seconds"])
+    forms = tuple(seconds)
+    rows = SETS[name].rows()
+    rows = [row for row in rows if len(said.get(row["id"], {})) == len(forms)]
+    percents = []
+    for row in rows:
+        percents.append([said[row["id"]][form] for form in forms])
+    human = [row["scores"][SETS[name].aspect] for row in rows]
+    return Answers(
+        *(model, name, kind, forms, np.array(percents, float)),
+        human=np.array(human, float),
+        documents=[row["doc_id"] for row in rows],
+        words=np.array([len(row["output"].split()) for row in rows], float),
+        seconds={form: float(np.median(some)) for form, some in seconds.items()},
+    )
+
+
+# One draw
+
+
+def played(
+    answers: Answers, labelled: NDArray[Any], heldout: NDArray[Any]
+) -> dict[str, float]:
+    """Return the held-out Q of every rule by some labelled rows, and whether the control's wording was chosen."""
+    train, rest = answers.percents[labelled], answers.percents[heldout]
+    human, count = answers.human[labelled], len(answers.forms)
+    chosen = int(agreements(train, human).sum(axis=0).argmax())
+    columns = [*rest.T, compiled(train, rest, human)]
+    sizes = sorted({2, 3, count}) if answers.kind == FORMS else []
+    several: dict[int, list[int]] = {}
+    for size in sizes:
+        several[size] = []
+        for some in map(list, itertools.combinations(range(count), size)):
+            several[size].append(len(columns))
+            columns.append(averaged(rest[:, some], standings_of(train[:, some])))
+    held = answers.human[heldout]
+    q = agreements(np.stack(columns, axis=1), held).sum(axis=0)
+    found = {
+        "chosen by Q": float(q[chosen]),
+        "one at random": float(q[:count].mean()),
+        "best in hindsight": float(q[:count].max()),
+        "panel as compiled": float(q[count]),
+    }
+    for size, places in several.items():
+        name = "panel of all" if size == count else f"panel of {size}"
+        found[name] = float(q[places].mean())
+    if answers.kind == WORDINGS:
+        found["own wording"] = float(q[answers.forms.index(OWN)])
+        found["control chosen"] = float(answers.forms[chosen] == CONTROL)
+    return found
+
+
+def compiled(train: Matrix, rest: Matrix, human: Vector) -> Vector:
+    """Return what a panel of all forms says, of which compiling leaves some out and weighs the others."""
+    kept = worth_asking(train)
+    standings = standings_of(train[:, kept])
+    z = standardised(train[:, kept], standings)
+    weighed = []
+    weights = weights_by_labels(z, human, OF_PROMPTS).tolist()
+    for one, weight in zip(standings, weights, strict=True):
+        weighed.append(one.model_copy(update={"weight": weight}))
+    return averaged(rest[:, kept], weighed)
+
+
+# Over draws and documents
+
+
+def drawn(
+    answers: Answers,
+    size: int,
+    documents: Sequence[NDArray[Any]],
+    seed: Sequence[int],
+    draws: int,
+) -> dict[str, float]:
+    """Return each rule's held-out Q as the mean over draws of labels; documents: the rows of each."""
+    totals: dict[str, list[float]] = defaultdict(list)
+    rng = np.random.default_rng(seed)
+    for _ in range(draws):
+        order = rng.permutation(len(documents))
+        half = len(order) // 2
+        inside = np.concatenate([documents[place] for place in order[:half]])
+        heldout = np.concatenate([documents[place] for place in order[half:]])
+        labelled = rng.permutation(inside)[:size]
+        for rule, value in played(answers, labelled, heldout).items():
+            totals[rule].append(value)
+    return {rule: float(np.mean(values)) for rule, values in totals.items()}
+
+
+def gains(answers: Answers, size: int) -> tuple[dict[str, float], dict[str, Vector]]:
+    """Return each rule's Q on the rows as they are, and over resamples of their documents.
+
+    A document that is drawn twice stands on one side of a split: copies of a row are never on both.
+    """
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, document in enumerate(answers.documents):
+        places[document].append(place)
+    documents = [np.array(some) for some in places.values()]
+    plain = drawn(answers, size, documents, [size, 0], MANY)
+    found: dict[str, list[float]] = defaultdict(list)
+    rng = np.random.default_rng([size, 1])
+    for number in range(RESAMPLES):
+        again: dict[int, int] = defaultdict(int)
+        for one in rng.integers(len(documents), size=len(documents)).tolist():
+            again[one] += 1
+        copies = [np.tile(documents[one], count) for one, count in again.items()]
+        for rule, value in drawn(
+            answers, size, copies, [size, 2, number], DRAWS
+        ).items():
+            found[rule].append(value)
+    return plain, {rule: np.array(values) for rule, values in found.items()}
+
+
+Pairs = Sequence[tuple[str, str]]
+OF_FORMS: Pairs = (
+    ("panel of all", "chosen by Q"),
+    ("panel as compiled", "chosen by Q"),
+    ("chosen by Q", "one at random"),
+    ("panel of 2", "one at random"),
+    ("panel of all", "one at random"),
+    ("panel of all", "best in hindsight"),
+)
+OF_WORDINGS: Pairs = (
+    ("chosen by Q", "own wording"),
+    ("chosen by Q", "one at random"),
+    ("best in hindsight", "own wording"),
+)
+
+
+def differences(
+    answers: Answers, size: int, levels: Sequence[str], pairs: Pairs
+) -> list[Any]:
+    """Return a row: the rules' levels, their differences with intervals, and the least of the first that is found."""
+    plain, spread = gains(answers, size)
+    row = [plain[rule] for rule in levels]
+    errors = []
+    cells: list[Any] = []
+    for one, other in pairs:
+        errors.append(float((spread[one] - spread[other]).std()))
+        centre, half = plain[one] - plain[other], 1.96 * errors[-1]
+        cells.append([centre, centre - half, centre + half])
+    return [*row, *cells, POWER * errors[0]]
+
+
+def sizes_of(answers: Answers) -> list[int]:
+    """Return the numbers of labels that half of the documents have rows for."""
+    return [size for size in SIZES if 2.4 * size <= len(answers.human)]
+
+
+def about(answers: Answers, size: int) -> list[Any]:
+    """Return a row's first cells."""
+    rows, documents = len(answers.human), len(set(answers.documents))
+    return [answers.title, size, rows, documents]
+
+
+def members_of(answers: Answers) -> Iterator[list[Any]]:
+    """Yield a row for each form: its failures, its Q over all rows, and its correlation with each other form."""
+    q = agreements(answers.percents, answers.human).sum(axis=0).tolist()
+    for place, form in enumerate(answers.forms):
+        column, others = answers.percents[:, place], []
+        for at, other in enumerate(answers.forms):
+            if at != place:
+                r = correlation(column, answers.percents[:, at])
+                others.append(f"{other} {r:.2f}")
+        failed = float(np.isnan(column).mean())
+        values = len(np.unique(column[np.isfinite(column)]))
+        seen = [answers.title, form, len(column), failed, values, q[place]]
+        yield [*seen, ", ".join(others), answers.seconds[form]]
+
+
+def main() -> None:
+    """Print the tables, and save them on request."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--save", type=Path)
+    given = parser.parse_args()
+    every = list(tables(given.folder))
+    forms = [one for one in every if one.kind == FORMS]
+    wordings = [one for one in every if one.kind == WORDINGS]
+    commands = [
+        "python experiments/bench/panels.py SET -o FOLDER",
+        "python experiments/bench/panel_gains.py FOLDER",
+    ]
+
+    def kept(name: str, columns: Mapping[str, str], rows: list[list[Any]]) -> None:
+        for row in rows:
+            print(name, json.dumps(row), flush=True)
+        if rows:
+            save(given.save, name, columns, rows, commands=commands, seed=0)
+
+    title, counts = {"model, set and aspect": ""}, {"rows": "{:.0f}"}
+    alone = {**counts, "failed": "{:.0%}", "different scores": "{:.0f}", "Q": "{:.2f}"}
+    members = [row for one in forms for row in members_of(one)]
+    columns = {**title, "form": "", **alone, "correlation with": "", "s": "{:.2f}"}
+    kept("panel-members", columns, members)
+    sized = {"labels": "{:.0f}", "rows": "{:.0f}", "documents": "{:.0f}"}
+    for name, some, levels, pairs in (
+        ("panel-gains", forms, ("one at random", "chosen by Q"), OF_FORMS),
+        ("wordings-gains", wordings, ("own wording", "chosen by Q"), OF_WORDINGS),
+    ):
+        rows = []
+        for one in some:
+            for size in sizes_of(one):
+                rows.append(about(one, size) + differences(one, size, levels, pairs))
+        columns = {**title, **sized, **dict.fromkeys(levels, "{:.2f}")}
+        columns |= {f"{one} − {other}": INTERVAL for one, other in pairs}
+        columns["least of the first that is found"] = "{:.2f}"
+        kept(name, columns, rows)
+    control = []
+    for one in wordings:
+        for size in sizes_of(one):
+            levels = ("own wording", "chosen by Q", "control chosen")
+            found = differences(one.by_length(), size, levels, OF_WORDINGS[:1])
+            control.append(about(one, size) + found[:-1])
+    columns = {**title, **sized, "own wording": "{:.2f}", "chosen by Q": "{:.2f}"}
+    columns |= {"the control was chosen": "{:.0%}", "gain": INTERVAL}
+    kept("wordings-control", columns, control)
+    each = [row for one in wordings for row in members_of(one)]
+    columns = {**title, "wording": "", **alone, "correlation with": "", "s": "{:.2f}"}
+    kept("wordings", columns, each)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Record scores with demonstrations whose explanations come from a stronger model, from the judge itself, or from none.
+
+    python experiments/bench/teachers.py -o FOLDER --reasons FILE [--lm local/qwen2.5-0.5b] [--rows 80] [--seconds 280]
+
+Rows are SummEval's, judged for coherence without the source. Four demonstrations in a prompt are rows of other
+documents, one of each quarter of the human scores, in sets drawn by seeds; all show people's score, the explanation
+behind it. FILE has the stronger model's: JSON lines of `id` and `explanation`, such as GPT-4's recorded reasons of
+github.com/DAMO-NLP-SG/LLM_summeval. "length" is a positive control: its demonstrations are scored by how short they
+are. Answers are appended to FOLDER/MODEL.jsonl as by `panels.py`, and `panel_gains.py` says what they say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from judgesmith.experiments.bench.panels import AT_ONCE, SETS, Table, at_once
+from judgesmith.programs.active_critic.scoring import OverallScorer, TaskContext
+from judgesmith.programs.aspects import known_aspect
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import LanguageModel, language_model
+from judgesmith.programs.prompting.layouts import OverallLayout
+from judgesmith.signatures.values import Criterion, Item
+
+NAME, SHOWN, DRAWS = "summeval", 4, 3
+ARMS = ("labels", "own", "teacher", "length")
+#: Rows at the end of the set's order that demonstrations are drawn from.
+POOL = 160
+
+
+def context() -> TaskContext:
+    """Return what the prompt says of the task."""
+    aspect, task = known_aspect(SETS[NAME].library)
+    criteria = (Criterion(aspect.name, aspect.definition),)
+    return TaskContext(task.description if task else "", criteria, aspect.name)
+
+
+def shown_rows(number: int, known: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the rows of a set of demonstrations: one of each quarter of the human scores."""
+    pool = [row for row in SETS[NAME].rows()[-POOL:] if row["id"] in known]
+    pool.sort(key=lambda row: row["scores"][SETS[NAME].aspect])
+    rng = np.random.default_rng([number, 7])
+    quarters = np.array_split(np.arange(len(pool)), SHOWN)
+    rows = [pool[int(rng.choice(quarter))] for quarter in quarters]
+    return [rows[place] for place in rng.permutation(SHOWN)]
+
+
+def demonstration(row: Mapping[str, Any], arm: str, why: str) -> dict[str, Any]:
+    """Return a row as a demonstration, which shows its score and perhaps an explanation."""
+    percent = 25.0 * (row["scores"][SETS[NAME].aspect] - 1)
+    if arm == "length":
+        percent = float(np.clip(150 - 2 * len(row["output"].split()), 0, 100))
+    texts = {"source": "", "output": row["output"], "group": row["doc_id"]}
+    more = {"explanation": why, "augmented": True, "gold": True}
+    return {**texts, "score": percent, **more}
+
+
+def own_reasons(
+    rows: list[dict[str, Any]], lm: LanguageModel, file: Path
+) -> Mapping[str, str]:
+    """Return the judge's own explanations of rows, which are kept in a file."""
+    known: dict[str, str] = {}
+    if file.exists():
+        known = json.loads(file.read_text(encoding="utf-8"))
+    scorer = OverallScorer("before", "said")
+    for row in rows:
+        if row["id"] not in known:
+            answer = engine.run(scorer.ascore(SETS[NAME].item(row), context(), lm))
+            known[row["id"]] = answer.read.values["explanation"]
+    file.write_text(json.dumps(known, ensure_ascii=False), encoding="utf-8")
+    return known
+
+
+def scorer_of(demos: list[dict[str, Any]]) -> OverallScorer:
+    """Return a scorer that reads the score by probabilities, before any explanation, with these demonstrations."""
+    scorer = OverallScorer("after", "expected")
+    scorer.predict.layout = OverallLayout("after", "expected", brief=True)
+    scorer.predict.demos = demos
+    return scorer
+
+
+def ask(
+    lm: LanguageModel, table: Table, count: int, reasons: Path, own: Path
+) -> Iterator[str]:
+    """Ask every arm of a few rows after the other, and yield a line after each."""
+    lines = reasons.read_text(encoding="utf-8").splitlines()
+    teacher = {one["id"]: one["explanation"] for one in map(json.loads, lines)}
+    arms = {"demos none": scorer_of([])}
+    for number in range(DRAWS):
+        rows = shown_rows(number, teacher)
+        said: Mapping[str, Mapping[str, str]] = {
+            "own": own_reasons(rows, lm, own),
+            "teacher": teacher,
+        }
+        for arm in ARMS:
+            whys = said.get(arm, {})
+            demos = []
+            for row in rows:
+                demos.append(demonstration(row, arm, whys.get(row["id"], "")))
+            arms[f"demos {arm} {number}"] = scorer_of(demos)
+    rows = SETS[NAME].rows()[:count]
+    for start in range(0, len(rows), AT_ONCE):
+        for form, scorer in arms.items():
+            left = table.left(NAME, form, rows[start : start + AT_ONCE])
+            if left:
+
+                async def number(item: Item, scorer: OverallScorer = scorer) -> Any:
+                    return await scorer.ascore(item, context(), lm)
+
+                began = time.perf_counter()
+                found = engine.run(
+                    at_once(number, list(map(SETS[NAME].item, left)), lm)
+                )
+                seconds = round((time.perf_counter() - began) / len(left), 3)
+                for row, answer in zip(left, found, strict=True):
+                    percent = round(answer.read.values["score"], 4)
+                    table.add(
+                        {
+                            "set": NAME,
+                            "form": form,
+                            "id": row["id"],
+                            "percent": percent,
+                            "text": answer.raw[-1:],
+                            "seconds": seconds,
+                        }
+                    )
+                yield f"{form}: {start + len(left)} of {len(rows)}, {seconds} s"
+
+
+def main() -> None:
+    """Ask until the time is over."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--lm", default="local/qwen2.5-0.5b")
+    parser.add_argument("--reasons", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=80)
+    parser.add_argument("--seconds", type=float, default=280)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    given = parser.parse_args()
+    ends = time.monotonic() + given.seconds
+    lm, model = language_model(given.lm), given.lm.rpartition("/")[2]
+    table = Table(given.output / f"{model}.jsonl")
+    own = given.output / f"own-{model}.json"
+    for line in ask(lm, table, given.rows, given.reasons, own):
+        print(line, flush=True)
+        if time.monotonic() > ends:
+            break
+
+
+if __name__ == "__main__":
+    main()

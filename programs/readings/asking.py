@@ -1,0 +1,88 @@
+"""The own score of a judge of readings: one number, or the mean of the answers to several forms of the question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from ...parts import option
+from ...signatures.values import Criterion, Item, Verdict
+from ..method import Cost
+from ..models.lm import LanguageModel
+from ..models.transport import Message
+from ..panel.forms import FormName
+from ..panel.judge import Panel, each_once
+from ..pointwise.direct import DirectScorer
+from ..prompting.predict import JudgePredict
+
+
+class AsksForms(DirectScorer):
+    """A direct score, or with the option `forms` a panel's.
+
+    The panel's mean is one reading. As readings of their own its members did worse
+    (`experiments/results/replay.md`).
+    """
+
+    class Options(DirectScorer.Options):
+        forms: Annotated[tuple[FormName, ...], AfterValidator(each_once)] = option(
+            (),
+            "Forms in which the model is asked for its own score, which is their mean: a call each (`judgesmith list "
+            "methods panel`); empty: one number.",
+            added=True,
+        )
+
+    options: Options
+    panel: Panel
+
+    def build(self) -> None:
+        """Make the steps that ask: of one number, or of the forms."""
+        aspect, forms = self.options.aspect, self.options.forms
+        before = vars(self).pop("panel", None)
+        vars(self).pop("scorer", None)
+        if not forms:
+            super().build()
+        elif before is not None and before.options.forms == forms:
+            self.panel = before
+        else:
+            criteria = self.knowledge.criteria or (Criterion(aspect, ""),)
+            self.panel = Panel(aspect, criteria=criteria, forms=forms)
+
+    async def own(self, item: Item, lm: LanguageModel) -> Verdict:
+        """Ask the model for its score of a row."""
+        if not self.options.forms:
+            return await super().judge(item, lm)
+        self.panel.knowledge = self.knowledge
+        return await self.panel.judge(item, lm)
+
+    def cost(self) -> Cost:
+        """Return a call a row for each form."""
+        return self.panel.cost() if self.options.forms else super().cost()
+
+    def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
+        """Forget what a judge that is compiled again learnt of its forms."""
+        if self.options.forms:
+            self.panel.meet(aspect, items, lm)
+
+    def taught(self) -> list[JudgePredict]:
+        """Return the predictors of the forms."""
+        return self.panel.taught() if self.options.forms else super().taught()
+
+    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        """Return a labelled row as the forms show it."""
+        if self.options.forms:
+            return self.panel.demonstration(item, verdict)
+        return super().demonstration(item, verdict)
+
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """Return the messages of each form for a row."""
+        if not self.options.forms:
+            return super().prompts(item)
+        self.panel.knowledge = self.knowledge
+        return self.panel.prompts(item)
+
+    @property
+    def brief(self) -> bool:
+        """Return True if one short answer is asked for."""
+        return not self.options.forms

@@ -1,0 +1,148 @@
+"""A judge of readings whose own score is that of several forms of the question, over scripted models."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import judgesmith as js
+from judgesmith.errors import ArtifactError, OptionError
+from judgesmith.programs.artifact import to_dict
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.loading import load
+from judgesmith.programs.models.transport import Request, Unanswered
+from judgesmith.programs.readings.judge import ModelReadings
+from judgesmith.testing import JudgeContract
+from judgesmith.testing.scripted import MakeScripted
+
+FORMS = ("percent", "words")
+ROW = {"source": "A source.", "output": "From here it is 70 miles."}
+LABELS = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")
+
+
+def asks_words(request: Request) -> bool:
+    return "Rating: <one of" in request.messages[0]["content"]
+
+
+def saying(
+    percent: Callable[[Request], float], word: Callable[[Request], float]
+) -> Callable[[Request], str]:
+    """A model with an own answer to each form."""
+
+    def answer(request: Request) -> str:
+        if asks_words(request):
+            return f"Rating: {LABELS[round(word(request) / 25)]}"
+        return f"Score: {percent(request):.0f}"
+
+    return answer
+
+
+def miles(request: Request) -> float:
+    return float(request.messages[-1]["content"].rpartition("it is ")[2].split()[0])
+
+
+def asked(**given: Any) -> Judge:
+    method = ModelReadings("fluency", forms=FORMS, reader="none")
+    return Judge(method, **given)
+
+
+class TestReadingsAskedInForms(JudgeContract):
+    @pytest.fixture
+    def make(self) -> Callable[..., Judge]:
+        return asked
+
+
+def rows(count: int = 60) -> list[dict[str, Any]]:
+    """Rows whose score is half of what the model sees, and half of their length."""
+    found = []
+    for n in range(count):
+        seen, words = 10 + n * 37 % 81, n * 23 % 40
+        output = " ".join([f"From here it is {seen} miles", *["on"] * words])
+        row = {"source": f"Source {n // 2}.", "output": output, "doc_id": f"d{n // 2}"}
+        found.append({**row, "score": seen / 2 + words})
+    return found
+
+
+def rough(width: float) -> Callable[[Request], float]:
+    """What is seen, but for noise of the text's own."""
+
+    def seen(request: Request) -> float:
+        text = request.messages[-1]["content"]
+        off = width * (
+            sum(map(ord, text)) * (3 if asks_words(request) else 7) % 21 - 10
+        )
+        return float(np.clip(miles(request) + off / 10, 0, 100))
+
+    return seen
+
+
+def test_until_it_is_compiled_it_is_the_panel(scripted: MakeScripted) -> None:
+    judge = asked(lm=scripted(saying(lambda _: 80, lambda _: 50))[0])
+    verdict = judge.score(**ROW)
+    assert verdict.percent == 65 and verdict.usage.calls == 2
+    assert {name: one.percent for name, one in verdict.opinions.items()} == {
+        "percent": 80,
+        "words": 50,
+    }
+    assert judge.method.cost().calls_per_row == 2
+    assert sorted(judge.method.prompts(js.Item("An output."))) == ["percent", "words"]
+    assert ModelReadings("fluency").cost().calls_per_row == 1
+
+
+def test_the_mean_of_the_forms_is_weighed_beside_the_readings(
+    scripted: MakeScripted, tmp_path: Path
+) -> None:
+    lm, transport = scripted(saying(rough(20), rough(20)))
+    made = js.compile(asked().method, rows(), lm=lm, heldout=0.25)
+    fitted = made.method.fitted()
+    assert sorted(fitted) == ["head", "panel"] and sorted(fitted["panel"]) == [*FORMS]
+    assert {"direct", "surface.words"} <= set(fitted["head"]["weights"])
+    assert "percent" not in fitted["head"]["weights"]
+    (told,) = (note for note in made.report.notes if note.startswith("readings:"))
+    assert "the own score is the mean of 2 standardised members" in told
+    verdicts = list(made.score_many(rows(8)))
+    made.save(tmp_path / "judge.json")
+    loaded = load(tmp_path / "judge.json", lm=lm)
+    assert [v.score for v in loaded.score_many(rows(8))] == [v.score for v in verdicts]
+    transport.requests.clear()
+    verdict = loaded.score(**ROW)
+    assert len(transport.requests) == 2 and sorted(verdict.opinions) == [*FORMS]
+    assert {"direct score", "surface"} <= set(verdict.details.readings)
+
+
+def test_forms_are_standardised_and_those_that_say_the_same_go(
+    scripted: MakeScripted,
+) -> None:
+    lm, transport = scripted(saying(lambda request: miles(request) / 10, rough(60)))
+    made = js.compile(asked().method, rows(), lm=lm, heldout=0.25)
+    standings = made.method.fitted()["panel"]
+    assert standings["percent"]["spread"] < standings["words"]["spread"]
+    lm, transport = scripted(saying(miles, miles))
+    alike = js.compile(asked().method, rows(), lm=lm, heldout=0.25)
+    assert [*alike.method.fitted()["panel"]] == ["percent"]
+    transport.requests.clear()
+    assert alike.score(**ROW).failure is None and len(transport.requests) == 1
+
+
+def test_a_row_that_most_forms_fail_on_has_no_score(scripted: MakeScripted) -> None:
+    lm, _ = scripted(saying(rough(20), rough(20)))
+    made = js.compile(asked().method, rows(), lm=lm, heldout=0.25)
+    silent = scripted(lambda request: Unanswered("HTTP 400", again=False))[0]
+    verdict = made.with_(lm=silent).score(**ROW)
+    assert verdict.failure is not None and "only 0 of 2 members" in verdict.failure
+
+
+def test_members_without_forms_and_forms_named_twice_are_refused(
+    scripted: MakeScripted, tmp_path: Path
+) -> None:
+    with pytest.raises(OptionError, match="words stands there twice"):
+        ModelReadings("fluency", forms=["words", "words"])
+    lm, _ = scripted(saying(rough(20), rough(20)))
+    data = to_dict(js.compile(asked().method, rows(), lm=lm, heldout=0.25))
+    data["program"]["options"].pop("forms")
+    (tmp_path / "judge.json").write_text(json.dumps(data))
+    with pytest.raises(ArtifactError, match="members of a panel need forms"):
+        load(tmp_path / "judge.json", lm=lm)
