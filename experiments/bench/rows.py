@@ -1,11 +1,12 @@
 """What judging a row takes beside HTTP, by kind of judge.
 
-    python experiments/bench/rows.py [--json] [--rows 400] [--repetitions 12] [--kinds overall criteria openlgauge]
+    python experiments/bench/rows.py [--json] [--rows 400] [--repetitions 12] [--kinds overall criteria openlgauge …]
 
 A model in this process answers at once, so that only this package's own work is left: prompts, limits, reading of
 answers, verdicts. cpu_ms: processor time a row, the least of the repetitions, which a busy machine disturbs least;
 calls: of the model, a row. overall is the judge of `scoring.py`; criteria scores three of them in one call; openlgauge
-has three annotators and a supervisor.
+has three annotators and a supervisor; pairwise compares with five references, which are written once, as all rows are
+of one document.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ import asyncio
 import gc
 import json
 import re
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 from judgesmith.experiments.bench.loopback import DIGITS, OTHERS
-from judgesmith.experiments.bench.scoring import CRITERIA, TASK, make_judge, rows
+from judgesmith.experiments.bench.scoring import CRITERIA, TASK, make_judge, rows, text
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
+from judgesmith.programs.comparing.references import ReferenceStore
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel
 from judgesmith.programs.models.transport import Reply, Request, read_reply
@@ -36,6 +41,7 @@ ERROR = "Error 1\nLocation: the valley plan\nExplanation: It is not so.\nSeverit
 ANSWERS = {
     "make one list out of theirs": ERROR,
     "Location:": f"{ERROR}\n\nOverall: Good\nReason: One small error stands there.",
+    "You compare two outputs": "Better",
     "on each criterion": "\n".join(f"{c.name}: Fine.\nScore: 4" for c in CRITERIA),
     "": "Explanation: Fine.\nScore: 4",
 }
@@ -71,6 +77,8 @@ class AtOnce:
         """Return the answer to what is asked, and count the call."""
         self.calls += 1
         asked = request.messages[0]["content"]
+        if "You write outputs" in asked:
+            return read_reply(completion(text(977 * self.calls, 30)))
         mark = next(mark for mark in self._answers if mark in asked)
         await asyncio.sleep(0)
         return read_reply(self._answers[mark])
@@ -99,6 +107,9 @@ def judge(kind: str, transport: AtOnce) -> Judge:
             combine="mean",
         )
         return Judge(method, lm=lm)
+    if kind == "pairwise":
+        store = ReferenceStore(Path(tempfile.mkdtemp(), "references.sqlite"))
+        return Judge(PairwiseDirectScorer("fluency", references=store), lm=lm)
     names = [f"bench/{letter}" for letter in "abc"]
     ensemble = OpeNLGauge("fluency", annotators=names, reading="said")
     for name in names:
@@ -109,7 +120,10 @@ def judge(kind: str, transport: AtOnce) -> Judge:
 def measure(kind: str, count: int, repetitions: int) -> dict[str, float]:
     """Return the least processor time of a row in milliseconds, and its calls."""
     transport = AtOnce()
-    judged, texts, times = judge(kind, transport), list(rows(count)), list[float]()
+    judged, times = judge(kind, transport), list[float]()
+    texts = list(rows(count))
+    if kind == "pairwise":
+        texts = [row | {"source": texts[0]["source"]} for row in texts]
     for _ in range(repetitions + 1):
         gc.collect()
         transport.calls, started = 0, time.process_time()
@@ -131,7 +145,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rows", type=int, default=400)
     parser.add_argument("--repetitions", type=int, default=12)
-    kinds = ["overall", "criteria", "openlgauge"]
+    kinds = ["overall", "criteria", "openlgauge", "pairwise"]
     parser.add_argument("--kinds", nargs="*", choices=kinds, default=kinds)
     given = parser.parse_args()
     figures = {
