@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal, TypeVar, Unpack, cast
 
@@ -164,6 +165,7 @@ def word_probabilities(
     return tuple(s / share for s in sums), min(share, 1.0)
 
 
+@lru_cache(maxsize=4096)
 def _letters(text: str) -> str:
     return re.sub(r"[\W\d_]+", "", text.replace("Ġ", "")).lower()
 
