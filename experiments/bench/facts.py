@@ -24,6 +24,7 @@ from judgesmith.datasets.records import Labels
 from judgesmith.datasets.row import Row
 from judgesmith.errors import OptionError
 from judgesmith.experiments.studies.experience import (
+    Specs,
     Task,
     TaskSpec,
     chosen_rows,
@@ -139,9 +140,17 @@ class Pair:
     rows: tuple[Row, ...]
 
 
-def read_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
-    """Yield each task's recorded table, without counts of facts and with them."""
-    specs = read_specs(None)
+def read_pairs(
+    folders: Sequence[Path], specs: Specs | None = None, *, teaching: bool = True
+) -> Iterator[Pair]:
+    """Yield each task's recorded table, without counts of facts and with them.
+
+    Args:
+        folders: Where tables were kept.
+        specs: The tasks; those of judgesmith's own experience by default.
+        teaching: False if none may teach.
+    """
+    specs = specs or read_specs(None)
     for spec in (*specs.tasks, *specs.measured):
         labels = chosen_rows(spec, located(spec.labels, None))
         name = f"{Path(spec.labels).stem}.{labels.aspect}"
@@ -172,7 +181,7 @@ def read_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
         yield Pair(
             task,
             replace(task, table=joined(task.table, texts(labels))),
-            spec in specs.tasks,
+            teaching and spec in specs.tasks,
             spec,
             labels.rows,
         )

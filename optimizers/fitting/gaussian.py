@@ -10,7 +10,8 @@ Beside a strong judge the prior is another: its score has a fixed weight, so tha
 may only correct it, by answers of nine sizes (experiments/results/strong.md).
 
 What is counted of facts in the source decides few tasks, so that its weight has a variance of its own: each answer
-comes with it and without (experiments/results/facts.md).
+comes with it and without. Where the aspect's name says that facts are rated, more answers expect these counts to
+decide, as likely before the labels as all others together (experiments/results/facts.md).
 
 Source: Gaussian processes with linear kernels (Rasmussen and Williams 2006, §2.1 and §5.4); the composition is ours
 (experiments/results/experience.md).
@@ -26,13 +27,11 @@ import scipy
 from numpy.typing import NDArray
 
 from ...agreement.correlation import Codes
-from ...programs.readings.experience import Experience
+from ...programs.readings.experience import FACTS, Experience
 from ...programs.readings.head import LinearHead, Matrix, Readings, Vector, over
 from ...programs.readings.kinds import SIGNAL
 from .folds import numbered
 
-#: How the names of readings begin that say what of an output its source has.
-FACTS = "facts."
 #: A reading whose spread is below this share of its size is constant.
 FLAT = 1e-9
 #: As how many labelled rows experience counts for the spread of a reading, and for that of human scores.
@@ -49,7 +48,7 @@ class Sizes:
     """The size of each part of a score, as standard deviations of the human scores (experience) or as variances.
 
     facts: of the counts of facts in the source, which are no part of `numbers`. log_prior: of these sizes, before the
-    labels are seen.
+    labels are seen. factual: of what ratings of facts reward, as a standard deviation.
     """
 
     experience: float
@@ -60,6 +59,7 @@ class Sizes:
     log_prior: float = 0.0
     facts: float = 0.0
     raters: float = 0.0
+    factual: float = 0.0
 
 
 #: What facts may add: they decide some tasks (consistency), and are noise in most.
@@ -82,6 +82,8 @@ SIZES = tuple(
 )
 
 
+#: Where facts are rated: one of `experience.FACTUAL` decides, and little else is to be learnt.
+OF_FACTUAL = Sizes(0.25, 0.02, 0.005, 0.01, 0.5, 1.0, facts=0.02, factual=0.5)
 #: Beside a score that has the first word: its weight, and how much other judges and all other readings may correct it.
 BESIDE = tuple(
     Sizes(first, others, numbers, numbers, max(0.2, 1 - first**2), facts=numbers / 3)
@@ -162,8 +164,8 @@ def gaussian(
     wanted, unit = target(scores, 2 * experience.points)
     kernels, raters = _kernels(shares_of, numbers, states), same_rater(table.raters)
     tried = [
-        replace(sizes, raters=size, log_prior=sizes.log_prior + likely)
-        for sizes in (BESIDE if first else SIZES)
+        (replace(sizes, raters=size, log_prior=sizes.log_prior + likely), rewarded)
+        for sizes, rewarded in _answers(table.names, numbers, experience, first)
         for size, likely in OF_RATERS[: 1 if raters is None else None]
     ]
     expected = np.sum(
@@ -173,28 +175,34 @@ def gaussian(
     shared = LEVEL + document * (groups[:, None] == groups)
     strict = np.zeros_like(shared) if raters is None else raters
     fits = [
-        _fit(sizes, kernels, shared + sizes.raters * strict, expected, groups, wanted)
-        for sizes in tried
+        _fit(
+            sizes,
+            kernels,
+            shared + sizes.raters * strict,
+            sizes.experience * expected + sizes.factual * (numbers.z @ rewarded),
+            groups,
+            wanted,
+        )
+        for sizes, rewarded in tried
     ]
     evidence = np.array([fit.evidence for fit in fits])
     shares = np.exp(evidence - evidence.max())
     shares /= shares.sum()
-    trust = sum(
-        share * sizes.experience for share, sizes in zip(shares, tried, strict=True)
-    )
+    trust = float(shares @ np.array([sizes.experience for sizes, _ in tried]))
+    factual = np.array([sizes.factual * rewarded for sizes, rewarded in tried])
     prior = _head(
         table.names,
         numbers,
         states,
-        numbers.expected,
-        {b: s.expected for b, s in states.items()},
+        trust * numbers.expected + shares @ factual,
+        {b: trust * s.expected for b, s in states.items()},
     )
     learnt = LinearHead(0.0)
-    for share, sizes, fit in zip(shares, tried, fits, strict=True):
+    for share, (sizes, _), fit in zip(shares, tried, fits, strict=True):
         learnt += _learnt(
             table.names, shares_of, numbers, states, sizes, fit.dual
         ).scaled(float(share) * unit)
-    head = learnt + prior.scaled(float(trust) * unit)
+    head = learnt + prior.scaled(unit)
     base = float(scores.mean() - head(table).mean())
     left_out = shares @ np.array([fit.left_out for fit in fits])
     deviation = np.sqrt(shares @ np.array([fit.variance for fit in fits]))
@@ -239,6 +247,35 @@ def _blocks(
         )
         states[block] = _Block.of(values.astype(np.float64), spread, weight)
     return numbers, states
+
+
+def _answers(
+    names: Sequence[str], numbers: _Block, experience: Experience, first: bool
+) -> list[tuple[Sizes, Vector]]:
+    """Return the sizes of each answer, and the weights of the readings if facts are what its ratings reward."""
+    nothing = np.zeros(len(names))
+    if first:
+        return [(sizes, nothing) for sizes in BESIDE]
+    factual = (_rewarded(names, numbers, known) for known in experience.factual)
+    return [
+        *((sizes, nothing) for sizes in SIZES),
+        *((OF_FACTUAL, rewarded) for rewarded in factual if rewarded.any()),
+    ]
+
+
+def _rewarded(
+    names: Sequence[str], numbers: _Block, known: Mapping[str, tuple[float, ...]]
+) -> Vector:
+    """Return the weights that are expected of ratings of facts, for scores of unit spread; 0 if no count varies.
+
+    known: reading -> (mean, spread, weight).
+    """
+    nothing = (0.0, 0.0, 0.0)
+    weights = np.array([known.get(name, nothing)[2] for name in names])
+    counted = np.array([name.startswith(FACTS) for name in names], bool)
+    varies = float(np.std(numbers.z @ (weights * counted))) > FLAT
+    spread = float(np.std(numbers.z @ weights))
+    return weights / spread if varies and spread > FLAT else np.zeros(len(names))
 
 
 def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
@@ -320,10 +357,10 @@ def _fit(
     groups: Codes,
     wanted: Vector,
 ) -> _Fit:
-    """shared: the covariance by level and document."""
+    """expected: the scores before the labels are seen. shared: the covariance by level and document."""
     linear = kernels.of(sizes)
     whole = linear + shared + sizes.noise * np.eye(len(wanted))
-    rest = wanted - sizes.experience * expected
+    rest = wanted - expected
     factor = scipy.linalg.cho_factor(whole, lower=True)
     inverse = scipy.linalg.cho_solve(factor, np.eye(len(wanted)))
     dual = inverse @ rest
@@ -333,7 +370,7 @@ def _fit(
         - float(np.log(np.diag(factor[0])).sum())
     )
     left_out, variance = np.zeros(len(wanted)), np.zeros(len(wanted))
-    weights, scores = linear @ inverse, sizes.experience * expected + linear @ dual
+    weights, scores = linear @ inverse, expected + linear @ dual
     for at in _by_size(
         groups
     ):  # what a fit without each group gives, from the whole one's inverse

@@ -291,7 +291,8 @@ class ModelReadings(AsksForms):
             self.take(known.head(names, row.states), opened.model, opened.way)
 
     def _experience(self, lm: LanguageModel) -> Experience:
-        return self.rows.experience(lm, self.options.experience)
+        known = self.rows.experience(lm, self.options.experience)
+        return known.of_aspect(self.options.aspect)
 
     # -- judging
 

@@ -279,3 +279,82 @@ def test_agreement_of_five_rows() -> None:
         np.array([1.0, 2, 3, 4, 5]), np.array([2.0, 1, 3, 5, 4])
     ) == pytest.approx(2.2)
     assert agreement(np.ones(5), np.arange(5.0)) == 0.0
+
+
+# Ratings of facts -----------------------------------------------------------------------------------------------------
+
+
+#: Counts that tell whether the source has an output's words, and its details.
+WORDS = ("facts.pairs", "facts.triples", "facts.supported", "facts.weakest")
+DETAILS = "facts.details"
+
+
+def of_facts(seed: int, truth: tuple[str, ...]) -> tuple[Readings, np.ndarray]:
+    """A table in which some readings know the score, beside others of forty that know nothing."""
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=200)
+    names = (*WORDS, DETAILS, *(f"n{i}" for i in range(40)))
+    knows = np.array([name in truth for name in names])
+    values = 1.0 * rng.normal(size=(200, len(names))) + np.outer(y, knows)
+    values[:, :5] = 0.6 + 0.1 * values[:, :5]
+    return Readings(names, values, tuple(range(200))), 3 + y
+
+
+#: Other tasks have taught that another reading is of some use, which knows nothing here.
+TAUGHT = Experience(numbers={"n0": (0.0, 1.0, 0.4)}, points=0.5)
+
+
+def reached(known: Experience, truth: tuple[str, ...], labels: int) -> float:
+    found = []
+    for seed in range(8):
+        table, y = of_facts(seed, truth)
+        head = gaussian(table.rows(range(labels)), y[:labels], known, own=None).head
+        found.append(agreement(head(table.rows(range(100, 200))), y[100:]))
+    return float(np.mean(found))
+
+
+@pytest.mark.parametrize(
+    ("truth", "labels", "least"),
+    [(WORDS, 8, 0.3), ((DETAILS,), 8, 0.5), ((DETAILS,), 40, 0.1)],
+)
+def test_where_facts_are_rated_a_count_that_tells_is_not_diluted(
+    truth: tuple[str, ...], labels: int, least: float
+) -> None:
+    rated, other = TAUGHT.of_aspect("Factual consistency"), TAUGHT.of_aspect("fluency")
+    assert other is TAUGHT
+    gain = reached(rated, truth, labels) - reached(other, truth, labels)
+    assert gain > least
+
+
+def test_where_facts_are_rated_but_counts_tell_nothing_labels_say_so() -> None:
+    rated = TAUGHT.of_aspect("faithfulness")
+    assert reached(rated, ("n3",), 40) > reached(TAUGHT, ("n3",), 40) - 0.05
+
+
+def test_without_labels_ratings_of_facts_follow_the_counts() -> None:
+    table, y = of_facts(0, WORDS)
+    plain = TAUGHT.head(table.names, ())
+    rated = TAUGHT.of_aspect("groundedness")
+    assert agreement(rated.head(table.names, ())(table), y) > 1.0
+    assert abs(agreement(plain(table), y)) < 0.3
+    uncounted = [name for name in table.names if not name.startswith("facts.")]
+    assert rated.head(uncounted, ()) == plain
+
+
+@pytest.mark.parametrize(
+    "aspect",
+    ["Consistency", "faithfulness", "no hallucinations", "facts", "groundedness"],
+)
+def test_names_of_aspects_that_rate_facts(aspect: str) -> None:
+    assert TAUGHT.of_aspect(aspect).factual
+
+
+@pytest.mark.parametrize(
+    "aspect", ["fluency", "background", "emotional support", "satisfaction", "overall"]
+)
+def test_names_of_aspects_that_do_not(aspect: str) -> None:
+    assert TAUGHT.of_aspect(aspect) is TAUGHT
+
+
+def test_a_judge_without_experience_expects_nothing_of_facts() -> None:
+    assert NOTHING.of_aspect("consistency") is NOTHING

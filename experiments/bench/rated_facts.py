@@ -1,0 +1,111 @@
+"""Measure what it is worth that an aspect's name says that facts are rated.
+
+    python experiments/bench/rated_facts.py TABLES... [--model NAME] [--name NAME] [-o experiments/results/data]
+
+TABLES are folders of tables that `judgesmith study experience` kept; the sets are those of JUDGESMITH_DATA. Rows are
+read with their counts of facts, once as those of any aspect and once with what is expected where facts are rated. The
+family of each set is left out of the experience.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from judgesmith.experiments.bench.facts import SIZES, Pair, read_pairs
+from judgesmith.experiments.studies.experience import (
+    Task,
+    draws_of,
+    fit_experience,
+    read_specs,
+)
+from judgesmith.experiments.studies.saving import save
+from judgesmith.optimizers.fitting.readings import agreement, weigh
+from judgesmith.programs.readings.experience import Card, Experience
+from judgesmith.programs.readings.judge import DIRECT
+
+MORE = Path(__file__).with_name("rated_facts.yaml")
+
+
+def aspect_of(task: Task) -> str:
+    """Return the name of a task's aspect."""
+    return task.name.partition(".")[2]
+
+
+def reached(task: Task, known: Experience, draws: int) -> list[float]:
+    """Return Q with no label and with each number of them, on documents without a label."""
+    table, scores = task.table, task.scores
+    head = known.head(set(table.names) - {DIRECT}, table.states)
+    result = [agreement(head(table), scores)]
+    for size in SIZES:
+        found = []
+        for _, train, left in draws_of(table.groups, size, draws):
+            fit = weigh(table.rows(train), scores[train], known)
+            found.append(agreement(fit.head(table.rows(left)), scores[left]))
+        result.append(float(np.mean(found)) if found else np.nan)
+    return result
+
+
+def measured(pairs: Sequence[Pair], draws: int) -> list[list[Any]]:
+    """Return a row for each set whose aspect says that facts are rated, and their mean."""
+    teachers = [pair.plain for pair in pairs if pair.teaches]
+    rows = list[list[Any]]()
+    for pair in pairs:
+        task = pair.with_facts
+        others = [one for one in teachers if one.family != task.family]
+        known = fit_experience(others, Card())
+        rated = known.of_aspect(aspect_of(task))
+        if rated is known:
+            continue
+        best = max(
+            agreement(np.nan_to_num(column, nan=np.nanmean(column)), task.scores)
+            for name, column in zip(task.table.names, task.table.values.T, strict=True)
+            if name.startswith("facts.") and np.isfinite(column).any()
+        )
+        numbers = [best, *reached(task, known, draws), *reached(task, rated, draws)]
+        rows.append([task.name.replace(".", " "), len(task.scores), *numbers])
+        print(*rows[-1], flush=True)
+    means = np.nanmean([row[2:] for row in rows], axis=0).tolist()
+    return [*rows, ["mean", sum(row[1] for row in rows), *means]]
+
+
+def main() -> None:
+    """Measure each set with the name of its aspect and without, and save the table on request."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tables", nargs="+", type=Path)
+    parser.add_argument("--draws", type=int, default=15)
+    parser.add_argument("--model", default="qwen2.5-coder-0.5b (Q4_K_M)")
+    parser.add_argument("--name", default="facts-rated")
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    if "JUDGESMITH_DATA" not in os.environ:
+        parser.error("JUDGESMITH_DATA names the folder of the sets")
+    pairs = [*read_pairs(options.tables)]
+    pairs += read_pairs(options.tables, read_specs(MORE), teaching=False)
+    rows = measured(pairs, options.draws)
+    titles = ["best count alone"]
+    for way in ("", ", facts are rated"):
+        titles += [f"{labels} labels{way}" for labels in (0, *SIZES)]
+    named = f" --name {options.name}" if options.name != "facts-rated" else ""
+    save(
+        options.output,
+        options.name,
+        {"set": "", "rows": "{}"} | dict.fromkeys(titles, "{:.2f}"),
+        rows,
+        commands=[
+            f"python experiments/bench/rated_facts.py TABLES --draws {options.draws}{named} -o experiments/results/data"
+        ],
+        model=options.model,
+        notes="each family left out of the experience; counts of facts are among the readings throughout",
+    )
+
+
+if __name__ == "__main__":
+    main()
