@@ -82,6 +82,8 @@ bench: $(BIN)/judgesmith
 	$(BIN)/python experiments/bench/meta.py --json --rounds 200 --theirs 5
 	$(BIN)/python experiments/bench/racing.py --json --repeats 20
 	$(BIN)/python experiments/bench/long_texts.py --json --words 500,2000,10000
+	$(BIN)/python experiments/bench/startup.py --json --repeat 1
+	$(BIN)/python experiments/bench/large_files.py --json --rows 20000
 	$(BIN)/python experiments/bench/ray.py --json --kills 0 --rows 128
 
 clean:

@@ -1,6 +1,6 @@
 """What judging a row takes beside HTTP, by kind of judge.
 
-    python experiments/bench/rows.py [--json] [--rows 400] [--repetitions 12] [--kinds overall criteria openlgauge …]
+    python experiments/bench/rows.py [--json] [--rows 400] [--repetitions 12] [--kinds overall criteria …] [--save]
 
 A model in this process answers at once, so that only this package's own work is left: prompts, limits, reading of
 answers, verdicts. cpu_ms: processor time a row, the least of the repetitions, which a busy machine disturbs least;
@@ -26,7 +26,15 @@ from pathlib import Path
 from typing import Any
 
 from judgesmith.experiments.bench.loopback import DIGITS, OTHERS
-from judgesmith.experiments.bench.scoring import CRITERIA, TASK, make_judge, rows, text
+from judgesmith.experiments.bench.scoring import (
+    CRITERIA,
+    TASK,
+    load,
+    make_judge,
+    rows,
+    text,
+)
+from judgesmith.experiments.studies.saving import save
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.comparing.references import ReferenceStore
@@ -35,6 +43,7 @@ from judgesmith.programs.models.lm import Capabilities, Connection, LanguageMode
 from judgesmith.programs.models.transport import Reply, Request, read_reply
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 
+DATA = Path(__file__).resolve().parents[1] / "results" / "data"
 IN_FLIGHT = 64
 ERROR = "Error 1\nLocation: the valley plan\nExplanation: It is not so.\nSeverity: 2"
 #: What a prompt says, and the answer to it; the first that fits.
@@ -147,10 +156,19 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=12)
     kinds = ["overall", "criteria", "openlgauge", "pairwise"]
     parser.add_argument("--kinds", nargs="*", choices=kinds, default=kinds)
+    parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
     figures = {
         kind: measure(kind, given.rows, given.repetitions) for kind in given.kinds
     }
+    save(
+        DATA if given.save else None,
+        "speed-rows",
+        {"judge": "", "calls": "{:g}", "ms of processor": "{:.2f}"},
+        [[kind, one["calls"], one["cpu_ms"]] for kind, one in figures.items()],
+        commands=["python experiments/bench/rows.py --save"],
+        notes=load(),
+    )
     if given.json:
         print(json.dumps(figures))
         return

@@ -1,6 +1,6 @@
 """Measure the speed of judging.
 
-    python experiments/bench/scoring.py [--json] [--rows 1000] [--latency-ms 50] [--in-flight 64]
+    python experiments/bench/scoring.py [--json] [--rows 1000] [--latency-ms 50] [--in-flight 64] [--save]
 
 Compared in one run, interleaved, the median of the repetitions, no caches, against an OpenAI-style server in another
 process: raw aiohttp with bodies made beforehand; `Judge.score_many`; `dspy.Parallel` over a `dspy.Predict` of the same
@@ -26,6 +26,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -33,6 +34,7 @@ import dspy
 import orjson
 
 from judgesmith.experiments.bench.loopback import loopback
+from judgesmith.experiments.studies.saving import save
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, language_model
@@ -41,6 +43,7 @@ from judgesmith.programs.prompting.predict import JudgePredict
 from judgesmith.signatures.judging import ScoreOverall
 from judgesmith.signatures.values import Criterion, Item
 
+DATA = Path(__file__).resolve().parents[1] / "results" / "data"
 TASK = (
     "Summaries of short news items. A summary keeps the facts of its source, leaves nothing out that matters, and "
     "reads well."
@@ -55,6 +58,11 @@ PROSE = (
     "asked for help and engineers measured the river each morning before the market opened again in the valley"
 )
 WORDS = PROSE.split()
+
+
+def load() -> str:
+    """Return how busy the machine is, in words."""
+    return f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}"
 
 
 def text(seed: int, words: int) -> str:
@@ -293,6 +301,7 @@ def main() -> None:
     parser.add_argument("--latency-ms", type=float, default=50.0)
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
 
     def say(line: str) -> None:
@@ -306,16 +315,26 @@ def main() -> None:
     say(
         f"Speed: {options.rows} rows, {options.latency_ms:g} ms latency, {options.in_flight} in flight"
     )
-    if hasattr(os, "getloadavg"):
-        result["load_average"] = round(os.getloadavg()[0], 1)
-        say(
-            f"  load average of this machine {result['load_average']}, {os.cpu_count()} cores"
-        )
+    result["busy"] = busy = load()
+    say(f"  {busy}")
     with loopback(latency_ms=options.latency_ms) as base:
         speeds = measure(
             base, options.rows, options.in_flight, options.repetitions, say
         )
     ours = speeds["ours"]
+    columns = {"": "", "rows/s": "{:,.0f}", "ms of processor a row": "{:.2f}"}
+    figures = [
+        [name.replace("_", " "), one.rows_per_second, one.cpu_ms_per_row]
+        for name, one in speeds.items()
+    ]
+    save(
+        DATA if options.save else None,
+        "speed-scoring",
+        columns | {"ours by it": "{:.2f}"},
+        [[*row, ours.rows_per_second / row[1]] for row in figures],
+        commands=["python experiments/bench/scoring.py --save"],
+        notes=busy,
+    )
     for name, speed in speeds.items():
         say(
             f"  {name:20} {speed.rows_per_second:7.0f} rows/s  {speed.cpu_ms_per_row:6.2f} ms CPU a row"

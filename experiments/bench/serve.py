@@ -1,7 +1,7 @@
 """Measure the overhead of a server of judges over calling the model's server, and rows lost in a burst.
 
     python experiments/bench/serve.py [--json] [--requests 3000] [--in-flight 64] [--latency-ms 50] [--burst 2000]
-                                      [--workers 2]
+                                      [--workers 2] [--save]
 
 In one run, interleaved: aiohttp posts the judge's own requests to an OpenAI-style server on loopback, and posts the
 same rows to `judgesmith serve` before that server, both with as many in flight; the median of the repetitions, no cache
@@ -33,10 +33,26 @@ import aiohttp
 import orjson
 
 from judgesmith.experiments.bench.loopback import loopback
-from judgesmith.experiments.bench.scoring import judge_at, raw_bodies, rows
+from judgesmith.experiments.bench.scoring import judge_at, load, raw_bodies, rows
+from judgesmith.experiments.studies.saving import save
 from judgesmith.serving.run import many_files
 
+DATA = Path(__file__).resolve().parents[1] / "results" / "data"
 KEY = "a key of this bench alone"
+
+#: Columns of the saved table, with the form of their numbers and the figures' names.
+SHOWN = (
+    ("processes", "{:d}", ""),
+    ("rows/s", "{:,.0f}", "serve_per_s"),
+    ("direct", "{:,.0f}", "direct_per_s"),
+    ("share", "{:.2f}", "serve_vs_direct"),
+    ("p99, ms", "{:.0f}", "p99_ms"),
+    ("p99 at half load", "{:.0f}", "half_p99_ms"),
+    ("by the model's", "{:.2f}", "half_p99_ratio"),
+    ("CPU a row, ms", "{:.2f}", "cpu_ms"),
+    ("MB at most", "{:.0f}", "peak_mb"),
+    ("lost", "{:d}", "lost"),
+)
 
 
 @contextmanager
@@ -260,8 +276,10 @@ def main() -> None:
         default=os.cpu_count() or 1,
         help="processes; default one a core",
     )
+    parser.add_argument("--save", action="store_true")
     arguments = parser.parse_args()
     many_files()
+    busy = load()
     with (
         tempfile.TemporaryDirectory() as folder,
         loopback(latency_ms=arguments.latency_ms) as base,
@@ -273,6 +291,15 @@ def main() -> None:
             process,
         ):
             figures = asyncio.run(measure(base, address, process, arguments))
+    count = arguments.workers
+    save(
+        DATA if arguments.save else None,
+        f"speed-serve-{count}",
+        {title: form for title, form, _ in SHOWN},
+        [[count, *(figures[name] for _, _, name in SHOWN[1:])]],
+        commands=[f"python experiments/bench/serve.py --workers {count} --save"],
+        notes=busy,
+    )
     print(
         json.dumps(figures)
         if arguments.json
