@@ -1,12 +1,13 @@
-"""Run the demo, keep its output, and draw it: pages/assets/demo.json, demo.svg, and the block in README.md.
+"""Run the demo, keep its output, and draw it: demo.json, demo.svg and report.png in pages/assets, a block in README.md.
 
     python docs/demo.py [--draw]
 
---draw runs nothing, and writes figure and block again from demo.json.
+--draw runs nothing, and writes figure and block again from demo.json. The picture of the report needs Chromium.
 """
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,12 @@ JUDGES = {
     "surface": "length, overlap, repetition",
 }
 FIGURES = ("value", "low", "high")
+#: Width and height of the picture of the report, in pixels.
+PICTURE = (1100, 560)
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --hide-scrollbars --virtual-time-budget=5000"
+)
 
 
 def measured(judge: Path, scored: Path) -> dict[str, Any]:
@@ -52,14 +59,39 @@ def measured(judge: Path, scored: Path) -> dict[str, Any]:
     }
 
 
-def run() -> dict[str, Any]:
-    """Run `judgesmith demo` in an empty folder."""
+def run(picture: Path | None = None) -> dict[str, Any]:
+    """Run `judgesmith demo` in an empty folder, and take a picture of its report where a file is named."""
     with tempfile.TemporaryDirectory() as folder:
         command = [str(Path(sys.executable).with_name("judgesmith")), "demo"]
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        return measured(
+        data = measured(
             Path(folder, "demo-judge.json"), Path(folder, "demo-judge.scored.jsonl")
         )
+        if picture is not None:
+            photograph(Path(folder, "demo-judge.html"), picture)
+            data["pictured"] = data["verdicts"]
+        return data
+
+
+def photograph(page: Path, picture: Path) -> None:
+    """Take a picture of the top of a page.
+
+    Raises:
+        SystemExit: If there is no Chromium.
+    """
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        raise SystemExit("no Chromium for the picture of the report: install it")
+    with tempfile.TemporaryDirectory() as profile:
+        command = [
+            browser,
+            *FLAGS.split(),
+            f"--user-data-dir={profile}",
+            "--window-size={},{}".format(*PICTURE),
+            f"--screenshot={picture}",
+            page.as_uri(),
+        ]
+        subprocess.run(command, check=True, capture_output=True)
 
 
 def block(data: dict[str, Any]) -> str:
@@ -100,7 +132,8 @@ def main() -> None:
     """Run or read the demo, and write figure and block."""
     kept = ASSETS / "demo.json"
     if "--draw" not in sys.argv[1:]:
-        kept.write_text(json.dumps(run(), indent=1) + "\n", encoding="utf-8")
+        data = run(ASSETS / "report.png")
+        kept.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     data = json.loads(kept.read_text(encoding="utf-8"))
     draw(data, ASSETS / "demo.svg")
     README.write_text(

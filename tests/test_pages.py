@@ -162,7 +162,8 @@ def test_the_pictures_and_the_block_of_the_demo_are_of_the_kept_run(
     pages = {
         path.name for path in demo.ASSETS.iterdir() if path.suffix in (".svg", ".png")
     }
-    assert pages == {"demo.svg"}  # one more needs data, too
+    assert data["pictured"] == data["verdicts"]  # report.png is of this run
+    assert pages == {"demo.svg", "report.png"}  # one more needs data, too
 
 
 def test_the_page_of_the_demo_has_the_figures_of_the_kept_run() -> None:

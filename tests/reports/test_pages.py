@@ -18,6 +18,9 @@ from labelling import Labelling
 from large_pages import large_report
 from pages import FILES, LONG, OUTPUTS, SOURCE, evaluation_page
 
+from judgesmith.reports.rows import read_scored
+from judgesmith.reports.spans import render
+
 WIDE, NARROW = 1280, 390
 #: Everything unfolded and laid out, for axe-core takes the places of what is not for those of something else.
 OPEN = """for (const fold of document.querySelectorAll('details')) fold.open = true;
@@ -64,6 +67,37 @@ def test_a_page_is_fit_to_be_shown(
         "!document.getElementById('data') || document.documentElement.className === 'live'"
     )  # it draws anew
     check(tab, axe, name)
+
+
+@needs_browser
+def test_a_source_stands_beside_its_output_where_there_is_room(
+    browser: Browser, tmp_path: Path
+) -> None:
+    rows = [
+        {
+            "id": f"r{n}",
+            "source": f"The source {n}.",
+            "output": f"The output {n}.",
+            "verdict": {"score": n, "failure": None},
+        }
+        for n in range(3)
+    ]
+    page = tmp_path / "page.html"
+    page.write_text(render(read_scored(write(tmp_path / "x.jsonl", rows))))
+    places = """[".output", ".material details"].map(name => {
+      const box = document.querySelector(name).getBoundingClientRect(); return [box.left, box.top]; })"""
+    opened = (
+        "Array.from(document.querySelectorAll('.material details'), fold => fold.open)"
+    )
+    tab = browser.tab("about:blank")
+    for width, beside in ((WIDE, True), (NARROW, False)):
+        tab.look(width=width)
+        tab.call("Page.navigate", url=page.as_uri())
+        tab.until("document.documentElement.className === 'live'")
+        (left, top), (source_left, source_top) = tab.js(places)
+        assert tab.js(opened) == [beside] * 3, width
+        assert (source_left > left + 300) is beside, (left, source_left)
+        assert (source_top < top + 30) is beside, (top, source_top)
 
 
 #: What the label page shows, and the keys that lead there from its first row.
