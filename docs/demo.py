@@ -29,7 +29,7 @@ JUDGES = {
 }
 FIGURES = ("value", "low", "high")
 #: Width and height of the picture of the report, in pixels.
-PICTURE = (1100, 560)
+PICTURE = (1100, 800)
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --hide-scrollbars --virtual-time-budget=5000"
