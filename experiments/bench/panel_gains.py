@@ -46,7 +46,7 @@ RESAMPLES, DRAWS, MANY = 200, 5, 100
 POWER = 2.8
 #: The wording that is the product's own, and that of the positive control.
 OWN, CONTROL = "library+task", "short"
-FORMS, WORDINGS = "forms", "wordings"
+FORMS, WORDINGS, DEMOS = "forms", "wordings", "demos"
 INTERVAL = "{:+.2f} [{:+.2f}, {:+.2f}]"
 
 
@@ -80,10 +80,16 @@ def tables(folder: Path) -> Iterator[Answers]:
     for file in sorted(folder.glob("*.jsonl")):
         parts: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         for line in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
-            worded = line["form"].partition("+")[0] in DEFINITIONS
-            parts[line["set"], WORDINGS if worded else FORMS].append(line)
+            parts[line["set"], kind_of(line["form"])].append(line)
         for (name, kind), lines in parts.items():
             yield table(file.stem, name, kind, lines)
+
+
+def kind_of(form: str) -> str:
+    """Return what a recorded form is one of."""
+    if form.startswith(f"{DEMOS} "):
+        return DEMOS
+    return WORDINGS if form.partition("+")[0] in DEFINITIONS else FORMS
 
 
 def table(model: str, name: str, kind: str, lines: Sequence[dict[str, Any]]) -> Answers:
@@ -262,6 +268,49 @@ def members_of(answers: Answers) -> Iterator[list[Any]]:
         yield [*seen, ", ".join(others), answers.seconds[form]]
 
 
+# Demonstrations
+
+
+def arms_of(answers: Answers) -> dict[str, list[int]]:
+    """Return the columns of each arm: one for each set of demonstrations."""
+    arms: dict[str, list[int]] = defaultdict(list)
+    for place, form in enumerate(answers.forms):
+        arms[form.split()[1]].append(place)
+    return arms
+
+
+def resampled(answers: Answers) -> tuple[Vector, Matrix]:
+    """Return Q of each column, and over resamples of the documents, shape (resamples, columns)."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, document in enumerate(answers.documents):
+        places[document].append(place)
+    documents = [np.array(some) for some in places.values()]
+    rng, found = np.random.default_rng(0), []
+    for _ in range(5 * RESAMPLES):
+        picks = rng.integers(len(documents), size=len(documents)).tolist()
+        at = np.concatenate([documents[one] for one in picks])
+        found.append(agreements(answers.percents[at], answers.human[at]).sum(axis=0))
+    whole = agreements(answers.percents, answers.human).sum(axis=0)
+    return whole, np.array(found)
+
+
+def taught(answers: Answers, labels: str) -> Iterator[list[Any]]:
+    """Yield a row for each arm: its Q, that of each set, and what it is ahead of no demonstrations and of bare ones."""
+    q, again = resampled(answers)
+    arms = arms_of(answers)
+    for arm, columns in arms.items():
+        row: list[Any] = [answers.title, labels, arm, len(answers.human)]
+        sets = ", ".join(f"{one:.2f}" for one in q[columns].tolist())
+        row += [float(q[columns].mean()), sets]
+        for other in ("none", "labels"):
+            rest = arms[other]
+            apart = again[:, columns].mean(axis=1) - again[:, rest].mean(axis=1)
+            centre = float(q[columns].mean() - q[rest].mean())
+            error = float(apart.std())
+            row.append([centre, centre - 1.96 * error, centre + 1.96 * error])
+        yield [*row, POWER * error]
+
+
 def main() -> None:
     """Print the tables, and save them on request."""
     parser = argparse.ArgumentParser(
@@ -311,6 +360,14 @@ def main() -> None:
     columns = {**title, **sized, "own wording": "{:.2f}", "chosen by Q": "{:.2f}"}
     columns |= {"the control was chosen": "{:.0%}", "gain": INTERVAL}
     kept("wordings-control", columns, control)
+    demos = [one for one in every if one.kind == DEMOS]
+    rows = [row for one in demos for row in taught(one, "people")]
+    rows += [row for one in demos for row in taught(one.by_length(), "shortness")]
+    columns = {**title, "labels": "", "explanations": "", "rows": "{:.0f}"}
+    columns |= {"Q": "{:.2f}", "Q of each set": ""}
+    columns |= dict.fromkeys(("− none", "− bare scores"), INTERVAL)
+    columns["least of the last that is found"] = "{:.2f}"
+    kept("teachers", columns, rows)
     each = [row for one in wordings for row in members_of(one)]
     columns = {**title, "wording": "", **alone, "correlation with": "", "s": "{:.2f}"}
     kept("wordings", columns, each)

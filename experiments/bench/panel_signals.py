@@ -1,6 +1,6 @@
 """Tell from recorded answers how a panel and what is counted of a row are best weighed together.
 
-    python experiments/bench/panel_signals.py [--draws 20] [--kept FILE] [--save FOLDER]
+    python experiments/bench/panel_signals.py [--draws 4] [--kept FILE] [--save FOLDER]
 
 Tasks and draws are those of `judgesmith study replay`: prompts of one model are the members, half of the documents are
 held out. The head is that beside a strong judge; its readings are length, overlap and repetition, which need no model.
@@ -41,7 +41,7 @@ from judgesmith.programs.readings.kinds import SIGNAL, surface
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
-SIZES = (40, 160)
+SIZES = (40,)
 MEAN, FIRST = f"{SIGNAL}.mean", f"{SIGNAL}.member 0"
 #: The own score of each head, and whether members are its signals.
 HEADS: Mapping[str, tuple[str, bool]] = {
@@ -165,7 +165,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--kept", type=Path)
     parser.add_argument("--save", type=Path)
     given = parser.parse_args()
