@@ -14,7 +14,7 @@ from judgesmith.datasets import Labels, iter_rows, read_labels
 from judgesmith.datasets.loading import read_compared
 from judgesmith.discerning.pairs import read_texts
 from judgesmith.errors import LabelsError
-from judgesmith.evaluating.judges import Wanted, read_judged
+from judgesmith.evaluating.judges import Selection, read_judged
 from judgesmith.labelling.few import read_known, read_suggestable
 from judgesmith.labelling.units import read_units
 from judgesmith.reports.rows import read_scored
@@ -102,7 +102,7 @@ def defined(rows: Iterable[Any], values: Iterable[float]) -> Ratings:
 def test_evaluate_reads_ratings_as_compile_does(name: str, tmp_path: Path) -> None:
     labels = compiled(name)
     verdicts = scored(name, tmp_path / "set.scored.jsonl")
-    data = read_judged([str(verdicts)], Wanted(columns=columns_of(name)))
+    data = read_judged([str(verdicts)], Selection(columns=columns_of(name)))
     assert defined(data.rows, data.human[labels.aspect]) == pytest.approx(rated(labels))
 
 
@@ -112,7 +112,7 @@ def test_evaluate_reads_kind_scale_and_raters_as_compile_does(
 ) -> None:
     labels, people = compiled(name), raters(compiled(name))
     verdicts = scored(name, tmp_path / "set.scored.jsonl")
-    data = read_judged([str(verdicts)], Wanted(columns=columns_of(name)))
+    data = read_judged([str(verdicts)], Selection(columns=columns_of(name)))
     assert data.kinds.get(labels.aspect, "score") == labels.kind
     assert data.scales[labels.aspect] == labels.scale
     if people > 1:
@@ -219,7 +219,7 @@ def test_two_raters_are_one_output_with_two_ratings(tmp_path: Path) -> None:
         for k, who in enumerate(("Anna", "Bob"))
     ]
     path = write(tmp_path / "long.jsonl", long)
-    data = read_judged([str(path)], Wanted())
+    data = read_judged([str(path)], Selection())
     assert (len(data.rows), data.ratings["overall"].shape) == (60, (60, 2))
     assert (
         len(set(data.documents)) == len(set(read_labels(path).groups)) < 60
@@ -233,14 +233,14 @@ def test_a_slip_of_the_keyboard_is_no_scale(tmp_path: Path) -> None:
     ]
     rows[16]["score"] = 55
     path = write(tmp_path / "rows.jsonl", rows)
-    for read in (read_labels, lambda path: read_judged([str(path)], Wanted())):
+    for read in (read_labels, lambda path: read_judged([str(path)], Selection())):
         with pytest.raises(
             LabelsError,
             match="row 17, column 'score': 55 is far from all other ratings",
         ):
             read(path)
     assert read_labels(path, scale=(0, 100)).scale == (0, 100)
-    assert read_judged([str(path)], Wanted(scale=(0, 100))).scales == {
+    assert read_judged([str(path)], Selection(scale=(0, 100))).scales == {
         "overall": (0, 100)
     }
 

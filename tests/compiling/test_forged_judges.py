@@ -17,7 +17,7 @@ from parrot import parrot
 
 from judgesmith.cli.show_command import Show
 from judgesmith.errors import ArtifactError, JudgesmithError
-from judgesmith.evaluating.judges import Wanted, read_judged
+from judgesmith.evaluating.judges import Selection, read_judged
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
@@ -254,7 +254,7 @@ def test_scoring_and_evaluating_bear_any_provenance(
         assert summary.rows == 1
         line = json.loads(output.read_text().splitlines()[0])
         assert line["verdict"]["score"] is None or 0 <= line["verdict"]["score"] <= 100
-        read_judged([str(people)], Wanted(judges=[f"j={path}"], unseen=True))
+        read_judged([str(people)], Selection(judges=[f"j={path}"], unseen=True))
 
 
 # What is no file

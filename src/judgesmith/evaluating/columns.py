@@ -124,32 +124,44 @@ def column_reasons(
     They are in a column named after the score's, with a word such as reason (`gpt4_reason`), or under such a key beside
     it.
     """
+    paths = _reason_paths(records, names, column)
+    if not paths:
+        return [""] * len(records)
+    reasons = []
+    for record in records:
+        text = as_text(inside(record, paths[0])) or ""
+        reasons.append(" ".join(text.split()))
+    return reasons
+
+
+def _reason_paths(
+    records: Sequence[Mapping[str, Any]], names: Sequence[str], column: str
+) -> list[str]:
+    """Return the paths that may hold reasons: below the score's, else columns named after it, else keys beside it."""
+    below = [f"{column}.{key}" for key in _reason_keys(records, column)]
+    if below:
+        return below
     own = _words(column)
-    paths = [
-        name for name in names if _words(name) - own <= _REASONS and own < _words(name)
-    ]
+    paths = []
+    for name in names:
+        words = _words(name)
+        if own < words and words - own <= _REASONS:
+            paths.append(name)
     parent, _, key = column.rpartition(".")
     if parent:
-        beside = (parsed(inside(record, parent)) for record in records)
-        keys = dict.fromkeys(
-            str(name) for held in beside if isinstance(held, Mapping) for name in held
-        )
-        paths += [
-            f"{parent}.{name}"
-            for name in keys
-            if name != key and _words(name) & _REASONS
-        ]
-    held = (parsed(inside(record, column)) for record in records)
-    own_keys = dict.fromkeys(
-        str(name) for one in held if isinstance(one, Mapping) for name in one
-    )
-    paths = [
-        f"{column}.{name}" for name in own_keys if _words(name) & _REASONS
-    ] or paths
-    found = [
-        [as_text(inside(record, path)) for path in paths[:1]] for record in records
-    ]
-    return [" ".join((texts[0] or "").split()) if texts else "" for texts in found]
+        beside = _reason_keys(records, parent)
+        paths += [f"{parent}.{name}" for name in beside if name != key]
+    return paths
+
+
+def _reason_keys(records: Sequence[Mapping[str, Any]], path: str) -> list[str]:
+    """Return the keys of the objects at a path that are named like reasons."""
+    keys: dict[str, None] = {}
+    for record in records:
+        value = parsed(inside(record, path))
+        if isinstance(value, Mapping):
+            keys.update(dict.fromkeys(map(str, value)))
+    return [key for key in keys if _words(key) & _REASONS]
 
 
 def _words(name: str) -> set[str]:

@@ -20,6 +20,7 @@ from ..agreement.meta.agreement import share_of
 from ..agreement.meta.inputs import EvaluationOptions
 from ..agreement.resampling import Estimate, interval_of
 from ..datasets.marks import Marks
+from ..datasets.row import Row
 from ..tables import Column, Table, percent, shortened
 from .sources import Judged
 
@@ -86,12 +87,13 @@ class Decided:
 
     def counts(self) -> list[list[int]]:
         """Return a row for each category of people's. Columns: the judge's categories, and where it has no decision."""
-        places = range(len(self.names))
-        sides = [*(self.judge == place for place in places), np.isnan(self.judge)]
-        return [
-            [int(((self.people == own) & side).sum()) for side in sides]
-            for own in places
-        ]
+        sides = [self.judge == place for place in range(len(self.names))]
+        sides.append(np.isnan(self.judge))
+        rows = []
+        for place in range(len(self.names)):
+            people = self.people == place
+            rows.append([int((people & side).sum()) for side in sides])
+        return rows
 
     def worst(self) -> list[dict[str, Any]]:
         """Return the rows on which they differ, those furthest apart first: by the categories, then by the scores."""
@@ -185,30 +187,23 @@ class Decided:
 
     def _differing(self, listed: int) -> tuple[str, Table]:
         worst = self.worst()
-        why = [
-            key
-            for key in ("people_reason", "judge_reason")
-            if any(key in one for one in worst[:listed])
-        ]
+        shown = worst[:listed]
         titles = {"people_reason": "people's reason", "judge_reason": "judge's reason"}
+        for key in list(titles):
+            if not any(key in row for row in shown):
+                del titles[key]
         table = Table(
-            ["row", "people", "judge (score)", *map(titles.__getitem__, why)],
+            ["row", "people", "judge (score)", *titles.values()],
             "Where they differ most",
         )
         width = REASON if listed == SHOWN else 10 * REASON
-        for one in worst[:listed]:
-            score = "" if one["score"] is None else f" ({one['score']:.2f})"
-            table.add(
-                one["id"],
-                one["people"],
-                one["judge"] + score,
-                *(shortened(one.get(k, ""), width) for k in why),
-            )
-        rest = len(worst) - len(table)
-        return (
-            f"{rest} more rows on which they differ are in --json." if rest > 0 else "",
-            table,
-        )
+        for row in shown:
+            score = "" if row["score"] is None else f" ({row['score']:.2f})"
+            reasons = [shortened(row.get(key, ""), width) for key in titles]
+            table.add(row["id"], row["people"], row["judge"] + score, *reasons)
+        rest = len(worst) - len(shown)
+        about = f"{rest} more rows on which they differ are in --json." if rest else ""
+        return about, table
 
 
 def _shown(key: str, e: Estimate) -> str:
@@ -264,9 +259,9 @@ def _of_comparisons(
     if not sides or scores is None or np.isnan(scores).all():
         return None
     first, second = np.array(sides).T
-    ours, people = (
-        np.sign(side[first] - side[second]) + 1 for side in (scores, data.human[aspect])
-    )
+    ours = np.sign(scores[first] - scores[second]) + 1
+    ratings = data.human[aspect]
+    people = np.sign(ratings[first] - ratings[second]) + 1
     both = ~np.isnan(people) & ~np.isnan(ours)
     if not both.any():
         return None
@@ -274,13 +269,8 @@ def _of_comparisons(
     figures, commonest = _figures(
         ours[both], people[both], codes, len(PREFERRED) - 1, options
     )
-    rows, reasons = [data.rows[i] for i in first], data.reasons.get(judge, [])
-    ids, why = (
-        [row.id.removesuffix("-a") for row in rows],
-        [" / ".join(row.why(aspect)) for row in rows],
-    )
-    written = [reasons[i] for i in first] if reasons else []
-    name = PREFERRED[commonest]
+    rows = [data.rows[i] for i in first]
+    reasons = data.reasons.get(judge)
     return Decided(
         judge,
         aspect,
@@ -290,10 +280,15 @@ def _of_comparisons(
         ours / 2,
         figures,
         {},
-        ids,
-        name,
-        (why, written),
+        [row.id.removesuffix("-a") for row in rows],
+        PREFERRED[commonest],
+        (_reasons(rows, aspect), [reasons[i] for i in first] if reasons else []),
     )
+
+
+def _reasons(rows: Sequence[Row], aspect: str) -> list[str]:
+    """Return people's reasons for each row."""
+    return [" / ".join(row.why(aspect)) for row in rows]
 
 
 def _decided(
@@ -302,39 +297,33 @@ def _decided(
     own = data.decided.get(judge, {}).get(aspect)
     raw = data.judges[judge].get(aspect, np.array([np.nan]))
     marks = data.marks.get(aspect) or (Marks() if own is None else data.words[aspect])
-    if (
-        len(marks.levels) < 2
-        or data.kinds.get(aspect) == "preference"
-        or np.isnan(raw).all()
-    ):
+    levels = marks.levels
+    preference = data.kinds.get(aspect) == "preference"
+    if len(levels) < 2 or preference or np.isnan(raw).all():
         return None
-    scores = (raw - marks.levels[0]) / np.ptp(marks.levels)
+    scores = (raw - levels[0]) / np.ptp(levels)
     if own is None and not 0 <= np.nanmin(scores) <= np.nanmax(scores) <= 1:
         return None
-    most = len(marks.levels) - 1
-    people, ours = (
-        places(data.human[aspect], marks.levels),
-        places(raw, marks.levels) if own is None else own,
-    )
+    most = len(levels) - 1
+    people = places(data.human[aspect], levels)
+    ours = own
+    if ours is None:
+        ours = places(raw, levels)
+    elif most > 1:
+        scores = ours / most
     both = ~np.isnan(people) & ~np.isnan(ours)
-    systems = dict[str, tuple[Estimate, Estimate, int]]()
-    for name in dict.fromkeys(data.systems or ()) if most == 1 else ():
-        if (rows := both & (np.array(data.systems, dtype=object) == name)).any():
-            rates = (
-                _passing(side[rows], documents[rows], options)
-                for side in (ours, people)
-            )
-            systems[name] = (*rates, int(rows.sum()))  # type: ignore[assignment]
     figures, commonest = _figures(
         ours[both], people[both], documents[both], most, options
     )
-    why = (
-        [" / ".join(row.why(aspect)) for row in data.rows],
-        data.reasons.get(judge, []),
-    )
-    ids = [row.id for row in data.rows]
-    scores = scores if own is None or most == 1 else own / most
-    name = marks.names[commonest]
+    systems: dict[str, tuple[Estimate, Estimate, int]] = {}
+    for name in dict.fromkeys(data.systems or ()) if most == 1 else ():
+        rows = both & (np.array(data.systems, dtype=object) == name)
+        if rows.any():
+            systems[name] = (
+                _passing(ours[rows], documents[rows], options),
+                _passing(people[rows], documents[rows], options),
+                int(rows.sum()),
+            )
     return Decided(
         judge,
         aspect,
@@ -344,9 +333,9 @@ def _decided(
         scores,
         figures,
         systems,
-        ids,
-        name,
-        why,
+        [row.id for row in data.rows],
+        marks.names[commonest],
+        (_reasons(data.rows, aspect), data.reasons.get(judge, [])),
     )
 
 

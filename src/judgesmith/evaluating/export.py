@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..agreement.correlation import Vector
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of
 from ..errors import OptionError
-from .pivot import TITLES
+from .pivot import TITLES, distinct
 from .sources import Judged
 
 KINDS = (".tex", ".csv")
@@ -36,66 +37,57 @@ def check_kind(name: str, path: Path | None) -> None:
 
 def agreement_table(result: MetaEvaluation, path: Path) -> str:
     """Return a line for each judge, a column for each aspect, level and coefficient: the value with its interval."""
-    found = rows_of(result.agreement)
-    aspects = list(dict.fromkeys(row["aspect"] for row in found))
-    keys = list(
-        dict.fromkeys(
-            (row["aspect"], row["level"], row["coefficient"]) for row in found
-        )
-    )
-    titles = [
-        f"{aspect + ' ' if len(aspects) > 1 else ''}{level} {TITLES[coefficient]}"
-        for aspect, level, coefficient in keys
-    ]
-    cells = {
-        (row["judge"], row["aspect"], row["level"], row["coefficient"]): row
-        for row in found
-    }
-    judges = list(dict.fromkeys(row["judge"] for row in found))
-    if path.suffix.lower() == ".tex":
-        lines = [
-            [judge, *(_shown(cells.get((judge, *key))) for key in keys)]
-            for judge in judges
-        ]
-        return _latex(["judge", *titles], lines)
-    ends = [f"{title}{end}" for title in titles for end in ("", " low", " high")]
-    rows = [
-        [judge, *(_ends(cells.get((judge, *key)))[k] for key in keys for k in range(3))]
-        for judge in judges
-    ]
-    return _csv(["judge", *ends], rows)
+    rows = rows_of(result.agreement)
+    several = len(distinct(rows, "aspect")) > 1
+    row_at: dict[tuple[str, Any], Mapping[str, Any]] = {}
+    titles: dict[Any, str] = {}
+    for row in rows:
+        place = (row["aspect"], row["level"], row["coefficient"])
+        row_at[row["judge"], place] = row
+        title = f"{row['level']} {TITLES[row['coefficient']]}"
+        titles[place] = f"{row['aspect']} {title}" if several else title
+    latex = path.suffix.lower() == ".tex"
+    lines = []
+    for judge in distinct(rows, "judge"):
+        line = [judge]
+        for place in titles:
+            row_there = row_at.get((judge, place))
+            line += [_shown(row_there)] if latex else _ends(row_there)
+        lines.append(line)
+    if latex:
+        return _latex(["judge", *titles.values()], lines)
+    columns = ["judge"]
+    for title in titles.values():
+        columns += [title, f"{title} low", f"{title} high"]
+    return _csv(columns, lines)
 
 
 def row_table(data: Judged, path: Path) -> str:
     """Return a line for each row: its id, human ratings by aspect, and every judge's scores."""
-    columns: dict[str, Sequence[float]] = {
-        f"people: {aspect}": values.tolist() for aspect, values in data.human.items()
-    }
+    columns: dict[str, Vector] = {}
+    for aspect, ratings in data.human.items():
+        columns[f"people: {aspect}"] = ratings
+    several = len(data.human) > 1
     for judge, by_aspect in data.judges.items():
-        several = len(data.human) > 1
-        columns |= {
-            f"{judge}: {aspect}" if several else judge: v.tolist()
-            for aspect, v in by_aspect.items()
-        }
-    lines = [
-        [
-            row.id,
-            *(
-                "" if math.isnan(values[i]) else f"{values[i]:.6g}"
-                for values in columns.values()
-            ),
-        ]
-        for i, row in enumerate(data.rows)
-    ]
+        for aspect, scores in by_aspect.items():
+            columns[f"{judge}: {aspect}" if several else judge] = scores
+    lines = []
+    for i, row in enumerate(data.rows):
+        values = [_number(float(column[i])) for column in columns.values()]
+        lines.append([row.id, *values])
     titles = ["id", *columns]
-    return (
-        _latex(titles, lines) if path.suffix.lower() == ".tex" else _csv(titles, lines)
-    )
+    latex = path.suffix.lower() == ".tex"
+    return _latex(titles, lines) if latex else _csv(titles, lines)
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"
 
 
 def _ends(row: Mapping[str, Any] | None) -> list[str]:
-    values = [math.nan] * 3 if row is None else [row["value"], row["low"], row["high"]]
-    return ["" if math.isnan(value) else f"{value:.6g}" for value in values]
+    if row is None:
+        return ["", "", ""]
+    return [_number(row[name]) for name in ("value", "low", "high")]
 
 
 def _shown(row: Mapping[str, Any] | None) -> str:

@@ -245,36 +245,46 @@ def check_aspects(gates: Sequence[Gate], aspects: Iterable[str]) -> None:
 
 def _fits(text: str, name: str, level: str | None, sign: str, bar: float) -> None:
     """Raise OptionError for a level, a sign or a bar that a number does not have."""
-    if level is not None and level not in LEVELS:
+    _level_fits(text, name, level)
+    if sign == "<=" and name not in ERRORS:
+        raise OptionError(f"--fail-under {text!r}: more is better: write >=")
+    if sign != "<=" and name in ERRORS:
+        raise OptionError(
+            f"--fail-under {text!r}: of an error the upper end counts: write <="
+        )
+    low, high = _range(name)
+    if not low <= bar <= high:
+        raise OptionError(f"--fail-under {text!r}: {name} lies in {low:g}..{high:g}")
+
+
+def _level_fits(text: str, name: str, level: str | None) -> None:
+    """Raise OptionError for a level that a number is not measured at."""
+    if level is None:
+        return
+    if level not in LEVELS:
         raise OptionError(
             f"--fail-under {text!r}: level {level!r} is not one of {', '.join(LEVELS)}"
         )
-    if level is not None and (name == WAY or name in ERRORS):
+    if name == WAY or name in ERRORS:
         raise OptionError(
             f"--fail-under {text!r}: {name} is measured over all rows together; leave {level} out"
         )
-    if name in DECIDED and level is not None and level != LEVEL_OF[name]:
-        where = (
-            "within documents"
-            if LEVEL_OF[name] == "sample"
-            else "over all rows together"
-        )
+    if name in DECIDED and level != LEVEL_OF[name]:
+        within = LEVEL_OF[name] == "sample"
+        where = "within documents" if within else "over all rows together"
         raise OptionError(
             f"--fail-under {text!r}: {name} is measured {where}; leave {level} out"
         )
-    if (sign == "<=") != (name in ERRORS):
-        wanted = (
-            "of an error the upper end counts: write <="
-            if name in ERRORS
-            else "more is better: write >="
-        )
-        raise OptionError(f"--fail-under {text!r}: {wanted}")
-    if name in ERRORS or name == WAY:
-        low, high = (0.0, math.inf) if name in ERRORS else (-math.inf, math.inf)
-    elif name in ("pearson", "spearman", "kendall", "kappa", "cohen-kappa", "q"):
-        high = 3.0 if name == "q" else 1.0
-        low = -high
-    else:
-        low, high = 0.0, 1.0
-    if not low <= bar <= high:
-        raise OptionError(f"--fail-under {text!r}: {name} lies in {low:g}..{high:g}")
+
+
+def _range(name: str) -> tuple[float, float]:
+    """Return the lowest and the highest value of a number."""
+    if name in ERRORS:
+        return 0.0, math.inf
+    if name == WAY:
+        return -math.inf, math.inf
+    if name == "q":
+        return -3.0, 3.0
+    if name in ("pearson", "spearman", "kendall", "kappa", "cohen-kappa"):
+        return -1.0, 1.0
+    return 0.0, 1.0

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -78,12 +77,12 @@ class Spec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class Selection:
     """The scores to compare, and the rows to compare them on.
 
-    human: aspects, columns or paths of human ratings. judges: as `--judge` names them; none: those that are found.
+    human: aspects, columns or paths of human ratings. judges: as `--judge` names them; none: those of the files.
     without_systems: systems whose rows are left out. limit: only the first rows. unseen: leave out the rows that any
-    judge is known to have been compiled from. orders: the words of columns, worst first, by the name of a column or a
+    judge was compiled from. orders: the words of columns, worst first, by the name of a column or a
     judge.
     """
 
@@ -97,7 +96,7 @@ class Wanted:
     orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
+def read_judged(sources: Sequence[str], selection: Selection) -> Judged:
     """Read and join everything by id; the first file gives the rows and human ratings.
 
     Saved judges are checked and wait in `live` for `judge_live`.
@@ -107,150 +106,164 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
         OptionError: If an option is invalid.
         ArtifactError: If the file is not a judge.
     """
-    specs = [
-        Spec.parse(text)
-        for text in (*wanted.judges, *(s for s in sources if s.startswith(PREFIX)))
-    ]
-    named = [name for name in sources if not name.startswith(PREFIX)]
-    learnt = _judge_files(specs)
-    files = [
-        _read(
-            name,
-            wanted,
-            roles_for(rows_file(name), wanted.columns, *learnt),
-            learnt,
-            texts_needed=len(named) == 1 or bool(learnt),
-        )
-        for name in named
-    ]
-    if not files:
-        raise OptionError(
-            "name a file with scores, or a benchmark such as bench/summeval"
-        )
-    files[0] = base = _without(files[0], wanted.without_systems)
-    if not base.rows:
-        raise LabelsError(f"{base.origin}: there is no row in it")
+    metrics = [source for source in sources if source.startswith(PREFIX)]
+    specs = [Spec.parse(text) for text in (*selection.judges, *metrics)]
+    paths = [source for source in sources if not source.startswith(PREFIX)]
+    files = _read_files(paths, selection, _judge_files(specs))
+    base = files[0]
     specs = specs or _of_results(files)
     joined = Judged(base.origin, grouped(base.rows))
-    read_people(
-        joined, base, wanted.human or _judged_aspects(files, specs), wanted.scale
-    )
+    human = selection.human or _judged_aspects(files, specs)
+    read_people(joined, base, human, selection.scale)
     read_raters(joined, base)
     for spec in specs:
         _judge(joined, files, spec)
     for file in files:
         _verdicts(joined, files, file, specs)
-    check_orders(
-        wanted.orders,
-        [
-            *joined.human,
-            *joined.judges,
-            *(name for file in files for name in file.names()),
-        ],
-    )
-    if not joined.judges:
-        raise OptionError(
-            f"{base.origin}: there is no judge's score in it; name one with --judge COLUMN, --judge metric/rougeL"
-        )
-    # Rows that a saved judge was compiled from, and their near duplicates.
+    _check_columns(joined, files, selection)
+    _mark_seen(joined, unseen=selection.unseen)
+    return joined
+
+
+def _mark_seen(joined: Judged, *, unseen: bool) -> None:
+    """Find the rows that a saved judge was compiled from, and their near-duplicates; leave them out or note them."""
     seen = Seen(*(artifact.read(path).provenance for path in joined.live.values()))
-    joined.seen |= {
-        i for i, row in enumerate(joined.rows) if seen.knows(row.source, row.output)
-    }
-    if wanted.unseen:
+    for i, row in enumerate(joined.rows):
+        if seen.knows(row.source, row.output):
+            joined.seen.add(i)
+    if unseen:
         _leave_out(joined)
     elif joined.seen:
         joined.notes.append(
             f"{len(joined.seen)} of the rows were used to compile the judge; agreement on them says little. Leave them "
             "out with --unseen"
         )
-    if chosen := sum(row.suggested for row in joined.rows):
+    suggested = sum(row.suggested for row in joined.rows)
+    if suggested:
         joined.notes.append(
-            f"{chosen} of the rows were chosen by `suggest`: agreement on them is not that on rows drawn at random"
+            f"{suggested} of the rows were chosen by `suggest`: agreement on them is not that on rows drawn at random"
         )
-    return joined
+
+
+def _read_files(
+    paths: Sequence[str], selection: Selection, saved: Sequence[Path]
+) -> list[File]:
+    """Return the files with scores, the first one without the systems that are left out.
+
+    Raises:
+        OptionError: If no file is named.
+        LabelsError: If the first one has no row.
+    """
+    files = []
+    texts_needed = len(paths) == 1 or bool(saved)
+    for path in paths:
+        roles = roles_for(rows_file(path), selection.columns, *saved)
+        file = _read(path, selection, roles, saved, texts_needed=texts_needed)
+        files.append(file)
+    if not files:
+        raise OptionError(
+            "name a file with scores, or a benchmark such as bench/summeval"
+        )
+    files[0] = _without(files[0], selection.without_systems)
+    if not files[0].rows:
+        raise LabelsError(f"{files[0].origin}: there is no row in it")
+    return files
+
+
+def _check_columns(joined: Judged, files: Sequence[File], selection: Selection) -> None:
+    """Raise OptionError if no judge has a score, or if the words of an unknown column are in order."""
+    columns = [*joined.human, *joined.judges]
+    for file in files:
+        columns += file.names()
+    check_orders(selection.orders, columns)
+    if not joined.judges:
+        raise OptionError(
+            f"{joined.origin}: there is no judge's score in it; name one with --judge COLUMN, --judge metric/rougeL"
+        )
 
 
 def _of_results(files: Sequence[File]) -> list[Spec]:
-    """The scorers of result files of other tools, where no judge is named."""
-    held = [
-        record[RESULTS]
-        for file in files
-        for record in file.records
-        if isinstance(record.get(RESULTS), Mapping)
-    ]
-    return [
-        Spec(name, f"{RESULTS}.{name}")
-        for name in dict.fromkeys(str(name) for one in held for name in one)
-    ]
+    """Return the scorers of result files of other tools; they count if no judge is named."""
+    names: dict[str, None] = {}
+    for file in files:
+        for record in file.records:
+            results = record.get(RESULTS)
+            if isinstance(results, Mapping):
+                names.update(dict.fromkeys(map(str, results)))
+    return [Spec(name, f"{RESULTS}.{name}") for name in names]
 
 
 def _read(
     name: str,
-    wanted: Wanted,
+    selection: Selection,
     roles: Mapping[str, Any],
     saved: Sequence[Path],
     *,
     texts_needed: bool = True,
 ) -> File:
-    """A file of scores or ratings.
+    """Return a file of scores or ratings.
 
-    Where only a judge knows which of people's two words is the worse one, its own decisions say it.
+    If the order of people's two words is unknown, a judge's own decisions give it.
     """
 
     def read(orders: Mapping[str, Sequence[str]]) -> File:
-        return with_metrics(
-            read_file(
-                name,
-                roles,
-                wanted.limit,
-                wanted.human,
-                texts_needed=texts_needed,
-                orders=orders,
-            )
+        file = read_file(
+            name,
+            roles,
+            selection.limit,
+            selection.human,
+            texts_needed=texts_needed,
+            orders=orders,
         )
+        return with_metrics(file)
 
-    file = read(wanted.orders)
-    faults = {
-        aspect: marks.unknown
+    file = read(selection.orders)
+    unordered = {
+        aspect: set(map(folded, marks.unknown))
         for aspect, marks in file.columns.marks.items()
         if marks.fault
     }
-    known = decided_orders(file, saved) if faults else []
-    said = {
-        aspect: order
-        for aspect, words in faults.items()
-        for order in known
-        if set(map(folded, order)) == set(map(folded, words))
-    }
-    return read({**said, **wanted.orders}) if said else file
+    if not unordered:
+        return file
+    orders: dict[str, Sequence[str]] = {}
+    for order in decided_orders(file, saved):
+        for aspect, words in unordered.items():
+            if set(map(folded, order)) == words:
+                orders[aspect] = order
+    return read({**orders, **selection.orders}) if orders else file
 
 
 def decided_orders(file: File, saved: Sequence[Path]) -> list[tuple[str, str]]:
-    """The worse and the better word of judges of pass and fail: of saved ones, and of verdicts in a file."""
-    decisions = [loading.build(artifact.read(path)).outcome.decision for path in saved]
-    orders = [one.names for one in decisions if one is not None and len(one.names) == 2]
-    verdicts = [verdict_of(record) or {} for record in file.records]
-    words = {
-        str(one.get("passed")).lower(): one.get("category")
-        for one in verdicts
-        if one.get("category")
-    }
+    """Return the worse and the better word of judges of pass and fail: of saved ones, and of verdicts in a file."""
+    orders = []
+    for path in saved:
+        decision = loading.build(artifact.read(path)).outcome.decision
+        if decision is not None and len(decision.names) == 2:
+            worse, better = decision.names
+            orders.append((worse, better))
+    words = {}
+    for record in file.records:
+        verdict = verdict_of(record) or {}
+        if verdict.get("category"):
+            words[str(verdict.get("passed")).lower()] = str(verdict["category"])
     if "true" in words and "false" in words:
-        orders.append((str(words["false"]), str(words["true"])))
-    return [(worse, better) for worse, better in orders]
+        orders.append((words["false"], words["true"]))
+    return orders
 
 
 def _without(file: File, systems: Sequence[str]) -> File:
-    known = dict.fromkeys(row.system for row in file.rows if row.system)
-    if wrong := next((name for name in systems if name not in known), None):
-        raise OptionError(
-            f"--without-system {wrong!r}: the systems of {file.origin} are {some(known)}"
-        )
-    kept = [i for i, row in enumerate(file.rows) if row.system not in systems]
-    return replace(
-        file, rows=[file.rows[i] for i in kept], records=[file.records[i] for i in kept]
-    )
+    in_file = dict.fromkeys(row.system for row in file.rows if row.system)
+    for name in systems:
+        if name not in in_file:
+            raise OptionError(
+                f"--without-system {name!r}: the systems of {file.origin} are {some(in_file)}"
+            )
+    rows, records = [], []
+    for row, record in zip(file.rows, file.records, strict=True):
+        if row.system not in systems:
+            rows.append(row)
+            records.append(record)
+    return replace(file, rows=rows, records=records)
 
 
 def _leave_out(joined: Judged) -> None:
@@ -260,27 +273,22 @@ def _leave_out(joined: Judged) -> None:
             "--unseen: no row is known to have been used to compile a judge, and none is left out"
         )
         return
-    kept = [i for i in range(len(joined.rows)) if i not in joined.seen]
-    if not kept:
+    unseen = [i for i in range(len(joined.rows)) if i not in joined.seen]
+    if not unseen:
         raise LabelsError(
             f"{joined.origin}: --unseen leaves no row, since a judge was compiled from every one of them"
         )
     joined.notes.append(
         f"--unseen: {len(joined.seen)} of {len(joined.rows)} rows were used to compile a judge and are left out"
     )
-    joined.rows = [joined.rows[i] for i in kept]
-    joined.human = {aspect: scores[kept] for aspect, scores in joined.human.items()}
-    joined.ratings = {aspect: table[kept] for aspect, table in joined.ratings.items()}
-    for given in (joined.judges, joined.decided):
-        given.update(
-            {
-                name: {a: scores[kept] for a, scores in by.items()}
-                for name, by in given.items()
-            }
-        )
-    joined.reasons = {
-        name: [reasons[i] for i in kept] for name, reasons in joined.reasons.items()
-    }
+    joined.rows = [joined.rows[i] for i in unseen]
+    by_aspect = [joined.human, joined.ratings]
+    by_aspect += [*joined.judges.values(), *joined.decided.values()]
+    for arrays in by_aspect:
+        for aspect, array in arrays.items():
+            arrays[aspect] = array[unseen]
+    for name, reasons in joined.reasons.items():
+        joined.reasons[name] = [reasons[i] for i in unseen]
     joined.seen = set()
 
 
@@ -301,35 +309,13 @@ def _judge(joined: Judged, files: Sequence[File], spec: Spec) -> None:
         joined.judges[name] = {}
         return
     if spec.column.startswith(PREFIX):
-        references = references_beside(base)
-        items = [
-            {
-                "output": row.output,
-                "source": row.source,
-                "reference": row.reference,
-                "references": references.get(row.doc_id),
-            }
-            for row in joined.rows
-        ]
-        verdicts = list(reference_metric(spec.column).score_many(items))
-        scores = np.array([verdict.score for verdict in verdicts])
-        if np.isnan(scores).all():
-            raise LabelsError(
-                f"{base.origin}: {spec.column} has a score for no row ({verdicts[0].failure})"
-            )
+        scores = _metric_scores(joined, base, spec.column)
         joined.judges[spec.name] = dict.fromkeys(joined.human, scores)
         return
     result: dict[str, Vector] = {}
     for aspect in joined.human:
         column = spec.column.replace(ASPECT, aspect.removeprefix("zscores."))
-        holder = next(
-            (
-                f
-                for f in files
-                if any(inside(record, column) is not None for record in f.records)
-            ),
-            None,
-        )
+        holder = next((file for file in files if _has_column(file, column)), None)
         if holder is not None:
             result[aspect] = _read_column(joined, holder, spec, column, aspect)
     _has_numbers(joined, files, spec, result)
@@ -338,39 +324,69 @@ def _judge(joined: Judged, files: Sequence[File], spec: Spec) -> None:
         joined.on_scale.add(spec.name)
 
 
+def _has_column(file: File, path: str) -> bool:
+    return any(inside(record, path) is not None for record in file.records)
+
+
+def _metric_scores(joined: Judged, base: File, column: str) -> Vector:
+    """Return the scores of a reference metric.
+
+    Raises:
+        LabelsError: If it has a score for no row.
+    """
+    references = references_beside(base)
+    items = [
+        {
+            "output": row.output,
+            "source": row.source,
+            "reference": row.reference,
+            "references": references.get(row.doc_id),
+        }
+        for row in joined.rows
+    ]
+    verdicts = list(reference_metric(column).score_many(items))
+    scores = np.array([verdict.score for verdict in verdicts])
+    if np.isnan(scores).all():
+        raise LabelsError(
+            f"{base.origin}: {column} has a score for no row ({verdicts[0].failure})"
+        )
+    return scores
+
+
 def _read_column(
     joined: Judged, holder: File, spec: Spec, column: str, aspect: str
 ) -> Vector:
-    """A judge's scores in one column, and what stands beside them: its decisions in words, and its reasons."""
+    """Return a judge's scores in one column, and note its decisions in words and its reasons beside them."""
     people = joined.words.get(aspect)
     like = None if people is None else (aspect, people)
-    given, marks, read = column_scores(holder, column, [spec.name], like)
-    places = places_like(given, marks, people)
-    why = column_reasons(holder.records, holder.names(), column)
-    pairs, rows = _pairs(joined, holder), len(joined.rows)
+    values, marks, reading = column_scores(holder, column, [spec.name], like)
+    places = places_like(values, marks, people)
+    texts = column_reasons(holder.records, holder.names(), column)
+    rows = len(joined.rows)
     scores, decided, reasons = np.full(rows, np.nan), np.full(rows, np.nan), [""] * rows
-    for i, j in pairs:
-        scores[i], reasons[i] = given[j], why[j]
+    for i, j in _pairs(joined, holder):
+        scores[i], reasons[i] = values[j], texts[j]
         decided[i] = math.nan if places is None else places[j]
     if places is not None:
         joined.decided.setdefault(spec.name, {})[aspect] = decided
     if any(reasons):
         joined.reasons[spec.name] = reasons
-    note = f"{spec.name}: column {column!r} is read as {read}"
-    if read and note not in joined.notes:
+    note = f"{spec.name}: column {column!r} is read as {reading}"
+    if reading and note not in joined.notes:
         joined.notes.append(note)
     return scores
 
 
 def _has_numbers(
-    joined: Judged, files: Sequence[File], spec: Spec, found: Mapping[str, Vector]
+    joined: Judged, files: Sequence[File], spec: Spec, result: Mapping[str, Vector]
 ) -> None:
     """Raise LabelsError for a column that is not there, or that is there and empty."""
-    if any(not np.isnan(scores).all() for scores in found.values()):
-        return
-    names = {name for file in files for name in file.names()}
-    empty = {spec.column.replace(ASPECT, aspect) for aspect in joined.human}
-    if found or any(column.split(".")[0] in names for column in empty):
+    for scores in result.values():
+        if not np.isnan(scores).all():
+            return
+    names = set[str]().union(*(file.names() for file in files))
+    columns = {spec.column.replace(ASPECT, aspect) for aspect in joined.human}
+    if result or any(column.split(".")[0] in names for column in columns):
         raise LabelsError(
             f"{joined.origin}: column {spec.column!r} has no number in any of {len(joined.rows)} rows; name a column "
             "with a judge's scores"
@@ -435,38 +451,49 @@ def _verdicts(
         return
     if any(spec.column in VERDICTS for spec in specs) and len(files) == 1:
         return
-    where = _pairs(joined, file)
-    stem = file.origin.split(".")[0] or "judge"
-    names = itertools.chain([stem], (f"{stem} ({k})" for k in itertools.count(2)))
-    name = next(name for name in names if name not in joined.judges)
+    pairs = _pairs(joined, file)
+    name = _new_name(joined, file)
     verdicts = [verdict_of(record) or {} for record in file.records]
     reasons = [""] * len(joined.rows)
-    for i, j in where:
+    for i, j in pairs:
         record = file.records[j]
         if str(record.get("seen", record.get("judge_seen"))).lower() in ("true", "yes"):
             joined.seen.add(i)
         reasons[i] = as_text(verdicts[j].get("explanation")) or ""
-    several = several_of(verdicts)
-    speaking: Mapping[str, str | None] = (
-        speaking_of(joined, name, several)
-        if several
-        else dict.fromkeys(matched(joined, name, aspects_of(verdicts)))
-    )
     joined.judges[name], joined.reasons[name] = {}, reasons
-    for own in dict.fromkeys(speaking.values()):
+    for own, compared in _compared_with(joined, name, verdicts).items():
         column = score_column(own, nested=nested)
         scores = np.full(len(joined.rows), np.nan)
         categories: list[tuple[Any, Any]] = [(None, None)] * len(joined.rows)
-        for i, j in where:
+        for i, j in pairs:
             part = verdict_on(verdicts[j], own)
             scores[i] = read_number(file, file.rows[j], column, part.get("score"))
             categories[i] = part.get("category"), part.get("passed")
-        compared = [
-            human for human, name_there in speaking.items() if name_there == own
-        ]
         own_categories(joined, name, categories, compared)
         joined.judges[name] |= dict.fromkeys(compared, scores)
     joined.on_scale.add(name)
+
+
+def _compared_with(
+    joined: Judged, name: str, verdicts: Sequence[Mapping[str, Any]]
+) -> dict[str | None, list[str]]:
+    """Return the human ratings that each aspect of a judge's verdicts is compared with; None: the whole verdict."""
+    several = several_of(verdicts)
+    if not several:
+        return {None: list(matched(joined, name, aspects_of(verdicts)))}
+    compared: dict[str | None, list[str]] = {}
+    for human, aspect in speaking_of(joined, name, several).items():
+        compared.setdefault(aspect, []).append(human)
+    return compared
+
+
+def _new_name(joined: Judged, file: File) -> str:
+    """Return a file's name as that of a judge, with a number if there is one of the name."""
+    stem = name = file.origin.split(".")[0] or "judge"
+    number = 2
+    while name in joined.judges:
+        name, number = f"{stem} ({number})", number + 1
+    return name
 
 
 def _judged_aspects(files: Sequence[File], specs: Sequence[Spec]) -> list[str]:

@@ -79,8 +79,8 @@ def judge_live(
 ) -> list[LiveRun]:
     """Let the saved judges that wait in `live` judge the rows; their scores take their places in `judges`.
 
-    lm: a model instead of the one that each was compiled with. quietly: do not say what is about to be spent. A row
-    that fails is NaN; its reason is in the run's summary.
+    lm: a model instead of the one that each was compiled with. quietly: do not print the planned calls. A row that
+    fails is NaN; its reason is in the run's summary.
 
     Raises:
         ArtifactError: If a judge's file is refused.
@@ -88,46 +88,59 @@ def judge_live(
         ModelError: If one cannot be used.
     """
     with quiet():
-        # All are opened before the first call is paid for.
-        opened = {
-            name: open_judge(path, lm, where) for name, path in joined.live.items()
-        }
-        aspects = {
-            name: _aspects(joined, name, judge) for name, judge in opened.items()
-        }
-        asked = {
-            name: _rows_with_people(joined, list(aspects[name])) for name in opened
-        }
-        for name, judge in opened.items():
-            for row in (joined.rows[i] for i in asked[name]):
-                numbers_of(judge, row, joined.origin)
-        calls = sum(
-            len(asked[name]) * judge.method.cost().calls_per_row
-            for name, judge in opened.items()
-        )
+        waiting = _open_all(joined, lm, where)
         if not quietly:
-            models = ", ".join(
-                dict.fromkeys(judge.lm.name for judge in opened.values())
-            )
-            err.print(
-                clean(f"at most {calls:,} calls to {models}; Ctrl-C loses nothing"),
-                style="dim",
-                markup=False,
-            )
+            _announce(waiting)
         runs = []
-        total = sum(map(len, asked.values()))
+        total = sum(len(judging.rows) for judging in waiting)
         with (
-            limits.spending(*(judge.lm for judge in opened.values())),
+            limits.spending(*(judging.judge.lm for judging in waiting)),
             Watch("judging", total) as watch,
         ):
-            for name, judge in opened.items():
-                watch.stage(f"judging with {joined.live[name].name}", len(asked[name]))
-                summary = _judge_rows(
-                    joined, name, judge, aspects[name], asked[name], watch, limits
-                )
-                runs.append(LiveRun(name, joined.live[name], judge.lm.name, summary))
+            for judging in waiting:
+                path, rows = joined.live[judging.name], judging.rows
+                watch.stage(f"judging with {path.name}", len(rows))
+                summary = _judge_rows(joined, judging, watch, limits)
+                runs.append(LiveRun(judging.name, path, judging.judge.lm.name, summary))
     joined.live = {}
     return runs
+
+
+@dataclass(frozen=True, slots=True)
+class _Judging:
+    """A saved judge, the aspects of human ratings that it is compared with, and the places of its rows."""
+
+    name: str
+    judge: Judge
+    aspects: Mapping[str, str | None]
+    rows: Sequence[int]
+
+
+def _open_all(joined: Judged, lm: str | None, where: Connection) -> list[_Judging]:
+    """Open every judge and check its rows, before the first call is paid for."""
+    opened = {name: open_judge(path, lm, where) for name, path in joined.live.items()}
+    waiting = []
+    for name, judge in opened.items():
+        aspects = _aspects(joined, name, judge)
+        rows = _rows_with_people(joined, list(aspects))
+        for i in rows:
+            numbers_of(judge, joined.rows[i], joined.origin)
+        waiting.append(_Judging(name, judge, aspects, rows))
+    return waiting
+
+
+def _announce(waiting: Sequence[_Judging]) -> None:
+    """Print the number of calls, and the models."""
+    calls = 0
+    models: dict[str, None] = {}
+    for judging in waiting:
+        calls += len(judging.rows) * judging.judge.method.cost().calls_per_row
+        models[judging.judge.lm.name] = None
+    err.print(
+        clean(f"at most {calls:,} calls to {', '.join(models)}; Ctrl-C loses nothing"),
+        style="dim",
+        markup=False,
+    )
 
 
 def _aspects(joined: Judged, name: str, judge: Judge) -> dict[str, str | None]:
@@ -156,38 +169,30 @@ def _rows_with_people(joined: Judged, aspects: Sequence[str]) -> list[int]:
 
 
 def _judge_rows(
-    joined: Judged,
-    name: str,
-    judge: Judge,
-    aspects: Mapping[str, str | None],
-    rows: Sequence[int],
-    watch: Watch,
-    limits: Limits,
+    joined: Judged, judging: _Judging, watch: Watch, limits: Limits
 ) -> ScoreSummary:
+    name, judge = judging.name, judging.judge
     summary = ScoreSummary()
     verdicts = [Verdict.failed("") for _ in joined.rows]
-    asked = [joined.rows[i] for i in rows]
+    items = (Item.of(joined.rows[i]) for i in judging.rows)
     with summary.counting(judge.lm.meter):
-        for i, verdict in zip(
-            rows, judge.score_many(map(Item.of, asked), progress=False), strict=True
-        ):
+        scored = judge.score_many(items, progress=False)
+        for i, verdict in zip(judging.rows, scored, strict=True):
             verdicts[i] = verdict
-            summary.count(
-                {
-                    "id": joined.rows[i].id,
-                    "verdict": verdict.to_dict(),
-                    "seen": i in joined.seen,
-                }
-            )
+            record = {"id": joined.rows[i].id, "verdict": verdict.to_dict()}
+            summary.count(record | {"seen": i in joined.seen})
             watch.step()
             limits.check(summary.failed, summary.rows, verdict.failure)
     joined.reasons[name] = [verdict.explanation for verdict in verdicts]
-    for human, own in aspects.items():
-        parts = [_on(verdict, own) for verdict in verdicts]
-        joined.judges[name][human] = np.array([one.score for one in parts])
-        decided = [(one.category, one.passed) for one in parts]
-        own_categories(joined, name, decided, [human])
-    _note_scales(joined, name, judge, aspects)
+    for human, own in judging.aspects.items():
+        scores, categories = [], list[tuple[Any, Any]]()
+        for verdict in verdicts:
+            part = _on(verdict, own)
+            scores.append(part.score)
+            categories.append((part.category, part.passed))
+        joined.judges[name][human] = np.array(scores)
+        own_categories(joined, name, categories, [human])
+    _note_scales(joined, name, judge, judging.aspects)
     return summary
 
 

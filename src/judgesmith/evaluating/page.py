@@ -36,110 +36,103 @@ def render(
     beside: Sequence[tuple[str, Table]] = (),
 ) -> str:
     """Return the page. beside: further tables, with their introductions."""
-    settings, tables = result.settings, pivots(result)
-    method = "no intervals were asked for"
-    if settings["rounds"]:
-        method = (
-            f"{settings['confidence']:.0%} intervals over resampled documents, "
-            f"{settings['rounds']} rounds, seed {settings['seed']}"
-            + "; those of correlations, and tests, speak of other systems, too"
-            * settings["new_systems"]
-        )
-    systems = len(set(data.systems or ()))
-    counted = (
-        f"{len(data.rows)} rows, {len(set(data.documents))} documents"
-        + f", {systems} systems" * bool(systems)
-    )
+    tables = pivots(result)
     first, *others = map(pivot_table, tables)
     folds = [_fold(table.title, table) for table in others]
-    main = (
-        sum(pivot.coefficient == tables[0].coefficient for pivot in tables) - 1
-    )  # those of the headline's coefficient
-    behind = (
-        f" {behind_means(result)}." if any(pivot.marked for pivot in tables) else ""
-    )
-    legend = f"Bold: the best of its column.{behind} Human ceiling: one rater with the mean of the others, where there "
-    legend += "are several."
-    reasons = undefined(result)
-    sections = [
-        Section(
-            "Agreement",
-            [first, *folds[:main], legend, *_lines(notes, "note", " on these numbers")],
-        ),
-        *(
-            Section(
-                f"Decisions: {one.name}",
-                [
-                    part
-                    for about, table in one.tables(LISTED)
-                    if len(table)
-                    for part in (about, table)
-                    if part
-                ],
-            )
-            for one in decided
-        ),
-        Section("Intervals", _forest(tables[0])),
-        *_charts(data, result),
-        Section("Every number", [*folds[main:], *_lines(reasons, "undefined number")]),
-        *(
-            Section(
-                table.title,
-                [_fold(f"{len(table)} row{'s'[: len(table) != 1]}", table, about)],
-            )
-            for about, table in [*tables_beside(result), *beside]
-        ),
-    ]
+    # Beside the first table stand those of its coefficient.
+    main = sum(pivot.coefficient == tables[0].coefficient for pivot in tables) - 1
+    agreement = [first, *folds[:main], _legend(tables, result)]
+    agreement += _lines(notes, "note", " on these numbers")
+    sections = [Section("Agreement", agreement)]
+    for decisions in decided:
+        parts: list[Any] = []
+        for about, table in decisions.tables(LISTED):
+            if len(table):
+                parts += [about, table] if about else [table]
+        sections.append(Section(f"Decisions: {decisions.name}", parts))
+    sections.append(Section("Intervals", _forest(tables[0])))
+    sections += _charts(data, result)
+    reasons = _lines(undefined(result), "undefined number")
+    sections.append(Section("Every number", [*folds[main:], *reasons]))
+    for about, table in [*tables_beside(result), *beside]:
+        title = table.title
+        fold = _fold(_counted(len(table), "row"), table, about)
+        sections.append(Section(title, [fold]))
     return render_page(
         f"Agreement with the human ratings: {data.origin}",
         sections,
         lead=headline(result),
-        about=[f"{counted} · {method}"],
+        about=[f"{_size(data)} · {_method(result)}"],
         style="figcaption { max-width: 19rem; }",
     )
 
 
-def _lines(lines: Sequence[str], kind: str, more: str = "") -> list[Fold]:
+def _size(data: Judged) -> str:
+    """Return the numbers of rows, documents and systems."""
+    text = f"{len(data.rows)} rows, {len(set(data.documents))} documents"
+    systems = len(set(data.systems or ()))
+    return f"{text}, {systems} systems" if systems else text
+
+
+def _method(result: MetaEvaluation) -> str:
+    """Return the kind of the intervals."""
+    settings = result.settings
+    if not settings["rounds"]:
+        return "no intervals were asked for"
+    text = (
+        f"{settings['confidence']:.0%} intervals over resampled documents, {settings['rounds']} rounds, "
+        f"seed {settings['seed']}"
+    )
+    if settings["new_systems"]:
+        text += "; those of correlations, and tests, speak of other systems, too"
+    return text
+
+
+def _legend(tables: Sequence[Pivot], result: MetaEvaluation) -> str:
+    marked = any(pivot.marked for pivot in tables)
+    behind = f" {behind_means(result)}." if marked else ""
     return (
-        [Fold(f"{len(lines)} {kind}{'s'[: len(lines) != 1]}{more}", [list(lines)])]
-        if lines
-        else []
+        f"Bold: the best of its column.{behind} Human ceiling: one rater with the mean of the others, where there are "
+        "several."
     )
 
 
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _lines(lines: Sequence[str], kind: str, more: str = "") -> list[Fold]:
+    if not lines:
+        return []
+    return [Fold(_counted(len(lines), kind) + more, [list(lines)])]
+
+
 def _fold(summary: str, table: Table, about: str = "") -> Fold:
-    table.title = ""  # the summary, or the section, says it
-    return Fold(summary, [*([about] if about else []), table])
+    table.title = ""  # the summary, or the section, has it
+    return Fold(summary, [about, table] if about else [table])
 
 
 def _forest(pivot: Pivot) -> list[Any]:
     """Return the first pivot as intervals on one axis, a group for each column."""
-    ceilings = next(
-        (line.entries for line in pivot.lines if line.human),
-        (None,) * len(pivot.columns),
-    )
+    ceilings = next((line.entries for line in pivot.lines if line.human), None)
     groups = []
-    for k, (column, ceiling) in enumerate(zip(pivot.columns, ceilings, strict=True)):
+    bounded = False
+    for k, column in enumerate(pivot.columns):
+        ceiling = None if ceilings is None else ceilings[k]
         other = math.nan if ceiling is None else ceiling.value
-        entries: list[tuple[str, Any]] = [
-            (line.name, line.entries[k]) for line in pivot.lines if not line.beside
-        ]
-        groups.append(
-            (
-                column,
-                [
-                    Estimate(name, e.value, e.low, e.high, other)
-                    for name, e in entries
-                    if e is not None
-                ],
-            )
-        )
-    bounded = any(
-        not math.isnan(one.other) for _, estimates in groups for one in estimates
-    )
-    about = f"{pivot.title()}: a line is the interval, a dot the value{', a ring the human ceiling' * bounded}. "
+        estimates = []
+        for line in pivot.lines:
+            cell: Any = line.entries[k]
+            if cell is not None and not line.beside:
+                estimates.append(
+                    Estimate(line.name, cell.value, cell.low, cell.high, other)
+                )
+                bounded = bounded or not math.isnan(other)
+        groups.append((column, estimates))
+    ring = ", a ring the human ceiling" if bounded else ""
     return [
-        f"{about}The thin line is 0; the numbers stand in the table above.",
+        f"{pivot.title()}: a line is the interval, a dot the value{ring}. The thin line is 0; the numbers stand in the "
+        "table above.",
         Figures([(f"Intervals: {pivot.title()}", forest(groups))]),
     ]
 
@@ -231,27 +224,24 @@ def _calibration(
     data: Judged, result: MetaEvaluation, judge: str, aspect: str
 ) -> Figure | None:
     table = result.calibration
-    if not len(table) or not len(
-        table := table[(table["judge"] == judge) & (table["aspect"] == aspect)]
-    ):
+    if len(table):
+        table = table[(table["judge"] == judge) & (table["aspect"] == aspect)]
+    if not len(table):
         return None
     x, y, _ = _both(data, judge, aspect)
     bins, sizes = rows_of(table), table["n"].tolist()
     dots = []
     for row in bins:
-        half = _half(y[(x >= row["low"] - 1e-9) & (x <= row["high"] + 1e-9)])
-        radius, mean = max(2.0, 6.0 * math.sqrt(row["n"] / max(sizes))), row["human"]
-        low, high = (
-            max(mean - half, min(y)),
-            min(mean + half, max(y)),
-        )  # Student's t knows no end of a scale
+        inside = (x >= row["low"] - 1e-9) & (x <= row["high"] + 1e-9)
+        half, mean = _half(y[inside]), row["human"]
+        radius = max(2.0, 6.0 * math.sqrt(row["n"] / max(sizes)))
+        # Student's t knows no end of a scale.
+        low, high = max(mean - half, min(y)), min(mean + half, max(y))
         dots.append(Dot(row["predicted"], mean, low, high, radius, f"n = {row['n']}"))
-    text = (
-        f"{min(sizes)} to {max(sizes)}"
-        if min(sizes) < max(sizes)
-        else f"{sizes[0]}{' each' * (len(sizes) > 1)}"
-    )
-    caption = f"{judge}, {aspect}: {len(sizes)} bin{'s'[: len(sizes) != 1]}, n = {text}"
+    text = f"{min(sizes)} to {max(sizes)}"
+    if min(sizes) == max(sizes):
+        text = f"{sizes[0]} each" if len(sizes) > 1 else f"{sizes[0]}"
+    caption = f"{judge}, {aspect}: {_counted(len(sizes), 'bin')}, n = {text}"
     axes = ("judge, mean of the bin", "people, mean of the bin")
     return caption, plot(
         [Dots(dots, JUDGE, joined=True)],

@@ -6,14 +6,17 @@ With one aspect, judges stand against coefficients. Terminal and page show the s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..agreement.meta.agreement import SYSTEM_MEANS
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of
 from ..agreement.meta.inputs import AVERAGE, DECIDED
 from ..tables import Cell, interval, number, with_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TITLES = {
     "pearson": "Pearson r",
@@ -100,45 +103,47 @@ class Pivot:
 
 def main_coefficient(result: MetaEvaluation) -> str:
     """Return the coefficient that judges are compared by, if reported; else the first one reported."""
-    names = list(dict.fromkeys(result.agreement["coefficient"]))
+    names = distinct(rows_of(result.agreement), "coefficient")
     by = str(result.settings["compare_by"])
     return by if by in names else names[0]
+
+
+def distinct(rows: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
+    """Return the different values of a key, in the order of the rows."""
+    return list(dict.fromkeys(row[key] for row in rows))
 
 
 def pivots(result: MetaEvaluation) -> list[Pivot]:
     """Return the tables, those of the coefficient that judges are compared by first, in the order of the levels."""
     rows = rows_of(result.agreement)
-    levels, aspects, names = (
-        [*dict.fromkeys(row[key] for row in rows)]
-        for key in ("level", "aspect", "coefficient")
-    )
-    names.sort(
-        key=lambda name: name not in DECIDED
-    )  # where people decided, that is what is asked
-    if len(aspects) == 1:
-        keys = [
-            (level, "", [(aspects[0], level, name) for name in names])
-            for level in levels
-        ]
-    else:
-        first = main_coefficient(result)
-        ordered = sorted(names, key=lambda name: name != first)
-        keys = [
-            (level, name, [(aspect, level, name) for aspect in aspects])
-            for name in ordered
-            for level in levels
-        ]
     measured = {_place(row) for row in rows}
     tables = []
-    for level, coefficient, places in keys:
-        if present := [place for place in places if place in measured]:
+    for level, coefficient, places in _table_places(result, rows):
+        present = [place for place in places if place in measured]
+        if present:
             titles = tuple(
                 aspect if coefficient else TITLES[name] for aspect, _, name in present
             )
-            tables.append(
-                Pivot(level, coefficient, titles, tuple(_lines(present, result)))
-            )
+            lines = tuple(_lines(present, result))
+            tables.append(Pivot(level, coefficient, titles, lines))
     return tables
+
+
+def _table_places(
+    result: MetaEvaluation, rows: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[str, str, list[tuple[str, str, str]]]]:
+    """Yield each table's level, coefficient ("" if it has several), and the places of its columns."""
+    levels, aspects = distinct(rows, "level"), distinct(rows, "aspect")
+    names = distinct(rows, "coefficient")
+    names.sort(key=lambda name: name not in DECIDED)  # decisions first
+    if len(aspects) == 1:
+        for level in levels:
+            yield level, "", [(aspects[0], level, name) for name in names]
+        return
+    first = main_coefficient(result)
+    for name in sorted(names, key=lambda name: name != first):
+        for level in levels:
+            yield level, name, [(aspect, level, name) for aspect in aspects]
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -149,84 +154,81 @@ def _lines(
     places: Sequence[tuple[str, str, str]], result: MetaEvaluation
 ) -> list[Line]:
     rows = rows_of(result.agreement)
-    judges = list(dict.fromkeys(row["judge"] for row in rows))
-    cells = {(row["judge"], *_place(row)): row for row in rows}
-    worse, lines = _worse(result), []
-    known_at = {
-        place: [cells[j, *place] for j in judges if (j, *place) in cells]
-        for place in places
-    }
-    best = {
-        place: max(
-            (row for row in rows if not math.isnan(row["value"])),
-            key=lambda row: row["value"],
-            default={"judge": ""},
-        )["judge"]
-        for place, rows in known_at.items()
-    }
+    judges = distinct(rows, "judge")
+    rows_at = {(row["judge"], *_place(row)): row for row in rows}
+    best = {place: _best_at(rows, place) for place in places}
+    worse = _worse(result)
+    lines = []
     for judge in judges:
-        entries = [
-            None
-            if row is None
-            else Cell(
-                row["value"],
-                row["low"],
-                row["high"],
-                best[place] == judge and len(judges) > 1,
-                BEHIND * (judge in worse.get((best[place], *place), ())),
-            )
-            for place in places
-            for row in [cells.get((judge, *place))]
-        ]
-        if rows := [
-            cells[judge, *place] for place in places if (judge, *place) in cells
-        ]:
-            fewest = min(rows, key=lambda row: row["n"])
-            skipped = (
-                max(row["skipped"] for row in rows)
-                if fewest["level"] == "sample"
-                else 0
-            )
-            rests = count(fewest["n"], fewest["level"]) + (
-                f", {skipped} skipped" if skipped else ""
-            )
-            lines.append(
-                Line(judge, rests, max(row["failed"] for row in rows), tuple(entries))
-            )
-    people = {
-        _place(row): row
-        for row in rows_of(result.ceiling)
-        if not math.isnan(row["value"])
-    }
-    if raters := [people[place]["raters"] for place in places if place in people]:
-        found = (people.get(place) for place in places)
-        entries = [
-            None if row is None else Cell(row["value"], row["low"], row["high"])
-            for row in found
-        ]
-        lines.append(
-            Line(
-                "human ceiling",
-                f"{raters[0]} raters",
-                0,
-                tuple(entries),
-                human=True,
-                beside=True,
-            )
-        )
-    means = {
-        _place(row): row
-        for row in rows_of(result.by_system)
-        if not math.isnan(row["value"])
-    }
-    if any(place in means for place in places):
-        found = (means.get(place) for place in places)
-        entries = [
-            None if row is None else Cell(row["value"], row["low"], row["high"])
-            for row in found
-        ]
-        lines.append(Line(SYSTEM_MEANS, "no text read", 0, tuple(entries), beside=True))
-    return lines
+        of_judge = [rows_at.get((judge, *place)) for place in places]
+        cells: list[Cell | None] = []
+        for place, row in zip(places, of_judge, strict=True):
+            if row is None:
+                cells.append(None)
+                continue
+            is_best = best[place] == judge and len(judges) > 1
+            mark = BEHIND if judge in worse.get((best[place], *place), ()) else ""
+            cells.append(Cell(row["value"], row["low"], row["high"], is_best, mark))
+        measured = list(filter(None, of_judge))
+        if measured:
+            rests_on, failed = _rests_on(measured)
+            lines.append(Line(judge, rests_on, failed, tuple(cells)))
+    return [*lines, *_ceiling(places, result), *_system_means(places, result)]
+
+
+def _cell(row: Mapping[str, Any]) -> Cell:
+    return Cell(row["value"], row["low"], row["high"])
+
+
+def _best_at(rows: Sequence[Mapping[str, Any]], place: tuple[str, str, str]) -> str:
+    """Return the judge with the highest value at a place, "" if none has one."""
+    best, highest = "", -math.inf
+    for row in rows:
+        if _place(row) == place and row["value"] > highest:
+            best, highest = row["judge"], row["value"]
+    return best
+
+
+def _rests_on(rows: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
+    """Return the rows or documents that a judge's line rests on, in words, and the number of its failed rows."""
+    fewest = min(rows, key=lambda row: row["n"])
+    text = count(fewest["n"], fewest["level"])
+    skipped = max(row["skipped"] for row in rows)
+    if skipped and fewest["level"] == "sample":
+        text = f"{text}, {skipped} skipped"
+    return text, max(row["failed"] for row in rows)
+
+
+def _defined(table: pd.DataFrame) -> dict[tuple[str, str, str], Mapping[str, Any]]:
+    """Return the rows of a table by place, those without a value left out."""
+    return {_place(row): row for row in rows_of(table) if not math.isnan(row["value"])}
+
+
+def _cells_at(
+    places: Sequence[tuple[str, str, str]],
+    rows: Mapping[tuple[str, str, str], Mapping[str, Any]],
+) -> tuple[Cell | None, ...]:
+    return tuple(_cell(rows[place]) if place in rows else None for place in places)
+
+
+def _ceiling(
+    places: Sequence[tuple[str, str, str]], result: MetaEvaluation
+) -> Iterator[Line]:
+    rows = _defined(result.ceiling)
+    raters = [rows[place]["raters"] for place in places if place in rows]
+    if raters:
+        cells = _cells_at(places, rows)
+        rests_on = f"{raters[0]} raters"
+        yield Line("human ceiling", rests_on, 0, cells, human=True, beside=True)
+
+
+def _system_means(
+    places: Sequence[tuple[str, str, str]], result: MetaEvaluation
+) -> Iterator[Line]:
+    rows = _defined(result.by_system)
+    if any(place in rows for place in places):
+        cells = _cells_at(places, rows)
+        yield Line(SYSTEM_MEANS, "no text read", 0, cells, beside=True)
 
 
 def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:
@@ -248,66 +250,68 @@ def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:
 
 def headline(result: MetaEvaluation) -> str:
     """Return the result in a sentence: the best judge, its agreement and lead, and the agreement of people."""
-    table = result.agreement
-    name, level = main_coefficient(result), str(table["level"].iloc[0])
-    aspects = list(dict.fromkeys(table["aspect"]))
+    aspects = distinct(rows_of(result.agreement), "aspect")
     aspect = AVERAGE if AVERAGE in aspects else aspects[0]
-    rows = rows_of(table[table["aspect"] == aspect])
-    # Where people decided, that is what is asked, whatever judges are compared by.
-    level_of = {row["coefficient"]: row["level"] for row in reversed(rows)}
-    names = [one for one in ("kappa", "accuracy", "pairwise") if one in level_of] or [
-        name,
-        rows[0]["coefficient"],
-    ]
-    name = next(one for one in names if one in level_of)
-    level = (
-        level
-        if (name, level) in {(row["coefficient"], row["level"]) for row in rows}
-        else level_of[name]
-    )
-    at = [row for row in rows if (row["level"], row["coefficient"]) == (level, name)]
-    ranked = sorted(
-        (row for row in at if not math.isnan(row["value"])),
-        key=lambda row: -row["value"],
-    )
+    rows = rows_of(result.agreement[result.agreement["aspect"] == aspect])
+    level, name = _headline_place(result, rows)
+    compared = [row for row in rows if _at(row, level, name)]
+    defined = [row for row in compared if not math.isnan(row["value"])]
+    ranked = sorted(defined, key=lambda row: -row["value"])
     if not ranked:
-        return f"No judge has a defined agreement with the human ratings: {at[0]['reason'] or 'no score is there'}."
-    best, judged = ranked[0], [one for one in aspects if one != AVERAGE]
-    over = f" on average over {len(judged)} aspects" if aspect == AVERAGE else ""
-    over = f" for {aspect}" if len(judged) > 1 and not over else over
+        reason = compared[0]["reason"] or "no score is there"
+        return f"No judge has a defined agreement with the human ratings: {reason}."
+    best, judged = ranked[0], [name for name in aspects if name != AVERAGE]
+    over = _over(aspect, judged)
     missing = f", {best['failed']} without a score" if best["failed"] else ""
     where = f"({level}, {count(best['n'], level)}{missing})"
-    on, value = (
-        "at",
-        f"{TITLES[name]} {with_interval(best['value'], best['low'], best['high'])}",
-    )
-    if name == "accuracy":
-        limits = interval(100 * best["low"], 100 * best["high"], 0)
-        on, value = (
-            "on",
-            f"{100 * best['value']:.0f} % {limits}".strip() + " of the rows",
-        )
+    preposition, value = _agreement_in_words(best)
+    tested = judged if aspect == AVERAGE else [aspect]
     if len(ranked) == 1:
-        lines = [
-            f"{best['judge']} agrees with the human ratings {on} {value}{over} {where}{_surely(best)}."
+        sentences = [
+            f"{best['judge']} agrees with the human ratings {preposition} {value}{over} {where}{_surely(best)}."
         ]
     else:
-        lines = [
-            f"Of {len(at)} judges, {best['judge']} agrees best with the human ratings: {value}{over} "
+        sentences = [
+            f"Of {len(compared)} judges, {best['judge']} agrees best with the human ratings: {value}{over} "
             f"{where}{_surely(best)}.",
-            _lead(result, best, ranked[1], judged if aspect == AVERAGE else [aspect]),
+            _lead(result, best, ranked[1], tested),
         ]
-    return " ".join(
-        filter(
-            None,
-            [
-                *lines,
-                _against_people(
-                    result, best, judged if aspect == AVERAGE else [aspect]
-                ),
-            ],
-        )
-    )
+    sentences.append(_against_people(result, best, tested))
+    return " ".join(filter(None, sentences))
+
+
+def _at(row: Mapping[str, Any], level: str, coefficient: str) -> bool:
+    return bool(row["level"] == level and row["coefficient"] == coefficient)
+
+
+def _headline_place(
+    result: MetaEvaluation, rows: Sequence[Mapping[str, Any]]
+) -> tuple[str, str]:
+    """Return level and coefficient of the headline; decisions of people come before what judges are compared by."""
+    level_of = {row["coefficient"]: row["level"] for row in reversed(rows)}
+    main, first = main_coefficient(result), rows[0]["coefficient"]
+    candidates = ["kappa", "accuracy", "pairwise", main, first]
+    name = next(name for name in candidates if name in level_of)
+    level = str(result.agreement["level"].iloc[0])
+    if not any(_at(row, level, name) for row in rows):
+        level = level_of[name]
+    return level, name
+
+
+def _over(aspect: str, judged: Sequence[str]) -> str:
+    """Return the aspects that a headline is about, in words."""
+    if aspect == AVERAGE:
+        return f" on average over {len(judged)} aspects"
+    return f" for {aspect}" if len(judged) > 1 else ""
+
+
+def _agreement_in_words(best: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the preposition of an agreement, and its value with the interval."""
+    if best["coefficient"] != "accuracy":
+        value = with_interval(best["value"], best["low"], best["high"])
+        return "at", f"{TITLES[best['coefficient']]} {value}"
+    limits = interval(100 * best["low"], 100 * best["high"], 0)
+    return "on", f"{100 * best['value']:.0f} % {limits}".strip() + " of the rows"
 
 
 def _surely(row: Mapping[str, Any]) -> str:
@@ -332,27 +336,14 @@ def _lead(
     text = f"The next is {second['judge']}, {number(ahead, 2)} lower"
     pair, tested = {best["judge"], second["judge"]}, {}
     for row in rows_of(result.comparisons):
-        if {row["a"], row["b"]} == pair and (row["level"], row["coefficient"]) == (
-            best["level"],
-            best["coefficient"],
-        ):
+        same_place = _at(row, best["level"], best["coefficient"])
+        if {row["a"], row["b"]} == pair and same_place:
             tested[row["aspect"]] = row
     results = [tested[aspect] for aspect in aspects if aspect in tested]
     if not results or (len(aspects) == 1 and math.isnan(results[0]["p"])):
         return f"{text}; not tested."
     if len(aspects) == 1:
-        row = results[0]
-        sign = 1 if row["a"] == best["judge"] else -1
-        low, high = sorted((sign * row["low"], sign * row["high"]))
-        lead = sign * row["difference"]
-        if abs(lead - ahead) > 1e-9:  # one of them failed on rows that the other scored
-            text += f"; on the rows that both scored {number(abs(lead), 2)} {'lower' if lead >= 0 else 'higher'}"
-        sure = (
-            "a difference beyond chance"
-            if row["p"] < alpha(result)
-            else "which may be chance"
-        )
-        return f"{text} {interval(low, high)}, {sure} (p = {number(row['p'])})."
+        return text + _lead_in_words(result, best, results[0], ahead)
     # Equal signs: a judge can lead on average and trail, beyond chance, on one aspect.
     leads = [
         row for row in results if (row["a"] == best["judge"]) == (row["difference"] > 0)
@@ -360,6 +351,32 @@ def _lead(
     ahead_on = [row["aspect"] for row in leads if row["p"] < alpha(result)]
     listed = f": {', '.join(ahead_on)}" if 0 < len(ahead_on) < len(results) else ""
     return f"{text}; the lead is beyond chance on {len(ahead_on)} of {len(results)} aspects{listed}."
+
+
+def _lead_in_words(
+    result: MetaEvaluation,
+    best: Mapping[str, Any],
+    row: Mapping[str, Any],
+    ahead: float,
+) -> str:
+    """Return the interval and the test of the best judge's lead on one aspect.
+
+    Args:
+        result: The meta-evaluation.
+        best: The best judge's row.
+        row: The comparison with the next judge.
+        ahead: The difference of both values, over all rows of each.
+    """
+    sign = 1 if row["a"] == best["judge"] else -1
+    low, high = sorted((sign * row["low"], sign * row["high"]))
+    lead = sign * row["difference"]
+    text = ""
+    if abs(lead - ahead) > 1e-9:  # one of them failed on rows that the other scored
+        way = "lower" if lead >= 0 else "higher"
+        text = f"; on the rows that both scored {number(abs(lead), 2)} {way}"
+    beyond = row["p"] < alpha(result)
+    sure = "a difference beyond chance" if beyond else "which may be chance"
+    return f"{text} {interval(low, high)}, {sure} (p = {number(row['p'])})."
 
 
 def _against_people(

@@ -12,6 +12,7 @@ from rich.markup import escape
 from ..agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from ..agreement.meta.inputs import COEFFICIENTS, DECIDED
 from ..errors import OptionError
+from ..programs.models.lm import Connection
 from ..running.console import err, out, print_json, wide
 from ..running.opening import connection_of, write_output
 from ..running.plain import clean, finite
@@ -19,7 +20,7 @@ from ..tables import Table
 from .decided import Decided, decisions
 from .export import agreement_table, check_kind, row_table
 from .gate import Gate, Gated, check_aspects
-from .judges import Wanted, read_judged
+from .judges import Selection, read_judged
 from .live import LiveRun, judge_live, plan_live
 from .options import EvaluateOptions
 from .page import render, write_figures
@@ -35,46 +36,23 @@ from .tables import agreement_markdown, show
 
 def run(request: EvaluateRequest) -> int:
     """Return the exit code: 1 where the gate fails."""
-    how = request.options
+    options = request.options
     if request.spans is not None:
-        return _spans(request, how)
+        return _spans(request, options)
     gates = [Gate.parse(text) for text in request.fail_under]
     for gate in gates:
-        how = _with_gate(how, gate)
-    data = read_judged(request.sources, _wanted(request, how))
-    kinds = (
-        set(data.kinds.values()) if data.kinds.keys() == data.human.keys() else set()
-    )
-    together = len(set(data.documents)) < len(data.rows)
-    if how.levels is None and (
-        kinds == {"binary"} or (kinds == {"preference"} and together)
-    ):
-        # Pass and fail are not ordered within documents, and preferences not between them.
-        how = how.model_copy(
-            update={"levels": ("pooled" if kinds == {"binary"} else "sample",)}
-        )
+        options = _with_gate(options, gate)
+    data = read_judged(request.sources, _selection(request, options))
+    options = _with_level(options, data)
     where = connection_of(request.reach, request.api_base)
-    if how.dry_run:
-        planned = plan_live(data, request.lm, where)
-        print_json(planned.to_dict()) if request.as_json else out.print(
-            str(planned), markup=False, soft_wrap=True
-        )
+    if options.dry_run:
+        estimate = plan_live(data, request.lm, where)
+        if request.as_json:
+            print_json(estimate.to_dict())
+        else:
+            out.print(str(estimate), markup=False, soft_wrap=True)
         return 0
-    live: list[LiveRun] = []
-    if data.live:
-        check_aspects(gates, data.human)
-        # People as their own judge: what cannot be evaluated is refused before a call is paid for.
-        free = how.model_copy(update={"rounds": 0})
-        meta_evaluate(
-            {"people": data.human},
-            data.human,
-            documents=data.documents,
-            systems=data.systems,
-            options=free,
-        )
-        live = judge_live(
-            data, request.lm, where, limits=how.limits(), quietly=request.as_json
-        )
+    live = _judge_live(request, options, data, gates, where)
     result = meta_evaluate(
         data.judges,
         data.human,
@@ -87,61 +65,147 @@ def run(request: EvaluateRequest) -> int:
         categories={aspect: marks.levels for aspect, marks in data.marks.items()},
         decided=data.decided,
         lengths=data.lengths,
-        options=how,
+        options=options,
     )
-    gated = Gated.of(gates, lambda gate: gate.judge(result, how.min_coverage))
-    decided = decisions(data, how)
+    gated = Gated.of(gates, lambda gate: gate.judge(result, options.min_coverage))
     people = persons(data)
-    notes = [
-        *data.notes,
-        *result.notes,
-        *(note for one in decided for note in one.note()),
-        *warnings(people),
-    ]
-    beside = Beside(
-        slices(data, how.slices, how),
-        replacements(data, people, how.epsilon),
-        within_raters(data, people),
+    found = _Found(
+        data,
+        result,
+        gated,
+        decisions(data, options),
+        Beside(
+            slices(data, options.slices, options),
+            replacements(data, people, options.epsilon),
+            within_raters(data, people),
+        ),
+        warnings(people),
+        live,
     )
-    made = {
-        request.output: lambda: render(data, result, notes, decided, beside.tables()),
-        how.markdown: lambda: agreement_markdown(result, gated.headline, gated.reasons),
-        how.table: lambda: agreement_table(result, how.table or Path()),
-        how.rows: lambda: row_table(data, how.rows or Path()),
-    }
-    written = [path for path in made if path is not None]
-    for path in written:
-        write_output(path, made[path]())
-    drawn = write_figures(how.figures, data, result) if how.figures is not None else []
+    files = _write(request, options, found)
     if request.as_json:
-        print_json(
-            result.to_dict()
-            | {
-                "notes": notes,
-                "origin": data.origin,
-                "rows": len(data.rows),
-                "gate": gated.to_dict(),
-            }
-            | {"decisions": [one.to_dict() for one in decided]}
-            | beside.to_dict()
-            | {
-                "figures": list(map(str, drawn)),
-                "live": [one.to_dict() for one in live],
-            }
-        )
+        print_json(found.to_dict() | {"figures": list(map(str, files.figures))})
     else:
-        _tell(data, result, notes, live, decided)
-        beside.show()
-        for path in written:
-            out.print(f"Wrote {escape(str(path))}")
-        if how.figures is not None:
-            out.print(
-                f"Wrote {len(drawn)} files of figures to {escape(str(how.figures))}"
-            )
+        _print(found, files, options)
     return _leave(gated)
 
 
-def _wanted(request: EvaluateRequest, how: EvaluateOptions) -> Wanted:
+def _with_level(options: EvaluateOptions, data: Judged) -> EvaluateOptions:
+    """Return the options with the one level that decisions have, if none is named and there are only decisions.
+
+    Pass and fail are not ordered within documents, and preferences not between them.
+    """
+    if options.levels is not None or data.kinds.keys() != data.human.keys():
+        return options
+    kinds = set(data.kinds.values())
+    repeated = len(set(data.documents)) < len(data.rows)
+    if kinds == {"binary"}:
+        return options.model_copy(update={"levels": ("pooled",)})
+    if kinds == {"preference"} and repeated:
+        return options.model_copy(update={"levels": ("sample",)})
+    return options
+
+
+def _judge_live(
+    request: EvaluateRequest,
+    options: EvaluateOptions,
+    data: Judged,
+    gates: Sequence[Gate],
+    where: Connection,
+) -> list[LiveRun]:
+    """Let saved judges score the rows. Data that cannot be evaluated are refused before a call is paid for."""
+    if not data.live:
+        return []
+    check_aspects(gates, data.human)
+    meta_evaluate(
+        {"people": data.human},
+        data.human,
+        documents=data.documents,
+        systems=data.systems,
+        options=options.model_copy(update={"rounds": 0}),
+    )
+    return judge_live(
+        data, request.lm, where, limits=options.limits(), quietly=request.as_json
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The results of an evaluation, as they are printed and written."""
+
+    data: Judged
+    result: MetaEvaluation
+    gated: Gated
+    decided: Sequence[Decided]
+    beside: Beside
+    warnings: Sequence[str]
+    live: Sequence[LiveRun]
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on the rows, the agreement, the decisions and the raters."""
+        notes = [*self.data.notes, *self.result.notes]
+        for decided in self.decided:
+            notes += decided.note()
+        return [*notes, *self.warnings]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        about = {
+            "notes": self.notes,
+            "origin": self.data.origin,
+            "rows": len(self.data.rows),
+            "gate": self.gated.to_dict(),
+            "decisions": [decided.to_dict() for decided in self.decided],
+        }
+        live = {"live": [run.to_dict() for run in self.live]}
+        return self.result.to_dict() | about | self.beside.to_dict() | live
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files that an evaluation wrote, and its figures."""
+
+    written: Sequence[Path]
+    figures: Sequence[Path]
+
+
+def _write(request: EvaluateRequest, options: EvaluateOptions, found: _Found) -> _Files:
+    """Write the report, the tables and the figures that are named."""
+    data, result, gated = found.data, found.result, found.gated
+    texts: dict[Path, str] = {}
+    if request.output is not None:
+        tables = found.beside.tables()
+        page = render(data, result, found.notes, found.decided, tables)
+        texts[request.output] = page
+    if options.markdown is not None:
+        comment = agreement_markdown(result, gated.headline, gated.reasons)
+        texts[options.markdown] = comment
+    if options.table is not None:
+        texts[options.table] = agreement_table(result, options.table)
+    if options.rows is not None:
+        texts[options.rows] = row_table(data, options.rows)
+    for path, text in texts.items():
+        write_output(path, text)
+    figures: Sequence[Path] = ()
+    if options.figures is not None:
+        figures = write_figures(options.figures, data, result)
+    return _Files(list(texts), figures)
+
+
+def _print(found: _Found, files: _Files, options: EvaluateOptions) -> None:
+    """Print the results, and the files that were written."""
+    _tell(found.data, found.result, found.notes, found.live, found.decided)
+    found.beside.show()
+    for path in files.written:
+        out.print(f"Wrote {escape(str(path))}")
+    if options.figures is not None:
+        out.print(
+            f"Wrote {len(files.figures)} files of figures to {escape(str(options.figures))}"
+        )
+
+
+def _selection(request: EvaluateRequest, how: EvaluateOptions) -> Selection:
     """Return the scores and rows to read.
 
     Raises:
@@ -156,7 +220,7 @@ def _wanted(request: EvaluateRequest, how: EvaluateOptions) -> Wanted:
         )
     check_kind("table", how.table)
     check_kind("rows", how.rows)
-    return Wanted(
+    return Selection(
         human=request.human,
         judges=request.judges,
         columns=request.columns,
@@ -182,12 +246,12 @@ class Beside:
             "replacement": list(self.replaced),
             "within_raters": list(self.within),
         }
-        return {"slices": [one.to_dict() for one in self.slices], **finite(raters)}
+        return {"slices": [part.to_dict() for part in self.slices], **finite(raters)}
 
     def tables(self) -> list[tuple[str, Table]]:
         """Return the tables that have rows, each with its title."""
-        made = [*rater_tables(self.replaced, self.within), *slice_tables(self.slices)]
-        return [(about, table) for about, table in made if len(table)]
+        tables = [*rater_tables(self.replaced, self.within), *slice_tables(self.slices)]
+        return [(about, table) for about, table in tables if len(table)]
 
     def show(self) -> None:
         """Print the tables."""

@@ -233,91 +233,112 @@ def read_people(
     joined: Judged, file: File, wanted: Sequence[str], scale: tuple[float, float] | None
 ) -> None:
     """Read the human ratings wanted into `joined`."""
-    known = file.aspects()
+    in_file = file.aspects()
     joined.notes += file.notes
     if not wanted:
-        wanted = [OVERALL] if OVERALL in known else known
-        if not wanted:
-            likely = likely_scores(file.records, file.names())
-            raise LabelsError(
-                f"{file.origin}: no column with human ratings was found; name it with --human COLUMN; "
-                + (
-                    f"it could be one of: {some(likely)}"
-                    if likely
-                    else f"the columns are: {some(file.names())}"
-                )
-            )
-        column = file.columns.column_of(OVERALL)
-        own, several = file.columns.aspects.get(OVERALL, (column, ()))
-        if wanted == [OVERALL] and column and not file.compared and own is None:
-            joined.notes.append(
-                f"human ratings are the mean of the columns {some(map(repr, several))}"
-            )
-        elif (
-            wanted == [OVERALL]
-            and column
-            and not file.compared
-            and not is_score(column)
-        ):
-            joined.notes.append(
-                f"human ratings are taken from the column {column!r}; --human names another"
-            )
-    for name in dict.fromkeys(
-        known if "all" in wanted and "all" not in known else wanted
-    ):
-        aspect = name if name in known else name.removeprefix("scores.")
-        values, ratings, marks = human_ratings(file, name, aspect, known)
-        joined.human[aspect], joined.words[aspect] = values, marks
-        cells = (
-            part
-            for record in file.records
-            for _, part in parts_of(record.get(file.columns.column_of(aspect) or ""))
+        wanted = _default_ratings(joined, file, in_file)
+    if "all" in wanted and "all" not in in_file:
+        wanted = in_file
+    for name in dict.fromkeys(wanted):
+        _read_aspect(joined, file, name, in_file, scale)
+
+
+def _default_ratings(
+    joined: Judged, file: File, in_file: Sequence[str]
+) -> Sequence[str]:
+    """Return the aspects to compare with if none is named, and note the column that was taken.
+
+    Raises:
+        LabelsError: If there is no column with human ratings.
+    """
+    wanted = [OVERALL] if OVERALL in in_file else in_file
+    if not wanted:
+        likely = likely_scores(file.records, file.names())
+        candidates = (
+            f"it could be one of: {some(likely)}"
+            if likely
+            else f"the columns are: {some(file.names())}"
         )
-        if (how := marks.shown(cells)) and not file.compared:
-            joined.notes.append(f"human ratings of {aspect!r} are read as {how}")
-        kind = "preference" if file.compared else marks.kind
-        longer = not marks.values and scale not in (
-            None,
-            marks.scale,
-        )  # only two of its numbers were given so far
-        if kind != "score" and not longer:
-            joined.kinds[aspect], joined.marks[aspect] = kind, marks
-        raters = 0 if file.compared else max((len(r) for r in ratings), default=0)
-        if raters > 1:
-            joined.ratings[aspect] = np.array(
-                [[*r, *[math.nan] * (raters - len(r))] for r in ratings]
-            )
-        defined = values[~np.isnan(values)]
-        column = file.columns.column_of(aspect)
-        rated = [row for row in file.rows if aspect in row.scores]
-        refuse_reversed(file.origin, column, rated, aspect)
-        if scale is not None:
-            refuse_outside(file.origin, column, rated, aspect, scale)
-            joined.scales[aspect] = scale
-        elif (told := _told_scale(file, aspect, marks)) and not (
-            told == (0, 100) and np.nanmax(values) <= 1
-        ):
-            joined.scales[aspect] = told
-        elif len(defined):
-            refuse_codes(file.origin, column, rated, aspect)
-            refuse_outliers(file.origin, column, rated, aspect)
-            every = np.concatenate([defined, *(np.array(r) for r in ratings if len(r))])
-            joined.scales[aspect] = infer_scale(every, len(defined))
+        raise LabelsError(
+            f"{file.origin}: no column with human ratings was found; name it with --human COLUMN; {candidates}"
+        )
+    column = file.columns.column_of(OVERALL)
+    own, several = file.columns.aspects.get(OVERALL, (column, ()))
+    if wanted != [OVERALL] or not column or file.compared:
+        return wanted
+    if own is None:
+        joined.notes.append(
+            f"human ratings are the mean of the columns {some(map(repr, several))}"
+        )
+    elif not is_score(column):
+        joined.notes.append(
+            f"human ratings are taken from the column {column!r}; --human names another"
+        )
+    return wanted
 
 
-def _told_scale(file: File, aspect: str, marks: Marks) -> tuple[float, float] | None:
+def _read_aspect(
+    joined: Judged,
+    file: File,
+    name: str,
+    in_file: Sequence[str],
+    scale: tuple[float, float] | None,
+) -> None:
+    """Read the human ratings of one aspect, with the ratings of single raters, kind and scale."""
+    aspect = name if name in in_file else name.removeprefix("scores.")
+    values, ratings, marks = human_ratings(file, name, aspect, in_file)
+    joined.human[aspect], joined.words[aspect] = values, marks
+    column = file.columns.column_of(aspect)
+    cells = (
+        part
+        for record in file.records
+        for _, part in parts_of(record.get(column or ""))
+    )
+    reading = marks.shown(cells)
+    if reading and not file.compared:
+        joined.notes.append(f"human ratings of {aspect!r} are read as {reading}")
+    kind = "preference" if file.compared else marks.kind
+    # Only two numbers of a longer scale were used so far.
+    longer = not marks.values and scale not in (None, marks.scale)
+    if kind != "score" and not longer:
+        joined.kinds[aspect], joined.marks[aspect] = kind, marks
+    raters = 0 if file.compared else max(map(len, ratings), default=0)
+    if raters > 1:
+        table = np.full((len(ratings), raters), np.nan)
+        for row, of_row in zip(table, ratings, strict=True):
+            row[: len(of_row)] = of_row
+        joined.ratings[aspect] = table
+    defined = values[~np.isnan(values)]
+    rated = [row for row in file.rows if aspect in row.scores]
+    refuse_reversed(file.origin, column, rated, aspect)
+    if scale is not None:
+        refuse_outside(file.origin, column, rated, aspect, scale)
+    stated = scale or _stated_scale(file, aspect, marks)
+    shares = stated == (0, 100) and scale is None and np.nanmax(values) <= 1
+    if stated is not None and not shares:
+        joined.scales[aspect] = stated
+    elif len(defined):
+        refuse_codes(file.origin, column, rated, aspect)
+        refuse_outliers(file.origin, column, rated, aspect)
+        singles = (np.array(of_row) for of_row in ratings if len(of_row))
+        every = np.concatenate([defined, *singles])
+        joined.scales[aspect] = infer_scale(every, len(defined))
+
+
+def _stated_scale(file: File, aspect: str, marks: Marks) -> tuple[float, float] | None:
+    """Return the scale that a column's name or its words state; None if they state none."""
     return named_scale(file.columns.column_of(aspect) or "")[1] or marks.scale
 
 
 def human_ratings(
-    file: File, name: str, aspect: str, known: Sequence[str]
+    file: File, name: str, aspect: str, in_file: Sequence[str]
 ) -> tuple[Vector, list[tuple[float, ...]], Marks]:
     """Return the human scores, the single ratings of each row, and the marks of the column's cells.
 
-    Scores are NaN, and single ratings (), if there is none. known: the aspects that were found.
+    Scores are NaN, and single ratings (), if there is none. in_file: the aspects of the file.
     """
     names, rows = file.names(), file.rows
-    if aspect in known:
+    if aspect in in_file:
         marks = file.columns.marks.get(aspect, Marks())
         refuse_unordered(
             f"{file.origin}, column {file.columns.column_of(aspect)!r}", aspect, marks
@@ -331,13 +352,13 @@ def human_ratings(
             read_number(file, row, name, inside(record, name))
             for row, record in zip(rows, file.records, strict=True)
         ]
-        if all(math.isnan(v) for v in values):
+        if np.isnan(values).all():
             raise LabelsError(
-                f"{file.origin}: no row has {name!r}; human ratings are {some(known)}"
+                f"{file.origin}: no row has {name!r}; human ratings are {some(in_file)}"
             )
         return np.array(values), [()] * len(rows), Marks()
     raise LabelsError(
-        f"{file.origin}: there is no column or aspect {name!r} with human ratings; aspects: {some(known)}; "
+        f"{file.origin}: there is no column or aspect {name!r} with human ratings; aspects: {some(in_file)}; "
         f"columns: {some(names)}"
     )
 
@@ -345,40 +366,48 @@ def human_ratings(
 def own_categories(
     joined: Judged,
     judge: str,
-    said: Sequence[tuple[Any, Any]],
+    decisions: Sequence[tuple[Any, Any]],
     aspects: Sequence[str] | None = None,
 ) -> None:
     """Keep a judge's own decisions.
 
-    said: category and pass or fail of each row, None if it has none. aspects: those that it judged; None for all.
+    decisions: category and pass or fail of each row, None if it has none. aspects: those that it judged; None for all.
     """
+    words = dict.fromkeys(str(word) for word, _ in decisions if word)
     for aspect, marks in joined.marks.items():
         if aspects is not None and aspect not in aspects:
             continue
-        names = {folded(name): float(place) for place, name in enumerate(marks.names)}
-        binary = joined.kinds[aspect] == "binary"
-        # Categories that no score tells apart are one, "4 stars or 5 stars", and count as the best of them.
-        words = [
-            (folded(word), folded(str(word).rpartition(" or ")[2]))
-            if word
-            else ("", "")
-            for word, _ in said
-        ]
-        places = np.array(
-            [names.get(word, names.get(last, math.nan)) for word, last in words]
-        )
-        if binary:  # a judge may call pass and fail otherwise than these people do
-            other = [
-                float(passed) if passed is not None else math.nan for _, passed in said
-            ]
-            places = np.where(np.isnan(places), other, places)
+        names = list(map(folded, marks.names))
+        places = np.array([_category(names, word) for word, _ in decisions])
+        if joined.kinds[aspect] == "binary":
+            # A judge may have other words for pass and fail than these raters.
+            passed = np.array([_as_number(passed) for _, passed in decisions])
+            places = np.where(np.isnan(places), passed, places)
         if not np.isnan(places).all():
             joined.decided.setdefault(judge, {})[aspect] = places
-        elif other_words := list(dict.fromkeys(str(word) for word, _ in said if word)):
+        elif words:
             joined.notes.append(
-                f"{judge} has the categories {some(other_words)}, human ratings of {aspect!r} {some(marks.names)}: "
+                f"{judge} has the categories {some(words)}, human ratings of {aspect!r} {some(marks.names)}: "
                 "its scores are compared"
             )
+
+
+def _category(names: Sequence[str], word: Any) -> float:
+    """Return the number of a judge's category among those of human ratings; NaN if it is not among them.
+
+    Categories that no score distinguishes are one, "4 stars or 5 stars", and count as the best of them.
+    """
+    if not word:
+        return math.nan
+    best = str(word).rpartition(" or ")[2]
+    for name in (folded(word), folded(best)):
+        if name in names:
+            return float(names.index(name))
+    return math.nan
+
+
+def _as_number(passed: Any) -> float:
+    return math.nan if passed is None else float(passed)
 
 
 def read_cell(
@@ -446,13 +475,12 @@ def read_raters(joined: Judged, file: File) -> None:
 def references_beside(file: File) -> dict[str, list[str]]:
     """Read `<set>.references.jsonl` beside the file: {"doc_id", "references": […]}."""
     beside = beside_file(file, "references")
-    if beside is None:
-        return {}
-    return {
-        str(record["doc_id"]): [str(text) for text in record["references"]]
-        for record in open_table(beside).records
-        if "doc_id" in record and isinstance(record.get("references"), list)
-    }
+    result = {}
+    for record in [] if beside is None else open_table(beside).records:
+        references = record.get("references")
+        if "doc_id" in record and isinstance(references, list):
+            result[str(record["doc_id"])] = [str(text) for text in references]
+    return result
 
 
 # Verdicts ------------------------------------------------------------------------------------------------------------

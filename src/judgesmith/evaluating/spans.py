@@ -1,10 +1,10 @@
-"""`judgesmith evaluate --spans`: does a judge mark the errors that people marked?"""
+"""`judgesmith evaluate --spans`: agreement of a judge's error spans with human ones."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
@@ -14,7 +14,7 @@ from ..agreement.spans import SpanAgreement, human_span_agreement, span_agreemen
 from ..datasets.benchmarks.catalog import benchmark, data_dir, resolve
 from ..datasets.benchmarks.registry import PREFIX
 from ..datasets.loading import iter_rows
-from ..datasets.spans import SpanSet, read_spans
+from ..datasets.spans import Span, SpanSet, read_spans
 from ..errors import LabelsError, OptionError
 from ..running.console import wide
 from ..running.plain import clean
@@ -125,81 +125,128 @@ def evaluate_spans(
     with errors: there they were read, and nothing was found.
 
     Raises:
-        LabelsError: If a file cannot be read or was was marked on other texts.
+        LabelsError: If a file cannot be read or was marked on other texts.
         OptionError: If nothing can be compared.
     """
     scored = Path(scored)
-    predicted: dict[str, list[ErrorSpan]] = {}
-    outputs: dict[str, str] = {}
-    documents: dict[str, str] = {}
-    failed = seen = verdicts = misshapen = 0
-    for row, record in iter_rows(scored):
-        if row.id in outputs:
-            raise LabelsError(
-                f"{scored.name}, row {row.line}: id {row.id!r} is that of an earlier row; give every row its own"
-            )
-        outputs[row.id], documents[row.id] = row.output, row.doc_id
-        verdict = record.get("verdict")
-        verdicts += isinstance(verdict, Mapping)
-        seen += record.get("seen") is True
-        errors = (
-            verdict.get("errors")
-            if isinstance(verdict, Mapping) and not verdict.get("failure")
-            else None
-        )
-        if not isinstance(errors, list):
-            failed += 1
-            continue
-        predicted[row.id], wrong = _errors(errors)
-        misshapen += wrong
-    if not verdicts:
-        raise LabelsError(
-            f"{scored.name}: no row has a verdict with its errors; score the outputs with"
-            " `judgesmith score -o FILE.jsonl`"
-        )
+    marked = _read_marked(scored)
+    outputs, predicted = marked.outputs, marked.predicted
     spans, name, listed = _gold(gold, outputs)
-    people = [dict(marked) for marked in spans.people.values()] or [{}]
-    for identity in listed or ():
-        if identity not in spans.ids and identity not in spans.unplaced:
-            people[0][identity] = ()
-    read = {identity for marked in people for identity in marked} | set(spans.unplaced)
+    all_people, read = _people(spans, listed)
     if not read & outputs.keys():
         raise OptionError(
             f"{scored.name} and {name} have no id in common ({_some(outputs)} and {_some(read)}); score the outputs"
             " that people marked, with their ids"
         )
-    people = [{i: marked[i] for i in marked if i in outputs} for marked in people]
+    people = [_of_outputs(rater, outputs) for rater in all_people]
     lengths = {identity: len(text) for identity, text in outputs.items()}
     options: dict[str, Any] = {"rounds": rounds, "confidence": confidence, "seed": seed}
-    if not any(predicted.keys() & marked.keys() for marked in people):
+    if not any(predicted.keys() & rater.keys() for rater in people):
         raise OptionError(
             f"{scored.name}: the judge failed on every row that people marked; there is nothing to compare"
         )
-    agreement = span_agreement(predicted, people, lengths, documents, **options)
-    human = human_span_agreement(people, lengths, documents, **options)
+    agreement = span_agreement(predicted, people, lengths, marked.documents, **options)
+    human = human_span_agreement(people, lengths, marked.documents, **options)
     unmarked, unscored = len(outputs.keys() - read), len(read - outputs.keys())
-    notes = {
-        f"{failed} of {len(outputs)} rows have no verdict and are left out of every number": failed,
-        f"{unmarked} of {len(outputs)} rows were not marked by people and are left out": unmarked,
-        f"{unscored} outputs that people marked were not scored": unscored,
-        f"{seen} of the rows were used to compile the judge; agreement on them says little. Leave them out": seen,
-        "no verdict has an error: does this judge give error spans?": not any(
-            predicted.values()
-        ),
-        f"{misshapen} entries of verdicts' errors are not objects and were passed over": misshapen,
-    }
-    applied = (*(note for note, applies in notes.items() if applies), *agreement.notes)
+    notes = _notes(marked, unmarked, unscored)
     return SpanReport(
         scored.name,
         name,
         agreement,
         human,
         len(outputs),
-        failed,
+        marked.failed,
         unmarked,
         unscored,
-        applied,
+        (*notes, *agreement.notes),
     )
+
+
+def _of_outputs(
+    rater: Mapping[str, tuple[Span, ...]], outputs: Mapping[str, str]
+) -> dict[str, tuple[Span, ...]]:
+    return {identity: spans for identity, spans in rater.items() if identity in outputs}
+
+
+@dataclass
+class _Marked:
+    """The outputs of a scored file with the judge's error spans, and the rows that have none."""
+
+    outputs: dict[str, str] = field(default_factory=dict)
+    documents: dict[str, str] = field(default_factory=dict)
+    predicted: dict[str, list[ErrorSpan]] = field(default_factory=dict)
+    failed: int = 0
+    seen: int = 0
+    """Rows that the judge was compiled from."""
+    misshapen: int = 0
+    """Entries of verdicts' errors that are not objects."""
+
+
+def _read_marked(scored: Path) -> _Marked:
+    """Read the error spans of a scored file.
+
+    Raises:
+        LabelsError: If two rows have one id, or no row has a verdict.
+    """
+    marked, verdicts = _Marked(), 0
+    for row, record in iter_rows(scored):
+        if row.id in marked.outputs:
+            raise LabelsError(
+                f"{scored.name}, row {row.line}: id {row.id!r} is that of an earlier row; give every row its own"
+            )
+        marked.outputs[row.id], marked.documents[row.id] = row.output, row.doc_id
+        marked.seen += record.get("seen") is True
+        verdict = record.get("verdict")
+        errors = None
+        if isinstance(verdict, Mapping):
+            verdicts += 1
+            errors = None if verdict.get("failure") else verdict.get("errors")
+        if not isinstance(errors, list):
+            marked.failed += 1
+            continue
+        marked.predicted[row.id], misshapen = _errors(errors)
+        marked.misshapen += misshapen
+    if not verdicts:
+        raise LabelsError(
+            f"{scored.name}: no row has a verdict with its errors; score the outputs with"
+            " `judgesmith score -o FILE.jsonl`"
+        )
+    return marked
+
+
+def _people(
+    spans: SpanSet, listed: Mapping[str, str] | None
+) -> tuple[list[dict[str, tuple[Span, ...]]], set[str]]:
+    """Return the spans of each rater by output, and the outputs that were read.
+
+    Args:
+        spans: The human spans.
+        listed: All outputs that people read, if the file lists only those with errors.
+    """
+    people = [dict(rater) for rater in spans.people.values()] or [{}]
+    for identity in listed or ():
+        if identity not in spans.ids and identity not in spans.unplaced:
+            people[0][identity] = ()
+    read = set(spans.unplaced).union(*people)
+    return people, read
+
+
+def _notes(marked: _Marked, unmarked: int, unscored: int) -> Iterator[str]:
+    rows = len(marked.outputs)
+    if marked.failed:
+        yield f"{marked.failed} of {rows} rows have no verdict and are left out of every number"
+    if unmarked:
+        yield f"{unmarked} of {rows} rows were not marked by people and are left out"
+    if unscored:
+        yield f"{unscored} outputs that people marked were not scored"
+    if marked.seen:
+        yield (
+            f"{marked.seen} of the rows were used to compile the judge; agreement on them says little. Leave them out"
+        )
+    if not any(marked.predicted.values()):
+        yield "no verdict has an error: does this judge give error spans?"
+    if marked.misshapen:
+        yield f"{marked.misshapen} entries of verdicts' errors are not objects and were passed over"
 
 
 def _gold(
@@ -234,27 +281,26 @@ def _gold(
 
 
 def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
-    """Return the spans of a verdict, and how many entries were none."""
-    spans = []
-    for error in errors:
-        if isinstance(error, Mapping):
-            start, end, severity, found = (
-                error.get(key) for key in ("start", "end", "severity", "how")
-            )
-            placed = type(start) is type(end) is int
-            spans.append(
-                ErrorSpan(
-                    text=str(error.get("text") or ""),
-                    explanation=str(error.get("explanation") or ""),
-                    severity=math.nan
-                    if severity is None or type(severity) not in (int, float)
-                    else float(severity),
-                    start=start if placed else None,
-                    end=end if placed else None,
-                    how=found if found in get_args(How) else None,
-                )
-            )
+    """Return the spans of a verdict, and the number of entries that are not objects."""
+    spans = [_span(error) for error in errors if isinstance(error, Mapping)]
     return spans, len(errors) - len(spans)
+
+
+def _span(error: Mapping[str, Any]) -> ErrorSpan:
+    start, end, severity = error.get("start"), error.get("end"), error.get("severity")
+    if type(start) is not int or type(end) is not int:
+        start = end = None
+    if type(severity) not in (int, float):
+        severity = math.nan
+    how = error.get("how")
+    return ErrorSpan(
+        text=str(error.get("text") or ""),
+        explanation=str(error.get("explanation") or ""),
+        severity=float(severity),
+        start=start,
+        end=end,
+        how=how if how in get_args(How) else None,
+    )
 
 
 def _cell(estimate: Estimate) -> str:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from rich.console import Console
 
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from ..running.console import wide
 from ..tables import Cell, Column, Table, clean, md, one_line
 from .decided import Decided
-from .pivot import TITLES, Pivot, alpha, behind_means, count, headline, pivots
+from .pivot import (
+    TITLES,
+    Pivot,
+    alpha,
+    behind_means,
+    count,
+    distinct,
+    headline,
+    pivots,
+)
 
 COMPARED = "Is one judge better"
 MOST_COMPARED = 12  # rows of that table on a terminal
@@ -19,56 +29,43 @@ MOST_COMPARED = 12  # rows of that table on a terminal
 def pivot_table(pivot: Pivot) -> Table:
     """Return judges against aspects or coefficients; below them the human ceiling and the systems' mean labels."""
     failed = any(line.failed for line in pivot.lines)
-    beside = [Column("n", "s"), *([Column("failed", "d")] if failed else [])]
-    table = Table(
-        ["judge", *beside, *(Column(title, ".3f", ".2f") for title in pivot.columns)],
-        pivot.title(),
-    )
+    columns: list[str | Column] = ["judge", Column("n", "s")]
+    if failed:
+        columns.append(Column("failed", "d"))
+    columns += [Column(title, ".3f", ".2f") for title in pivot.columns]
+    table = Table(columns, pivot.title())
     for line in pivot.lines:
-        missing = [""] if line.beside else [line.failed]
-        cells = (cell or Cell(None) for cell in line.entries)
-        table.add(
-            line.name,
-            line.rests,
-            *(missing if failed else []),
-            *cells,
-            kind="human" if line.beside else "",
-        )
+        cells: list[Any] = [line.name, line.rests]
+        if failed:
+            cells.append("" if line.beside else line.failed)
+        cells += [cell or Cell(None) for cell in line.entries]
+        table.add(*cells, kind="human" if line.beside else "")
     return table
 
 
 def agreement_table(result: MetaEvaluation) -> Table:
     """Return every judge, aspect and level against every coefficient."""
-    names = list(dict.fromkeys(result.agreement["coefficient"]))
-    table = Table(
-        [
-            "judge",
-            "aspect",
-            "level",
-            Column("n", "s"),
-            Column("failed", "d"),
-            *(Column(TITLES[name], ".3f") for name in names),
-        ]
-    )
+    names = distinct(rows_of(result.agreement), "coefficient")
+    columns: list[str | Column] = ["judge", "aspect", "level"]
+    columns += [Column("n", "s"), Column("failed", "d")]
+    columns += [Column(TITLES[name], ".3f") for name in names]
+    table = Table(columns)
     for _, group in result.agreement.groupby(["judge", "aspect", "level"], sort=False):
         rows = rows_of(group)
-        judge, aspect, level = (rows[0][name] for name in ("judge", "aspect", "level"))
-        skipped = (
-            f", {rows[0]['skipped']} skipped"
-            if rows[0]["skipped"] and level == "sample"
-            else ""
-        )
-        cells = {
-            row["coefficient"]: Cell(row["value"], row["low"], row["high"])
-            for row in rows
-        }
+        first = rows[0]
+        rests_on = count(first["n"], first["level"])
+        if first["skipped"] and first["level"] == "sample":
+            rests_on += f", {first['skipped']} skipped"
+        cells = dict.fromkeys(names, Cell(None))
+        for row in rows:
+            cells[row["coefficient"]] = Cell(row["value"], row["low"], row["high"])
         table.add(
-            judge,
-            aspect,
-            level,
-            count(rows[0]["n"], level) + skipped,
-            rows[0]["failed"],
-            *(cells.get(name, Cell(None)) for name in names),
+            first["judge"],
+            first["aspect"],
+            first["level"],
+            rests_on,
+            first["failed"],
+            *cells.values(),
         )
     return table
 
@@ -224,34 +221,19 @@ def show(
     decided: Sequence[Decided] = (),
 ) -> None:
     """Print the result: a sentence, the pivots, tests of the best against the others, and the rest."""
-    out, tables = wide(), pivots(result)
+    out = wide()
     out.print(one_line(headline(result)), markup=False, style="bold")
     out.print(
         f"{rows} rows of {one_line(origin)}; {_intervals(result)}",
         markup=False,
         style="dim",
     )
-    for about, table in itertools.chain(*(one.tables() for one in decided)):
-        if len(table):
-            table.show(out)
-            out.print(about, markup=False, style="dim")
-    first = tables[0].coefficient
-    for pivot in tables:
-        # Of several aspects one coefficient is enough to read; the files and the page have the others.
-        if pivot.coefficient == first:
-            pivot_table(pivot).show(out)
-    if any(pivot.marked for pivot in tables):
-        out.print(f"Bold: best. {behind_means(result)}.", markup=False, style="dim")
-    others = [
-        TITLES[name]
-        for name in dict.fromkeys(pivot.coefficient for pivot in tables)
-        if name != first
-    ]
-    if others:
-        out.print(
-            f"{', '.join(others)}: in --json and the page (-o report.html).",
-            style="dim",
-        )
+    for decisions in decided:
+        for about, table in decisions.tables():
+            if len(table):
+                table.show(out)
+                out.print(about, markup=False, style="dim")
+    _show_pivots(pivots(result), result, out)
     reasons = undefined(result)
     for line in reasons[:8]:
         out.print(f"note: {clean(line)}", style="yellow", markup=False)
@@ -268,3 +250,21 @@ def show(
         out.print(about, markup=False, style="dim")
     for note in notes:
         out.print(f"note: {clean(note)}", style="yellow", markup=False)
+
+
+def _show_pivots(tables: Sequence[Pivot], result: MetaEvaluation, out: Console) -> None:
+    """Print the pivots of one coefficient; the files and the page have the others."""
+    first = tables[0].coefficient
+    others: dict[str, None] = {}
+    for pivot in tables:
+        if pivot.coefficient == first:
+            pivot_table(pivot).show(out)
+        else:
+            others[TITLES[pivot.coefficient]] = None
+    if any(pivot.marked for pivot in tables):
+        out.print(f"Bold: best. {behind_means(result)}.", markup=False, style="dim")
+    if others:
+        out.print(
+            f"{', '.join(others)}: in --json and the page (-o report.html).",
+            style="dim",
+        )
