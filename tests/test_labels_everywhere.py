@@ -15,7 +15,7 @@ from judgesmith.datasets.loading import read_compared
 from judgesmith.discerning.pairs import read_texts
 from judgesmith.errors import LabelsError
 from judgesmith.evaluating.judges import Selection, read_judged
-from judgesmith.labelling.few import read_known, read_suggestable
+from judgesmith.labelling.few import read_few, read_suggestable
 from judgesmith.labelling.units import read_units
 from judgesmith.reports.rows import read_scored
 
@@ -148,7 +148,7 @@ def test_estimate_reads_ratings_as_compile_does(
 ) -> None:
     labels = compiled(name)
     verdicts = scored(name, tmp_path / "set.scored.jsonl")
-    data = read_known(
+    data = read_few(
         str(verdicts),
         human=[str(FOLDER / name)] if separate else [],
         columns=columns_of(name),

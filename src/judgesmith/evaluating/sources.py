@@ -45,7 +45,7 @@ VERDICTS = ("verdict.score", "judge_score")
 
 
 @dataclass
-class Known:
+class FileRows:
     """Rows of one file. seen: places of those that a judge was compiled from."""
 
     origin: str
@@ -72,7 +72,7 @@ class Known:
 
 
 @dataclass
-class Judged(Known):
+class Judged(FileRows):
     """Rows with people's and judges' scores, as `meta_evaluate` takes them, and the texts to show with them.
 
     live: files of saved judges, by name, that have not judged the rows yet; their scores are missing in `judges`, where

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..agreement.significance import krippendorff_alpha
@@ -15,7 +16,7 @@ from ..agreement.spans import human_span_agreement
 from ..datasets.spans import SEVERITIES, Span
 from ..tables import shortened
 from .store import Given, Store
-from .task import WHY, Task, Unit
+from .task import WHY, Question, Task, Unit
 
 #: Answers that are at least this far apart, as a share of the scale, split their raters: two steps of 1 to 5.
 SPLIT = 0.4
@@ -73,24 +74,21 @@ class Said:
         """Return an answer in words."""
         assert one.answer is not None
         if self.task.kind == "spans":
-            errors = one.answer["errors"]
-            marks = [
-                f"{e['text'] or 'omission'} ({_SEVERITY[e['severity']]})"
-                for e in errors
-            ]
+            marks = []
+            for error in one.answer["errors"]:
+                severity = _SEVERITY[error["severity"]]
+                marks.append(f"{error['text'] or 'omission'} ({severity})")
             return "; ".join(marks)[:300] or "no errors"
-        questions = self.task.questions
-        why = one.answer.get(WHY, {})
-        reasons = {name: f" ({shortened(text, 300)})" for name, text in why.items()}
-        answers = [
-            (q.name, q.shown(one.answer[q.name]) + reasons.get(q.name, ""))
-            for q in questions
-        ]
-        return (
-            answers[0][1]
-            if len(answers) == 1
-            else ", ".join(f"{name}: {answer}" for name, answer in answers)
-        )
+        reasons = one.answer.get(WHY, {})
+        answers = {}
+        for question in self.task.questions:
+            text = question.shown(one.answer[question.name])
+            if question.name in reasons:
+                text += f" ({shortened(reasons[question.name], 300)})"
+            answers[question.name] = text
+        if len(answers) == 1:
+            return next(iter(answers.values()))
+        return ", ".join(f"{name}: {answer}" for name, answer in answers.items())
 
 
 _SEVERITY = {int(number): name for name, number in SEVERITIES.items()}
@@ -103,34 +101,31 @@ def summary(
 
     seen_by: list only rows that this rater has answered, as the others' answers would bias the rater's own.
     """
-    splits = sorted(_splits(answers), key=lambda one: -one["apart"])
-    mine = (
-        {key for key, by in answers.first.items() if seen_by in by}
-        if seen_by is not None
-        else None
-    )
-    kept = [one for one in splits if mine is None or one["unit"] in mine]
+    splits = sorted(_splits(answers), key=lambda split: -split["apart"])
+    listed = splits
+    if seen_by is not None:
+        listed = [s for s in splits if seen_by in answers.first[s["unit"]]]
+    contradictions = []
+    for contradiction in _contradictions(answers):
+        if seen_by in (None, contradiction["rater"]):
+            contradictions.append(contradiction)
+    skipped = [event for event in answers.skipped if seen_by in (None, event.rater)]
+    spans = answers.task.kind == "spans"
+    agreement = _spans_agreement(answers) if spans else list(_questions(answers))
     return {
         "raters": [_rater(answers, name) for name in raters],
-        "agreement": _spans_agreement(answers)
-        if answers.task.kind == "spans"
-        else list(_questions(answers)),
-        "splits": kept[:_MOST],
+        "agreement": agreement,
+        "splits": listed[:_MOST],
         "split_rows": len(splits),
-        "contradictions": [
-            one for one in _contradictions(answers) if seen_by in (None, one["rater"])
-        ][:_MOST],
+        "contradictions": contradictions[:_MOST],
         "confused": _confused(answers),
-        "skipped": [
-            {
-                "id": answers.units[one.unit].row["id"],
-                "rater": one.rater,
-                "reason": one.reason,
-            }
-            for one in answers.skipped
-            if seen_by in (None, one.rater)
-        ][:_MOST],
+        "skipped": list(map(partial(_skip, answers), skipped[:_MOST])),
     }
+
+
+def _skip(answers: Said, event: Given) -> dict[str, Any]:
+    identity = answers.units[event.unit].row["id"]
+    return {"id": identity, "rater": event.rater, "reason": event.reason}
 
 
 def _rater(answers: Said, name: str) -> dict[str, Any]:
@@ -138,42 +133,34 @@ def _rater(answers: Said, name: str) -> dict[str, Any]:
 
     same: of the rows shown twice, the share with the same answer twice; None without any.
     """
-    twice = [
-        (key, answers.first[key][name], by[name])
-        for key, by in answers.again.items()
-        if name in by and name in answers.first.get(key, {})
-    ]
-    same = sum(answers.apart(*one) == 0 for one in twice)
+    twice = same = 0
+    for key, by in answers.again.items():
+        first = answers.first.get(key, {})
+        if name in by and name in first:
+            twice += 1
+            same += answers.apart(key, first[name], by[name]) == 0
     return {
         "rater": name,
         "rated": sum(name in by for by in answers.first.values()),
-        "skipped": sum(one.rater == name for one in answers.skipped),
-        "twice": len(twice),
-        "same": round(same / len(twice), 4) if twice else None,
+        "skipped": sum(event.rater == name for event in answers.skipped),
+        "twice": twice,
+        "same": round(same / twice, 4) if twice else None,
     }
 
 
 def _questions(answers: Said) -> Iterator[dict[str, Any]]:
     """Yield, per question, Krippendorff's alpha over all rows with two raters, and the share of equal pairs."""
     for question in answers.task.questions:
-        name = question.name
-        numbers = (
-            {
-                rater: question.number(one.answer[name])
-                for rater, one in by.items()
-                if one.answer
-            }
-            for by in answers.first.values()
-        )
-        shared = [row for row in numbers if len(row) > 1]
-        raters = sorted({rater for row in shared for rater in row})
-        table = [[row.get(rater, math.nan) for rater in raters] for row in shared]
+        shared = list(_shared(answers, question))
+        raters = sorted(set[str]().union(*shared))
+        table, equal = [], []
+        for row in shared:
+            table.append([row.get(rater, math.nan) for rater in raters])
+            pairs = itertools.combinations(row.values(), 2)
+            equal += [first == second for first, second in pairs]
         alpha = krippendorff_alpha(table) if table else math.nan
-        equal = [
-            a == b for row in shared for a, b in itertools.combinations(row.values(), 2)
-        ]
         yield {
-            "question": name,
+            "question": question.name,
             "alpha": _finite(alpha),
             "equal": _finite(sum(equal) / len(equal) if equal else math.nan),
             "rows": len(shared),
@@ -181,40 +168,34 @@ def _questions(answers: Said) -> Iterator[dict[str, Any]]:
         }
 
 
+def _shared(answers: Said, question: Question) -> Iterator[dict[str, float]]:
+    """Yield the answers to a question as numbers, by rater, of each row that several answered."""
+    for by in answers.first.values():
+        numbers = {}
+        for rater, event in by.items():
+            if event.answer:
+                numbers[rater] = question.number(event.answer[question.name])
+        if len(numbers) > 1:
+            yield numbers
+
+
 def _spans_agreement(answers: Said) -> list[dict[str, Any]]:
     """Return F1 of every two raters over the marked characters, and with severities."""
-    raters = sorted({rater for by in answers.first.values() for rater in by})
-    people = [
-        {
-            key: _spans(by[name].answer)
-            for key, by in answers.first.items()
-            if name in by
-        }
-        for name in raters
-    ]
+    people: dict[str, dict[str, tuple[Span, ...]]] = {}
+    for key, by in answers.first.items():
+        for rater, event in by.items():
+            people.setdefault(rater, {})[key] = _spans(event.answer)
     lengths = {key: len(answers.units[key].row["output"]) for key in answers.first}
-    agreement = (
-        human_span_agreement(people, lengths, rounds=0) if len(people) > 1 else None
-    )
-    if agreement is None:
-        return [
-            {
-                "question": "errors",
-                "f1": None,
-                "weighted_f1": None,
-                "rows": 0,
-                "raters": len(raters),
-            }
-        ]
-    return [
-        {
-            "question": "errors",
-            "f1": _finite(agreement.micro.f1.value),
-            "weighted_f1": _finite(agreement.weighted.f1.value),
-            "rows": agreement.texts,
-            "raters": len(raters),
-        }
-    ]
+    marked = [people[rater] for rater in sorted(people)]
+    agreement = None
+    if len(marked) > 1:
+        agreement = human_span_agreement(marked, lengths, rounds=0)
+    result: dict[str, Any] = {"question": "errors", "f1": None, "weighted_f1": None}
+    if agreement is not None:
+        result["f1"] = _finite(agreement.micro.f1.value)
+        result["weighted_f1"] = _finite(agreement.weighted.f1.value)
+    rows = 0 if agreement is None else agreement.texts
+    return [result | {"rows": rows, "raters": len(marked)}]
 
 
 def _spans(answer: Mapping[str, Any] | None) -> tuple[Span, ...]:
@@ -280,18 +261,14 @@ def _confused(answers: Said) -> list[dict[str, Any]]:
     pairs: Counter[tuple[str, str, str]] = Counter()
     for by in answers.first.values():
         for question in answers.task.questions:
-            present = {one.answer[question.name] for one in by.values() if one.answer}
-            if question.choices:
-                ranked = [
-                    choice for choice in question.choices if choice.value in present
-                ]
-                pairs.update(
-                    (question.name, a.label, b.label)
-                    for a, b in itertools.combinations(ranked, 2)
-                )
+            name = question.name
+            used = {event.answer[name] for event in by.values() if event.answer}
+            ranked = [c.label for c in question.choices if c.value in used]
+            for worse, better in itertools.combinations(ranked, 2):
+                pairs[name, worse, better] += 1
     return [
-        {"question": name, "between": [a, b], "rows": n}
-        for (name, a, b), n in pairs.most_common(10)
+        {"question": name, "between": [worse, better], "rows": n}
+        for (name, worse, better), n in pairs.most_common(10)
     ]
 
 

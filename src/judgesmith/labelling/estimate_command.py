@@ -1,14 +1,15 @@
-"""`judgesmith estimate`: how good is each system, from many judge scores and few human ones?"""
+"""`judgesmith estimate`: means of systems from many judge scores and few human ratings."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..cli.commands import Command, Json, Rows, Worded, argument, flag
 from ..errors import OptionError
 
 if TYPE_CHECKING:
-    from .estimation import Estimates
+    from .estimation import Estimates, SystemEstimate
 
 
 class Estimate(Command, Rows, Worded, Json):
@@ -58,7 +59,7 @@ class Estimate(Command, Rows, Worded, Json):
 
         from ..running.console import print_json
         from .estimation import estimate
-        from .few import read_known
+        from .few import read_few
 
         judges = [self.judge] if self.judge else ()
         options: dict[str, Any] = {
@@ -66,7 +67,7 @@ class Estimate(Command, Rows, Worded, Json):
             "columns": self.roles(),
             "orders": self.orders(),
         }
-        scored = read_known(self.scored, human=self.human, judges=judges, **options)
+        scored = read_few(self.scored, human=self.human, judges=judges, **options)
         if not scored.judges:
             raise OptionError(
                 f"{scored.origin}: no row has a verdict; name the judge's scores with --judge COLUMN"
@@ -121,7 +122,7 @@ class Estimate(Command, Rows, Worded, Json):
 def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
     from ..running.console import wide
     from ..running.plain import clean
-    from ..tables import Cell, Column, Table
+    from ..tables import Column, Table
 
     out = wide()
     columns: list[Column | str] = [
@@ -138,28 +139,12 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
         columns,
         f"How good the systems are ({estimates.confidence:.0%} intervals): {title}",
     )
-    for s in estimates.systems:
-        ranks = (
-            f"{s.rank_low}"
-            if s.rank_low == s.rank_high
-            else f"{s.rank_low}–{s.rank_high}"
-        )
-        worth = "–" if s.effective != s.effective else f"{s.effective:.0f} labels"
-        table.add(
-            s.system,
-            Cell(s.mean, s.low, s.high),
-            "–" if s.reason else ranks,
-            s.naive,
-            Cell(s.human, s.human_low, s.human_high),
-            s.n_human,
-            s.n_judge,
-            worth,
-        )
+    for system in estimates.systems:
+        table.add(*_cells(system))
     table.show(out)
-    if (mean := estimates.at_large)[0] == mean[0]:
-        out.print(
-            f"Systems like these at large: {mean[0]:.3f} [{mean[1]:.3f}, {mean[2]:.3f}]."
-        )
+    mean, low, high = estimates.at_large
+    if not math.isnan(mean):
+        out.print(f"Systems like these at large: {mean:.3f} [{low:.3f}, {high:.3f}].")
     sure = [d for d in estimates.differences if d.p < 1 - estimates.confidence]
     if estimates.differences:
         out.print(
@@ -170,10 +155,36 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
         low, high = sorted((abs(d.low), abs(d.high)))
         text = f"  {better} over {worse}: {abs(d.difference):.3f} [{low:.3f}, {high:.3f}], p {d.p:.2g}"
         out.print(clean(text), markup=False)
-    for s in estimates.systems:
-        if s.reason:
+    for system in estimates.systems:
+        if system.reason:
             out.print(
-                clean(f"note: {s.system}: {s.reason}"), style="yellow", markup=False
+                clean(f"note: {system.system}: {system.reason}"),
+                style="yellow",
+                markup=False,
             )
     for note in notes:
         out.print(f"note: {clean(note)}", style="yellow", markup=False)
+
+
+def _cells(system: SystemEstimate) -> tuple[Any, ...]:
+    """Return a system's line of the table."""
+    from ..tables import Cell
+
+    rank = "–"
+    if not system.reason:
+        rank = str(system.rank_low)
+        if system.rank_high != system.rank_low:
+            rank += f"–{system.rank_high}"
+    worth = "–"
+    if not math.isnan(system.effective):
+        worth = f"{system.effective:.0f} labels"
+    return (
+        system.system,
+        Cell(system.mean, system.low, system.high),
+        rank,
+        system.naive,
+        Cell(system.human, system.human_low, system.human_high),
+        system.n_human,
+        system.n_judge,
+        worth,
+    )

@@ -183,17 +183,11 @@ def estimate(
             f"the judge has no score for {failed} of {len(f)} rows; its mean for the system takes their place"
         )
     count = int(doc.max()) + 1
-    sums = [
-        _sums(f[sys == s], y[sys == s], w[sys == s], doc[sys == s], count)
-        for s in range(len(names))
-    ]
-    # One weight for all systems: with a handful of labels each, a weight of its own would fit their noise.
-    size = sum(float(s.b @ s.b) for s in sums)
-    weight = sum(float(s.a @ s.b) for s in sums) / size if size > 0 else 0.0
-    # Of one system's documents the weight takes a degree of freedom; three have none to spare.
-    lost = int(len(sums) == 1 and size > 0)
-    if lost and sums[0].clusters <= 3:
-        weight, lost = 0.0, 0
+    sums = []
+    for s in range(len(names)):
+        own = sys == s
+        sums.append(_sums(f[own], y[own], w[own], doc[own], count))
+    weight, lost = _common_weight(sums)
     labelled = len(np.unique(doc[~np.isnan(y)]))
     if labelled < FEW_DOCUMENTS:
         notes.append(
@@ -210,7 +204,8 @@ def estimate(
     ]
     differences = _differences(names, sums, weight, confidence)
     ranked = _ranked(result, differences, 1 - confidence)
-    at_large = _at_large([s.mean for s in result if s.n_human], confidence)
+    labelled_means = [s.mean for s in result if s.n_human]
+    at_large = _at_large(labelled_means, confidence)
     return Estimates(
         ranked, differences, weight, confidence, count, labelled, tuple(notes), at_large
     )
@@ -338,37 +333,42 @@ def _estimate(
 def _differences(
     names: Sequence[str], sums: Sequence[_Sums], weight: float, confidence: float
 ) -> tuple[SystemDifference, ...]:
-    usable = [
-        (name, s) for name, s in zip(names, sums, strict=True) if s.reason is None
-    ]
+    usable = [pair for pair in zip(names, sums, strict=True) if pair[1].reason is None]
     if len(usable) < 2:
         return ()
     one, other = np.triu_indices(len(usable), 1)
-    means = np.array([s.mean(weight) for _, s in usable])
-    clusters = np.array([s.clusters for _, s in usable])
+    means, clusters = np.array([(s.mean(weight), s.clusters) for _, s in usable]).T
     # Errors of one document go together: what both systems found hard leaves the difference.
     errors = np.stack([s.a - weight * s.b for _, s in usable])
     common = errors @ errors.T
-    size = np.sqrt(
-        np.maximum(
-            common[one, one] + common[other, other] - 2 * common[one, other], 0.0
-        )
-    )
+    variance = common[one, one] + common[other, other] - 2 * common[one, other]
+    size = np.sqrt(np.maximum(variance, 0.0))
     gap, df = means[one] - means[other], np.minimum(clusters[one], clusters[other]) - 1
     half = scipy.stats.t.ppf((1 + confidence) / 2, df) * size
-    raw = np.where(
-        size > 0,
-        2 * scipy.stats.t.sf(np.abs(gap) / np.where(size > 0, size, 1.0), df),
-        gap == 0,
-    )
-    columns = (values.tolist() for values in (gap, gap - half, gap + half, holm(raw)))
-    pairs = zip(
-        (usable[i][0] for i in one),
-        (usable[j][0] for j in other),
-        *columns,
-        strict=True,
-    )
-    return tuple(SystemDifference(*pair) for pair in pairs)
+    statistic = np.abs(gap) / np.where(size > 0, size, 1.0)
+    raw = np.where(size > 0, 2 * scipy.stats.t.sf(statistic, df), gap == 0)
+    p = holm(raw)
+    differences = []
+    for k in range(len(gap)):
+        a, b = usable[one[k]][0], usable[other[k]][0]
+        low, high = float(gap[k] - half[k]), float(gap[k] + half[k])
+        differences.append(
+            SystemDifference(a, b, float(gap[k]), low, high, float(p[k]))
+        )
+    return tuple(differences)
+
+
+def _common_weight(sums: Sequence[_Sums]) -> tuple[float, int]:
+    """Return the judge's weight, and the degrees of freedom that it takes.
+
+    One weight serves all systems: with a handful of labels each, a weight of its own would fit their noise. Of one
+    system's documents it takes a degree of freedom; three have none to spare.
+    """
+    size = sum(float(s.b @ s.b) for s in sums)
+    if size == 0 or (len(sums) == 1 and sums[0].clusters <= 3):
+        return 0.0, 0
+    weight = sum(float(s.a @ s.b) for s in sums) / size
+    return weight, int(len(sums) == 1)
 
 
 def _ranked(

@@ -110,22 +110,16 @@ def _category_words(answers: Said) -> dict[str, str]:
     names = answers.task.categories
     if not names:
         return {}
-    ordered = [
-        one.answer for by in answers.first.values() for one in by.values() if one.answer
-    ]
-    used = [
-        value
-        for answer in ordered
-        for question, value in answer.items()
-        if question != WHY
-    ]
+    used = []
+    for by in answers.first.values():
+        for event in by.values():
+            for question, value in (event.answer or {}).items():
+                if question != WHY:
+                    used.append(value)
     marks = Marks.of(used)
     places = [marks.values.get(name.casefold()) for name in names]
     order = [number for number in places if number is not None]
-    if (
-        None not in places
-        and len(marks.names) == len(names)
-        and order == sorted(set(order))
-    ):
+    complete = None not in places and len(marks.names) == len(names)
+    if complete and order == sorted(set(order)):
         return {}
     return {name: f"{place} - {name}" for place, name in enumerate(names, 1)}

@@ -1,8 +1,8 @@
-"""One judge and few human ratings: what `judgesmith estimate`, `suggest` and `label --order suggest` know of rows."""
+"""One judge and few human ratings: the rows of `judgesmith estimate`, `suggest` and `label --order suggest`."""
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,13 +14,14 @@ from ..agreement.correlation import Vector
 from ..datasets.benchmarks.registry import PREFIX
 from ..datasets.orders import check_orders
 from ..datasets.records import merge_groups
+from ..datasets.row import Row
 from ..datasets.sheet import Outputs as File
 from ..errors import LabelsError, OptionError
 from ..evaluating.columns import column_scores
 from ..evaluating.sources import (
     VERDICTS,
+    FileRows,
     Judged,
-    Known,
     grouped,
     inside,
     joined_by_id,
@@ -33,9 +34,12 @@ from ..evaluating.sources import (
 )
 from ..likeness import folded
 
+#: Endings of a name that is a file and no column.
+TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
+
 
 @dataclass
-class Scored(Known):
+class Scored(FileRows):
     """Inputs of `estimate` and `suggest`.
 
     judges: scores by name, and human ratings, NaN where there is none. aspect: the aspect of these.
@@ -51,20 +55,21 @@ class Scored(Known):
         Raises:
             LabelsError: If a cell is not a number.
         """
-        cells = [inside(row.columns, column) for row in self.rows]
-        if all(cell is None for cell in cells):
+        numbers, empty = [], True
+        for row in self.rows:
+            cell = inside(row.columns, column)
+            empty = empty and cell is None
+            values = read_cell(self.origin, row.line, column, cell)
+            numbers.append(values[0] if values else math.nan)
+        if empty:
             names = dict.fromkeys(name for row in self.rows for name in row.columns)
             raise LabelsError(
                 f"{self.origin}: there is no column {column!r}; there are {some(names)}"
             )
-        read = (
-            read_cell(self.origin, row.line, column, cell)
-            for row, cell in zip(self.rows, cells, strict=True)
-        )
-        return np.array([one[0] if one else np.nan for one in read])
+        return np.array(numbers)
 
 
-def read_known(
+def read_few(
     scored: str,
     *,
     human: Sequence[str] = (),
@@ -94,56 +99,64 @@ def read_known(
         human=np.full(len(file.rows), np.nan),
         aspect=aspect or "",
     )
-    marks = (
-        str(record.get("seen", record.get("judge_seen"))).lower()
-        for record in file.records
-    )
-    result.seen |= {i for i, mark in enumerate(marks) if mark == "true"}
-    verdicts = (
-        name
-        for name in VERDICTS
-        if any(inside(record, name) is not None for record in file.records)
-    )
-    for name in judges or itertools.islice(verdicts, 1):
-        cells = [inside(record, name) for record in file.records]
-        if all(cell is None for cell in cells):
-            raise LabelsError(
-                f"{file.origin}: there is no column {name!r}; there are {some(file.names())}"
-            )
-        result.judges[name], _, read = column_scores(file, name, [])
-        result.notes += [f"{name} is read as {read}"] if read else []
+    for i, record in enumerate(file.records):
+        mark = record.get("seen", record.get("judge_seen"))
+        if str(mark).lower() == "true":
+            result.seen.add(i)
+    for name in judges or _verdict_columns(file):
+        _read_judge(result, file, name)
     check_orders(orders or {}, [*file.names(), *file.columns.aspects, *result.judges])
     if len(own) > 1:
         raise OptionError(
             f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings"
         )
-    if own and Path(own[0]).suffix.lower() in (
-        ".csv",
-        ".tsv",
-        ".json",
-        ".jsonl",
-        ".parquet",
-    ):
+    if own and Path(own[0]).suffix.lower() in TABLES:
         raise LabelsError(f"{own[0]}: no such file")
     if own or (not files and labels_needed):
-        result.aspect, result.human = _people(
-            file, own[0] if own else aspect, result.notes
-        )
+        named = own[0] if own else aspect
+        result.aspect, result.human = _people(file, named, result.notes)
     for name in files:
         labels = read_file(name, columns, texts_needed=False, orders=orders or {})
-        result.aspect, ratings = _people(labels, aspect, result.notes)
-        pairs, absent, _ = joined_by_id(labels.origin, labels.rows, file)
-        for j, i in pairs:
-            if not np.isnan(ratings[j]):
-                result.human[i] = ratings[j]
-                result.rows[i] = replace(
-                    result.rows[i], suggested=labels.rows[j].suggested
-                )
-        if absent:
-            result.notes.append(
-                f"{len(absent)} of {len(labels.rows)} rows of {labels.origin} are not in {result.origin}"
-            )
+        _join_labels(result, file, labels, aspect)
     return result
+
+
+def _verdict_columns(file: File) -> list[str]:
+    """Return the column of the verdicts of `judgesmith score`, none without any."""
+    for name in VERDICTS:
+        if any(inside(record, name) is not None for record in file.records):
+            return [name]
+    return []
+
+
+def _read_judge(result: Scored, file: File, name: str) -> None:
+    """Add a judge's scores in a column.
+
+    Raises:
+        LabelsError: If there is no such column.
+    """
+    if all(inside(record, name) is None for record in file.records):
+        raise LabelsError(
+            f"{file.origin}: there is no column {name!r}; there are {some(file.names())}"
+        )
+    result.judges[name], _, reading = column_scores(file, name, [])
+    if reading:
+        result.notes.append(f"{name} is read as {reading}")
+
+
+def _join_labels(result: Scored, file: File, labels: File, aspect: str | None) -> None:
+    """Add the human ratings of a file of labels to the rows of the same ids."""
+    result.aspect, ratings = _people(labels, aspect, result.notes)
+    pairs, absent, _ = joined_by_id(labels.origin, labels.rows, file)
+    for j, i in pairs:
+        if not np.isnan(ratings[j]):
+            result.human[i] = ratings[j]
+            suggested = labels.rows[j].suggested
+            result.rows[i] = replace(result.rows[i], suggested=suggested)
+    if absent:
+        result.notes.append(
+            f"{len(absent)} of {len(labels.rows)} rows of {labels.origin} are not in {result.origin}"
+        )
 
 
 def _people(file: File, aspect: str | None, notes: list[str]) -> tuple[str, Vector]:
@@ -183,31 +196,36 @@ def read_suggestable(
         "columns": columns,
         "orders": orders,
     }
-    scored = read_known(rows, labels_needed=False, **options)
+    scored = read_few(rows, labels_needed=False, **options)
     if labels:
         labelled = _labelled_texts(labels, aspect, columns, scored)
-        scored.human = np.array(
-            [labelled.get(_key(row.source, row.output), np.nan) for row in scored.rows]
-        )
+        ratings = [labelled.get(_key(row), math.nan) for row in scored.rows]
+        scored.human = np.array(ratings)
     elif own and any(row.scores for row in scored.rows):
-        scored = read_known(rows, **options)
+        scored = read_few(rows, **options)
     scored.rows = list(merge_groups(scored.rows))
     readings = dict(scored.judges)
-    if not readings or all(np.isnan(values).all() for values in readings.values()):
-        from ..programs.readings.kinds import surface
-
-        counted = [surface(row.source, row.output) for row in scored.rows]
-        readings = {
-            name: np.array([one[name] for one in counted]) for name in counted[0]
-        }
+    if all(np.isnan(values).all() for values in readings.values()):
+        readings = _counts_of_words(scored.rows)
         scored.notes.append(
             "no judge has scored these rows: they are spread by length, overlap and repetition alone"
         )
     return scored, readings
 
 
-def _key(source: str, output: str) -> tuple[str, str]:
-    return folded(source).key, folded(output).key
+def _counts_of_words(rows: Sequence[Row]) -> dict[str, Vector]:
+    """Return length, overlap and repetition of the rows, by name."""
+    from ..programs.readings.kinds import surface
+
+    columns: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in surface(row.source, row.output).items():
+            columns.setdefault(name, []).append(value)
+    return {name: np.array(values) for name, values in columns.items()}
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return folded(row.source).key, folded(row.output).key
 
 
 def _labelled_texts(
@@ -223,17 +241,13 @@ def _labelled_texts(
         aspects = list(dict.fromkeys(a for row in file.rows for a in row.scores))
         wanted = aspect or next(iter(aspects), None)
         if wanted not in aspects:
-            raise LabelsError(
-                f"{file.origin}: no row has a score"
-                + (f" for {aspect!r}" if aspect else "")
-            )
+            wanting = f" for {aspect!r}" if aspect else ""
+            raise LabelsError(f"{file.origin}: no row has a score{wanting}")
         if len(aspects) > 1 and aspect is None:
             scored.notes.append(
                 f"{file.origin} has several aspects; a row with a score for {wanted!r} is labelled"
             )
-        result |= {
-            _key(row.source, row.output): row.scores[wanted]
-            for row in file.rows
-            if wanted in row.scores
-        }
+        for row in file.rows:
+            if wanted in row.scores:
+                result[_key(row)] = row.scores[wanted]
     return result

@@ -40,21 +40,28 @@ def next_units(
             raise OptionError(
                 "--order suggest: it chooses single rows, not pairs; take --order random"
             )
-        scored, readings = read_suggestable(
-            str(request.rows), columns=request.columns, own=False
-        )
-        human = _labelled([row.line for row in scored.rows], candidates, store, task)
-        chosen = suggest(
-            readings,
-            len(scored.rows),
-            human=human,
-            documents=scored.documents,
-            systems=scored.systems,
-        )
-        of_line = {unit.line: unit for unit in units}
-        lines = [scored.rows[one.row].line for one in chosen]
-        units = [of_line[line] for line in lines if line in of_line]
+        places = _suggested_places(candidates, store, task, request)
+        units = [unit for unit in units if unit.line in places]
+        units.sort(key=lambda unit: places[unit.line])
     return [unit.key for unit in units[:more]]
+
+
+def _suggested_places(
+    candidates: Units, store: Store, task: Task, request: LabelRequest
+) -> dict[int, int]:
+    """Return the places of the file's lines in the order in which `suggest` has them labelled."""
+    scored, readings = read_suggestable(
+        str(request.rows), columns=request.columns, own=False
+    )
+    lines = [row.line for row in scored.rows]
+    suggestions = suggest(
+        readings,
+        len(lines),
+        human=_labelled(lines, candidates, store, task),
+        documents=scored.documents,
+        systems=scored.systems,
+    )
+    return {lines[s.row]: place for place, s in enumerate(suggestions)}
 
 
 def _labelled(lines: list[int], units: Units, store: Store, task: Task) -> Vector:

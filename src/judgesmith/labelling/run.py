@@ -15,7 +15,7 @@ from .order import next_units
 from .request import LabelRequest
 from .store import Store
 from .task import Task
-from .units import read_units
+from .units import Units, read_units
 
 
 @dataclass
@@ -50,38 +50,35 @@ def open_store(request: LabelRequest) -> Opened:
         LabelsError: If ROWS or the store cannot be read.
         OptionError: If options do not fit the store.
     """
-    guidelines = None if request.guidelines is None else _guidelines(request.guidelines)
     # Wrong options and rows are refused before a file is made.
-    store = (
-        Store(request.store, create=False)
-        if request.store.is_file() or request.rows is None
-        else None
-    )
-    task = _task(request, None if store is None else store.task)
-    units = (
-        None
-        if request.rows is None
-        else read_units(request.rows, task.kind, request.columns)
-    )
+    texts = {}
+    if request.guidelines is not None:
+        texts["guidelines"] = _guidelines(request.guidelines)
+    store = before = units = None
+    if request.store.is_file() or request.rows is None:
+        store = Store(request.store, create=False)
+        before = store.task
+    task = _task(request, before)
+    if request.rows is not None:
+        units = read_units(request.rows, task.kind, request.columns)
     store = store or Store(request.store)
+    notes: tuple[str, ...] = ()
     if units is not None:
-        more = next_units(units, store, task, request)
-        store.add(units.units)
-        store.enqueue(more)
-        if request.order == "suggest":
-            store.set(
-                suggested=json.dumps(
-                    [*json.loads(store.get("suggested") or "[]"), *more]
-                )
-            )
-        store.set(origin=units.origin)
-    store.set(
-        task=json.dumps(asdict(task)),
-        **({} if guidelines is None else {"guidelines": guidelines}),
-    )
-    return Opened(
-        store, task, len(store.queue()), units.notes if units is not None else ()
-    )
+        _enqueue(store, units, task, request)
+        notes = units.notes
+    store.set(task=json.dumps(asdict(task)), **texts)
+    return Opened(store, task, len(store.queue()), notes)
+
+
+def _enqueue(store: Store, units: Units, task: Task, request: LabelRequest) -> None:
+    """Add the units of a file to a store and its queue."""
+    more = next_units(units, store, task, request)
+    store.add(units.units)
+    store.enqueue(more)
+    if request.order == "suggest":
+        suggested = [*json.loads(store.get("suggested") or "[]"), *more]
+        store.set(suggested=json.dumps(suggested))
+    store.set(origin=units.origin)
 
 
 def _task(request: LabelRequest, before: Task | None) -> Task:

@@ -182,9 +182,13 @@ class _Choice:
         return int(rows[int(np.argmax(gain))])
 
     def _why(self, row: int) -> str:
-        at = self.predicted[row]
-        place = "low" if at < 1 / 3 else "high" if at > 2 / 3 else "middling"
-        reasons = [f"{place} predicted score (rank {at:.2f})"]
+        rank = self.predicted[row]
+        height = "middling"
+        if rank < 1 / 3:
+            height = "low"
+        elif rank > 2 / 3:
+            height = "high"
+        reasons = [f"{height} predicted score (rank {rank:.2f})"]
         before = int(self.of_doc[self.doc[row]])
         reasons.append(
             "a document without labels"

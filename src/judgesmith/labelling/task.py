@@ -265,20 +265,13 @@ def _scale(name: str, text: str, low: float, high: float) -> Question:
     steps = high - low
     if not (low.is_integer() and steps.is_integer() and steps < MOST_CHOICES):
         return Question(name, text, (), low, high)
-    values = [low + step for step in range(int(steps) + 1)]
-    own = all(
-        0 <= value <= 9 for value in values
-    )  # else the first has the key 1, the tenth 0
-    keys = [
-        f"{value:g}" if own else _digit(place) for place, value in enumerate(values, 1)
-    ]
-    return Question(
-        name,
-        text,
-        tuple(map(Choice, values, (f"{v:g}" for v in values), keys)),
-        low,
-        high,
-    )
+    own = low >= 0 and high <= 9  # else the first has the key 1, the tenth 0
+    choices = []
+    for step in range(int(steps) + 1):
+        value = low + step
+        label = f"{value:g}"
+        choices.append(Choice(value, label, label if own else _digit(step + 1)))
+    return Question(name, text, tuple(choices), low, high)
 
 
 def _reasons(value: Any, questions: Container[str]) -> dict[str, str]:

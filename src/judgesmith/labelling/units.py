@@ -97,26 +97,31 @@ def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Found
     """Yield two outputs in a row, or neighbouring outputs of one document."""
     compared = read_compared(path, columns)
     if compared is None:
-        documents: dict[str, list[Row]] = {}
-        for row in read_file(name, columns).rows:
-            documents.setdefault(row.doc_id, []).append(row)
-        pairs = [
-            (a, b, f"{a.id} | {b.id}")
-            for rows in documents.values()
-            for a, b in itertools.pairwise(rows)
-        ]
+        pairs = _neighbours(read_file(name, columns).rows)
     else:
         pairs = [(pair.a, pair.b, pair.id) for pair, _ in compared]
-    pairs = [
-        (a, b, pair)
-        for a, b, pair in pairs
-        if a.output.strip() and b.output.strip() and a.output != b.output
-    ]
-    if not pairs:
+    different = False
+    for a, b, pair in pairs:
+        if a.output.strip() and b.output.strip() and a.output != b.output:
+            different = True
+            row = _row(a)
+            row.pop("system", None)
+            texts = {"output_a": a.output, "output_b": b.output}
+            yield row | {"id": pair} | texts, 0
+    if not different:
         raise LabelsError(
             f"{path.name}: there are no two different outputs to compare; give rows with two outputs (output_a, "
             "output_b; or --columns output_a=NAME --columns output_b=NAME), or several outputs with one doc_id"
         )
-    for a, b, pair in pairs:
-        shared = {key: value for key, value in _row(a).items() if key != "system"}
-        yield shared | {"id": pair, "output_a": a.output, "output_b": b.output}, 0
+
+
+def _neighbours(rows: Iterable[Row]) -> list[tuple[Row, Row, str]]:
+    """Return neighbouring rows of each document, with an id for both."""
+    documents: dict[str, list[Row]] = {}
+    for row in rows:
+        documents.setdefault(row.doc_id, []).append(row)
+    pairs = []
+    for of_document in documents.values():
+        for a, b in itertools.pairwise(of_document):
+            pairs.append((a, b, f"{a.id} | {b.id}"))
+    return pairs

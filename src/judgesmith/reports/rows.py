@@ -19,6 +19,7 @@ from ..agreement.meta.inputs import MANY, EvaluationOptions
 from ..datasets.loading import Compared, read_compared
 from ..datasets.marks import Marks
 from ..datasets.row import OVERALL, Row
+from ..datasets.sheet import Outputs
 from ..errors import LabelsError
 from ..evaluating.decided import estimate, places
 from ..evaluating.sources import human_ratings, plain_name, read_file, verdict_of
@@ -177,59 +178,68 @@ def read_scored(
 ) -> Scored:
     """Return rows that `judgesmith score` wrote (.jsonl, or .csv without errors and criteria).
 
-    human: the column, path or aspect with human ratings to compare the verdicts with; found by name if not given.
-    orders: the words of columns, worst first, by name.
+    human: the column, path or aspect with human ratings to compare the verdicts with; by default the column with a
+    usual name. orders: the words of columns, worst first, by name.
 
     Raises:
         LabelsError: If a file cannot be read (with the line), has no verdict, or lacks the column.
     """
-    if human is None and (pairs := read_compared(path, columns)) is not None:
-        return _compared(path, pairs)
-    file = read_file(
-        str(path), columns, human=() if human is None else (human,), orders=orders or {}
-    )
-    given, anchors = [dict(row.scores) for row in file.rows], Counter[str]()
+    if human is None:
+        pairs = read_compared(path, columns)
+        if pairs is not None:
+            return _compared(path, pairs)
+    named = () if human is None else (human,)
+    file = read_file(str(path), columns, human=named, orders=orders or {})
     verdicts = [verdict_of(record) for record in file.records]
     if all(verdict is None for verdict in verdicts):
         raise LabelsError(
             f"{path.name}: no row has a verdict; give a file that `judgesmith score` wrote"
         )
+    ratings = _ratings(file, human)
+    anchors = Counter[str]()
+    shown = []
+    for k, row in enumerate(file.rows):
+        anchor = _anchor(row.id, anchors)
+        shown.append(_shown(row, file.records[k], verdicts[k], ratings[k], anchor))
+    aspects = _aspects(shown)
+    standard = _standard(aspects, shown)
     if human is not None:
-        name, known = human.removeprefix("scores."), file.aspects()
-        for scores, value in zip(
-            given, human_ratings(file, human, name, known)[0].tolist(), strict=True
-        ):
-            if (
-                human == "score" and scores.get(OVERALL) == value
-            ):  # the same column under its other name
-                del scores[OVERALL]
-            scores[name] = value
-    every = zip(file.rows, file.records, verdicts, given, strict=True)
-    shown = [_shown(*row, _anchor(row[0].id, anchors)) for row in every]
-    aspects = list(dict.fromkeys(name for row in shown for name in row.human))
-    standard = (
-        human.removeprefix("scores.")
-        if human is not None
-        else _standard(aspects, shown)
-    )
+        standard = human.removeprefix("scores.")
     sides = tuple(_sides(shown, aspects, standard))
     marks = file.columns.marks.get(standard or "", Marks())
     return Scored(path.name, tuple(shown), sides, tuple(_notes(shown, standard)), marks)
 
 
+def _ratings(file: Outputs, human: str | None) -> list[dict[str, float]]:
+    """Return the human ratings of each row by aspect, those of the column that is named among them."""
+    ratings = [dict(row.scores) for row in file.rows]
+    if human is None:
+        return ratings
+    name = human.removeprefix("scores.")
+    values = human_ratings(file, human, name, file.aspects())[0].tolist()
+    for scores, value in zip(ratings, values, strict=True):
+        if human == "score" and scores.get(OVERALL) == value:
+            del scores[OVERALL]  # the same column under its other name
+        scores[name] = value
+    return ratings
+
+
+def _aspects(rows: Sequence[Shown]) -> list[str]:
+    """Return the aspects with human ratings."""
+    return list(dict.fromkeys(name for row in rows for name in row.human))
+
+
 def _compared(
     path: Path, pairs: Sequence[tuple[Compared, Mapping[str, Any]]]
 ) -> Scored:
-    """A file that compares two outputs in each row."""
+    """Return a file that compares two outputs in each row."""
     anchors, shown = Counter[str](), list[Shown]()
     for pair, record in pairs:
-        row, human = (
-            replace(pair.a, id=pair.id),
-            {} if pair.won is None else {OVERALL: pair.won},
-        )
-        made = _shown(row, record, verdict_of(record), human, _anchor(pair.id, anchors))
-        shown.append(replace(made, other=pair.b))
-    aspects = list(dict.fromkeys(name for row in shown for name in row.human))
+        human = {} if pair.won is None else {OVERALL: pair.won}
+        row, anchor = replace(pair.a, id=pair.id), _anchor(pair.id, anchors)
+        first = _shown(row, record, verdict_of(record), human, anchor)
+        shown.append(replace(first, other=pair.b))
+    aspects = _aspects(shown)
     sides = tuple(_sides(shown, aspects, OVERALL if aspects else None))
     marks = Marks("preference", {}, tuple(_PREFERRED), tuple(_PREFERRED.values()))
     return Scored(path.name, tuple(shown), sides, tuple(_notes(shown, OVERALL)), marks)
@@ -238,28 +248,29 @@ def _compared(
 def _standard(aspects: Sequence[str], rows: Sequence[Shown]) -> str | None:
     """Return the aspect of human ratings that the judge's one score is compared with: the judged one, if known."""
     judged = {plain_name(row.aspect) for row in rows if row.aspect}
-    if len(judged) == 1 and (
-        same := [name for name in aspects if plain_name(name) in judged]
-    ):
-        return same[0]
-    return OVERALL if OVERALL in aspects else aspects[0] if len(aspects) == 1 else None
+    if len(judged) == 1:
+        for name in aspects:
+            if plain_name(name) in judged:
+                return name
+    if OVERALL in aspects:
+        return OVERALL
+    return aspects[0] if len(aspects) == 1 else None
 
 
 def _notes(rows: Sequence[Shown], standard: str | None) -> Iterator[str]:
-    seen, judges = (
-        sum(row.seen for row in rows),
-        {row.judge for row in rows if row.judge},
-    )
+    seen = sum(row.seen for row in rows)
+    judges = {row.judge for row in rows if row.judge}
     if seen:
         yield f"{seen} of the rows were used to compile the judge; how well it does on them says little"
     if len(judges) > 1:
         yield f"the verdicts are of {len(judges)} judges; means over all of them compare nothing"
-    if left := sum(row.deferred for row in rows):
-        yield f"{left} of {len(rows)} rows are left to a person, those whose scores are least sure"
-    several = list(dict.fromkeys(name for row in rows for name in row.human))
-    if standard is None and several:
+    deferred = sum(row.deferred for row in rows)
+    if deferred:
+        yield f"{deferred} of {len(rows)} rows are left to a person, those whose scores are least sure"
+    aspects = _aspects(rows)
+    if standard is None and aspects:
         yield (
-            f"people scored {len(several)} aspects ({', '.join(several[:8])}); choose one under “Aspect”, or name "
+            f"people scored {len(aspects)} aspects ({', '.join(aspects[:8])}); choose one under “Aspect”, or name "
             "with --human what the judge's score is to be compared with"
         )
 
@@ -539,28 +550,37 @@ def _sides(
 ) -> Iterator[Side]:
     nothing = np.full(len(rows), np.nan)
     scores = np.array([row.score for row in rows])
-    people = {
-        name: np.array([row.human.get(name, math.nan) for row in rows])
-        for name in aspects
-    }
-    yield _side("", scores, people.get(standard or "", nothing))
-    called = {plain_name(name): name for name in aspects}
-    criteria = [name for row in rows for name in row.verdict.criteria]
-    several = [name for row in rows for name in row.verdict.aspects]
-    own = [*several, *(row.aspect for row in rows if row.aspect)]
-    for name in dict.fromkeys(
-        [*criteria, *own, *(a for a in aspects if a != standard)]
-    ):
-        same = called.get(plain_name(name), name)
+    people = {name: _ratings_of(rows, name) for name in aspects}
+    overall = people.get(standard or "", nothing)
+    yield _side("", scores, overall)
+    rated = dict(zip(map(plain_name, aspects), aspects, strict=True))
+    criteria, own = _judged_names(rows)
+    for name in dict.fromkeys([*criteria, *own, *aspects]):
+        if name == standard and name not in criteria and name not in own:
+            continue
+        same = rated.get(plain_name(name), name)
         judged = np.array([_of_aspect(row, name, people) for row in rows])
         # What was judged is known, and that is not this; or it is the one score, which exists already.
         if own and (np.isnan(judged).all() or (name in own and same == standard)):
             continue
-        yield _side(
-            name,
-            judged,
-            people.get(same, nothing if standard is None else people[standard]),
-        )
+        yield _side(name, judged, people.get(same, overall))
+
+
+def _ratings_of(rows: Sequence[Shown], aspect: str) -> Vector:
+    return np.array([row.human.get(aspect, math.nan) for row in rows])
+
+
+def _judged_names(rows: Sequence[Shown]) -> tuple[list[str], list[str]]:
+    """Return the criteria of the verdicts, and the aspects that they are of."""
+    criteria: dict[str, None] = {}
+    several: dict[str, None] = {}
+    single: dict[str, None] = {}
+    for row in rows:
+        criteria.update(dict.fromkeys(row.verdict.criteria))
+        several.update(dict.fromkeys(row.verdict.aspects))
+        if row.aspect:
+            single[row.aspect] = None
+    return list(criteria), list(several | single)
 
 
 def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
@@ -594,56 +614,77 @@ def _side(name: str, score: Vector, human: Vector) -> Side:
 
 
 def summarise(data: Scored) -> dict[str, Any]:
-    """The sums of a report, plain JSON types with None for what is undefined."""
+    """Return the sums of a report, plain JSON types with None for what is undefined."""
     rows = data.rows
+    documents = [row.row.doc_id for row in rows]
+    score = mean_of(data.sides[0].score, documents)
     judged = [row.verdict for row in rows if not row.verdict.failure]
-    errors = [error for row in judged for error in row.errors]
-    places = Counter(
-        "grounded" if error.how in GROUNDED else error.how for error in errors
-    )
-    score = mean_of(data.sides[0].score, [row.row.doc_id for row in rows])
-    rounded = [None if math.isnan(v) else round(v, 6) for v in score[:3]]
-    decided = data.passed()
-    documents = np.array([row.row.doc_id for row in rows], dtype=object)
-    shares = {} if decided is None else {"agreement": 1 - decided.gap}
-    if decided is not None and not data.compared:
-        shares = {"passed": decided.score, "passed_by_people": decided.human} | shares
-    known = {
-        name: _share(values, documents)
-        for name, values in shares.items()
-        if not np.isnan(values).all()
-    }
+    places = _places(judged)
+    errors = places.total()
     return {
         "rows": len(rows),
-        "documents": len({row.row.doc_id for row in rows}),
+        "documents": len(set(documents)),
         "scored": score.n,
         "failures": len(rows) - len(judged),
-        "deferred": sum(row.deferred for row in rows),
-        "suspicious": sum(bool(row.verdict.suspicious) for row in rows),
-        "partly": sum(bool(row.verdict.partly) for row in rows),
-        "mean_score": dict(zip(("value", "low", "high"), rounded, strict=True))
-        | {"n": score.n},
-        "errors": len(errors),
-        "errors_per_row": round(len(errors) / len(judged), 6) if judged else None,
+        **_flags(rows),
+        "mean_score": _with_ends(score[:3]) | {"n": score.n},
+        "errors": errors,
+        "errors_per_row": round(errors / len(judged), 6) if judged else None,
         "grounded": places["grounded"],
         "omissions": places["omission"],
         "ungrounded": places["ungrounded"],
         "notes": list(data.notes),
-        **{
-            name: dict(zip(("value", "low", "high"), e, strict=True))
-            for name, e in known.items()
-        },
+        **_shares_passed(data),
     }
 
 
-def _share(values: Vector, documents: Any) -> list[float | None]:
-    """The share of ones, and the interval that `judgesmith evaluate` gives it."""
+def _flags(rows: Sequence[Shown]) -> dict[str, int]:
+    """Return the numbers of rows left to a person, suspicious, and read in part."""
+    return {
+        "deferred": sum(row.deferred for row in rows),
+        "suspicious": sum(bool(row.verdict.suspicious) for row in rows),
+        "partly": sum(bool(row.verdict.partly) for row in rows),
+    }
+
+
+def _places(verdicts: Iterable[Verdict]) -> Counter[str]:
+    """Return the number of errors by the way in which they were placed."""
+    places = Counter[str]()
+    for verdict in verdicts:
+        for error in verdict.errors:
+            grounded = error.how in GROUNDED
+            places["grounded" if grounded else str(error.how)] += 1
+    return places
+
+
+def _with_ends(values: Sequence[float]) -> dict[str, Any]:
+    """Return a value with its interval, rounded, None for what is undefined."""
+    rounded = [None if math.isnan(value) else round(value, 6) for value in values]
+    return dict(zip(("value", "low", "high"), rounded, strict=True))
+
+
+def _shares_passed(data: Scored) -> dict[str, dict[str, Any]]:
+    """Return the shares of passed rows and of agreement, for judges that decide."""
+    decided = data.passed()
+    if decided is None:
+        return {}
+    shares = {} if data.compared else {"passed": decided.score}
+    if not data.compared:
+        shares["passed_by_people"] = decided.human
+    shares["agreement"] = 1 - decided.gap
+    documents = np.array([row.row.doc_id for row in data.rows], dtype=object)
+    result = {}
+    for name, values in shares.items():
+        if not np.isnan(values).all():
+            result[name] = _share(values, documents)
+    return result
+
+
+def _share(values: Vector, documents: Any) -> dict[str, Any]:
+    """Return the share of ones, and the interval that `judgesmith evaluate` gives it."""
     rows = ~np.isnan(values)
     ones = np.ones(int(rows.sum()), dtype=np.intp)
-    how = EvaluationOptions(rounds=1000 if len(ones) < MANY else 100)
+    options = EvaluationOptions(rounds=1000 if len(ones) < MANY else 100)
     units = id_codes(documents[rows].tolist(), len(ones), "documents")
-    e = estimate("accuracy", values[rows].astype(np.intp), ones, units, how)
-    return [
-        None if math.isnan(value) else round(value, 6)
-        for value in (e.value, e.low, e.high)
-    ]
+    share = estimate("accuracy", values[rows].astype(np.intp), ones, units, options)
+    return _with_ends((share.value, share.low, share.high))

@@ -295,21 +295,22 @@ def _covered(pieces: Iterable[Mapping[str, Any]]) -> bool:
 
 def _turns(output: str, errors: Sequence[ErrorSpan]) -> list[dict[str, Any]]:
     """Return the turns of a trajectory, results inside their calls; any other output is one turn."""
-    begun = starts(output)
-    begins, body, place = {begin: body for begin, body, _ in begun} or {0: 0}, 0, 0
+    turns = starts(output)
+    bodies = {begin: body for begin, body, _ in turns} or {0: 0}
+    body = place = 0
     parts: list[tuple[list[dict[str, Any]], list[dict[str, Any]]]] = []
-    for piece in pieces(output, errors, [*begins, *begins.values()]):
-        if place in begins:
-            body = begins[place]
+    for piece in pieces(output, errors, [*bodies, *bodies.values()]):
+        if place in bodies:
+            body = bodies[place]
             parts.append(([], []))
-        words = piece.text.replace("\n  ", "\n") if begun else piece.text
+        words = piece.text.replace("\n  ", "\n") if turns else piece.text
         parts[-1][place >= body].append(_piece(piece._replace(text=words)))
         place += len(piece.text)
-    # How a turn begins stands in its summary, and beside its words only where an error is marked in it.
+    # The beginning of a turn stands in its summary, and beside its words only if an error is marked in it.
     shown = [[*head, *words] if _covered(head) else words for head, words in parts]
-    if not begun:
-        return [{"class": "", "pieces": one} for one in shown]
-    return _folds(Trajectory(tuple(turn for *_, turn in begun)), shown)
+    if not turns:
+        return [{"class": "", "pieces": shown[0]}] if shown else []
+    return _folds(Trajectory(tuple(turn for *_, turn in turns)), shown)
 
 
 def _fold(number: int, turn: Turn, pieces: list[dict[str, Any]]) -> dict[str, Any]:
@@ -434,20 +435,18 @@ def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
     nothing = np.full(len(data.rows), np.nan)
     decided = data.passed() or Side("", nothing, nothing, nothing)
     places = {name: k for k, name in enumerate(_systems(data.rows))}
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {"html": html, "texts": []}
+    for text in map(clean, texts):
+        columns["texts"].append(turns_in(text) or text)
     for row, judge, gap in zip(data.rows, decided.score, decided.gap, strict=True):
         cells = _cells(row)
         cells["system"] = places.get(cells["system"], -1)
         cells["flags"] += _decided_bits(judge, gap)
         for name, value in cells.items():
             columns.setdefault(name, []).append(value)
-    return {
-        "html": html,
-        "texts": [turns_in(words) or words for words in map(clean, texts)],
-        **columns,
-        "score": [_plain(side.score) for side in data.sides],
-        "gap": [_plain(side.gap, 1) for side in data.sides],
-    }
+    columns["score"] = [_plain(side.score) for side in data.sides]
+    columns["gap"] = [_plain(side.gap, 1) for side in data.sides]
+    return columns
 
 
 def _plain(values: Vector, digits: int = 6) -> list[float | None]:
@@ -549,15 +548,15 @@ def _system_table(
     spans = any(row.verdict.errors for row in rows)
     result: list[tuple[Mean, list[Any]]] = []
     for name in sorted(groups):
-        own, places = [rows[i] for i in groups[name]], np.array(groups[name])
-        judged = [row.verdict for row in own if not row.verdict.failure]
-        mean = mean_of(overall.score[places], [row.row.doc_id for row in own])
-        cells = [
-            name or "(not named)",
-            len(judged),
-            len(own) - len(judged),
-            _bar(mean, axis),
-        ]
+        places = np.array(groups[name])
+        judged, documents = [], []
+        for i in groups[name]:
+            documents.append(rows[i].row.doc_id)
+            if not rows[i].verdict.failure:
+                judged.append(rows[i].verdict)
+        mean = mean_of(overall.score[places], documents)
+        failed = len(documents) - len(judged)
+        cells = [name or "(not named)", len(judged), failed, _bar(mean, axis)]
         if people:
             cells.append(_mean(overall.human[places]))
         if spans:

@@ -22,7 +22,7 @@ from ...datasets.perturbations.registry import (
 from ...datasets.row import Row
 from ...datasets.sheet import Outputs as File
 from ...errors import OptionError
-from ...evaluating.sources import Known
+from ...evaluating.sources import FileRows
 from ...parts import Options, option
 from ...programs.baselines.metrics import PREFIX
 from ...programs.registry import methods
@@ -84,7 +84,7 @@ def leave_out(check: str, reason: str, *, named: bool, left: dict[str, str]) -> 
 
 
 @dataclass
-class Rows(Known):
+class Rows(FileRows):
     """The rows of a run, whole documents. records: what stands in the file."""
 
     records: Sequence[Mapping[str, Any]] = field(default_factory=list)
@@ -107,7 +107,7 @@ def is_column(target: str) -> bool:
 
 def read_rows(file: File, n: int | None, seed: int) -> Rows:
     """Rows of whole documents in a random order, `n` at most but for the first document; all where n is None."""
-    documents = Known(file.origin, list(file.rows)).documents
+    documents = FileRows(file.origin, list(file.rows)).documents
     sizes = Counter(documents)
     order = list(sizes)
     if n is not None and n < len(file.rows):
