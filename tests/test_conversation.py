@@ -32,23 +32,27 @@ def test_the_answer_of_a_chat_api() -> None:
     ["plain", "[1, 2]", '{"a": 1}', [{"role": "user"}], [], None, 3, ["a", "b"], "[{"],
 )
 def test_what_is_no_conversation(value: object) -> None:
-    assert rendered(value) is None and judged(value) is None
+    assert rendered(value) is None
+    assert judged(value) is None
 
 
 def test_the_last_turn_of_the_assistant_is_judged() -> None:
     last = judged(TURNS)
-    assert last is not None and (last.output, last.after) == ("Now this.", 1)
+    assert last is not None
+    assert (last.output, last.after) == ("Now this.", 1)
     assert last.before.endswith("Assistant: Hello\nUser: And now?")
     beside = judged(
         TURNS[:4], answer="Now this."
     )  # the answer stands in the chat once more
-    assert beside is not None and beside.before == last.before
+    assert beside is not None
+    assert beside.before == last.before
 
 
 def test_passages_are_numbered() -> None:
     assert passages(["one", "two\nlines"]) == "[1] one\n[2] two\n  lines"
     assert passages([{"title": "T", "page_content": "x"}]) == "[1] T: x"
-    assert passages("text") is None and passages([1]) is None
+    assert passages("text") is None
+    assert passages([1]) is None
 
 
 def test_no_code_in_a_cell_is_run() -> None:
@@ -176,7 +180,8 @@ def test_a_block_that_is_no_text_is_named() -> None:
 )
 def test_a_refusal_is_what_was_said(turn: dict[str, object]) -> None:
     found = judged([{"role": "user", "content": "Open the lock."}, turn])
-    assert found is not None and (found.output, found.before) == (
+    assert found is not None
+    assert (found.output, found.before) == (
         "I cannot help with that.",
         "User: Open the lock.",
     )
@@ -191,7 +196,5 @@ def test_the_request_to_a_chat_api_is_a_conversation_and_no_other_object_is() ->
     assert (
         rendered({**turns, "document": "D"}) is None
     )  # what it would leave out is perhaps what was asked about
-    assert (
-        rendered({"input": "S"}) is None
-        and rendered({"contents": "S", "config": {}}) is None
-    )
+    assert rendered({"input": "S"}) is None
+    assert rendered({"contents": "S", "config": {}}) is None

@@ -66,4 +66,5 @@ def test_examples_give_what_they_show(module: str) -> None:
     found = doctest.testmod(
         importlib.import_module(module), extraglobs={"np": np, "js": js}
     )
-    assert found.attempted and not found.failed
+    assert found.attempted
+    assert not found.failed

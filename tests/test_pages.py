@@ -257,7 +257,8 @@ def test_the_site_has_every_page_once() -> None:
     studies = {
         f"results/{path.name}" for path in (ROOT / "experiments/results").glob("*.md")
     }
-    assert len(listed) <= 30 and len(set(listed)) == len(listed)
+    assert len(listed) <= 30
+    assert len(set(listed)) == len(listed)
     apart = studies | {
         page
         for page in own | set(elsewhere.values())
@@ -375,7 +376,8 @@ def test_no_code_has_a_phrase_that_reviews_refused() -> None:
         for path in words.sources()
         for hit in words.wrong_in_code(path.read_text("utf-8"))
     ]
-    assert len(words.sources()) > 300 and found == []
+    assert len(words.sources()) > 300
+    assert found == []
 
 
 @pytest.mark.parametrize(

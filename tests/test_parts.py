@@ -84,7 +84,9 @@ def test_parts_are_found_by_name_and_alias(things: Registry[Any]) -> None:
     assert things.get("plain") is things.get("simple") is Plain
     assert things.names() == ("plain",)  # an alias is no part of its own
     assert things.parts() == {"plain": Plain}
-    assert "plain" in things and "simple" in things and "plane" not in things
+    assert "plain" in things
+    assert "simple" in things
+    assert "plane" not in things
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_and_all(
@@ -225,7 +227,8 @@ def test_a_broken_plug_in_is_named_and_left_out(
     installed(broken=f"{module}:Part", mine=f"{__name__}:Plugin")
     things.register(Plain)
     assert things.names() == ("plain", "mine")  # the others are there
-    assert reason in things.broken["broken"] and set(things.broken) == {"broken"}
+    assert reason in things.broken["broken"]
+    assert set(things.broken) == {"broken"}
     assert "thing plug-in 'broken' is left out" in caplog.text
     with pytest.raises(
         OptionError,
@@ -247,7 +250,8 @@ def test_what_a_plug_in_registered_before_it_broke_is_left_out_too(
     )
     monkeypatch.syspath_prepend(tmp_path)
     installed(half="half_of_a_plugin:One")
-    assert things.names() == () and "uno" not in things
+    assert things.names() == ()
+    assert "uno" not in things
     assert things.broken == {"half": "ValueError: then this"}
 
 
@@ -325,6 +329,7 @@ def test_any_text_is_read_or_refused_in_one_line(name: str, text: str) -> None:
             Shown, {name: from_text(Shown.model_fields[name], text)}, "--set"
         )
     except OptionError as error:
-        assert str(error).startswith(f"--set, {name}: ") and "\n" not in str(error)
+        assert str(error).startswith(f"--set, {name}: ")
+        assert "\n" not in str(error)
     else:
         assert read_options(Shown, made.settings(), "again") == made  # JSON and back

@@ -18,22 +18,18 @@ def test_only_what_publishes_may_ask_for_an_identity_and_only_after_the_checks()
         (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
     )
     assert workflow[True] == {"push": {"tags": ["v*"]}}  # YAML reads "on" as true
-    assert (
-        workflow["jobs"]["test"]["uses"] == "./.github/workflows/test.yml"
-        and workflow["jobs"]["build"]["needs"] == "test"
-    )
+    assert workflow["jobs"]["test"]["uses"] == "./.github/workflows/test.yml"
+    assert workflow["jobs"]["build"]["needs"] == "test"
     build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
-    assert (
-        workflow["permissions"] == {"contents": "read"} and "permissions" not in build
-    )
-    assert publish["permissions"] == {"id-token": "write"} and "secrets." not in str(
-        workflow
-    )  # no token
-    assert publish["needs"] == "package" and publish["steps"][-1]["uses"].startswith(
-        "pypa/gh-action-pypi-publish@"
-    )
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "permissions" not in build
+    assert publish["permissions"] == {"id-token": "write"}
+    assert "secrets." not in str(workflow)
+    assert publish["needs"] == "package"
+    assert publish["steps"][-1]["uses"].startswith("pypa/gh-action-pypi-publish@")
     package = workflow["jobs"]["package"]
-    assert package["needs"] == "build" and "permissions" not in package
+    assert package["needs"] == "build"
+    assert "permissions" not in package
     tried = [
         step["run"].split("dist/")[1]
         for step in package["steps"]
@@ -78,9 +74,8 @@ def test_pull_requests_are_tested_without_rights() -> None:
     workflow = yaml.safe_load(
         (ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8")
     )
-    assert "pull_request" in workflow[True] and workflow["permissions"] == {
-        "contents": "read"
-    }
+    assert "pull_request" in workflow[True]
+    assert workflow["permissions"] == {"contents": "read"}
 
 
 def test_the_policy_names_the_version_that_is_supported() -> None:
@@ -117,4 +112,5 @@ def test_tag_version_and_changelog_are_of_one_release(
     (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n{log}")
     command = ["sh", ROOT / ".github/check-release.sh", tag]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert (done.returncode == 0) == (not said) and said in done.stderr
+    assert (done.returncode == 0) == (not said)
+    assert said in done.stderr

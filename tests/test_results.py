@@ -82,7 +82,8 @@ def test_a_table_is_written_by_the_columns_formats(tmp_path: Path) -> None:
     assert (
         tables.with_tables(page.replace("0.50", "0.60"), tmp_path) == page
     )  # a changed figure is noticed
-    assert page.startswith("# Page\n\n") and page.endswith("<!-- /table -->\n\nText.\n")
+    assert page.startswith("# Page\n\n")
+    assert page.endswith("<!-- /table -->\n\nText.\n")
 
 
 def test_texts_of_the_data_are_no_markup(tmp_path: Path) -> None:

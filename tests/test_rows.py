@@ -108,9 +108,8 @@ def test_a_record_is_one_row_at_every_door(
     assert asyncio.run(aitems(judge, [record])) == expected
     assert RowIn.model_validate(record).item() == row
     assert RowIn.model_validate_json(json.dumps(record)).item() == row
-    assert [Item.of(read) for read, _ in iter_rows(file)] == [row] and Item.of(
-        row
-    ) is row
+    assert [Item.of(read) for read, _ in iter_rows(file)] == [row]
+    assert Item.of(row) is row
     assert items(judge, [read for read, _ in iter_rows([record])]) == expected
     assert judge.score(
         row.source, row.output, context=row.context, reference=row.reference

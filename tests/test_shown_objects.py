@@ -45,9 +45,12 @@ def test_a_judge_says_method_scale_model_and_agreement() -> None:
     )
     assert repr(judge) == "Judge(direct, scale=1..5, lm='openai/fake')"
     judge.provenance = {"heldout": {"signature": f"Q=1.31 [0.92, 1.63] {HOSTILE}"}}
-    assert "held out: Q=1.31 [0.92, 1.63]" in repr(judge) and one_line(repr(judge))
+    assert "held out: Q=1.31 [0.92, 1.63]" in repr(judge)
+    assert one_line(repr(judge))
     shown = judge._repr_html_()
-    assert escaped(shown) and "openai/fake" in shown and "Q=1.31" in shown
+    assert escaped(shown)
+    assert "openai/fake" in shown
+    assert "Q=1.31" in shown
 
 
 @pytest.mark.parametrize(
@@ -73,8 +76,10 @@ def test_a_verdict_says_score_interval_and_what_is_suspicious() -> None:
     assert repr(verdict).startswith(
         "Verdict(score=4.2 [3.5, 4.9], 1 error, suspicious='<img"
     )
-    assert one_line(repr(verdict)) and str(verdict) == repr(verdict)
-    assert escaped(verdict._repr_html_()) and "90% interval" in verdict._repr_html_()
+    assert one_line(repr(verdict))
+    assert str(verdict) == repr(verdict)
+    assert escaped(verdict._repr_html_())
+    assert "90% interval" in verdict._repr_html_()
     assert repr(Verdict.failed("cut off")) == "Verdict(score=no score: cut off)"
 
 
@@ -90,7 +95,8 @@ def test_an_agreement_and_a_compile_report_say_their_numbers() -> None:
         repr(found)
         == "Agreement(Q=3.00 [2.50, 3.00] r+rho+tau|pooled|n:12|failed:1|seed:0)"
     )
-    assert "<td" in found._repr_html_() and "Pearson r" in found._repr_html_()
+    assert "<td" in found._repr_html_()
+    assert "Pearson r" in found._repr_html_()
     report = CompileReport(
         found,
         found,
@@ -108,11 +114,12 @@ def test_an_agreement_and_a_compile_report_say_their_numbers() -> None:
         0.5,
         heldout_predictions=({"long": "list"},) * 99,
     )
-    assert one_line(
-        repr(report)
-    ) and "+0.40 [0.10, 0.70] against zero-shot; 1,234 calls" in repr(report)
+    assert one_line(repr(report))
+    assert "+0.40 [0.10, 0.70] against zero-shot; 1,234 calls" in repr(report)
     shown = report._repr_html_()
-    assert escaped(shown) and "surface statistics" in shown and "p = 0.010" in shown
+    assert escaped(shown)
+    assert "surface statistics" in shown
+    assert "p = 0.010" in shown
 
 
 def test_a_meta_evaluation_shows_judges_against_coefficients() -> None:
@@ -123,9 +130,12 @@ def test_a_meta_evaluation_shows_judges_against_coefficients() -> None:
         human,
         rounds=20,
     )
-    assert one_line(repr(found)) and "flat" in repr(found)
+    assert one_line(repr(found))
+    assert "flat" in repr(found)
     shown = found._repr_html_()
-    assert escaped(shown) and shown.count("<tr>") >= 3 and "–" in shown
+    assert escaped(shown)
+    assert shown.count("<tr>") >= 3
+    assert "–" in shown
 
 
 def test_a_study_says_what_is_done() -> None:
@@ -135,4 +145,5 @@ def test_a_study_says_what_is_done() -> None:
     )
     found = Analysis(config, [line], [], missing=2, notes=[HOSTILE])
     assert repr(found) == "Analysis(labels study, 1 lines, 1 cells done, 2 missing)"
-    assert escaped(found._repr_html_()) and "1.20" in found._repr_html_()
+    assert escaped(found._repr_html_())
+    assert "1.20" in found._repr_html_()

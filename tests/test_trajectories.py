@@ -311,24 +311,23 @@ def test_its_parts_are_told_apart() -> None:
         "Tool get_weather (1)",
         "Tool g",
     ]
-    assert [turn.name for turn in held.errors] == ["g"] and held.final == OPENAI[-1][
-        "content"
-    ]
-    assert (
-        trajectory(OPENAI[:3]).final == ""
-        and trajectory("What is a tool?") == trajectory(None) == Trajectory()
-    )
+    assert [turn.name for turn in held.errors] == ["g"]
+    assert held.final == OPENAI[-1]["content"]
+    assert trajectory(OPENAI[:3]).final == ""
+    assert trajectory("What is a tool?") == trajectory(None) == Trajectory()
     classes = [turn_class(turn.head) for *_, turn in starts(TEXT)]
     assert classes[2:6] == ["turn assistant", *["turn assistant call"] * 2, "turn tool"]
 
 
 def test_a_log_that_is_cut_at_a_turn_has_this_turn_judged() -> None:
     last, call = judged(OPENAI), judged(OPENAI[:3])
-    assert last is not None and (last.output, last.before) == (
+    assert last is not None
+    assert (last.output, last.before) == (
         OPENAI[-1]["content"],
         TEXT.rpartition("\n")[0],
     )
-    assert call is not None and call.output == "\n".join(TEXT.splitlines()[2:5])
+    assert call is not None
+    assert call.output == "\n".join(TEXT.splitlines()[2:5])
 
 
 @pytest.mark.parametrize(
@@ -464,9 +463,8 @@ def test_a_text_is_read_back(made: list[Any]) -> None:
     assert [(turn.head, turn.kind) for turn in again.turns] == [
         (turn.head, turn.kind) for turn in turns
     ]
-    assert Trajectory.read(again.text()) == again and [
-        turn for *_, turn in starts(text)
-    ] == list(again.turns)
+    assert Trajectory.read(again.text()) == again
+    assert [turn for *_, turn in starts(text)] == list(again.turns)
 
 
 def test_long_results_are_cut_and_neither_the_task_nor_the_answer() -> None:
@@ -482,9 +480,8 @@ def test_long_results_are_cut_and_neither_the_task_nor_the_answer() -> None:
         )
         or ""
     )
-    assert shown.startswith(f"User: {task.strip()}") and shown.endswith(
-        f"Assistant: {answer}"
-    )
+    assert shown.startswith(f"User: {task.strip()}")
+    assert shown.endswith(f"Assistant: {answer}")
     assert (
         shown.count("begin")
         == shown.count("end")
@@ -502,22 +499,16 @@ def test_long_results_are_cut_and_neither_the_task_nor_the_answer() -> None:
 
 def test_readings_are_of_the_assistant_alone() -> None:
     read = Text("", TEXT)
-    assert (
-        "31 degrees" in read.made
-        and "Be brief" not in read.made
-        and "no such city" not in read.made
-    )
-    assert read.given.startswith(
-        "System: Be brief.\nUser: How"
-    ) and read.given.endswith("(1): no such city")
+    assert "31 degrees" in read.made
+    assert "Be brief" not in read.made
+    assert "no such city" not in read.made
+    assert read.given.startswith("System: Be brief.\nUser: How")
+    assert read.given.endswith("(1): no such city")
     long = Text("", TEXT.replace("One moment.", "One moment. " * 900)).made
-    assert long.count("One moment.") == 900 and long.endswith(
-        "for Oslo."
-    )  # all of it, in windows
-    assert (
-        Text("s", "Tool: none").made == "Tool: none"
-        and Text("s", "Tool: none").given == "s"
-    )
+    assert long.count("One moment.") == 900
+    assert long.endswith("for Oslo.")
+    assert Text("s", "Tool: none").made == "Tool: none"
+    assert Text("s", "Tool: none").given == "s"
 
 
 @pytest.mark.parametrize(
@@ -528,15 +519,17 @@ def test_one_turn_is_marked_and_readings_are_of_it_and_what_came_before(
     number: int, made: str
 ) -> None:
     text, before = marked(TEXT, str(number)), "\n".join(TEXT.splitlines()[: number - 1])
-    assert Trajectory.read(text).judged == number - 1 and text.count(MARK) == 1
-    assert unmarked(text) == TEXT and marked(text, str(number)) == text
+    assert Trajectory.read(text).judged == number - 1
+    assert text.count(MARK) == 1
+    assert unmarked(text) == TEXT
+    assert marked(text, str(number)) == text
     assert (Text("s", text).given, Text("s", text).made) == (
         f"s\n\n{before}",
         made,
-    ) and judged_in(text) in made
-    assert (
-        Text("", marked("Assistant: Hi", "1")).made == "Hi" and judged_in(TEXT) == TEXT
     )
+    assert judged_in(text) in made
+    assert Text("", marked("Assistant: Hi", "1")).made == "Hi"
+    assert judged_in(TEXT) == TEXT
 
 
 def test_turns_of_a_trajectory_are_rows_of_one_document(tmp_path: Path) -> None:
@@ -555,10 +548,8 @@ def test_turns_of_a_trajectory_are_rows_of_one_document(tmp_path: Path) -> None:
     ]
     (path := tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
     labels = read_labels(path)
-    assert (
-        len({row.output for row in labels.rows}) == 8
-        and len({row.group for row in labels.grouped.rows}) == 4
-    )
+    assert len({row.output for row in labels.rows}) == 8
+    assert len({row.group for row in labels.grouped.rows}) == 4
     assert [row.columns["judged_turn"] for row in labels.rows][:2] == [2, 4]
     path.write_text("\n".join(map(json.dumps, [*rows, rows[0] | {"judged_turn": 3}])))
     with pytest.raises(

@@ -163,7 +163,8 @@ def loopback(*, latency_ms: float, hanging: int = 0) -> Iterator[str]:
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         address = process.stdout.readline().strip()
         if not address:
             raise RuntimeError("the loopback server did not start")

@@ -119,7 +119,8 @@ def waiting(low: float, high: float) -> Iterator[Served]:
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
             yield Served(process.stdout.readline().strip())
         finally:

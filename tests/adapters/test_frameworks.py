@@ -65,9 +65,8 @@ def test_inspect_scores_samples_and_its_log_is_read(
     }
     (file,) = (tmp_path / "logs").glob(f"*.{kind}")
     read = read_outputs(file)
-    assert [row.output for row in read.rows] == ["good 80", "good 20"] and read.rows[
-        0
-    ].source == "Question 0?"
+    assert [row.output for row in read.rows] == ["good 80", "good 20"]
+    assert read.rows[0].source == "Question 0?"
     assert [record["judges"]["judgesmith"]["score"] for record in read.records] == [
         80.0,
         20.0,
@@ -92,11 +91,13 @@ def test_deepeval_measures(judge: Judge) -> None:
     assert (
         metric.measure(LLMTestCase(input="Question?", actual_output="good 80")) == 0.8
     )
-    assert metric.is_successful() and metric.__name__ == "judgesmith"
+    assert metric.is_successful()
+    assert metric.__name__ == "judgesmith"
     asyncio.run(
         metric.a_measure(LLMTestCase(input="Question?", actual_output="good 20"))
     )
-    assert metric.score == 0.2 and not metric.is_successful()
+    assert metric.score == 0.2
+    assert not metric.is_successful()
     with pytest.raises(NoScoreError):
         metric.measure(LLMTestCase(input="Question?", actual_output="bad"))
 
@@ -159,7 +160,9 @@ def test_promptfoo_and_langsmith_in_their_forms(judge: Judge) -> None:
     found = frameworks.promptfoo_assert(
         "good 80", {"vars": {"source": "Question?"}, "config": {}}, judge=judge
     )
-    assert found["pass"] and found["score"] == 0.8 and isinstance(found["reason"], str)
+    assert found["pass"]
+    assert found["score"] == 0.8
+    assert isinstance(found["reason"], str)
     strict = {"prompt": "Question?", "vars": {}, "config": {"threshold": 0.9}}
     assert not frameworks.promptfoo_assert("good 80", strict, judge=judge)["pass"]
     with pytest.raises(NoScoreError):
@@ -328,9 +331,8 @@ def result_file(tool: str, folder: Path) -> tuple[Path, str]:
 def test_evaluate_starts_from_result_files(cli: Any, tmp_path: Path, tool: str) -> None:
     path, name = result_file(tool, tmp_path)
     read = read_outputs(path)
-    assert [row.output for row in read.rows] == TEXTS and "Question 3?" in read.rows[
-        3
-    ].source
+    assert [row.output for row in read.rows] == TEXTS
+    assert "Question 3?" in read.rows[3].source
     assert not any(row.scores for row in read.rows)  # a scorer is no person
     ids = [row.id for row in read.rows]
     rated = [
@@ -384,9 +386,8 @@ def test_thumbs_in_promptfoo_are_labels(tmp_path: Path) -> None:
     rated = {"results": {"results": [promptfoo(n, thumb=True) for n in range(12)]}}
     path.write_text(json.dumps(rated), encoding="utf-8")
     labels = read_labels(path)
-    assert labels.kind == "binary" and labels.scores.tolist() == [
-        float(n % 2 == 0) for n in range(12)
-    ]
+    assert labels.kind == "binary"
+    assert labels.scores.tolist() == [float(n % 2 == 0) for n in range(12)]
     record = read_outputs(path).records[0]
     assert set(record["judges"]) == {
         "llm-rubric"
@@ -410,9 +411,8 @@ def test_lm_evals_choices_are_texts(tmp_path: Path) -> None:
         | {"doc": {"choices": {"text": ["no", "yes"]}}, "acc": 1.0, "metrics": ["acc"]}
     )
     read = read_outputs(write(tmp_path / "samples.jsonl", [choice]))
-    assert read.rows[0].output == "yes" and read.records[0]["judges"] == {
-        "acc": {"score": 1.0}
-    }
+    assert read.rows[0].output == "yes"
+    assert read.records[0]["judges"] == {"acc": {"score": 1.0}}
 
 
 def test_the_commands_of_the_page_run(

@@ -54,18 +54,11 @@ def test_each_verdict_is_an_event(
         int("cd" * 8, 16),
         None,
     )
-    assert (
-        judged.attributes["gen_ai.evaluation.score.value"] == 70
-        and judged.attributes["judgesmith.scale.high"] == 100
-    )
-    assert (
-        "error.type" not in judged.attributes
-        and len(judged.attributes["judgesmith.judge"]) == 12
-    )
-    assert (
-        failed.attributes["error.type"] == "no_score"
-        and "gen_ai.evaluation.score.value" not in failed.attributes
-    )
-    assert (
-        cli(*score).code == 1 and len(events) == 2
-    )  # what was there is not told again
+    assert judged.attributes["gen_ai.evaluation.score.value"] == 70
+    assert judged.attributes["judgesmith.scale.high"] == 100
+    assert "error.type" not in judged.attributes
+    assert len(judged.attributes["judgesmith.judge"]) == 12
+    assert failed.attributes["error.type"] == "no_score"
+    assert "gen_ai.evaluation.score.value" not in failed.attributes
+    assert cli(*score).code == 1
+    assert len(events) == 2

@@ -77,7 +77,9 @@ def test_intervals_hold_the_promised_share_of_new_rows(alike: float) -> None:
         percent, human, docs = world(seed, 80, alike)
         scores = calibrated_without(percent[:80], human[:80], docs[:80], scale)
         sure = fit_sureness(percent[:80], scores, human[:80], docs[:80], scale)
-        assert sure is not None and sure.documents == 20 and sure.rows == 80
+        assert sure is not None
+        assert sure.documents == 20
+        assert sure.rows == 80
         said = 1 + 4 * percent[80:] / 100
         found = [
             sure.interval(p, s, scale)
@@ -101,7 +103,8 @@ def test_where_the_judge_errs_more_the_interval_is_wider() -> None:
     percent = rng.uniform(0, 100, 400)
     human = percent + rng.normal(0, np.where(percent > 50, 20, 2))
     sure = fit_sureness(percent, percent, human, range(400), Scale(-100, 200))
-    assert sure is not None and sure.expected_error(90) > 3 * sure.expected_error(10)
+    assert sure is not None
+    assert sure.expected_error(90) > 3 * sure.expected_error(10)
 
 
 def test_the_whole_scale_where_rows_are_too_few() -> None:
@@ -112,9 +115,11 @@ def test_the_whole_scale_where_rows_are_too_few() -> None:
         "abc",
         Scale(1, 5),
     )
-    assert sure is not None and sure.times[sure.coverage.index(0.9)] is None
+    assert sure is not None
+    assert sure.times[sure.coverage.index(0.9)] is None
     interval = sure.interval(50, 3, Scale(1, 5))
-    assert interval is not None and (interval.low, interval.high) == (1, 5)
+    assert interval is not None
+    assert (interval.low, interval.high) == (1, 5)
     assert sure.interval(50, 3, Scale(1, 5), coverage=0.77) is None
     assert (
         fit_sureness(
@@ -140,7 +145,8 @@ def test_rows_without_a_score_go_to_people_first_then_the_least_sure() -> None:
         True,
         False,
     ]  # 1.02 rows, rounded up; equal ones in order
-    assert not deferred([1, 2], 0).any() and deferred([1, 2], 1).all()
+    assert not deferred([1, 2], 0).any()
+    assert deferred([1, 2], 1).all()
     with pytest.raises(OptionError, match="between 0 and 1"):
         deferred([1], 10)
 

@@ -55,7 +55,8 @@ def test_interval_and_p_by_hand() -> None:
     # Draws .1, .3, .5, .7: variance .05 about their mean, times 10 / 9 of ten units: SE .235702. For d = .4 and nine
     # degrees of freedom t is 1.697056 and p .12392; t(.975, 9) = 2.262157: the interval reaches .533195 to each side.
     found = difference_of(0.4, np.array([0.1, 0.3, 0.5, 0.7]), 10, 0, 0.95)
-    assert found.error == pytest.approx(math.sqrt(0.05 * 10 / 9)) and found.freedom == 9
+    assert found.error == pytest.approx(math.sqrt(0.05 * 10 / 9))
+    assert found.freedom == 9
     assert (found.low, found.high) == pytest.approx(
         (0.4 - 0.533195, 0.4 + 0.533195), abs=1e-6
     )
@@ -73,13 +74,12 @@ def test_equal_in_every_resample_is_equal_and_ahead_in_every_one_is_no_test() ->
     same = difference_of(0.0, np.zeros(50), 6, 0, 0.95)
     assert (same.low, same.high, same.p, same.reason) == (0, 0, 1, None)
     ahead = difference_of(0.5, np.full(50, 0.5), 6, 0, 0.95)
-    assert (
-        math.isnan(ahead.p)
-        and math.isnan(ahead.low)
-        and "no certainty" in str(ahead.reason)
-    )
+    assert math.isnan(ahead.p)
+    assert math.isnan(ahead.low)
+    assert "no certainty" in str(ahead.reason)
     rare = difference_of(0.5, np.r_[np.full(30, np.nan), np.ones(20)], 6, 30, 0.95)
-    assert math.isnan(rare.p) and "undefined in 30 of 50 resamples" in str(rare.reason)
+    assert math.isnan(rare.p)
+    assert "undefined in 30 of 50 resamples" in str(rare.reason)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -87,7 +87,8 @@ def test_a_better_judge_is_seen_from_both_sides(level: str) -> None:
     human, judges, ids = example(2, documents=60, systems=16, noise=(1.0, 20.0))
     measure = Measure(human, level=level, **ids)  # type: ignore[arg-type]
     found = paired_bootstrap(judges["a"], judges["b"], measure, rounds=500)
-    assert found.low > 0 and found.p < 0.01
+    assert found.low > 0
+    assert found.p < 0.01
     back = paired_bootstrap(judges["b"], judges["a"], measure, rounds=500)
     assert (back.low, back.high, back.p) == pytest.approx(
         (-found.high, -found.low, found.p), abs=1e-9
@@ -128,7 +129,9 @@ def test_p_is_small_just_where_the_interval_leaves_zero_out(
     assert len(found.comparisons) == math.comb(len(judges), 2)
     for row in rows_of(found.comparisons):
         if math.isnan(row["p"]):
-            assert row["reason"] and math.isnan(row["low"]) and math.isnan(row["high"])
+            assert row["reason"]
+            assert math.isnan(row["low"])
+            assert math.isnan(row["high"])
         else:
             outside = row["low"] > 0 or row["high"] < 0
             assert (row["p"] < round(1 - confidence, 12)) == outside
@@ -176,11 +179,10 @@ def test_pairs_of_many_judges_are_less_sure_than_a_single_one() -> None:
     )
     row = many[0]
     assert (row["a"], row["b"]) == ("a", "b")
-    assert (
-        row["error"] == pytest.approx(alone["error"])
-        and row["difference"] == alone["difference"]
-    )
-    assert alone["p"] < row["p"] < 10 * alone["p"] and row["low"] < alone["low"]
+    assert row["error"] == pytest.approx(alone["error"])
+    assert row["difference"] == alone["difference"]
+    assert alone["p"] < row["p"] < 10 * alone["p"]
+    assert row["low"] < alone["low"]
 
 
 def test_judges_that_failed_on_different_rows_are_compared_on_common_ones() -> None:
@@ -213,10 +215,8 @@ def test_a_constant_judge_does_not_cost_the_others_their_test() -> None:
     for row in rows_of(without):
         assert rows[row["a"], row["b"]]["p"] == row["p"]
     for name in judges:
-        assert (
-            math.isnan(rows[name, "flat"]["p"])
-            and "undefined" in rows[name, "flat"]["reason"]
-        )
+        assert math.isnan(rows[name, "flat"]["p"])
+        assert "undefined" in rows[name, "flat"]["reason"]
 
 
 def test_absolute_agreements_are_compared_as_absolute_ones() -> None:
@@ -274,9 +274,9 @@ def test_few_systems_say_nothing_of_others() -> None:
     found = paired_bootstrap(
         judges["a"], judges["b"], measure, rounds=20, new_systems=True
     )
-    assert (
-        math.isnan(found.p) and math.isnan(found.low) and "2 of 3" in str(found.reason)
-    )
+    assert math.isnan(found.p)
+    assert math.isnan(found.low)
+    assert "2 of 3" in str(found.reason)
 
 
 def test_objectives_compare_for_other_systems_by_the_same_rule() -> None:

@@ -48,7 +48,9 @@ def test_nothing_differs_and_nothing_is_there() -> None:
     same = signed_rank([1, 2, 3], [1, 2, 3])
     assert (same.p, same.effect, same.reason) == (1.0, 0.0, "all scores are equal")
     none = signed_rank([math.nan, 1], [1, math.nan])
-    assert math.isnan(none.p) and (none.n, none.left_out) == (0, 2) and none.reason
+    assert math.isnan(none.p)
+    assert (none.n, none.left_out) == (0, 2)
+    assert none.reason
 
 
 def test_a_missing_score_leaves_its_pair_out() -> None:
@@ -104,7 +106,8 @@ def test_only_the_order_of_differences_counts(
         signed_rank(before, after),
         signed_rank(before * factor + shift, after * factor + shift),
     )
-    assert other.p == pytest.approx(one.p) and other.effect == pytest.approx(one.effect)
+    assert other.p == pytest.approx(one.p)
+    assert other.effect == pytest.approx(one.effect)
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
@@ -200,11 +203,11 @@ def test_a_perfect_judge_and_an_interval() -> None:
     found = discernment(
         before, before - rng.uniform(0.5, 1, (2, 40)), weights=[1, 0], rounds=50
     )
-    assert found.d > 5 and found.effect == 1.0 and found.dropped == 1.0
-    assert (
-        found.low <= found.d
-        and found.effect_low == found.effect_high == pytest.approx(1)
-    )
+    assert found.d > 5
+    assert found.effect == 1.0
+    assert found.dropped == 1.0
+    assert found.low <= found.d
+    assert found.effect_low == found.effect_high == pytest.approx(1)
     assert found.p == pytest.approx(0.5**40)
     assert discernment(before[0], before[0]).d == 0.0
     same = discernment(before, before, rounds=20, seed=1)
@@ -244,6 +247,7 @@ def test_a_judge_that_guesses_stays_below_1_in_whole_benchmarks(
         )
     avg, lowest, after_holm, share, any_ = np.mean(reached, axis=0)
     # the numbers that decide about a judge stay below 1 in at least 93 %
-    assert max(avg, lowest, after_holm) <= 0.07 and share <= 0.06
+    assert max(avg, lowest, after_holm) <= 0.07
+    assert share <= 0.06
     # single perturbations are many: without Holm some D of 16 reaches 1 in about a third of the benchmarks
     assert any_ > 0.15

@@ -182,14 +182,13 @@ def test_feedback_names_the_clearest_contradictions() -> None:
         panel(rows, [80.0, 70.0, 10.0]).feedback(row(50, "d"), answer(60.0)).split("\n")
     )
     assert told[0] == "People gave this output 50, the judge 60."
-    assert (
-        "3 other outputs" in told[1]
-        and "0 times and on the other side 3 times" in told[1]
-    )
+    assert "3 other outputs" in told[1]
+    assert "0 times and on the other side 3 times" in told[1]
     assert told[2].startswith(
         'People rate this other output higher (90), the judge lower (10): "Far better. Far'
     )
-    assert told[2].endswith('…"') and len(told[2]) < 240
+    assert told[2].endswith('…"')
+    assert len(told[2]) < 240
     assert (
         told[3]
         == 'People rate this other output lower (20), the judge higher (80): "Far worse."'
@@ -206,7 +205,9 @@ def test_feedback_of_a_failure_and_of_hostile_texts() -> None:
         row(50, "d"), answer(math.nan, "the model was silent")
     )
     told = metric.feedback(row(50, "d"), answer(60.0))
-    assert "</output>" not in told and "<|im_end|>" not in told and "[INST]" not in told
+    assert "</output>" not in told
+    assert "<|im_end|>" not in told
+    assert "[INST]" not in told
     assert (
         metric.feedback(row(50, "a"), answer(60.0)).count("\n") == 0
     )  # nothing to compare with

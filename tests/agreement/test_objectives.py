@@ -155,10 +155,8 @@ def test_closeness_rewards_the_middle_of_the_scale() -> None:
     )
     assert Closeness().reached(middle, rows) == Reached(pytest.approx(0.95), 20, 0)
     assert Closeness().reached(order, rows) == Reached(pytest.approx(0.6), 20, 0)
-    assert (
-        Q().reached(order, rows).value == pytest.approx(3)
-        and Q().reached(middle, rows).reason
-    )
+    assert Q().reached(order, rows).value == pytest.approx(3)
+    assert Q().reached(middle, rows).reason
 
 
 def test_failed_rows_are_imputed_and_counted() -> None:
@@ -166,7 +164,8 @@ def test_failed_rows_are_imputed_and_counted() -> None:
     for objective in ALL:
         holes = np.where(np.arange(20) % 5 == 0, np.nan, x)
         found = objective.reached(holes, rows)
-        assert found.failed == 4 and found.reason is None
+        assert found.failed == 4
+        assert found.reason is None
         assert objective.chance < found.value < objective.reached(x, rows).value
 
 
@@ -234,14 +233,14 @@ def test_differences_and_races_are_of_the_objective() -> None:
     )
     values = [AUC().reached(x, told(human)).value for x in table]
     gap = difference(table[2], table[0], examples, objective=AUC(), seed=0, rounds=300)
-    assert gap.value == pytest.approx(values[2] - values[0]) and gap.p < 0.05
+    assert gap.value == pytest.approx(values[2] - values[0])
+    assert gap.p < 0.05
     assert gap.low < gap.value < gap.high <= 1
     found = agreement(table[1], examples, objective=AUC(), seed=0, rounds=300)
     assert 0 <= found.low < found.value == values[1] < found.high <= 1
     assert str(found).startswith(f"AUC={values[1]:.2f} [")
-    assert found.to_dict()["objective"] == "auc" and found.to_dict()[
-        "q"
-    ] == pytest.approx(found.q, abs=1e-6)
+    assert found.to_dict()["objective"] == "auc"
+    assert found.to_dict()["q"] == pytest.approx(found.q, abs=1e-6)
 
     seen = np.arange(0, 60, 2)
     chances = [

@@ -50,7 +50,8 @@ def test_the_judge_is_compared_with_each_rater_on_the_rows_of_the_others() -> No
     p = scipy.stats.t.cdf(-1.8, 3)
     # Benjamini and Yekutieli over 0, p, p: times 3 · (1 + 1/2 + 1/3) / rank; both p take the last one's.
     assert found.p == pytest.approx([p * 11 / 6, p * 11 / 6, 0.0])
-    assert found.winning == pytest.approx(1 / 3) and not found.passes
+    assert found.winning == pytest.approx(1 / 3)
+    assert not found.passes
 
 
 def test_numbers_are_near_by_their_distance_and_a_failure_is_lost() -> None:
@@ -58,12 +59,15 @@ def test_numbers_are_near_by_their_distance_and_a_failure_is_lost() -> None:
     truth = rng.normal(size=(200, 1))
     ratings = truth + rng.normal(size=(200, 3))
     good = alternative_annotator_test(truth[:, 0], ratings)
-    assert good.passes and good.winning == 1 and good.advantage > 0.6
+    assert good.passes
+    assert good.winning == 1
+    assert good.advantage > 0.6
     assert not alternative_annotator_test(rng.normal(size=200) * 3, ratings).passes
     failed = alternative_annotator_test(
         np.where(np.arange(200) < 150, np.nan, truth[:, 0]), ratings
     )
-    assert failed.advantage < 0.25 and not failed.passes
+    assert failed.advantage < 0.25
+    assert not failed.passes
 
 
 def test_a_test_needs_raters_with_rows() -> None:
@@ -73,8 +77,8 @@ def test_a_test_needs_raters_with_rows() -> None:
     assert (
         found.reason
         == "the test needs two raters with 30 rows each that others rated, too"
-        and not found.passes
     )
+    assert not found.passes
     with pytest.raises(LabelsError, match="4 rows of raters"):
         alternative_annotator_test([1, 2, 3, 4], [[1, 2]])
     with pytest.raises(OptionError, match="not in \\[0, 1\\)"):

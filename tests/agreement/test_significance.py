@@ -259,7 +259,8 @@ def test_means_of_raters_tie_whatever_the_order_of_summation():
 def test_williams_has_the_figures_of_steigers_example():
     # Steiger 1980, n = 103: r(1, 2) = .4 and r(1, 3) = .5, r(2, 3) = .1; t = -0.89, p = .37 (as psych's r.test says).
     found = williams(0.4, 0.5, 0.1, 103)
-    assert found.p == pytest.approx(0.37, abs=0.005) and found.n == 103
+    assert found.p == pytest.approx(0.37, abs=0.005)
+    assert found.n == 103
     # By hand: K = 1 - .16 - .25 - .01 + .04 = .62; t = -.1 √(102 · 1.1 / (2 · .62 · 102/100 + .2025 · .729)) = -.8914
     t = -0.1 * math.sqrt(102 * 1.1 / (2 * 0.62 * 1.02 + 0.2025 * 0.9**3))
     assert t == pytest.approx(-0.8914, abs=2e-4)
@@ -281,9 +282,8 @@ def test_williams_and_permutation_find_the_same_on_independent_rows():
         williams_test(a, b, human),
         permutation_test(a, b, measure, rounds=2000),
     )
-    assert one.value == pytest.approx(other.value) and one.p == pytest.approx(
-        other.p, abs=0.06
-    )
+    assert one.value == pytest.approx(other.value)
+    assert one.p == pytest.approx(other.p, abs=0.06)
     a[3] = np.nan
     assert williams_test(a, b, human).n == 79
     assert math.isnan(williams_test(a, a, human).p)

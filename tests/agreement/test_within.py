@@ -83,9 +83,8 @@ def test_what_tells_systems_apart_counts_for_nothing() -> None:
         )
     of_system = np.array([3.0, 1.0, 2.0, 5.0])[sys_]
     found = correlate(of_system, y, coefficient="sum", level="within", systems=sys_)
-    assert math.isnan(found.value) and "constant inside every system" in str(
-        found.reason
-    )
+    assert math.isnan(found.value)
+    assert "constant inside every system" in str(found.reason)
     one = correlate(x, y, coefficient="sum", level="within", systems=np.zeros(len(x)))
     assert one.value == pytest.approx(
         correlate(x, y, coefficient="sum", level="pooled").value
@@ -98,9 +97,8 @@ def test_a_failed_row_is_imputed_with_its_system() -> None:
     filled = x.copy()
     filled[5] = np.nanmean(x[sys_ == sys_[5]])
     found = CorrelationSum("within")(x, y, doc, sys_)
-    assert found.failed == 1 and found.q == pytest.approx(
-        CorrelationSum("within")(filled, y, doc, sys_).q
-    )
+    assert found.failed == 1
+    assert found.q == pytest.approx(CorrelationSum("within")(filled, y, doc, sys_).q)
     drawn = bootstrap_q(
         x, Measure(y, documents=doc, systems=sys_, level="within"), rounds=20
     )
@@ -183,7 +181,8 @@ def test_intervals_hold_the_value_of_other_documents_and_of_other_systems() -> N
         ]
         held.append([*inside, cells[0]["low"] <= at_large <= cells[0]["high"]])
     documents, systems, narrow = np.mean(held, axis=0)
-    assert documents >= 0.88 and systems >= 0.9 > narrow
+    assert documents >= 0.88
+    assert systems >= 0.9 > narrow
 
 
 # Published judges ----------------------------------------------------------------------------------------------------
@@ -314,10 +313,8 @@ def test_the_mean_labels_of_systems_are_a_baseline_and_what_does_not_beat_it_is_
     (note,) = (
         note for note in found.notes if "the mean labels of the systems alone" in note
     )
-    assert (
-        note.startswith("only systems agrees no better")
-        and "reads" not in note.split("agrees")[0]
-    )
+    assert note.startswith("only systems agrees no better")
+    assert "reads" not in note.split("agrees")[0]
     assert (
         abs(found.cell("only systems", "overall", "within", "spearman")["value"]) < 0.3
     )
@@ -328,6 +325,5 @@ def test_the_mean_labels_of_systems_are_a_baseline_and_what_does_not_beat_it_is_
 def test_one_row_a_system_has_neither() -> None:
     human = np.random.default_rng(1).normal(size=8)
     found = meta_evaluate({"j": human + 0.1}, human, systems=range(8), rounds=0)
-    assert "within" not in found.settings["levels"] and not any(
-        v == v for v in found.by_system["value"]
-    )
+    assert "within" not in found.settings["levels"]
+    assert not any(v == v for v in found.by_system["value"])

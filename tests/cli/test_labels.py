@@ -145,12 +145,11 @@ def test_decisions_go_from_labels_to_verdicts(
             "--fail-under",
             "pairwise>=0.99",
         )
-        assert asked.code == 1 and "not at least 0.99" in asked.err
+        assert asked.code == 1
+        assert "not at least 0.99" in asked.err
         found = asked.json["judges"]["judge"]["overall"]["sample"]["pairwise"]
-        assert (
-            found["low"] < found["value"] < 0.99
-            and found["rows"] == found["failed"] + 2 * asked.json["rows"] / 2
-        )
+        assert found["low"] < found["value"] < 0.99
+        assert found["rows"] == found["failed"] + 2 * asked.json["rows"] / 2
         # A row of two outputs gets the likelier winner and its chance; the sides' scores are what is evaluated.
         for _ in range(2):
             assert (
@@ -158,7 +157,8 @@ def test_decisions_go_from_labels_to_verdicts(
                 == 0
             )
         rows = lines(scored)
-        assert len(rows) == 12 and {row["verdict"]["category"] for row in rows} <= {
+        assert len(rows) == 12
+        assert {row["verdict"]["category"] for row in rows} <= {
             "a",
             "b",
             "tie",
@@ -198,17 +198,16 @@ def test_decisions_go_from_labels_to_verdicts(
         )  # what no score tells apart
         assert verdict.get("passed") == (bool(place) if len(category) == 2 else None)
     shown = cli("show", judge).out
-    assert (
-        "decides" in shown
-        and "maximised" in shown
-        and {"auc": "AUC", "kappa": "kappa"}[objective] in shown
-    )
+    assert "decides" in shown
+    assert "maximised" in shown
+    assert {"auc": "AUC", "kappa": "kappa"}[objective] in shown
     # The judge's own categories are what a gate looks at.
     column = {"auc": "Verdict", "kappa": "quality"}[objective]
     asked = cli(
         "evaluate", scored, "--human", column, "--fail-under", f"{objective}>=0.99"
     )
-    assert asked.code == 1 and f"pooled {objective} is" in asked.err
+    assert asked.code == 1
+    assert f"pooled {objective} is" in asked.err
 
 
 @pytest.mark.parametrize(
@@ -238,7 +237,5 @@ def test_prompts_show_a_conversation_as_it_was_compiled(
 ) -> None:
     said = cli("show", judge_file, "--prompt", FOLDER / "chat_messages.jsonl").said
     assert "User: How do I reset my password?" in said
-    assert (
-        "Assistant calls search_help: {" in said
-        and "Tool search_help: Help page 7" in said
-    )
+    assert "Assistant calls search_help: {" in said
+    assert "Tool search_help: Help page 7" in said

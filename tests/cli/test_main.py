@@ -263,7 +263,8 @@ def test_show(
     assert re.fullmatch(r"[0-9a-f]{12}", told["fingerprint"])
     assert all(told[name] == saved[name] for name in ("task", "criteria", "state"))
     prompt = cli("show", made, "--prompt", rows)
-    assert lines(rows)[0]["output"] in prompt.out and "Score: <number>" in prompt.out
+    assert lines(rows)[0]["output"] in prompt.out
+    assert "Score: <number>" in prompt.out
     assert server.asks == []  # no model is called
     messages = cli("show", made, "--prompt", rows, "--json").json["prompt"]
     (sent,) = messages.values()
@@ -306,20 +307,22 @@ def test_reasons_in_a_file(
         cited if ask.step in ("propose", "join") else judging(ask)
     )
     told = " ".join(compile_(rows_with, "--dry-run").out.split())
-    assert "48 of 48 outputs have a reason" in told and "why: No date in r" in told
+    assert "48 of 48 outputs have a reason" in told
+    assert "why: No date in r" in told
     told = " ".join(compile_(rows_with, "--max-demos", 2).out.split())
     assert re.search(
         r"comments of people that they come from, as the model says: Accuracy: from row r\d",
         told,
     )
-    assert "“No date in r" in told and "Fluency: from no comment" in told
+    assert "“No date in r" in told
+    assert "Fluency: from no comment" in told
     assert "(from row r" in " ".join(cli("show", tmp_path / "made.json").out.split())
 
 
 def test_the_models_are_listed_without_ollama(cli: Any) -> None:
     listed = cli("list", "models", "--json").json
     makers = {model["name"].partition("/")[0] for model in listed["models"]}
-    assert "local" in makers and not any(name.startswith("ollama") for name in makers)
-    assert (
-        "Ollama" in listed["ollama_problem"] and "Ollama" in cli("list", "models").out
-    )
+    assert "local" in makers
+    assert not any(name.startswith("ollama") for name in makers)
+    assert "Ollama" in listed["ollama_problem"]
+    assert "Ollama" in cli("list", "models").out

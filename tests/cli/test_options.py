@@ -83,7 +83,8 @@ def test_an_option_reaches_its_part_and_no_other(
     parts: dict[str, Any] = dict((methods if kind == "method" else optimizers).parts())
     for name, part in parts.items():
         for option, field in part.Options.model_fields.items():
-            assert part.about and field.description
+            assert part.about
+            assert field.description
             value = another(part.Options, option)
             text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
             found = setup(kind, name).resolve(

@@ -123,10 +123,8 @@ def test_each_way_to_lean_is_found_and_no_other(checked: Any, leaning: Any) -> N
     }
     assert found["length"]["change"]["value"] == pytest.approx(0.2)
     assert found["layout"]["change"]["value"] == pytest.approx(-0.3)
-    assert (
-        found["layout"]["flips"]["value"] == 1
-        and found["length"]["flips"]["value"] == 0
-    )
+    assert found["layout"]["flips"]["value"] == 1
+    assert found["length"]["flips"]["value"] == 0
     assert found["repeat"]["moved"]["high"] == pytest.approx(0, abs=1e-6)
     assert list(report["not_made"]) == ["swapped", "own"]
     assert "one output at a time" in report["not_made"]["swapped"]
@@ -140,7 +138,8 @@ def test_a_judge_that_says_another_thing_each_time_flips_by_itself(
     leaning(lambda ask: 20 + 60 * (next(turns) % 2))
     report = checked("--check", "repeat", "--n", 9, "--json").told
     (line,) = report["checks"]
-    assert line["rows"] == 9 and line["moved"]["value"] > 0.3
+    assert line["rows"] == 9
+    assert line["moved"]["value"] > 0.3
 
 
 def test_a_reworded_rubric_is_what_the_model_reads(
@@ -148,7 +147,8 @@ def test_a_reworded_rubric_is_what_the_model_reads(
 ) -> None:
     leaning(lambda ask: 80 if RUBRIC in ask.text else 30)
     (line,) = checked("--check", "reworded", "--json").told["checks"]
-    assert line["change"]["value"] == pytest.approx(-0.5) and line["lean"] == "lowers"
+    assert line["change"]["value"] == pytest.approx(-0.5)
+    assert line["lean"] == "lowers"
     asked = {ask.text for ask in server.asks if RUBRIC not in ask.text}
     assert any("Though short, the text" in text for text in asked)
     own = tmp_path / "rubric.txt"
@@ -170,8 +170,10 @@ def test_own_writing_is_found_by_the_name_of_the_model_or_as_named(
     leaning(lambda ask: 70 if "llama-2-7b" in ask.judged else 40)
     command = ("--check", "own", "--own", "llama-2-7b", "--json")
     own = checked(*command).told["own"]
-    assert own["own"] == ["llama-2-7b"] and own["documents"] == 12
-    assert own["lead"]["value"] == pytest.approx(0.3) and own["wins"]["value"] == 1
+    assert own["own"] == ["llama-2-7b"]
+    assert own["documents"] == 12
+    assert own["lead"]["value"] == pytest.approx(0.3)
+    assert own["wins"]["value"] == 1
     over = checked(*command, "--recorded", "own=other=1..5").told["own"]
     assert over["over"]["value"] == pytest.approx(0.3)  # the other judge sees no lead
     checked("--check", "own").refused("openai/fake", "gpt-4o", "--own")
@@ -186,9 +188,11 @@ def test_the_dry_run_names_the_calls_and_asks_nothing(
     assert plan["checks"] == dict.fromkeys(
         ("score", "repeat", "reworded", "length", "style", "layout"), 9
     )
-    assert plan["calls"] == 54 and not server.asks
+    assert plan["calls"] == 54
+    assert not server.asks
     words = checked("--check", "padded", "--n", 9, "--dry-run").said
-    assert "9 rows of 3 documents" in words and "at most 36 calls" in words
+    assert "9 rows of 3 documents" in words
+    assert "at most 36 calls" in words
 
 
 def test_scores_are_kept_and_a_second_run_asks_only_for_what_is_new(
@@ -200,7 +204,8 @@ def test_scores_are_kept_and_a_second_run_asks_only_for_what_is_new(
     assert "Wrote" in checked(*command).said
     server.forget()
     first = checked(*command, "--json").told
-    assert not server.asks and len(first["checks"]) == 2
+    assert not server.asks
+    assert len(first["checks"]) == 2
     checked("--check", "style", "--n", 6, "-o", kept).refused("another checks")
 
 
@@ -220,9 +225,11 @@ def test_rows_without_a_score_are_counted_and_are_no_change(
 
     server.answer = some
     done = checked("--check", "length", "--json")
-    assert done.code == 1 and done.json["failed"] == 3
+    assert done.code == 1
+    assert done.json["failed"] == 3
     (line,) = done.json["checks"]
-    assert (line["rows"], line["left"]) == (33, 3) and line["moved"]["value"] == 0
+    assert (line["rows"], line["left"]) == (33, 3)
+    assert line["moved"]["value"] == 0
     server.answer = answer
 
 
@@ -237,8 +244,10 @@ def test_the_page_has_the_findings_and_no_markup_of_the_rows(
     page = tmp_path / "checks.html"
     said = checked("--check", "padded", "--report", page).said
     text = page.read_text(encoding="utf-8")
-    assert "Checks without labels: judge" in text and "RAISES the score" in text
-    assert "<b>d0" not in text and "&lt;b&gt;d" in text
+    assert "Checks without labels: judge" in text
+    assert "RAISES the score" in text
+    assert "<b>d0" not in text
+    assert "&lt;b&gt;d" in text
     assert "scores lean with length" in said
 
 
@@ -250,7 +259,8 @@ def test_a_dry_run_leaves_the_scores_of_an_earlier_run(
     assert checked("--check", "repeat", "-o", kept).code == 0
     before = kept.read_bytes()
     done = checked("--check", "style", "-o", kept, "--overwrite", "--dry-run")
-    assert done.code == 0 and kept.read_bytes() == before
+    assert done.code == 0
+    assert kept.read_bytes() == before
 
 
 @pytest.mark.parametrize("option", [("--repeat", 5), ("--longer-than", 9)])
@@ -286,7 +296,8 @@ def test_a_column_is_checked_against_columns(recorded: Any) -> None:
     command = ("--recorded", "repeat=again,length=higher", "--json")
     report = recorded("gpt4=1..5", "--check", "all", *command).told
     found = by_name(report)
-    assert list(found) == ["repeat", "length"] and report["rows"] == 36
+    assert list(found) == ["repeat", "length"]
+    assert report["rows"] == 36
     assert found["length"]["lean"] == "raises"
     assert found["repeat"]["flips"]["value"] == pytest.approx(0.2, abs=0.06)
     assert report["own"]["own"] == ["gpt-4o"]
@@ -331,7 +342,8 @@ def test_a_recorded_model_is_not_asked_again(
     command = ("discern", rubric_judge, rows, "--lm", f"recorded:{rows}#gpt4=1..5")
     cli(*command, "--check", "repeat").refused("repeats what stands in its file")
     own = cli(*command, "--check", "own", "--own", "gpt-4o", "--json").told["own"]
-    assert own["documents"] == 12 and not math.isnan(own["lead"]["low"])
+    assert own["documents"] == 12
+    assert not math.isnan(own["lead"]["low"])
 
 
 def test_rows_without_systems_have_no_own_writing(cli: Any, tmp_path: Path) -> None:
@@ -387,9 +399,9 @@ def test_intervals_hold_what_they_should() -> None:
 def test_no_rows_give_no_numbers() -> None:
     nothing = Scored(np.full(2, np.nan), [None, None])
     found = shift("style", nothing, nothing, Resampling(["a", "b"]))
-    assert (
-        found.rows == 0 and math.isnan(found.change.value) and found.lean == "unknown"
-    )
+    assert found.rows == 0
+    assert math.isnan(found.change.value)
+    assert found.lean == "unknown"
 
 
 def test_own_writing_is_compared_inside_documents() -> None:
@@ -399,7 +411,8 @@ def test_own_writing_is_compared_inside_documents() -> None:
     assert found == {"a": pytest.approx(0.6)}
     of_one = lead(found, ["x"], Resampling([])).lead
     assert of_one.value == pytest.approx(0.6)
-    assert math.isnan(of_one.low) and math.isnan(of_one.high)
+    assert math.isnan(of_one.low)
+    assert math.isnan(of_one.high)
 
 
 @pytest.mark.parametrize(
@@ -422,10 +435,10 @@ def test_systems_of_a_models_family(
 def test_a_bar_has_rows_on_both_sides_where_scores_differ() -> None:
     assert middle(np.array([0.0, 0.0, 0.0, 1.0])) == 1.0
     assert middle(np.array([0.0, 0.5, 1.0])) == 0.5
-    assert middle(np.array([0.5, 0.5])) == 0.5 and math.isnan(
-        middle(np.array([np.nan]))
-    )
+    assert middle(np.array([0.5, 0.5])) == 0.5
+    assert math.isnan(middle(np.array([np.nan])))
 
 
 def test_every_check_is_described() -> None:
-    assert all(CHECKS.values()) and len(CHECKS) == 7
+    assert all(CHECKS.values())
+    assert len(CHECKS) == 7

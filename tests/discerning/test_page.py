@@ -34,17 +34,14 @@ def test_nothing_of_a_text_becomes_markup() -> None:
     text = discerned(
         lambda text: float(min(100, len(text) // 4)), ["all"], HOSTILE, rounds=30
     )
-    assert (
-        not re.search(r"<(?:script|img|link|iframe|base|object|form)", text)
-        and "\x1b" not in text
-    )
-    assert (
-        HOSTILE not in text and "&lt;img src=x" in text and "default-src 'none'" in text
-    )
+    assert not re.search(r"<(?:script|img|link|iframe|base|object|form)", text)
+    assert "\x1b" not in text
+    assert HOSTILE not in text
+    assert "&lt;img src=x" in text
+    assert "default-src 'none'" in text
     links = re.findall(r' href="#([^"]*)"', text)
-    assert links == ["summary", "tables", "examples"] and all(
-        text.count(f' id="{link}"') == 1 for link in links
-    )
+    assert links == ["summary", "tables", "examples"]
+    assert all(text.count(f' id="{link}"') == 1 for link in links)
 
 
 def test_tables_say_what_the_judge_sees_and_what_it_does_not_is_counted() -> None:
@@ -82,7 +79,8 @@ def test_what_was_missed_comes_first_with_its_scores() -> None:
 
 def test_changes_without_harm_are_shown_only_where_a_judge_reacts() -> None:
     reacts, calm = discerned(knows, ["case"]), discerned(blind, ["case"])
-    assert "alarmed" in reacts and "10 of 10 punished" in reacts
+    assert "alarmed" in reacts
+    assert "10 of 10 punished" in reacts
     assert 'id="examples"' not in calm
 
 
@@ -112,12 +110,10 @@ def test_changed_words_are_marked(before: str, after: str, expected: object) -> 
 
 def test_long_and_unseen_texts_stay_readable() -> None:
     one, other = marked("word " * 3000 + "end", "word " * 3000 + "END")
-    assert (
-        one[-1] == ("end", True)
-        and other[-1] == ("END", True)
-        and len(one[0][0]) < 300
-        and "[…]" in one[0][0]
-    )
+    assert one[-1] == ("end", True)
+    assert other[-1] == ("END", True)
+    assert len(one[0][0]) < 300
+    assert "[…]" in one[0][0]
     one, _ = marked("x" * 30_000, "y")
     assert one[-1][0] == " … (10,000 more characters)"
     assert named_unseen("seen\u200b\U000e0041\u2060.") == "seen⟨3 unseen⟩."

@@ -212,14 +212,16 @@ def test_a_perfect_judge_reaches_the_most_that_the_texts_allow(
         (TEXTS * math.log(2) + math.log(metrics)) / LN20,
     )
     overall = found.overall["paper"]
-    assert set(overall.names) == set(expected(preset)) and found.unmeasured == ()
+    assert set(overall.names) == set(expected(preset))
+    assert found.unmeasured == ()
     assert [overall.normalised.d_avg, overall.normalised.d_min] == pytest.approx(
         [normalised] * 2
     )
     assert [overall.paper.d_avg, overall.paper.d_min] == pytest.approx([paper] * 2)
     assert found.form == "paper"  # the preset asks for it
     assert {line.sees for line in found.of("degradation")} == {"yes"}
-    assert overall.expert is not None and overall.expert.undefined == 0
+    assert overall.expert is not None
+    assert overall.expert.undefined == 0
     assert overall.expert.d_avg == pytest.approx(
         normalised
     )  # weights that sum to 1 change nothing of equal p
@@ -270,10 +272,10 @@ def test_what_a_judge_sees_rests_on_the_normalised_p(
     (line,) = [x for x in found.of("degradation") if x.name == "rewrite-lm:minor"]
     p = 1 / ((4096 / 299 + 3) / 4)
     assert line.test.d_normalised == pytest.approx(-math.log(p) / LN20)
-    assert line.test.d == pytest.approx(
-        -math.log(p / 4) / LN20
-    ) and line.test.p < 4 * line.test.p == pytest.approx(p)
-    assert line.sees == "no" and line.p_holm > p
+    assert line.test.d == pytest.approx(-math.log(p / 4) / LN20)
+    assert line.test.p < 4 * line.test.p == pytest.approx(p)
+    assert line.sees == "no"
+    assert line.p_holm > p
 
 
 # Whose perturbations -------------------------------------------------------------------------------------------------
@@ -294,7 +296,8 @@ def test_the_papers_numbers_do_not_change_with_what_is_beside(
     assert without_nan(other.of("degradation", "paper")) == without_nan(
         one.of("degradation", "paper")
     )
-    assert other.overall["ours"].names and other.overall["stand-in"].names
+    assert other.overall["ours"].names
+    assert other.overall["stand-in"].names
     assert "numbers:minor" in other.overall["ours"].names
 
 
@@ -318,7 +321,8 @@ def test_without_writer_the_paper_has_no_d_for_what_a_model_made(
     written = {
         name for name in expected(preset) if name.partition(":")[0].endswith("-lm")
     }
-    assert set(found.unmeasured) == written and written
+    assert set(found.unmeasured) == written
+    assert written
     assert not any(
         name.partition(":")[0].endswith("-rules")
         for name in found.overall["paper"].names
@@ -433,6 +437,7 @@ def test_texts_of_the_real_sets(
             found["texts"], n=found["n"], options=options(preset)
         ).texts
     ]
-    assert len(texts) == 100 and min(map(len, texts)) >= shortest
+    assert len(texts) == 100
+    assert min(map(len, texts)) >= shortest
     assert round(sum(map(len, texts)) / 100, 1) == characters
     assert round(sum(len(text.split()) for text in texts) / 100, 1) == words

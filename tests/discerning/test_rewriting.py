@@ -78,7 +78,8 @@ def test_a_refused_answer_is_asked_for_again_with_the_reason(scripted: Any) -> N
     found = rewrite(lm, "entities")
     assert (found, len(transport.requests)) == (good, 2)
     prompts = [request.messages[0]["content"] for request in transport.requests]
-    assert prompts[0] != prompts[1] and "Try 2" in prompts[1]
+    assert prompts[0] != prompts[1]
+    assert "Try 2" in prompts[1]
 
 
 def test_it_is_given_up_after_three_tries(scripted: Any) -> None:
@@ -99,7 +100,8 @@ def test_minor_and_major_are_asked_for_differently_of_a_text_inside_its_tags(
     for amount, words in (("minor", "exactly one"), ("major", "one or more")):
         rewrite(lm, "entities", text, amount=amount)
         prompt = transport.requests[-1].messages[-1]["content"]
-        assert words in prompt and prompt.count("</source>") == 1
+        assert words in prompt
+        assert prompt.count("</source>") == 1
 
 
 def test_an_answer_is_taken_out_of_the_tags_of_its_prompt() -> None:

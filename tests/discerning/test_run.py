@@ -146,10 +146,8 @@ def test_a_judge_that_knows_the_texts_notices_all_and_is_alarmed_by_all(
     assert typos["d"] == pytest.approx(15 * math.log(2) / math.log(20))
     # another document's good text is a good text to this judge, which does not look at the source
     assert sees(report, "random-answer") == "no"
-    assert (
-        report["ours"]["normalised"]["worst"] == "random-answer"
-        and report["ours"]["normalised"]["d_min"] == 0
-    )
+    assert report["ours"]["normalised"]["worst"] == "random-answer"
+    assert report["ours"]["normalised"]["d_min"] == 0
     assert report["normalised"]["d_min"] == pytest.approx(
         15 * math.log(2) / math.log(20)
     )  # of the paper's alone
@@ -174,10 +172,8 @@ def test_a_judge_of_length_is_blind_to_order_and_alarmed_by_length(
     for name in ("attack-request", "attack-control"):  # any further sentence is welcome
         assert sees(report, name) == "yes"
     conclusion = report["conclusion"]
-    assert (
-        "shuffle:major" in conclusion
-        and "raises its score for any further sentence" in conclusion
-    )
+    assert "shuffle:major" in conclusion
+    assert "raises its score for any further sentence" in conclusion
 
 
 def test_a_judge_that_obeys_gives_in_to_the_request_alone(
@@ -214,12 +210,10 @@ def test_a_metric_and_a_judge_share_the_pairs_and_show_tables(
             *files,
             rounds=30,
         )
-        assert (
-            done.code == 0
-            and "D_avg" in done.out
-            and "False alarms" in done.out
-            and "deletions:minor" in done.out
-        )
+        assert done.code == 0
+        assert "D_avg" in done.out
+        assert "False alarms" in done.out
+        assert "deletions:minor" in done.out
         made.append(
             [
                 line
@@ -227,12 +221,10 @@ def test_a_metric_and_a_judge_share_the_pairs_and_show_tables(
                 if '"type": "pair"' in line
             ]
         )
-    assert "What judge discerns" in done.out and f"Wrote {page}" in done.out.replace(
-        "\n", ""
-    )
-    assert (
-        "typos:minor" in page.read_text() and "What the judge wrote" in page.read_text()
-    )
+    assert "What judge discerns" in done.out
+    assert f"Wrote {page}" in done.out.replace("\n", "")
+    assert "typos:minor" in page.read_text()
+    assert "What the judge wrote" in page.read_text()
     assert made[0] == made[1]
 
 
@@ -264,10 +256,12 @@ def test_a_second_run_asks_nothing_and_one_after_a_kill_only_what_was_lost(
     before = pairs.read_text()
     server.forget()
     assert discerned(*command).json == first
-    assert not server.judged and pairs.read_text() == before
+    assert not server.judged
+    assert pairs.read_text() == before
     lines = before.splitlines(keepends=True)
     kinds = [json.loads(line)["type"] for line in lines]
-    assert kinds[0] == "settings" and kinds.count("pair") == first["pairs"]
+    assert kinds[0] == "settings"
+    assert kinds.count("pair") == first["pairs"]
     pairs.write_text(
         "".join(lines[:-10]) + lines[-10][:40]
     )  # ten scores are lost, one of them half written
@@ -401,15 +395,13 @@ def test_metrics_with_weights(
         assert line["d_normalised"] == pytest.approx(
             -math.log(1 / (0.5 / p + 0.5)) / math.log(20)
         )
-    assert (
-        typos["d_expert"] == pytest.approx(-math.log(p) / math.log(20))
-        and shuffled["d_expert"] == 0
-    )
-    assert (
-        report["expert"]["d_min"] == 0 and report["expert"]["worst"] == "shuffle:minor"
-    )
+    assert typos["d_expert"] == pytest.approx(-math.log(p) / math.log(20))
+    assert shuffled["d_expert"] == 0
+    assert report["expert"]["d_min"] == 0
+    assert report["expert"]["worst"] == "shuffle:minor"
     table = discern(*command)
-    assert "D paper" in table.out and "With expert weights" in table.out
+    assert "D paper" in table.out
+    assert "With expert weights" in table.out
 
 
 def test_repeats_are_asked_for_and_averaged(
@@ -432,7 +424,8 @@ def test_repeats_are_asked_for_and_averaged(
         "--json",
     )
     line = discerned(*command).json["perturbations"][0]
-    assert line["mean_change"] == pytest.approx(60 - 10) and set(asked.values()) == {3}
+    assert line["mean_change"] == pytest.approx(60 - 10)
+    assert set(asked.values()) == {3}
     discerned(*command)
     assert set(asked.values()) == {3}  # the file has them
 
@@ -509,7 +502,8 @@ def test_a_method_judges_each_metric_of_the_task(
         "direct@openai/fake",
         ["accuracy", "fluency"],
     )
-    assert judge["paper"]["worst"] and judge["paper"]["d_min"] > 1
+    assert judge["paper"]["worst"]
+    assert judge["paper"]["d_min"] > 1
     assert {line["origin"] for line in judge["perturbations"]} == {"paper", "stand-in"}
     assert any("stand-ins (~) are made by rules" in note for note in judge["notes"])
     assert not any(
@@ -537,7 +531,8 @@ def test_tables_have_headings_of_their_own(by_preset: Any, long_texts: Path) -> 
         "Both rest on 6 of the paper's 10 perturbations of this task (without entities-lm:minor"
         in said
     )
-    assert "numbers:minor +" in said and "grammar-rules:minor ~" in said
+    assert "numbers:minor +" in said
+    assert "grammar-rules:minor ~" in said
     assert said.index("As the paper prints it, without 1/M") < said.index(
         "Normalised (1/M)"
     )
@@ -561,7 +556,8 @@ def test_a_dry_run_shows_texts_perturbations_and_calls(
         ["translation/accuracy", "translation/fluency"],
     )
     lines = {line["perturbation"]: line for line in plan["perturbations"]}
-    assert len(lines) == 10 and {line["origin"] for line in lines.values()} == {"paper"}
+    assert len(lines) == 10
+    assert {line["origin"] for line in lines.values()} == {"paper"}
     assert {line["n"] for line in lines.values()} == {10}
     # 10 perturbations and the originals, two metrics; four of the perturbations are to be written first
     assert (plan["calls"], plan["to_write"], plan["writer"]) == (
@@ -570,8 +566,6 @@ def test_a_dry_run_shows_texts_perturbations_and_calls(
         "openai/writer",
     )
     out = by_preset(*command).out
-    assert (
-        "10 of 10 outputs of mt.jsonl" in out
-        and "word-deletion:major (paper): 10 texts" in out
-    )
+    assert "10 of 10 outputs of mt.jsonl" in out
+    assert "word-deletion:major (paper): 10 texts" in out
     assert "40 texts to be written by openai/writer first" in out

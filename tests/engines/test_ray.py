@@ -274,7 +274,8 @@ def test_a_run_that_is_killed_goes_on_and_ends_as_in_one_process(
     process = spawn(*command)
     ended = time.monotonic() + HANG
     while not list(out.glob("done/*[0-9].parquet")):
-        assert process.poll() is None and time.monotonic() < ended
+        assert process.poll() is None
+        assert time.monotonic() < ended
         time.sleep(0.1)
     assert listeners(psutil.Process(process.pid)) <= {
         "127.0.0.1",

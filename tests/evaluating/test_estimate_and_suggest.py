@@ -55,7 +55,8 @@ def test_estimate_gives_every_system(
     systems = told["systems"]
     assert list(systems) == ["b", HOSTILE]
     for system in systems.values():
-        assert system["low"] <= system["mean"] <= system["high"] and (
+        assert system["low"] <= system["mean"] <= system["high"]
+        assert (
             system["n_human"],
             system["n_judge"],
         ) == (10, 40)
@@ -73,9 +74,8 @@ def test_estimate_gives_every_system(
     assert "6 of the rows were chosen by" in cli(
         "evaluate", files[1], files[0], "--rounds", 0
     ).out.replace("\n", " ")
-    assert drawn["systems"]["b"]["n_human"] == 7 and any(
-        "6 human scores of rows" in note for note in drawn["notes"]
-    )
+    assert drawn["systems"]["b"]["n_human"] == 7
+    assert any("6 human scores of rows" in note for note in drawn["notes"])
     assert "\x1b" not in cli("estimate", files[0], "--human", files[1]).out
 
 
@@ -93,19 +93,20 @@ def test_estimate_says_what_is_wrong(
         ((files[1], "--human", files[1]), "no row has a verdict"),
     ):
         done = cli("estimate", *arguments)
-        assert done.code == 2 and message in done.err and "Traceback" not in done.err
+        assert done.code == 2
+        assert message in done.err
+        assert "Traceback" not in done.err
 
 
 def test_suggest_gives_ids_without_labels(
     cli: Callable[..., Any], files: tuple[Path, Path]
 ) -> None:
     done = cli("suggest", files[0], "--labels", files[1], "--n", 5, "--json")
-    assert done.code == 0 and len(set(done.json["ids"])) == 5
+    assert done.code == 0
+    assert len(set(done.json["ids"])) == 5
     labels = lines(files[1])
-    assert (
-        not {label["id"] for label in labels} & set(done.json["ids"])
-        and done.json["labelled"] == 20
-    )
+    assert not {label["id"] for label in labels} & set(done.json["ids"])
+    assert done.json["labelled"] == 20
     assert all(
         found["why"] and found["chosen_by"] == "suggest"
         for found in done.json["suggestions"]

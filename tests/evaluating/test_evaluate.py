@@ -89,7 +89,8 @@ def as_json(run: Run, *arguments: object) -> dict[str, Any]:
 def test_a_scored_file_whole_and_without_a_system(run: Run, scored: Path) -> None:
     found = as_json(run, scored, "--human", "score")
     cell = found["judges"]["mine"]["score"]["pooled"]["spearman"]
-    assert cell["n"] == 60 and cell["low"] < cell["value"] < cell["high"]
+    assert cell["n"] == 60
+    assert cell["low"] < cell["value"] < cell["high"]
     assert set(found["judges"]["mine"]["score"]) == {
         "pooled",
         "within",
@@ -106,10 +107,8 @@ def test_a_scored_file_whole_and_without_a_system(run: Run, scored: Path) -> Non
     other = as_json(run, scored, "--human", "score", "--new-systems")["judges"]["mine"][
         "score"
     ]["pooled"]["spearman"]
-    assert (
-        other["low"] < cell["low"] < cell["high"] < other["high"]
-        and other["value"] == cell["value"]
-    )
+    assert other["low"] < cell["low"] < cell["high"] < other["high"]
+    assert other["value"] == cell["value"]
     assert (
         "95% intervals over documents and systems"
         in run(scored, "--new-systems").stdout
@@ -156,10 +155,8 @@ def test_several_raters_give_a_ceiling(run: Run, tmp_path: Path) -> None:
     ]
     found = as_json(run, write(tmp_path / "rated.jsonl", made))
     assert found["way"][0]["low"] < found["way"][0]["value"] < found["way"][0]["high"]
-    assert (
-        found["ceiling"]["overall"]["raters"] == 2
-        and 0.5 < found["ceiling"]["overall"]["alpha"] < 1
-    )
+    assert found["ceiling"]["overall"]["raters"] == 2
+    assert 0.5 < found["ceiling"]["overall"]["alpha"] < 1
     assert 0.5 < found["ceiling"]["overall"]["pooled"]["spearman"]["value"] < 1
 
 
@@ -375,10 +372,9 @@ def test_the_gate_is_the_exit_code(run: Run, scored: Path, tmp_path: Path) -> No
     ]
     path = write(tmp_path / "gaps.jsonl", gaps)
     low = run(path, "--fail-under", "q>=0", "--json")
+    assert low.exit_code == 1
     assert (
-        low.exit_code == 1
-        and "coverage 90.0% is below 95.0%"
-        in json.loads(low.stdout)["gate"]["reasons"][0]
+        "coverage 90.0% is below 95.0%" in json.loads(low.stdout)["gate"]["reasons"][0]
     )
     assert run(path, "--fail-under", "q>=0", "--min-coverage", "0.9").exit_code == 0
     # It computes what it needs.

@@ -92,9 +92,11 @@ def test_rows_are_judged_and_compared_beside_other_judges(
         [],
     )
     # the calls of the 40 rows and those that found out what the model can do
-    assert len(server.judged) == 40 and run["calls"] == len(server.asks)
+    assert len(server.judged) == 40
+    assert run["calls"] == len(server.asks)
     assert run["prompt_tokens"] == sum(len(ask.text) // 4 for ask in server.asks)
-    assert run["completion_tokens"] > 0 and run["seconds"] > 0
+    assert run["completion_tokens"] > 0
+    assert run["seconds"] > 0
 
 
 def test_a_second_run_asks_nothing(
@@ -151,7 +153,8 @@ def test_ctrl_c_loses_no_call(
     until(lambda: len(server.judged) == 24)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=HANG)
-    assert (process.returncode, out) == (130, "") and "Traceback" not in err
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
     assert (
         err.splitlines()[-1]
         == "stopped; finished calls and rows are kept, the same command resumes from there"
@@ -185,7 +188,8 @@ def test_failed_rows_have_no_score_and_count(
         "judge: 20 rows judged with openai/fake, 18 scored, 2 failed; 4 calls"
         in shown.out
     )
-    assert "no score for r003" in shown.out and "no score for r007" in shown.out
+    assert "no score for r003" in shown.out
+    assert "no score for r007" in shown.out
     assert "\x1b[31m" not in shown.out
 
 
@@ -239,12 +243,14 @@ def test_rows_that_the_judge_learnt_from(
     told = evaluate(rows, "--judge", judge, "--judge", "length", "--json").json
     assert told["rows"] == 20
     (note,) = [note for note in told["notes"] if "used to compile" in note]
-    assert note.startswith("5 of the rows") and "--unseen" in note
+    assert note.startswith("5 of the rows")
+    assert "--unseen" in note
     server.forget()
     told = evaluate(
         rows, "--judge", judge, "--judge", "length", "--unseen", "--no-cache", "--json"
     ).json
-    assert told["rows"] == 15 and {
+    assert told["rows"] == 15
+    assert {
         j["overall"]["pooled"]["spearman"]["n"] for j in told["judges"].values()
     } == {15}
     assert [note for note in told["notes"] if "used to compile" in note] == [
@@ -271,9 +277,8 @@ def test_unseen_goes_by_scored_files_too(
     for record in records:
         record["seen"] = False
     told = evaluate(write(tmp_path / "a.jsonl", records), "--unseen", "--json").json
-    assert told["rows"] == 20 and any(
-        "no row is known to have been used" in note for note in told["notes"]
-    )
+    assert told["rows"] == 20
+    assert any("no row is known to have been used" in note for note in told["notes"])
 
 
 def test_another_scale_and_another_aspect_are_said(
@@ -334,7 +339,8 @@ def test_rows_that_cannot_be_used_cost_no_call(
 ) -> None:
     rows = write(rows_file(12), [row | {"score": 3} for row in lines(rows_file(12))])
     done = evaluate(rows, "--judge", judge_file)
-    assert (done.code, server.asks) == (2, []) and "all 12 values are 3" in done.err
+    assert (done.code, server.asks) == (2, [])
+    assert "all 12 values are 3" in done.err
 
 
 def test_a_column_may_be_called_like_a_file(

@@ -49,7 +49,8 @@ def written(folder: Path, records: list[dict[str, Any]], *options: str) -> str:
     result = CliRunner().invoke(
         app, ["evaluate", str(path), "--rounds", "60", *options, "-o", str(report)]
     )
-    assert result.exit_code == 0 and "\x1b[31m" not in result.stdout, result.output
+    assert result.exit_code == 0, result.output
+    assert "\x1b[31m" not in result.stdout, result.output
     return report.read_text(encoding="utf-8")
 
 
@@ -86,26 +87,22 @@ def test_a_judge_off_the_scale_has_a_reason_in_place_of_numbers(page: Page) -> N
         table for table in page.tables if "mean error" in [cell[2] for cell in table[0]]
     )
     mine, far = table[1:]
-    assert len(mine) == len(table[0]) and not any(
-        "colspan" in given for _, given, _ in mine
-    )
-    assert (
-        far[0][2] == "far"
-        and "not known to score on the human ratings' scale" in far[-1][2]
-    )
-    assert len(far) == len(table[0]) and {cell[2] for cell in far[3:-1]} == {"–"}
+    assert len(mine) == len(table[0])
+    assert not any("colspan" in given for _, given, _ in mine)
+    assert far[0][2] == "far"
+    assert "not known to score on the human ratings' scale" in far[-1][2]
+    assert len(far) == len(table[0])
+    assert {cell[2] for cell in far[3:-1]} == {"–"}
 
 
 def test_figures_take_their_colours_from_the_page(text: str) -> None:
     drawn = "".join(re.findall(r"<svg.*?</svg>", text, re.DOTALL))
     used = set(re.findall(r"(?:fill|stroke): ([^;\"]*)", drawn))
-    assert (
-        used <= {"none", *OF_PAGE} and {"currentColor", "var(--accent)"} <= used
-    )  # no colour of its own
+    assert used <= {"none", *OF_PAGE}
+    assert {"currentColor", "var(--accent)"} <= used
     ids = re.findall(r' id="([^"]*)"', text)
-    assert len(ids) == len(set(ids)) and set(
-        re.findall(r'(?:href="|url\()#([^")]*)', drawn)
-    ) <= set(ids)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:href="|url\()#([^")]*)', drawn)) <= set(ids)
 
 
 def test_the_forest_has_every_judge_of_every_coefficient(text: str) -> None:
@@ -115,7 +112,8 @@ def test_the_forest_has_every_judge_of_every_coefficient(text: str) -> None:
         re.DOTALL,
     )
     names = re.findall(r"<text[^>]*>([^<]*)</text>", forest)
-    assert names.count("mine") == names.count("far") == 3 and {
+    assert names.count("mine") == names.count("far") == 3
+    assert {
         "Pearson r",
         "Spearman ρ",
         "Kendall τ-b",
@@ -127,11 +125,11 @@ def test_texts_in_a_figure_are_escaped() -> None:
     drawn = str(
         plot([Dots([Dot(0, 1, title=hostile), Dot(1, 1)])], hostile, "y", salt=hostile)
     )
-    assert "<script" not in drawn and drawn.count("</svg>") == 1 and "\x1b" not in drawn
-    assert (
-        f"<title>{html.escape(hostile)[:-1]}" in drawn
-        and "&lt;script&gt;1&lt;/script&gt;$x$" in drawn
-    )
+    assert "<script" not in drawn
+    assert drawn.count("</svg>") == 1
+    assert "\x1b" not in drawn
+    assert f"<title>{html.escape(hostile)[:-1]}" in drawn
+    assert "&lt;script&gt;1&lt;/script&gt;$x$" in drawn
 
 
 def test_calls_from_ten_to_a_million_are_read_on_powers_of_ten() -> None:
@@ -161,12 +159,10 @@ def test_every_text_is_escaped(tmp_path: Path) -> None:
     page = Page(written(tmp_path, records, "--human", HOSTILE, "--judge", judge))
     check_that_nothing_runs(page)
     tags = [tag for tag, _ in page.tags]
-    assert (
-        "script" not in tags and tags.count("svg") == 3
-    )  # intervals, calibration, systems
-    assert (
-        '<script>alert("x")</script>' in page.text and "{{ 7 * 7 }}" in page.text
-    )  # shown as they are
+    assert "script" not in tags
+    assert tags.count("svg") == 3
+    assert '<script>alert("x")</script>' in page.text
+    assert "{{ 7 * 7 }}" in page.text
     ids = [value for _, name, value in page.attributes if name == "id"]
     assert len(ids) == len(set(ids))
 
@@ -195,9 +191,8 @@ def test_figures_are_written_as_svg_and_pdf_in_colours_of_paper(tmp_path: Path) 
                 for path in sorted((tmp_path / name).iterdir())
             }
         )
-    assert kept[0] == kept[1] and [
-        name for name in kept[0] if name.endswith(".svg")
-    ] == [
+    assert kept[0] == kept[1]
+    assert [name for name in kept[0] if name.endswith(".svg")] == [
         "01-intervals.svg",
         "02-calibration-mine-overall.svg",
         "03-systems-mine-overall.svg",
@@ -222,4 +217,5 @@ def test_preferences_are_compared_within_their_pairs(tmp_path: Path) -> None:
         for k in range(12)
     ]
     page = written(tmp_path, pairs)
-    assert "pairwise acc." in page[: page.index("<h2")] and ">pooled<" not in page
+    assert "pairwise acc." in page[: page.index("<h2")]
+    assert ">pooled<" not in page

@@ -51,10 +51,10 @@ def test_a_slice_where_the_judge_fails_stands_out(cli: Any, tmp_path: Path) -> N
         9,
     )
     found = {one["value"]: one for one in cli(*words, "--json").told["slices"]}
-    assert set(found) == {"en", "de", "fr"} and all(
-        one["n"] == 80 for one in found.values()
-    )
-    assert found["de"]["holm"] < 0.001 and found["de"]["difference"] < -0.5
+    assert set(found) == {"en", "de", "fr"}
+    assert all(one["n"] == 80 for one in found.values())
+    assert found["de"]["holm"] < 0.001
+    assert found["de"]["difference"] < -0.5
     assert all(one["p"] <= one["bh"] <= one["holm"] for one in found.values())
     assert "By lang: Spearman" in cli(*words, "-o", tmp_path / "page.html").said
     assert "By lang" in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -89,7 +89,9 @@ def test_tables_for_a_paper(cli: Any, tmp_path: Path) -> None:
     ).told
     cell = told["judges"]["j_1%"]["overall"]["pooled"]["spearman"]
     text = tex.read_text(encoding="utf-8")
-    assert r"j\_1\%" in text and text.count(r"\\") == 2 and r"\toprule" in text
+    assert r"j\_1\%" in text
+    assert text.count(r"\\") == 2
+    assert r"\toprule" in text
     assert f"{cell['value']:.2f} [{cell['low']:.2f}, {cell['high']:.2f}]" in text
     assert cli("evaluate", path, "--judge", "j_1%", "--table", table).code == 0
     (line,) = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
@@ -97,7 +99,8 @@ def test_tables_for_a_paper(cli: Any, tmp_path: Path) -> None:
     assert float(line["pooled Spearman ρ low"]) == pytest.approx(cell["low"], abs=1e-5)
     lines = list(csv.DictReader(rows.read_text(encoding="utf-8").splitlines()))
     first = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
-    assert len(lines) == 240 and float(lines[0]["j_1%"]) == first["j_1%"]
+    assert len(lines) == 240
+    assert float(lines[0]["j_1%"]) == first["j_1%"]
     assert float(lines[0]["people: overall"]) == first["score"]
     cli("evaluate", path, "--judge", "j_1%", "--table", "t.docx").refused_at_once(
         "write .tex or .csv"
@@ -134,12 +137,10 @@ def test_a_judge_near_the_truth_may_replace_raters(cli: Any, tmp_path: Path) -> 
         "evaluate", rated(tmp_path), "--judge", "j", "--scale", -2, 8, "--json"
     ).told
     (row,) = told["replacement"]
-    assert (
-        row["passes"]
-        and row["winning"] == 1
-        and set(row["p"]) == {"ann", "bo", "cy"}
-        and row["epsilon"] == 0.15
-    )
+    assert row["passes"]
+    assert row["winning"] == 1
+    assert set(row["p"]) == {"ann", "bo", "cy"}
+    assert row["epsilon"] == 0.15
     assert (
         "May it replace a rater?"
         in cli("evaluate", rated(tmp_path), "--judge", "j", "--scale", -2, 8).said
@@ -156,7 +157,9 @@ def test_agreement_within_raters_stands_beside_where_they_differ(
     (row,) = cli(
         "evaluate", rated(tmp_path, severity=1.0), "--judge", "j", "--json"
     ).told["within_raters"]
-    assert row["between"] > 0.3 and row["raters"] == 3 and 0.6 < row["within"] < 0.95
+    assert row["between"] > 0.3
+    assert row["raters"] == 3
+    assert 0.6 < row["within"] < 0.95
 
 
 def test_a_rater_who_guesses_is_named(cli: Any, tmp_path: Path) -> None:
@@ -224,4 +227,5 @@ def test_the_commands_of_the_page_run(
     for command in re.findall(r"^\$ judgesmith (.*)$", section, re.MULTILINE):
         done = cli(*shlex.split(command))
         assert done.code == 0, f"{command}: {done.err}"
-    assert (tmp_path / "agreement.tex").exists() and (tmp_path / "rows.csv").exists()
+    assert (tmp_path / "agreement.tex").exists()
+    assert (tmp_path / "rows.csv").exists()

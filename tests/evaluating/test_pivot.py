@@ -92,16 +92,16 @@ def test_the_best_is_marked_and_only_what_is_tested_is_behind(
 ) -> None:
     pivot = pivots(several)[0]
     close, _, nothing, people = pivot.lines
-    assert people.human and people.rests == "2 raters"
+    assert people.human
+    assert people.rests == "2 raters"
     assert all(
         entry is not None and entry.best and not entry.mark for entry in close.entries
     )
     assert all(
         entry is not None and entry.mark == BEHIND for entry in nothing.entries[:-1]
     )
-    assert (
-        nothing.entries[-1] is not None and not nothing.entries[-1].mark
-    )  # the average has no test
+    assert nothing.entries[-1] is not None
+    assert not nothing.entries[-1].mark
 
 
 def test_the_sentence_says_best_next_certainty_and_ceiling(
@@ -113,10 +113,8 @@ def test_the_sentence_says_best_next_certainty_and_ceiling(
     )
     assert "on average over 6 aspects (pooled, 80 rows)" in told
     assert "the lead is beyond chance on 6 of 6 aspects." in told
-    assert (
-        "the human ceiling of 0." in told
-        and "cannot be distinguished from chance" not in told
-    )
+    assert "the human ceiling of 0." in told
+    assert "cannot be distinguished from chance" not in told
 
 
 def test_a_judge_that_knows_nothing_is_constant_or_leads_by_chance_is_said_to_do_so() -> (
@@ -137,9 +135,8 @@ def test_a_judge_that_knows_nothing_is_constant_or_leads_by_chance_is_said_to_do
     against = meta_evaluate(
         {"upside_down": -human + rng.normal(0, 1, 60)}, human, rounds=200
     )
-    assert "; it runs against them." in headline(against) and "chance" not in headline(
-        against
-    )
+    assert "; it runs against them." in headline(against)
+    assert "chance" not in headline(against)
     rng = np.random.default_rng(2)
     human = rng.integers(1, 6, 60).astype(float)
     judges = {name: human + rng.normal(0, 1, 60) for name in ("one", "other")}

@@ -286,7 +286,8 @@ def test_spans_gate_by_the_printed_interval(file, cli: Any) -> None:
             "--fail-under",
             f"{name}>={low - 1e-4:.5f}",
         )
-        assert passed.code == 0 and f"passed {name}" in passed.err
+        assert passed.code == 0
+        assert f"passed {name}" in passed.err
         failed = cli(
             "evaluate",
             scored,
@@ -296,11 +297,11 @@ def test_spans_gate_by_the_printed_interval(file, cli: Any) -> None:
             f"{name}>={low + 1e-4:.5f}",
             "--json",
         )
-        assert (
-            failed.code == 1
-            and f"scored.jsonl, spans: {name} is" in failed.json["gate"]["reasons"][0]
-        )
+        assert failed.code == 1
+        assert f"scored.jsonl, spans: {name} is" in failed.json["gate"]["reasons"][0]
     wrong = cli("evaluate", scored, "--spans", gold, "--fail-under", "kappa>=0.3")
-    assert wrong.code == 2 and "of spans there are precision, recall, f1" in wrong.err
+    assert wrong.code == 2
+    assert "of spans there are precision, recall, f1" in wrong.err
     aspect = cli("evaluate", scored, "--spans", gold, "--fail-under", "fluency:f1>=0.3")
-    assert aspect.code == 2 and "of spans there are precision, recall" in aspect.err
+    assert aspect.code == 2
+    assert "of spans there are precision, recall" in aspect.err

@@ -79,7 +79,8 @@ def test_a_judge_in_words_is_read_shown_and_compared(
     told = cli("evaluate", path, "--judge", "j", "--json").told
     assert told["judges"]["j"]["overall"]["pooled"]["pearson"]["value"] > 0.4
     read = [one for one in told["notes"] if one.startswith("j: column 'j' is read as ")]
-    assert len(read) == 1 and (note in read[0] or note == "numbers")
+    assert len(read) == 1
+    assert note in read[0] or note == "numbers"
     assert "human ratings of 'overall' are read as fail = 0 < pass = 1" in told["notes"]
 
 
@@ -103,10 +104,8 @@ def test_a_decision_in_words_is_the_judges_own(cli: Any, tmp_path: Path) -> None
     assert found["figures"]["kappa"][0] == pytest.approx(
         (alike / n - chance) / (1 - chance)
     )
-    assert (
-        found["figures"]["constant"][0] == pytest.approx(passed / n)
-        and found["commonest"] == "pass"
-    )
+    assert found["figures"]["constant"][0] == pytest.approx(passed / n)
+    assert found["commonest"] == "pass"
     low = found["figures"]["recall"][1]
     assert (
         cli(
@@ -303,7 +302,8 @@ def test_verdicts_say_which_answer_to_a_fault_is_the_worse(
     (found,) = cli("evaluate", path, "--human", "hallucination", "--json").told[
         "decisions"
     ]
-    assert found["names"] == ["yes", "no"] and found["figures"]["kappa"][0] > 0.4
+    assert found["names"] == ["yes", "no"]
+    assert found["figures"]["kappa"][0] > 0.4
 
 
 def test_words_that_are_better_here_and_worse_there_are_refused(
@@ -364,7 +364,8 @@ def test_more_categories_have_a_table_and_two_kappas(cli: Any, tmp_path: Path) -
         ]
         for a in order
     ]
-    assert [row[:3] for row in found["counts"]] == counts and found["names"] == order
+    assert [row[:3] for row in found["counts"]] == counts
+    assert found["names"] == order
     sides = (
         [sum(row) for row in counts],
         [sum(column) for column in zip(*counts, strict=True)],
@@ -541,11 +542,7 @@ def test_the_page_shows_what_happens(
     commands = re.findall(r"^\$ judgesmith (.*)$", section, re.MULTILINE)
     done = [cli(*shlex.split(command)) for command in commands]
     assert [one.code for one in done] == [0, 0, 0], [one.err for one in done]
-    assert (
-        "gpt4: column 'gpt4' is read as no = 0 < yes = 1" in done[0].out
-        and "The text speaks" not in done[0].out
-    )
-    assert (
-        "The text does not say who." in done[0].out
-        and "It is in the last line." in done[0].out
-    )
+    assert "gpt4: column 'gpt4' is read as no = 0 < yes = 1" in done[0].out
+    assert "The text speaks" not in done[0].out
+    assert "The text does not say who." in done[0].out
+    assert "It is in the last line." in done[0].out

@@ -163,8 +163,10 @@ CODE = base64.b64encode(
 def test_what_decodes_to_an_attack_is_found_behind_many_long_words(code: str) -> None:
     text = f"{'extraordinarily incomprehensibility ' * 40}{code} end."
     found = suspicion(text)
-    assert found is not None and "in code" in found.about
-    assert code not in blanked(text) and blanked(text).endswith(" end.")
+    assert found is not None
+    assert "in code" in found.about
+    assert code not in blanked(text)
+    assert blanked(text).endswith(" end.")
 
 
 @pytest.mark.parametrize(

@@ -84,9 +84,8 @@ def test_a_rater_sees_only_rows_of_their_own(tmp_path: Path) -> None:
         ("Bo", "u2", 0, "x"),
     ]
     found = summary(said(tmp_path, Task(), rows(3), given), ["Ada", "Bo", "Cy"], "Cy")
-    assert [one["id"] for one in found["splits"]] == ["row 0"] and found[
-        "split_rows"
-    ] == 2
+    assert [one["id"] for one in found["splits"]] == ["row 0"]
+    assert found["split_rows"] == 2
     assert found["contradictions"] == found["skipped"] == []
 
 
@@ -119,7 +118,8 @@ def test_one_rater_alone(tmp_path: Path) -> None:
         found = summary(
             said(folder, task, rows(1), [("Ada", "u0", 0, answer)]), ["Ada"]
         )
-        assert found["agreement"][0]["rows"] == 0 and found["splits"] == []
+        assert found["agreement"][0]["rows"] == 0
+        assert found["splits"] == []
 
 
 def test_spans(tmp_path: Path) -> None:

@@ -112,7 +112,8 @@ def test_only_the_page_itself_gets_in(running: Any) -> None:
         at.http.request("OPTIONS", "/api/events").status_code == 405
     )  # no permission for another origin
     assert at.next("Ada")["done"] == 0  # and nothing of all that was kept
-    assert status() == 200 and at.next("Ada")["done"] == 1
+    assert status() == 200
+    assert at.next("Ada")["done"] == 1
 
 
 def test_nothing_on_the_page_may_load_or_run_what_is_not_its_own(running: Any) -> None:
@@ -120,18 +121,16 @@ def test_nothing_on_the_page_may_load_or_run_what_is_not_its_own(running: Any) -
     for path in ("/", "/page.js", "/page.css", "/api/task"):
         headers = at.http.get(path).headers
         rule = headers["Content-Security-Policy"]
-        assert (
-            rule.startswith("default-src 'none'")
-            and "unsafe" not in rule
-            and "frame-ancestors 'none'" in rule
-        )
+        assert rule.startswith("default-src 'none'")
+        assert "unsafe" not in rule
+        assert "frame-ancestors 'none'" in rule
         assert not [name for name in headers if name.startswith("access-control")]
-        assert (
-            headers["Cache-Control"] == "no-store"
-            and headers["X-Content-Type-Options"] == "nosniff"
-        )
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["X-Content-Type-Options"] == "nosniff"
     page = httpx.get(at.base).text
-    assert "http://" not in page and "https://" not in page and at.token not in page
+    assert "http://" not in page
+    assert "https://" not in page
+    assert at.token not in page
 
 
 def test_it_listens_on_this_machine_alone(running: Any) -> None:
@@ -159,7 +158,8 @@ def test_bad_requests_say_what_is_wrong_and_keep_nothing(running: Any) -> None:
         at.send("Ada", "remove"),
         at.send("Ada", "skip", unit=unit["key"], reason="x", more=1),
     ):
-        assert sent.status_code == 422 and len(sent.json()["error"]) > 5
+        assert sent.status_code == 422
+        assert len(sent.json()["error"]) > 5
     assert (
         at.http.post(
             "/api/events",
@@ -177,11 +177,9 @@ def test_texts_are_shown_without_what_acts_and_who_wrote_them(running: Any) -> N
         at.answer("Ada", {"score": 3})
     unit = at.next("Ada")["unit"]
     output = unit["texts"]["output"]
-    assert (
-        output.startswith("<script>alert(1)</script>")
-        and len(output) == len(HOSTILE)
-        and "\u202e" not in output
-    )
+    assert output.startswith("<script>alert(1)</script>")
+    assert len(output) == len(HOSTILE)
+    assert "\u202e" not in output
     assert set(unit["texts"]) == {"source", "output"}
     at.answer("<b>Bo\u202e</b>\n", {"score": 5})
     assert at.http.get("/api/task").json()["raters"] == ["Ada", "<b>Bo\ufffd</b>"]
@@ -192,9 +190,8 @@ def test_two_tabs_lose_nothing(running: Any) -> None:
     one = other = at.next("Ada")["unit"]
     assert at.answer("Ada", {"score": 4}, one).json()["done"] == 1
     conflict = at.answer("Ada", {"score": 2}, other)
-    assert conflict.status_code == 409 and conflict.json()["error"].startswith(
-        "Not saved"
-    )
+    assert conflict.status_code == 409
+    assert conflict.json()["error"].startswith("Not saved")
     shown = conflict.json()["unit"]
     assert (shown["key"], shown["answer"]) == (one["key"], {"score": 4})
     assert (
@@ -221,7 +218,8 @@ def test_after_kill_9_the_same_command_goes_on_at_the_same_address(
     first.process.wait()
     second: Labelling = running()
     assert second.address == first.address
-    assert second.next("Ada")["done"] == 5 and second.next("Bo")["done"] == 0
+    assert second.next("Ada")["done"] == 5
+    assert second.next("Bo")["done"] == 0
 
 
 def test_ctrl_c_ends_it_with_the_export_and_what_came_of_it(
@@ -262,10 +260,8 @@ def test_half_of_the_pairs_are_turned_round_and_answers_are_turned_back(
         side = "a" if unit["texts"]["output_a"].startswith("good") else "b"
         turned[unit["key"], unit["turn"]] = side
         at.answer("Ada", {"preference": side}, unit)
-    assert (
-        len(turned) > 50
-        and 8 < sum(side == "b" for (_, turn), side in turned.items() if not turn) < 32
-    )
+    assert len(turned) > 50
+    assert 8 < sum(side == "b" for (_, turn), side in turned.items() if not turn) < 32
     assert all(turned[key, 0] != side for (key, turn), side in turned.items() if turn)
     at.process.send_signal(signal.SIGINT)
     told = json.loads(at.process.stdout.read())

@@ -154,9 +154,8 @@ def test_other_labels_need_no_option_either(
         len(found),
         found.account and found.account.raters,
     ) == (kind, names, 40, 2)
-    assert found.aspect == options.get("aspect", ["overall"])[
-        0
-    ] and found.scale == options.get("scale", found.scale)
+    assert found.aspect == options.get("aspect", ["overall"])[0]
+    assert found.scale == options.get("scale", found.scale)
 
 
 def test_several_aspects_and_reasons_are_read_without_an_option(
@@ -180,7 +179,8 @@ def test_several_aspects_and_reasons_are_read_without_an_option(
         ("0: 1", "1: 1"),
         (),
     )
-    assert tone.scores[5] > tone.scores[4] and truth.scores[5] < truth.scores[4]
+    assert tone.scores[5] > tone.scores[4]
+    assert truth.scores[5] < truth.scores[4]
     old = {
         "kind": "score",
         "aspect": "coherence",
@@ -252,11 +252,11 @@ def test_spans_are_what_the_command_spans_reads(
         "--json",
     )
     (agreement,) = done.json["agreement"]
-    assert (agreement["f1"], agreement["rows"]) == (1.0, 40) and agreement[
-        "weighted_f1"
-    ] == 0.75
+    assert (agreement["f1"], agreement["rows"]) == (1.0, 40)
+    assert agreement["weighted_f1"] == 0.75
     found = read_spans(tmp_path / "truth.jsonl")
-    assert set(found.people) == {"Ada", "Bo"} and len(found.ids) == 40
+    assert set(found.people) == {"Ada", "Bo"}
+    assert len(found.ids) == 40
     (hostile,) = found.people["Ada"]["r3"]
     assert (hostile.text, hostile.severity, found.people["Ada"]["r4"]) == (
         "مرحب",
@@ -274,7 +274,8 @@ def test_a_larger_n_adds_rows_that_are_suggested(rows: Path, tmp_path: Path) -> 
             Label(rows=str(rows), store=at, n=20 + SUGGESTED, order="suggest").request()
         ).store
         after = store.queue()
-        assert after[:20] == before and len(after) == 20 + SUGGESTED
+        assert after[:20] == before
+        assert len(after) == 20 + SUGGESTED
     documents = {store.units()[key].row["doc_id"] for key in after[20:]}
     assert (
         len(documents) == SUGGESTED
@@ -307,9 +308,8 @@ def test_rows_may_be_added_or_change_places(rows: Path, tmp_path: Path) -> None:
     at = label(tmp_path / "s.sqlite", rows, lambda unit, who: {"score": 3}, "Ada")
     write(rows, [{"id": "new", "source": "s", "output": "o"}, *reversed(lines(rows))])
     opened = open_store(Label(rows=str(rows), store=at).request())
-    assert (
-        opened.rows == 41 and Desk(opened.store, opened.task).next("Ada")["done"] == 40
-    )
+    assert opened.rows == 41
+    assert Desk(opened.store, opened.task).next("Ada")["done"] == 40
 
 
 def test_what_cannot_be_is_refused_in_one_line(
@@ -374,9 +374,8 @@ def test_what_cannot_be_is_refused_in_one_line(
     ):
         monkeypatch.chdir(tmp_path)
         done = cli("label", *arguments)
-        assert (
-            done.code == 2 and said in done.err and len(done.err.splitlines()) == 1
-        ), (arguments, done.err)
-    assert (
-        not (tmp_path / "n.sqlite").exists() and not (tmp_path / "none.sqlite").exists()
-    )
+        assert done.code == 2, (arguments, done.err)
+        assert said in done.err, (arguments, done.err)
+        assert len(done.err.splitlines()) == 1, (arguments, done.err)
+    assert not (tmp_path / "n.sqlite").exists()
+    assert not (tmp_path / "none.sqlite").exists()

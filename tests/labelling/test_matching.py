@@ -26,7 +26,9 @@ def test_the_rows_match_and_are_free() -> None:
     other = judge + rng.normal(size=300)
     other[5], free = np.nan, np.arange(300) > 20
     rows = matched_rows(judge, other, 30, free=free, seed=1)
-    assert len(set(rows)) == 30 and rows == sorted(rows) and min(rows) > 20
+    assert len(set(rows)) == 30
+    assert rows == sorted(rows)
+    assert min(rows) > 20
     scored = ~np.isnan(other)
     whole = coefficients(judge[scored], other[scored])
     apart = np.abs(coefficients(judge[rows], other[rows]) - whole).mean()

@@ -95,11 +95,9 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
     tab.press("d")
     tab.until("document.getElementById('agreement').open")
     text = tab.text()
-    assert (
-        "Krippendorff" in text
-        and "Ada" in text
-        and "Rows that split the raters" in text
-    )
+    assert "Krippendorff" in text
+    assert "Ada" in text
+    assert "Rows that split the raters" in text
     export = tmp_path / "labels.jsonl"
     told = cli(
         "label",
@@ -110,9 +108,8 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
         export,
         "--json",
     ).json
-    assert (told["labels"], told["exported"]) == (60, 60) and told["agreement"][0][
-        "alpha"
-    ] > 0.3
+    assert (told["labels"], told["exported"]) == (60, 60)
+    assert told["agreement"][0]["alpha"] > 0.3
     assert [one["twice"] for one in told["raters"]] == [2, 2]
     made = cli(
         "compile",
@@ -127,7 +124,8 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
         "-o",
         tmp_path / "judge.json",
     )
-    assert made.code == 0 and (tmp_path / "judge.json").exists(), made.err
+    assert made.code == 0, made.err
+    assert (tmp_path / "judge.json").exists(), made.err
     end(at)
     more = begin(browser, running(rows, "--n", 40, "--order", "suggest"), "Ada")
     more.until(
@@ -369,5 +367,6 @@ def test_what_a_screen_reader_is_told(
     done(tab, 1)
     tab.press("Enter")
     done(tab, 2)
-    assert at.next("Ada")["unit"]["turn"] == 0 and status(tab) == "Saved: 2. 28 left."
+    assert at.next("Ada")["unit"]["turn"] == 0
+    assert status(tab) == "Saved: 2. 28 left."
     assert browser.errors == []

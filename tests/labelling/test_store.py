@@ -48,7 +48,8 @@ def test_the_last_that_was_said_stands_and_can_be_taken_back(tmp_path: Path) -> 
     assert standing(at, "Ada") == [("Ada", "u2", 0, 1), ("Ada", "u1", 0, 2)]
     assert [one.reason for one in at.answers("Bo")] == ["", "broken"]
     undone = at.undo("Ada", "undo-1")
-    assert undone is not None and undone.answer == {"score": 2}
+    assert undone is not None
+    assert undone.answer == {"score": 2}
     assert at.undo("Ada", "undo-1") == undone  # the same request, sent again
     assert standing(at, "Ada") == [
         ("Ada", "u1", 0, 4),
@@ -70,9 +71,8 @@ def test_what_is_sent_twice_is_kept_once_and_a_second_tab_overwrites_nothing(
     say(other, "Ada", "u1", 4, request="r1")
     with pytest.raises(Answered) as found:
         say(other, "Ada", "u1", 2, request="r2")
-    assert found.value.standing is not None and found.value.standing.answer == {
-        "score": 4
-    }
+    assert found.value.standing is not None
+    assert found.value.standing.answer == {"score": 4}
     say(
         other, "Ada", "u1", 2, request="r2", after=found.value.standing.n
     )  # once the rater has seen it
@@ -110,7 +110,8 @@ def test_kill_9_loses_no_answer_that_was_confirmed(tmp_path: Path) -> None:
         os.kill(process.pid, signal.SIGKILL)
         process.join(HANG)
     after = standing(store(tmp_path))
-    assert len(before) >= 20 and set(before) <= set(after)
+    assert len(before) >= 20
+    assert set(before) <= set(after)
     assert len(after) == len({(rater, unit) for rater, unit, _, _ in after})
     say(store(tmp_path), "Ada", "more", 1)  # and the store goes on
 
@@ -124,7 +125,8 @@ def test_units_stay_and_new_ones_come_behind_them(tmp_path: Path) -> None:
     outputs = [(key, unit.row["output"]) for key, unit in at.units().items()]
     assert outputs == [("a", "x\ud800"), ("b", "y"), ("c", "z")]
     assert at.queue() == ["b", "c"]
-    assert at.token == store(tmp_path).token and len(at.token) >= 32
+    assert at.token == store(tmp_path).token
+    assert len(at.token) >= 32
 
 
 def test_only_its_owner_reads_it(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ TASKS = [
 def test_every_answer_has_a_key_of_its_own_that_is_no_tool(task: Task) -> None:
     for question in task.questions:
         keys = [choice.key for choice in question.choices]
-        assert len(set(keys)) == len(keys) and not TOOLS & set(keys)
+        assert len(set(keys)) == len(keys)
+        assert not TOOLS & set(keys)
         assert set(keys) <= set(string.ascii_lowercase + string.digits)
         for choice in question.choices:
             assert question.read(choice.value) == choice.value
@@ -53,9 +54,9 @@ def test_a_digit_is_the_score_itself() -> None:
             range(low, high + 1)
         )
     (typed,) = Task(scale=(0, 100)).questions
-    assert (
-        typed.choices == () and typed.read(55.5) == 55.5 and typed.apart(0, 40) == 0.4
-    )
+    assert typed.choices == ()
+    assert typed.read(55.5) == 55.5
+    assert typed.apart(0, 40) == 0.4
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,8 @@ def test_rows_come_back_after_others_and_a_longer_queue_only_adds(
     queue = [f"u{n}" for n in range(rows + more)]
     short, whole = sequence(queue[:rows], share), sequence(queue, share)
     assert [key for key, turn in whole if not turn] == queue
-    assert set(short) <= set(whole) and len(set(whole)) == len(whole)
+    assert set(short) <= set(whole)
+    assert len(set(whole)) == len(whole)
     place = {one: n for n, one in enumerate(whole)}
     again = [key for key, turn in whole if turn]
     assert all(place[key, 1] - place[key, 0] >= GAP for key in again)

@@ -73,12 +73,14 @@ class Store:
 
 
 def param(key: str, value: str) -> Any:
-    assert isinstance(value, str) and len(value) <= 500
+    assert isinstance(value, str)
+    assert len(value) <= 500
     return types.SimpleNamespace(key=key, value=value)
 
 
 def metric(key: str, value: float, timestamp: int, step: int) -> Any:
-    assert isinstance(value, float) and value == value
+    assert isinstance(value, float)
+    assert value == value
     return types.SimpleNamespace(key=key, value=value, step=step)
 
 
@@ -606,11 +608,9 @@ def test_a_failed_verdict_is_an_error_and_never_a_number(
 ) -> None:
     server.answer = lambda ask: "4" if ask.step == "probe" else "Not a chance."
     found = scorer()(inputs="A notice.", outputs="Summary r001.")
-    assert (
-        found.value is None
-        and found.error.error_code == "NoScore"
-        and found.error.error_message
-    )
+    assert found.value is None
+    assert found.error.error_code == "NoScore"
+    assert found.error.error_message
     empty = scorer()(inputs="A notice.", outputs=None)
     assert (empty.value, empty.error.error_message) == (None, "the output is empty")
 

@@ -165,7 +165,8 @@ def test_overlapping_errors_cut_the_text_into_pieces() -> None:
 
 def test_a_piece_names_a_few_of_many_errors_and_counts_them_all() -> None:
     (piece,) = pieces("abc", [found(0, 3)] * 50)
-    assert piece.errors == tuple(range(20)) and piece.covering == 50
+    assert piece.errors == tuple(range(20))
+    assert piece.covering == 50
 
 
 @settings(deadline=None, max_examples=60)
@@ -189,7 +190,8 @@ def test_pieces_are_the_text_and_every_error_its_own_part(
 def test_an_interval_takes_a_document_as_one_piece_of_evidence() -> None:
     # Mean of 1 1 3 3 is 2, deviations sum to -2 and 2 in the two documents: sqrt(2/1 * 8) / 4 = 1; t(0.975, 1) = 12.706
     mean = mean_of(np.array([1.0, 1.0, 3.0, 3.0]), ["a", "a", "b", "b"])
-    assert mean.value == 2 and mean.n == 4
+    assert mean.value == 2
+    assert mean.n == 4
     assert mean.high - mean.value == pytest.approx(12.7062, abs=1e-4)
     # Four documents: the plain standard error sqrt(4/3 * 4) / 4 = 0.5774; t(0.975, 3) = 3.1824
     assert mean_of(np.array([1.0, 1.0, 3.0, 3.0]), list("abcd")).high == pytest.approx(
@@ -214,12 +216,12 @@ def test_summary(tmp_path: Path) -> None:
         row("c", score=1.0, failure="cut off"),
     ]
     data = read_scored(write(tmp_path / "x.jsonl", made))
-    assert math.isnan(data.rows[2].score) and "No score: cut off" in render(data)
+    assert math.isnan(data.rows[2].score)
+    assert "No score: cut off" in render(data)
     found = summarise(data)
     assert (found["rows"], found["scored"], found["failures"]) == (3, 2, 1)
-    assert (
-        found["mean_score"]["value"] == 4 and found["errors_per_row"] == 1.5
-    )  # 3 errors in 2 judged rows
+    assert found["mean_score"]["value"] == 4
+    assert found["errors_per_row"] == 1.5
     assert (found["grounded"], found["omissions"], found["ungrounded"]) == (1, 1, 1)
 
 
@@ -240,15 +242,13 @@ def test_aspects_compare_the_criterion_or_the_score(tmp_path: Path) -> None:
     ]
     data = read_scored(write(tmp_path / "x.jsonl", made))
     assert [side.name for side in data.sides] == ["", "fluency", "depth"]
-    assert data.sides[1].score.tolist() == [80, 80, 80] and data.sides[
-        2
-    ].score.tolist() == [0, 1, 2]
-    assert (
-        np.isnan(data.sides[0].human).all()
-        and "people scored 2 aspects" in data.notes[0]
-    )
+    assert data.sides[1].score.tolist() == [80, 80, 80]
+    assert data.sides[2].score.tolist() == [0, 1, 2]
+    assert np.isnan(data.sides[0].human).all()
+    assert "people scored 2 aspects" in data.notes[0]
     chosen = read_scored(tmp_path / "x.jsonl", human="depth")
-    assert chosen.sides[0].human.tolist() == [0, 1, 2] and not chosen.notes
+    assert chosen.sides[0].human.tolist() == [0, 1, 2]
+    assert not chosen.notes
 
 
 def test_people_can_be_named_by_column_and_by_path(tmp_path: Path) -> None:
@@ -356,9 +356,8 @@ def test_unexpected_words_are_shaded_and_every_character_is_there(
         found = [(grade, html.unescape(words)) for grade, words in _SHADE.findall(part)]
         assert found == [("1", clean(text)[:2]), ("3", clean(text)[2:9])]
     check_that_nothing_runs(Page(page))
-    assert "typical output" in page and "typical output" not in page_of(
-        tmp_path, [row("plain")]
-    )
+    assert "typical output" in page
+    assert "typical output" not in page_of(tmp_path, [row("plain")])
 
 
 @pytest.mark.parametrize(
@@ -399,7 +398,8 @@ def test_shading_of_another_shape_is_left_out_and_errors_come_first(
         [],
         [("2", "some")],
         [],
-    ] and "<mark" in parts[2]
+    ]
+    assert "<mark" in parts[2]
 
 
 _FOLD = re.compile(
@@ -442,7 +442,8 @@ def test_turns_are_folded_and_a_result_stands_in_its_call(tmp_path: Path) -> Non
         ("turn tool", " open", "5", "Tool h (3)", bad),
         ("turn assistant", " open", "7", "Assistant", ""),
     ]
-    assert page.count("</details></details>") == 2 and "\n  Done." not in page
+    assert page.count("</details></details>") == 2
+    assert "\n  Done." not in page
     assert (
         'Assistant <mark class="g3" tabindex="0" data-e="0" data-n="1">calls g</mark> (2): {}'
         in page
@@ -498,25 +499,29 @@ def test_every_text_is_escaped_wherever_it_stands(tmp_path: Path) -> None:
     page = Page(text)
     check_that_nothing_runs(page)
     tags = [tag for tag, _ in page.tags]
-    assert tags.count("script") == 2 and tags.count("style") == 1
+    assert tags.count("script") == 2
+    assert tags.count("style") == 1
     assert all(
         "<" not in (value or "")
         for _, name, value in page.attributes
         if name not in ("id", "content")
     )
-    assert "\x1b" not in text and "\u202e" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
     assert (
         '</script><script>window.broken=1</script><!-- <img src=x onerror=window.broken=2> "'
         in page.text
     )
     (kind, words), (_, script) = page.scripts
-    assert kind["type"] == "application/gzip" and unpacked(words)["failed"] == [
+    assert kind["type"] == "application/gzip"
+    assert unpacked(words)["failed"] == [
         1,
         0,
         0,
         0,
     ]
-    assert re.fullmatch("[A-Za-z0-9+/=]+", words) and "broken" not in script
+    assert re.fullmatch("[A-Za-z0-9+/=]+", words)
+    assert "broken" not in script
 
 
 def test_the_policy_names_the_one_script_that_may_run(tmp_path: Path) -> None:
@@ -528,11 +533,9 @@ def test_the_policy_names_the_one_script_that_may_run(tmp_path: Path) -> None:
     ]
     script = page.scripts[-1][1]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert (
-        policy is not None
-        and f"script-src 'sha256-{digest}'" in policy
-        and "default-src 'none'" in policy
-    )
+    assert policy is not None
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
 
 
 def test_rows_beyond_the_first_are_data_and_texts_stand_once(tmp_path: Path) -> None:
@@ -541,10 +544,10 @@ def test_rows_beyond_the_first_are_data_and_texts_stand_once(tmp_path: Path) -> 
     text = page_of(tmp_path, made)
     page = Page(text)
     data = unpacked(page.scripts[0][1])
-    assert [tag for tag, _ in page.tags].count("article") == STILL and len(
-        data["html"]
-    ) == 3 * PAGE
-    assert text.count(shared) == STILL and data["texts"] == [shared]
+    assert [tag for tag, _ in page.tags].count("article") == STILL
+    assert len(data["html"]) == 3 * PAGE
+    assert text.count(shared) == STILL
+    assert data["texts"] == [shared]
     assert f"The first {STILL} of {3 * PAGE} rows" in page.text
 
 
@@ -553,7 +556,8 @@ def test_equal_ids_have_anchors_of_their_own(tmp_path: Path) -> None:
         write(tmp_path / "x.jsonl", [row("a b"), row("a b"), row("a b~2"), row("a\nb")])
     )
     anchors = [shown.anchor for shown in data.rows]
-    assert len(set(anchors)) == 4 and anchors[:2] == ["row-a_b", "row-a_b~2"]
+    assert len(set(anchors)) == 4
+    assert anchors[:2] == ["row-a_b", "row-a_b~2"]
 
 
 def test_a_judge_without_spans_has_no_empty_columns_for_them(tmp_path: Path) -> None:
@@ -562,12 +566,11 @@ def test_a_judge_without_spans_has_no_empty_columns_for_them(tmp_path: Path) -> 
         tmp_path,
         [row(str(k), criteria=criteria) | {"system": f"s{k % 2}"} for k in range(6)],
     )
-    assert "reads well" in text and "Systems" in text
-    assert (
-        "errors a row" not in text
-        and 'name="severity"' not in text
-        and "<mark" not in text.split("<script")[0]
-    )
+    assert "reads well" in text
+    assert "Systems" in text
+    assert "errors a row" not in text
+    assert 'name="severity"' not in text
+    assert "<mark" not in text.split("<script")[0]
 
 
 def test_opinions_mark_the_outlier(tmp_path: Path) -> None:
@@ -578,10 +581,8 @@ def test_opinions_mark_the_outlier(tmp_path: Path) -> None:
     page = page_of(tmp_path, [row("x", opinions=opinions, spread=0.4)]).split(
         "<script"
     )[0]
-    assert (
-        "2 annotators, 1 outlier" in page
-        and page.count("its errors were set aside</span>") == 1
-    )
+    assert "2 annotators, 1 outlier" in page
+    assert page.count("its errors were set aside</span>") == 1
     assert "spread by 0.4" in page
 
 
@@ -598,10 +599,10 @@ def test_an_annotator_names_the_errors_of_the_row_by_number(tmp_path: Path) -> N
     views = (
         page_of(tmp_path, [made]).split("<script")[0].split('<div class="view">')[1:]
     )
-    assert "<p>Errors 1, 2.</p>" in views[0] and "<li" not in views[0]
-    assert (
-        "<p>Error" not in views[1] and "severity 5" in views[1]
-    )  # not as the row has it
+    assert "<p>Errors 1, 2.</p>" in views[0]
+    assert "<li" not in views[0]
+    assert "<p>Error" not in views[1]
+    assert "severity 5" in views[1]
 
 
 def test_colours_can_be_read_in_light_and_dark(tmp_path: Path) -> None:
@@ -654,7 +655,8 @@ def test_the_worst_disagreement_comes_first_without_scripts_too(tmp_path: Path) 
 def test_a_suspicious_output_is_flagged_and_can_be_filtered(tmp_path: Path) -> None:
     made = [row("a", suspicious=HOSTILE), row("b") | {"defer": True}, row("c")]
     text = page_of(tmp_path, made)
-    assert "<strong>Suspicious:</strong>" in text and "1 suspicious" in text
+    assert "<strong>Suspicious:</strong>" in text
+    assert "1 suspicious" in text
     assert re.findall(
         r'<option value="(\d)">(left to a person|suspicious|used to compile the judge)<',
         text,
@@ -674,7 +676,8 @@ def test_intervals_end_where_the_scale_ends_and_bars_are_in_proportion(
     ]
     text = page_of(tmp_path, made)
     page = text.split("<script")[0]
-    assert "[3, 5]" in page and "5.8" not in page
+    assert "[3, 5]" in page
+    assert "5.8" not in page
     assert not [end for end in re.findall(r", (\d\.\d+)\]", page) if float(end) > 5]
     assert (
         '80%<span class="track" aria-hidden="true"><i style="width:80.0%">' in page
@@ -690,11 +693,9 @@ def test_report_writes_one_file(cli: Any, tmp_path: Path) -> None:
     assert (tmp_path / "mine.scored.html").exists()
     said = cli("report", path, "-o", tmp_path / "new" / "r.html", "--json").json
     text = (tmp_path / "new" / "r.html").read_text(encoding="utf-8")
-    assert (
-        said["rows"] == 8
-        and said["bytes"] == len(text.encode())
-        and said["grounded"] == 56
-    )
+    assert said["rows"] == 8
+    assert said["bytes"] == len(text.encode())
+    assert said["grounded"] == 56
 
 
 @pytest.mark.parametrize(
@@ -875,27 +876,28 @@ def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(
           return document.getElementById("tip").hidden; })()""",
         fragment="#row-id_60",
     )
-    assert (
-        len(first) == 25 and "id 60" in first
-    )  # the page on which the link's row stands
+    assert len(first) == 25
+    assert "id 60" in first
     assert worst[:2] == [
         "id 0",
         "id 69",
     ]  # people's best, the judge's worst; and the other way round
-    assert failed == ["id 5"] and words == ["id 44"]
+    assert failed == ["id 5"]
+    assert words == ["id 44"]
     assert system == [f"id {k}" for k in range(1, 51, 2)]  # 25 of the 35 odd ones
     assert severe == [f"id {k}" for k in range(70) if k % 5 == 4 and k % 3]
     assert low == [f"id {k}" for k in range(70) if k % 7 == 6]
-    assert apart and set(apart) <= {f"id {k}" for k in (*range(8), *range(62, 70))}
+    assert apart
+    assert set(apart) <= {f"id {k}" for k in (*range(8), *range(62, 70))}
     assert fluent == [f"id {k}" for k in (9, 8, 7, 6, 5, 4, 3, 2, 1, 0)]
     two = [f"id {k}" for k in range(70) if k % 3 == 2]
-    assert gap[:23] == two and gap[23:] == ["id 1", "id 4"] and next_page[0] == "id 7"
-    assert (
-        fold.startswith("<b>")
-        and "severity" in tip[0]
-        and "reason" in tip[0]
-        and tip[1] == "tip"
-    )
+    assert gap[:23] == two
+    assert gap[23:] == ["id 1", "id 4"]
+    assert next_page[0] == "id 7"
+    assert fold.startswith("<b>")
+    assert "severity" in tip[0]
+    assert "reason" in tip[0]
+    assert tip[1] == "tip"
     assert gone is True
 
 
@@ -949,12 +951,11 @@ def test_a_pair_is_one_row_with_both_texts_and_both_winners(tmp_path: Path) -> N
     check_that_nothing_runs(Page(page))
     card = page[page.index('id="row-p1"') :]
     card = card[: card.index("</article>")]
-    assert (
-        "Text one 1" in card
-        and html.escape(HOSTILE)[:40] in card
-        and "the judge prefers <strong>B" in card
-    )
-    assert "people prefer <strong>A" in card and "in <strong>25%" in page
+    assert "Text one 1" in card
+    assert html.escape(HOSTILE)[:40] in card
+    assert "the judge prefers <strong>B" in card
+    assert "people prefer <strong>A" in card
+    assert "in <strong>25%" in page
     without = [
         {name: value for name, value in row.items() if name != "winner"} for row in rows
     ]

@@ -128,17 +128,16 @@ def test_a_server_that_cannot_judge_is_documented(asking: Any) -> None:
         document = (await http.get("/openapi.json")).json()
         for path, body in (("/v1/score", ROW), ("/v1/score/many", {"rows": [ROW]})):
             answer = await http.post(path, json=body)
-            assert answer.status_code == 503 and answer.json()["error"]["retry_after"]
+            assert answer.status_code == 503
+            assert answer.json()["error"]["retry_after"]
             valid(document, "POST", path, answer)
         answer = await http.get("/readyz")
         assert answer.status_code == 503
         valid(document, "GET", "/readyz", answer)
         for path, status in (("/v1/nothing", 404), ("/v1/score", 405)):
             answer = await http.get(path)
-            assert (
-                answer.status_code == status
-                and answer.json()["error"]["code"] == "no_route"
-            )
+            assert answer.status_code == status
+            assert answer.json()["error"]["code"] == "no_route"
 
     asking(ask, problem="the connection failed")
 
@@ -167,9 +166,8 @@ def test_opinions_and_decisions_are_documented(
         answered.validate(
             said | {"opinions": {"a": opinion}, "passed": True, "category": "good"}
         )
-        assert not answered.is_valid(
-            said | {"raw": ["secret"]}
-        ) and not answered.is_valid(said | {"extra": 1})
+        assert not answered.is_valid(said | {"raw": ["secret"]})
+        assert not answered.is_valid(said | {"extra": 1})
 
     asking(ask)
 
@@ -203,7 +201,8 @@ def test_spans_need_a_tracer_and_stand_before_the_gate(
         SimpleNamespace(get_tracer_provider=lambda: tracer),
     )
     made = traced(app)
-    assert made.inner is app and made.how == {
+    assert made.inner is app
+    assert made.how == {
         "excluded_urls": UNTRACED,
         "exclude_spans": ["receive", "send"],
     }
@@ -261,7 +260,8 @@ def test_a_judge_s_own_names_are_understood_and_documented(
             (await http.post("/v1/score", json=row)).json()
             for row in (own, ROW | {"id": 3})
         ]
-        assert same[0]["score"] == same[1]["score"] and same[0]["id"] == 3
+        assert same[0]["score"] == same[1]["score"]
+        assert same[0]["id"] == 3
         assert (
             await http.post("/v1/score", json=own | {"judge": "other"})
         ).status_code == 404
@@ -292,8 +292,7 @@ def test_what_cannot_be_meant_is_refused_for_one_and_for_many(
             ("/v1/score/many", b'{"rows": [' + sent + b"]}"),
         ):
             answer = await http.post(path, content=body, headers=JSON)
-            assert (
-                answer.status_code == 422 and why in answer.json()["error"]["message"]
-            ), (path, answer.text)
+            assert answer.status_code == 422, (path, answer.text)
+            assert why in answer.json()["error"]["message"], (path, answer.text)
 
     asking(ask)

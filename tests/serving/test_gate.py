@@ -152,7 +152,8 @@ def test_reasons_are_in_words_of_ours() -> None:
         ("the model called a tool instead of answering", "no_answer"),
         (f"the score cannot be read: {SECRET}", "unreadable"),
     ):
-        assert brief(said)[0] == code and SECRET not in brief(said)[1]
+        assert brief(said)[0] == code
+        assert SECRET not in brief(said)[1]
     assert brief(SECRET) == ("no_score", "the row has no score")
 
 

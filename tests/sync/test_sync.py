@@ -112,16 +112,15 @@ def test_the_file_follows_the_queue(queue: Traces, sync: Any, tmp_path: Path) ->
         (2.0, 2.0),
         ("It is.",),
     )
-    assert "15 stay as they were" in sync().said and labels.read_bytes() == before
+    assert "15 stay as they were" in sync().said
+    assert labels.read_bytes() == before
     queue.kept["t03"]["scores"]["good"]["ada"] = 1
     queue.kept["t04"]["scores"] = {}
     del queue.kept["t05"]
     queue.found -= {"t05", "t07"}  # the latter is only not among what a filter finds
     told = sync().said
-    assert (
-        "0 rows are new, 1 changed" in told
-        and "so these rows are gone: t04, t05" in " ".join(told.split())
-    )
+    assert "0 rows are new, 1 changed" in told
+    assert "so these rows are gone: t04, t05" in " ".join(told.split())
     rows = [json.loads(line) for line in labels.read_text().splitlines()]
     assert [row["id"] for row in rows if row["id"] in ("t04", "t05", "t07")] == ["t07"]
     assert [row["scores"] for row in rows if row["id"] == "t03"] == [
@@ -258,15 +257,11 @@ def test_from_thumbs_in_mlflow_to_a_judge_and_back(
             runpy.run_path(step.words[1])
         elif step.words[0] == "judgesmith":
             said.append(" ".join(cli(*step.words[1:]).said.split()))
-    assert (
-        "48 traces; feedback of 2 people: fluent (36)" in said[0]
-        and "48 traces had no verdict" in said[2]
-    )
+    assert "48 traces; feedback of 2 people: fluent (36)" in said[0]
+    assert "48 traces had no verdict" in said[2]
     assert "48 verdicts logged as 'fluent', 0 without a score" in said[3]
-    assert (
-        "12 rows are new, 1 changed, 34 stay" in said[4]
-        and "so these rows are gone: tr-" in said[4]
-    )
+    assert "12 rows are new, 1 changed, 34 stay" in said[4]
+    assert "so these rows are gone: tr-" in said[4]
     assert re.search(r"since the last sync \(n=1[23]\): accuracy \d\.\d\d \[", said[4])
     client = mlflow.MlflowClient()
     place = client.get_experiment_by_name("support agent").experiment_id
@@ -282,10 +277,8 @@ def test_from_thumbs_in_mlflow_to_a_judge_and_back(
             fingerprint(made),
             made.lm.name,
         )
-        assert (
-            one.metadata["agreement"] == made.provenance["heldout"]["signature"]
-            and one.metadata["interval"]
-        )
+        assert one.metadata["agreement"] == made.provenance["heldout"]["signature"]
+        assert one.metadata["interval"]
     shown = f"#/experiments/{place}/traces?selectedEvaluationId={people[3]}"
     tab = browser.tab(f"{os.environ['MLFLOW_TRACKING_URI']}/{shown}")
     tab.look(width=1500)
@@ -512,9 +505,8 @@ def test_people_and_verdicts_of_a_tool(
         IDS[ids[0]],
         "s1",
     )
-    assert [*row["scores"]["good"]] == ["ada", "ben"] and row["why"]["good"] == [
-        "It drags."
-    ] * 2
+    assert [*row["scores"]["good"]] == ["ada", "ben"]
+    assert row["why"]["good"] == ["It drags."] * 2
     judge_file.write_text(
         json.dumps(json.loads(judge_file.read_text()) | SHAPES["decides"])
     )
@@ -527,7 +519,8 @@ def test_people_and_verdicts_of_a_tool(
         found.told["judged"]["all"]["n"],
     ) == (0, 12, 10)
     given = {one["of"]: one for one in tool.given()}
-    assert len(given) == len(tool.given()) == 12 and given[ids[0]]["name"] == "good"
+    assert len(given) == len(tool.given()) == 12
+    assert given[ids[0]]["name"] == "good"
     about, mark = given[ids[11]]["metadata"], fingerprint(js.load(judge_file))
     assert (about["judge"], about["score"], about["passed"], about["scale"]) == (
         mark,
@@ -535,14 +528,10 @@ def test_people_and_verdicts_of_a_tool(
         True,
         "0..100",
     )
-    assert (
-        about["interval"] == "88.5 to 100 (90%)"
-        and given[ids[11]]["explanation"] == "It says r012."
-    )
-    assert (
-        given[ids[0]].get("label", "bad") == "bad"
-        and given[ids[0]].get("value", 0) == 0
-    )
+    assert about["interval"] == "88.5 to 100 (90%)"
+    assert given[ids[11]]["explanation"] == "It says r012."
+    assert given[ids[0]].get("label", "bad") == "bad"
+    assert given[ids[0]].get("value", 0) == 0
     tool.withdraw("dan")
     tool.say(ids[10], "cyd", True)
     again = cli(*judged).told
@@ -552,7 +541,8 @@ def test_people_and_verdicts_of_a_tool(
         [],
     )
     assert (again["judged"]["scored"], again["judged"]["since"]["n"]) == (0, 1)
-    assert set(slept) <= {3.0} and bool(slept) is isinstance(tool, Langfuse)
+    assert set(slept) <= {3.0}
+    assert bool(slept) is isinstance(tool, Langfuse)
     cli(*queue, "--filter", "nam=agent").refused("give NAME=VALUE", " name, ")
     cli(*queue[:2], "another", *queue[3:]).refused("'agent/1'")
 
@@ -599,7 +589,8 @@ def test_verdicts_stand_under_the_name_of_the_ratings(
     told = sync("--judge", judge_file, "--api-base", server.base, "--json").told[
         "judged"
     ]
-    assert (told["name"], told["aspect"]) == (name, name) and told["all"]["n"] == 15
+    assert (told["name"], told["aspect"]) == (name, name)
+    assert told["all"]["n"] == 15
     queue.kept = {key: one | {"scores": {}} for key, one in queue.kept.items()}
     told = sync("--judge", judge_file, "--api-base", server.base, "--json").told[
         "judged"
@@ -635,13 +626,15 @@ def test_ratings_without_an_output_are_counted_and_not_asked_for_again(
     assert (len(first.json["added"]), first.json["without_output"]) == (
         14,
         ["t02"],
-    ) and "t02" not in asked
+    )
+    assert "t02" not in asked
     assert "1 traces with feedback have no output, so they are no labels" in sync().said
     server.answer = fake.judging(lambda ask: 50)
     told = sync("--judge", judge_file, "--api-base", server.base, "--json").told[
         "judged"
     ]
-    assert (told["waiting"], told["scored"], told["failed"]) == (16, 16, []) and not {
+    assert (told["waiting"], told["scored"], told["failed"]) == (16, 16, [])
+    assert not {
         "t02",
         "t06",
     } & set(asked)
@@ -733,7 +726,9 @@ def test_the_last_annotation_of_a_person_stands(
     read = js.read_labels(
         tmp_path / "labels.jsonl", aspect="good", scale=(0, 9), min_rows=2
     )
-    assert told["raters"] == 3 and read.account is not None and read.account.raters == 2
+    assert told["raters"] == 3
+    assert read.account is not None
+    assert read.account.raters == 2
     assert [row.ratings["good"] for row in read.rows] == [(8, 1), (7, 1)]
 
 

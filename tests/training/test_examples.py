@@ -89,14 +89,12 @@ def test_rows_of_another_aspect_keep_their_prompt_and_attacks_are_left_out(
     other = line(2, "coherence", definition="It hangs together.", task="Write a story.")
     made, _ = examples_of(lm, tmp_path, "score", line(1), other, attack)
     first, second = [(e, text) for e, text in made if not e.human]
-    assert "Own words: 1." in first[1] and "Judge fluency of the output" in first[1]
-    assert (
-        "Judge coherence of the output" in second[1]
-        and "It hangs together." in second[1]
-    )
-    assert [e.percent for e, _ in (first, second)] == [10.0, 20.0] and second[
-        0
-    ].document == "s2|coherence"
+    assert "Own words: 1." in first[1]
+    assert "Judge fluency of the output" in first[1]
+    assert "Judge coherence of the output" in second[1]
+    assert "It hangs together." in second[1]
+    assert [e.percent for e, _ in (first, second)] == [10.0, 20.0]
+    assert second[0].document == "s2|coherence"
     assert all(
         e.annotation_tokens == 0 and e.weight == (4.0 if e.human else 1.0)
         for e, _ in made
@@ -131,16 +129,13 @@ def test_annotations_are_learnt_after_their_own_prompt(
         lm, tmp_path, "annotation", line(1, errors=ERRORS), line(2)
     )
     (marked, text), (clean, without) = made
-    assert (
-        not marked.human
-        and text.endswith(SAID)
-        and marked.annotation_tokens == len(SAID)
-    )
-    assert (
-        "Mark the errors of the output that concern fluency" in text
-        and "Judge fluency" not in text
-    )
-    assert without.endswith("No Error") and clean.annotation_tokens == len("No Error")
+    assert not marked.human
+    assert text.endswith(SAID)
+    assert marked.annotation_tokens == len(SAID)
+    assert "Mark the errors of the output that concern fluency" in text
+    assert "Judge fluency" not in text
+    assert without.endswith("No Error")
+    assert clean.annotation_tokens == len("No Error")
     assert notes == ["4 human ratings have no error spans and are not trained on"]
     many = [
         ERRORS[0] | {"text": f"word {n}", "severity": 1 + n % 5}
@@ -170,7 +165,8 @@ def test_labels_are_parted_three_ways_and_few_are_not(
     split, few = rated(60, 0.25), rated(12, 0.5)
     run = Distillation(Distilled("fluency"), split, lm, tmp_path, TrainOptions())
     learnt, stopping, notes = run.rows()
-    assert stopping is not None and notes == []
+    assert stopping is not None
+    assert notes == []
     parts = [
         {one.row.id for one in learnt},
         {r.id for r in stopping.rows},
@@ -181,11 +177,9 @@ def test_labels_are_parted_three_ways_and_few_are_not(
     learnt, stopping, notes = Distillation(
         Distilled("fluency"), few, lm, tmp_path, TrainOptions()
     ).rows()
-    assert (
-        stopping is None
-        and len(learnt) == len(few.train)
-        and "too few to stop by" in notes[0]
-    )
+    assert stopping is None
+    assert len(learnt) == len(few.train)
+    assert "too few to stop by" in notes[0]
     with pytest.raises(OptionError, match="test/model is a server"):
         run.run()
 

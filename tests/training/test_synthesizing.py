@@ -115,14 +115,13 @@ def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(
     assert len(found) == made.kept
     assert {e.aspect for e in found} == {"fluency", "coherence"}
     perturbed = [e for e in found if e.made.startswith("perturbed by")]
-    assert perturbed and all(e.output not in rows.read_text() for e in perturbed)
+    assert perturbed
+    assert all(e.output not in rows.read_text() for e in perturbed)
     for e in found:
         assert e.percent % 5 == 0
         assert [m.role for m in e.messages] == ["system", "user", "assistant"]
-        assert (
-            e.messages[-1].content == f"Score: {e.percent:.0f}"
-            and e.output in e.messages[1].content
-        )
+        assert e.messages[-1].content == f"Score: {e.percent:.0f}"
+        assert e.output in e.messages[1].content
 
 
 def test_rows_held_apart_are_never_sent_to_a_judge(scripted: Any, rows: Path) -> None:
@@ -134,7 +133,9 @@ def test_rows_held_apart_are_never_sent_to_a_judge(scripted: Any, rows: Path) ->
     sent = "\n".join(
         m["content"] for request in transport.requests for m in request.messages
     )
-    assert "Story 4:" in sent and "Story 3:" not in sent and "Story 7:" not in sent
+    assert "Story 4:" in sent
+    assert "Story 3:" not in sent
+    assert "Story 7:" not in sent
     assert {
         row.doc_id for _, row in read_synthetic(rows.with_name("synthetic.jsonl"))
     }.isdisjoint({"d3", "d7"})
@@ -152,7 +153,8 @@ def test_a_run_resumes_where_its_budget_ended(scripted: Any, rows: Path) -> None
     assert len(transport.requests) == len(read_synthetic(file)) == 36
     written, asked = file.read_bytes(), len(transport.requests)
     run(synthesis(rows, judge))
-    assert file.read_bytes() == written and len(transport.requests) == asked
+    assert file.read_bytes() == written
+    assert len(transport.requests) == asked
 
 
 def test_the_mean_of_the_annotators_counts_and_what_none_can_score_is_left_out(

@@ -153,7 +153,8 @@ def test_it_learns_a_rule_and_the_loss_falls(trained: Trained) -> None:
     assert abs(np.corrcoef(scores, [row["score"] for row in new])[0, 1]) > 0.9
     student, plain, *_ = report.contenders
     assert student.agreement.objective.pearson > 0.9
-    assert plain.name == "zero-shot student" and plain.agreement.q < student.agreement.q
+    assert plain.name == "zero-shot student"
+    assert plain.agreement.q < student.agreement.q
 
 
 def test_no_held_out_row_nor_one_that_training_stops_by_reaches_a_batch(
@@ -177,7 +178,8 @@ def test_no_held_out_row_nor_one_that_training_stops_by_reaches_a_batch(
     batched = set(trained.prompts)
     assert batched == prompts(one.row for one in learnt)
     for apart in (trained.split.heldout.rows, stopping.rows):
-        assert apart and batched.isdisjoint(prompts(apart))
+        assert apart
+        assert batched.isdisjoint(prompts(apart))
 
 
 def test_a_student_that_learnt_nothing_is_said_not_to_be_worth_it(
@@ -196,7 +198,8 @@ def test_a_student_that_learnt_nothing_is_said_not_to_be_worth_it(
     assert not any(
         "zero-shot student (Q" in note for note in trained.judge.report.notes
     )
-    assert report.trained.best == 1 and report.rows["human"] == len(trained.split.train)
+    assert report.trained.best == 1
+    assert report.rows["human"] == len(trained.split.train)
 
 
 def test_synthetic_rows_of_held_out_documents_are_left_out(trained: Trained) -> None:
@@ -257,7 +260,8 @@ def test_it_marks_errors_which_llama_and_torch_write_alike(
         extra,
     )
     made, report = run.run()
-    assert report.rows["human"] == 0 and made.method.options.answer == "annotation"
+    assert report.rows["human"] == 0
+    assert made.method.options.answer == "annotation"
     new = rows(12, 9)
     by_llama = list(made.score_many(new))
     assert trained.lm.weights is not None
@@ -271,9 +275,8 @@ def test_it_marks_errors_which_llama_and_torch_write_alike(
         said, percent = student.write(
             made.method.messages(Item(row["output"], row["source"])), MOST_TOKENS
         )
-        assert verdict.failure is None and verdict.percent == pytest.approx(
-            percent, abs=1.0
-        )
+        assert verdict.failure is None
+        assert verdict.percent == pytest.approx(percent, abs=1.0)
         assert {e.text for e in verdict.errors} == {
             word for word in bad if word in row["output"]
         }
@@ -315,7 +318,8 @@ def test_a_saved_judge_finds_its_weights_by_their_hash(
         trained.judge.score(row["source"], row["output"]).percent
     )
     saved = json.loads((home / "judge.json").read_text())
-    assert str(home) not in json.dumps(saved) and saved["student"]["rank"] == 8
+    assert str(home) not in json.dumps(saved)
+    assert saved["student"]["rank"] == 8
     assert str(home) not in (trained.folder / "adapter_config.json").read_text()
     (tmp_path / "judge.json").write_text(json.dumps(saved))
     with pytest.raises(ModelError, match=r"weights are not there: no adapter\.gguf"):
@@ -399,9 +403,8 @@ def test_after_a_kill_it_ends_with_the_weights_of_an_uninterrupted_run(
     )
     assert killed.returncode == -signal.SIGKILL
     again = checkpointed(str(base), broken)
-    assert whole.keys() == again.keys() and all(
-        torch.equal(whole[name], again[name]) for name in whole
-    )
+    assert whole.keys() == again.keys()
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
 
 
 def test_a_checkpoint_of_another_run_is_refused(base: Path, tmp_path: Path) -> None:
@@ -464,9 +467,9 @@ def test_the_ranking_loss_pulls_the_rows_of_a_document_apart(
 ) -> None:
     pairs, examples = losses(base, tmp_path, ranking_weight=1.0)
     worse, better, *level = pairs._ranking(examples)
-    assert (
-        worse > 0 > better and worse == pytest.approx(-better) and level == [0.0, 0.0]
-    )
+    assert worse > 0 > better
+    assert worse == pytest.approx(-better)
+    assert level == [0.0, 0.0]
     assert losses(base, tmp_path)[0]._ranking(examples) == [0.0] * 4
 
 
@@ -490,10 +493,8 @@ def test_an_annotation_adds_its_mean_log_probability_a_token(
         )
     start = len(longer.prompt) - len(student._opening) - len(said)
     by_hand = [float(alone[start + i - 1, token]) for i, token in enumerate(said)]
-    assert (
-        float(mean[0]) == pytest.approx(sum(by_hand) / len(by_hand), abs=1e-4)
-        and float(mean[1]) == 0.0
-    )
+    assert float(mean[0]) == pytest.approx(sum(by_hand) / len(by_hand), abs=1e-4)
+    assert float(mean[1]) == 0.0
     assert float(opening[0]) == pytest.approx(
         sum(
             float(alone[start + len(said) + i - 1, t])

@@ -94,10 +94,8 @@ def folder(tmp_path: Path) -> Path:
 def test_judges_rows_studies_and_damage_are_found(folder: Path) -> None:
     found = browse(folder)
     assert [one.path for one in found.judges] == ["one.json", "two.json"]
-    assert (
-        found.judges[0].agreement() == (1.2, 0.5, 1.6)
-        and found.judges[0].agreement("zero_shot")[0] == 0.4
-    )
+    assert found.judges[0].agreement() == (1.2, 0.5, 1.6)
+    assert found.judges[0].agreement("zero_shot")[0] == 0.4
     (rows,) = found.scored
     assert (rows.path, rows.spearman, rows.both) == (
         "rows.jsonl",
@@ -106,12 +104,15 @@ def test_judges_rows_studies_and_damage_are_found(folder: Path) -> None:
     )
     assert rows.judges == (found.judges[0].version.fingerprint,)
     (study,) = found.studies
-    assert study.arms == {f"{HOSTILE} · m · 10": (1.5, 2, 50.0)} and study.failed == 1
+    assert study.arms == {f"{HOSTILE} · m · 10": (1.5, 2, 50.0)}
+    assert study.failed == 1
     assert [path for path, _ in found.damaged] == [f"{HOSTILE[:8]}.jsonl", "cut.json"]
-    assert "line 2" in found.damaged[0][1] and "cut.json" in found.damaged[1][1]
+    assert "line 2" in found.damaged[0][1]
+    assert "cut.json" in found.damaged[1][1]
     ((before, after, diff),) = found.diffs()
     assert (before.path, after.path, diff.same) == ("one.json", "two.json", False)
-    assert diff.changes[0][::2] == ("task", "Simplify.") and diff.parts == ("prompt",)
+    assert diff.changes[0][::2] == ("task", "Simplify.")
+    assert diff.parts == ("prompt",)
 
 
 DEMO = {"output": "O", "group": "d", "score": 60.0}
@@ -166,32 +167,31 @@ def test_the_page_shows_agreement_cost_lineage_and_differences_and_escapes_all(
     folder: Path, tmp_path: Path
 ) -> None:
     page = render(browse(folder), tmp_path / "page.html")
-    assert "<img" not in page and "<script" not in page and "&lt;img" in page
-    assert (
-        "[0.50, 1.60]" in page
-        and ">96<" in page
-        and "10 + 2" in page
-        and "random-search" in page
-    )
+    assert "<img" not in page
+    assert "<script" not in page
+    assert "&lt;img" in page
+    assert "[0.50, 1.60]" in page
+    assert ">96<" in page
+    assert "10 + 2" in page
+    assert "random-search" in page
     assert (
         page.count("rows.jsonl") == 2
     )  # as a scored file, and in the lineage of the judge that scored it
-    assert "one.json → two.json: " in page and "Simplify." in page
+    assert "one.json → two.json: " in page
+    assert "Simplify." in page
     links = re.findall(r'href="([^"]*)"', page)
-    assert links and all(
-        link.startswith("#") for link in links
-    )  # no page of the study was written
+    assert links
+    assert all(link.startswith("#") for link in links)
     ids = re.findall(r' id="([^"]*)"', page)
-    assert len(ids) == len(set(ids)) and {link[1:] for link in links} <= set(ids)
+    assert len(ids) == len(set(ids))
+    assert {link[1:] for link in links} <= set(ids)
     (folder / "study" / "study.html").write_text("x")
     (folder / "rows.html").write_text("x")
     page = render(
         browse(folder), tmp_path / "page.html"
     )  # links start from where it stands
-    assert (
-        'href="runs/study/study.html"' in page
-        and 'href="runs/rows.html">rows.jsonl</a>' in page
-    )
+    assert 'href="runs/study/study.html"' in page
+    assert 'href="runs/rows.html">rows.jsonl</a>' in page
 
 
 def test_the_command_writes_one_file_and_names_the_damage(
@@ -281,7 +281,8 @@ def test_watched_judges_stand_beside_the_judges_they_are(
         ("rows.watch.jsonl", "alarm"),
         ("study/other.jsonl", "quiet"),
     ]
-    assert len(found.scored) == 1 and len(found.damaged) == 2
+    assert len(found.scored) == 1
+    assert len(found.damaged) == 2
     page = render(found, tmp_path / "page.html")
     assert "<img" not in page
     first = cells(page, "watched-judges", "rows.watch.jsonl")
@@ -296,9 +297,8 @@ def test_watched_judges_stand_beside_the_judges_they_are(
     assert cells(page, "judges", "one.json")[-1] == "alarm, 2026-11-04 06:00 UTC"
     assert cells(page, "watched-judges", "study/other.jsonl")[2] == "quiet"
     # the judge of the second history is not in the folder
-    assert (
-        page.count('href="#judges"') == 2 and page.count('href="#watched-judges"') == 2
-    )  # one is in the contents
+    assert page.count('href="#judges"') == 2
+    assert page.count('href="#watched-judges"') == 2
 
 
 def test_a_broken_history_is_damaged_and_half_a_line_is_left_out(folder: Path) -> None:

@@ -62,7 +62,8 @@ class Said:
 
         It is that of the question where they are farthest, or the share of the marked characters that only one marked.
         """
-        assert one.answer is not None and other.answer is not None
+        assert one.answer is not None
+        assert other.answer is not None
         if self.task.kind == "spans":
             return _spans_apart(self.units[unit], one.answer, other.answer)
         return max(

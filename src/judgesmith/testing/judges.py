@@ -150,7 +150,8 @@ class JudgeContract:
     def test_it_is_registered_and_says_what_it_is(self, make: Make) -> None:
         kind = type(make().method)
         assert methods.get(kind.kind) is kind
-        assert kind.about and "\n" not in kind.about
+        assert kind.about
+        assert "\n" not in kind.about
 
     def test_rows_get_verdicts_in_their_order_on_the_users_scale(
         self, make: Make, scripted: MakeScripted
@@ -161,7 +162,8 @@ class JudgeContract:
         verdicts = list(
             judge.score_many(iter(ROWS), concurrency=2, progress=done.append)
         )
-        assert len(verdicts) == len(ROWS) and done == list(range(1, 10))
+        assert len(verdicts) == len(ROWS)
+        assert done == list(range(1, 10))
         for verdict in verdicts:
             assert verdict.failure is None
             assert 0 <= verdict.percent <= 100

@@ -38,7 +38,8 @@ class MetricContract:
 
     def test_it_is_registered_and_says_what_it_is(self, metric: Metric) -> None:
         assert metrics.get(metric.name) is type(metric)
-        assert metric.about and "\n" not in metric.about
+        assert metric.about
+        assert "\n" not in metric.about
 
     def test_an_equal_text_is_the_best_and_equal_rows_get_equal_scores(
         self, metric: Metric
@@ -62,6 +63,7 @@ class MetricContract:
         self, metric: Metric
     ) -> None:
         (verdict,) = metric.score_many([{"source": "", "output": "An output."}])
-        assert math.isnan(verdict.score) and verdict.failure
+        assert math.isnan(verdict.score)
+        assert verdict.failure
         with pytest.raises(OptionError, match="output"):
             list(metric.score_many([{"source": "s", "reference": "r"}]))

@@ -77,7 +77,8 @@ class PerturbationContract:
         self, perturbation: Perturbation
     ) -> None:
         assert perturbations.get(perturbation.name) is type(perturbation)
-        assert perturbation.about and "\n" not in perturbation.about
+        assert perturbation.about
+        assert "\n" not in perturbation.about
         assert [one.name for one, _ in find_perturbations([perturbation.name])] == [
             perturbation.name
         ]
@@ -93,7 +94,8 @@ class PerturbationContract:
             o for o in pairs_of(perturbation, self.texts, seed=3) if isinstance(o, Pair)
         ]
         for pair in first:
-            assert pair.perturbed != pair.original and pair.perturbed.strip()
+            assert pair.perturbed != pair.original
+            assert pair.perturbed.strip()
             assert pair.change == Change.between(pair.original, pair.perturbed)
             assert (pair.kind, pair.level) == (perturbation.kind, perturbation.level)
             if pair.kind != "attack":
@@ -131,9 +133,8 @@ class PerturbationContract:
             if isinstance(outcome, Left):
                 assert len(outcome.reason) > 5
             else:
-                assert outcome.perturbed != outcome.original and any(
-                    c.isalnum() for c in outcome.original
-                )
+                assert outcome.perturbed != outcome.original
+                assert any(c.isalnum() for c in outcome.original)
         assert all(
             isinstance(outcome, Left) for outcome in pairs_of(perturbation, ODD[:1])
         )

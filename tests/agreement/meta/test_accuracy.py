@@ -111,7 +111,8 @@ def test_equals_trying_every_epsilon(seed: int) -> None:
 def test_without_pairs_and_with_failures() -> None:
     for x in ([1], [], [1, math.nan]):
         cell = measured(x, x)
-        assert math.isnan(cell.value) and cell.reason == "no two rows to compare"
+        assert math.isnan(cell.value)
+        assert cell.reason == "no two rows to compare"
     cell = measured([1, math.nan, 3], [1, 9, 2])
     assert (cell.value, cell.failed) == (1, 1)
     assert "too many pairs" in (
@@ -151,7 +152,8 @@ def test_systems_by_hand() -> None:
         rounds=50,
     )
     cell = found.cell("j", "overall", "system", "acc_eq")
-    assert cell["value"] == pytest.approx(5 / 6) and cell["n"] == 4
+    assert cell["value"] == pytest.approx(5 / 6)
+    assert cell["n"] == 4
     assert not (
         (found.agreement["level"] == "system")
         & (found.agreement["coefficient"] == "acc_eq_cross")
@@ -164,7 +166,8 @@ def test_resamples_equal_the_rows_written_out(level: str) -> None:
     x, y, doc, sys = table(6, 4)
     cell = measured(x, y, doc, level, sys, rounds=15, seed=1)
     tied = epsilon(x, y, doc if level == "sample" else None)
-    assert cell.drawn is not None and 0 <= cell.low < cell.value <= cell.high <= 1
+    assert cell.drawn is not None
+    assert 0 <= cell.low < cell.value <= cell.high <= 1
     for value, t in zip(cell.drawn, drawn_again(np.asarray, 6, 15, 1), strict=True):
         if level == "system":
             means = [

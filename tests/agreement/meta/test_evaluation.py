@@ -106,11 +106,9 @@ def test_an_average_of_aspects_on_different_rows_has_no_interval() -> None:
     cell = meta_evaluate({"j": rng.normal(size=60)}, human, rounds=50).cell(
         "j", "average", "pooled", "pearson"
     )
-    assert (
-        math.isnan(cell["low"])
-        and "same resamples" in cell["reason"]
-        and not math.isnan(cell["value"])
-    )
+    assert math.isnan(cell["low"])
+    assert "same resamples" in cell["reason"]
+    assert not math.isnan(cell["value"])
 
 
 def test_q_is_the_sum_and_accuracy_counts_ties() -> None:
@@ -163,12 +161,10 @@ def test_better_judges_are_told_from_worse_and_equal_ones_are_not() -> None:
         ["a", "b"]
     )
     clear, none = table_of.loc[("good", "bad")], table_of.loc[("good", "like good")]
-    assert (
-        clear["p"] < 0.05
-        and clear["low"] > 0
-        and none["p"] == 1
-        and none["low"] == none["high"] == 0
-    )
+    assert clear["p"] < 0.05
+    assert clear["low"] > 0
+    assert none["p"] == 1
+    assert none["low"] == none["high"] == 0
 
 
 def test_every_judge_that_runs_against_people_is_named() -> None:
@@ -181,11 +177,10 @@ def test_every_judge_that_runs_against_people_is_named() -> None:
     }
     notes = meta_evaluate(judges, human, rounds=200).notes
     (note,) = (note for note in notes if "runs against people" in note)
-    assert (
-        note.startswith("against one runs against people")
-        and "coherence (pooled pearson -0." in note
-    )
-    assert "fluency" not in note and "--absolute" in note
+    assert note.startswith("against one runs against people")
+    assert "coherence (pooled pearson -0." in note
+    assert "fluency" not in note
+    assert "--absolute" in note
     assert not any(
         "runs against" in note
         for note in meta_evaluate(judges, human, rounds=200, absolute=True).notes
@@ -198,7 +193,8 @@ def test_many_judges_are_tested_against_the_first() -> None:
     result = meta_evaluate(
         {f"j{i}": human + rng.normal(size=40) for i in range(10)}, human, rounds=20
     )
-    assert set(result.comparisons["a"]) == {"j0"} and len(result.comparisons) == 9
+    assert set(result.comparisons["a"]) == {"j0"}
+    assert len(result.comparisons) == 9
     assert any("tested against the first" in note for note in result.notes)
 
 
@@ -212,7 +208,8 @@ def test_people_s_own_agreement_is_the_ceiling() -> None:
     row = result.ceiling.set_index("coefficient").loc["pearson"]
     # var 1 + .25 for one rater, 1 + .125 for the mean of two others, covariance 1: r = 1 / sqrt(1.25 * 1.125)
     assert row["value"] == pytest.approx(1 / math.sqrt(1.25 * 1.125), abs=0.03)
-    assert row["alpha"] == pytest.approx(1 / 1.25, abs=0.04) and row["raters"] == 3
+    assert row["alpha"] == pytest.approx(1 / 1.25, abs=0.04)
+    assert row["raters"] == 3
     assert rows_of(result.way)[0]["value"] == pytest.approx(
         1.14, abs=0.02
     )  # of r √1.25, of tau more
@@ -246,7 +243,8 @@ def test_the_ceiling_of_two_raters_is_a_judge_s_interval() -> None:
         cell = found.cell("j", "overall", row["level"], row["coefficient"])
         for name in ("value", "low", "high"):
             assert row[name] == pytest.approx(cell[name])
-        assert row["low"] < row["value"] < row["high"] and row["reason"] is None
+        assert row["low"] < row["value"] < row["high"]
+        assert row["reason"] is None
 
 
 def test_ceilings_where_raters_saw_few_rows() -> None:
@@ -255,11 +253,9 @@ def test_ceilings_where_raters_saw_few_rows() -> None:
     ratings[5:] = np.nan  # one document of five rows
     result = evaluate(data, ratings={"overall": ratings}, levels=["pooled"])
     row = result.ceiling.iloc[0]
-    assert (
-        not math.isnan(row["value"])
-        and math.isnan(row["low"])
-        and "one document" in row["reason"]
-    )
+    assert not math.isnan(row["value"])
+    assert math.isnan(row["low"])
+    assert "one document" in row["reason"]
 
 
 def test_many_rows_give_ceilings() -> None:
@@ -287,7 +283,8 @@ def test_a_metric_off_the_scale_has_no_error_on_it() -> None:
     }
     frame = meta_evaluate(judges, human, scale=(1, 5), rounds=50)
     errors = frame.scale.set_index("judge")
-    assert errors.loc["on", "mae"] > 0 and math.isnan(errors.loc["off", "mae"])
+    assert errors.loc["on", "mae"] > 0
+    assert math.isnan(errors.loc["off", "mae"])
     assert "not on the human ratings' scale 1..5" in errors.loc["off", "reason"]
 
 
@@ -301,9 +298,9 @@ def test_only_judges_known_to_be_on_the_scale_have_an_error_on_it() -> None:
     shared: dict[str, Any] = {"scale": (1, 5), "rounds": 20}
     known = meta_evaluate(judges, human, on_scale=["judge"], **shared)
     errors = known.scale.set_index("judge")
+    assert errors.loc["judge", "mae"] > 0
     assert (
-        errors.loc["judge", "mae"] > 0
-        and errors.loc["metric", "reason"]
+        errors.loc["metric", "reason"]
         == "not known to score on the human ratings' scale"
     )
     assert set(known.calibration["judge"]) == {"judge"}
@@ -325,7 +322,8 @@ def test_json_is_plain_and_has_no_nan() -> None:
     cell = json.loads(json.dumps(plain, allow_nan=False))["judges"]["judge"]["overall"][
         "pooled"
     ]["spearman"]
-    assert cell["value"] is None and cell["reason"] == "the predictions are constant"
+    assert cell["value"] is None
+    assert cell["reason"] == "the predictions are constant"
 
 
 # Bad input -----------------------------------------------------------------------------------------------------------
@@ -395,7 +393,8 @@ def test_one_document_has_values_and_says_that_it_has_no_interval() -> None:
     data = table(documents=1, systems=20)
     result = evaluate(data)
     cell = result.cell("judge", "overall", "pooled", "spearman")
-    assert not math.isnan(cell["value"]) and math.isnan(cell["low"])
+    assert not math.isnan(cell["value"])
+    assert math.isnan(cell["low"])
     assert cell["reason"].startswith("one document cannot be resampled")
     assert any("one document only" in note for note in result.notes)
 
@@ -431,7 +430,8 @@ def test_any_small_table_gives_numbers_or_reasons_and_no_warning(
                 coefficients=("pearson", "kendall", "q", "acc_eq"),
             )
         except LabelsError as error:
-            assert "nothing to agree with" in str(error) and len(set(human)) == 1
+            assert "nothing to agree with" in str(error)
+            assert len(set(human)) == 1
             return
     for row in result.to_dict()["judges"]["j"]["overall"].values():
         for cell in row.values():
@@ -451,7 +451,8 @@ def test_the_gate_judges_the_lower_end() -> None:
     assert above < cell["value"]  # the value itself would pass both
     assert Gate.parse(f"spearman>={below}").judge(result, 0.95) == []
     (reason,) = Gate.parse(f"spearman>={above}").judge(result, 0.95)
-    assert f"{cell['value']:.3f}" in reason and "lower end" in reason
+    assert f"{cell['value']:.3f}" in reason
+    assert "lower end" in reason
 
 
 def test_the_gate_looks_at_the_first_judge_and_all_aspects() -> None:
@@ -505,7 +506,5 @@ def test_an_interval_of_no_width_is_not_sold_as_certainty() -> None:
     data = table()
     data["predicted"] = data["human"]
     cell = evaluate(data).cell("judge", "overall", "pooled", "spearman")
-    assert (
-        cell["low"] == pytest.approx(1, abs=1e-8)
-        and "does not mean certainty" in cell["reason"]
-    )
+    assert cell["low"] == pytest.approx(1, abs=1e-8)
+    assert "does not mean certainty" in cell["reason"]

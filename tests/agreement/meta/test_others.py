@@ -52,7 +52,8 @@ def test_a_judge_without_a_score_has_no_error() -> None:
     frame = meta_evaluate(
         {"j": [math.nan] * 4}, [1, 2, 3, 4], scale=(1, 4), rounds=0
     ).scale
-    assert math.isnan(frame.loc[0, "mae"]) and (
+    assert math.isnan(frame.loc[0, "mae"])
+    assert (
         frame.loc[0, "n"],
         frame.loc[0, "failed"],
     ) == (0, 4)
@@ -80,7 +81,8 @@ def test_bins_part_the_rows_and_never_equal_predictions(
         np.array(side, dtype=float) for side in zip(*pairs, strict=True)
     )
     curve = calibration_curve(predicted, human, bins)
-    assert sum(part["n"] for part in curve) == len(pairs) and len(curve) <= bins
+    assert sum(part["n"] for part in curve) == len(pairs)
+    assert len(curve) <= bins
     assert all(one["high"] < two["low"] for one, two in itertools.pairwise(curve))
     assert sum(part["n"] * part["human"] for part in curve) == pytest.approx(
         human.sum()
@@ -105,7 +107,8 @@ def test_length_is_told_from_quality() -> None:
     human, words = rng.normal(size=4000), rng.normal(size=4000)
     vain = lengthened(human + words, human, words)
     fair = lengthened(human + rng.normal(size=4000), human, words)
-    assert vain["bias"] > 0.8 and abs(fair["bias"]) < 0.05
+    assert vain["bias"] > 0.8
+    assert abs(fair["bias"]) < 0.05
     assert (
         vain["agreement"] > 0.95 > vain["judge_length"]
     )  # without the length, little is left to disagree on

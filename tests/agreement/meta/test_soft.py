@@ -47,5 +47,6 @@ def test_it_is_a_coefficient_of_systems_alone() -> None:
         rounds=100,
     )
     table = found.agreement[found.agreement.coefficient == "acc_soft"]
-    assert list(table.level) == ["system"] and 0.5 < table.value.iloc[0] <= 1
+    assert list(table.level) == ["system"]
+    assert 0.5 < table.value.iloc[0] <= 1
     assert "no interval" in table.reason.iloc[0]

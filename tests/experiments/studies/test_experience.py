@@ -135,10 +135,12 @@ def test_five_labels_on_top_of_experience(lm: Any, learnt: Path) -> None:
 def test_an_experience_is_that_of_its_model(learnt: Path, tmp_path: Path) -> None:
     assert experience_of(MODEL, str(learnt)).states
     other = experience_of("f" * 64, str(learnt))
-    assert other.numbers and not other.states
+    assert other.numbers
+    assert not other.states
     assert not experience_of(MODEL, "none").numbers
     shipped = experience_of("f" * 64)
-    assert shipped.numbers["assistant.mean"][2] != 0 and not shipped.states
+    assert shipped.numbers["assistant.mean"][2] != 0
+    assert not shipped.states
     data = json.loads(learnt.read_text(encoding="utf-8"))
     assert data["card"]["sets"] == {f"task{n}.overall (45 rows)": "own" for n in (1, 2)}
     for name, change in (
@@ -157,9 +159,8 @@ def test_few_labels_come_from_as_many_documents() -> None:
     members = [i // 4 for i in range(80)]
     train, left = draw(members, 8, 0)
     assert len(train) == len({members[i] for i in train}) == 8
-    assert len(left) == 80 - 32 and not {members[i] for i in train} & {
-        members[i] for i in left
-    }
+    assert len(left) == 80 - 32
+    assert not {members[i] for i in train} & {members[i] for i in left}
     assert len({members[i] for i in draw(members, 20, 0)[0]}) == 5
 
 
@@ -212,7 +213,8 @@ def test_a_judge_without_labels_keeps_to_the_ranges_it_has_seen() -> None:
     table = Readings(("system", "text"), values, tuple(range(5)))
     head = learnt.head(table.names, ())
     below, least, middle, most, above = head(table)
-    assert below == pytest.approx(least) and above == pytest.approx(most)
+    assert below == pytest.approx(least)
+    assert above == pytest.approx(most)
     assert least < middle < most
     assert head.unlike(table) == ["text"]
     unlimited = learnt.model_copy(update={"ranges": {}}).head(table.names, ())
@@ -287,7 +289,8 @@ def test_the_trained_reader_scores_the_rows_of_tasks(
     assert done.exit_code == 0, done.output
     assert len(scored) == len(rows)
     learnt = read_experience(tmp_path / "out" / "experience.json")
-    assert "trained.score" in learnt.trained and "trained.score" not in learnt.numbers
+    assert "trained.score" in learnt.trained
+    assert "trained.score" not in learnt.numbers
 
     kept = next((tmp_path / "out" / "tables").iterdir())
     known = load(kept)

@@ -57,7 +57,8 @@ def test_rows_are_arms_of_the_preset(name: str) -> None:
         for arm in presets.read(table.preset)["arms"]
     ]
     assert set(table.rows) <= set(arms)
-    assert set(table.differs) <= set(arms) and set(table.spread) <= set(arms)
+    assert set(table.differs) <= set(arms)
+    assert set(table.spread) <= set(arms)
     assert all(
         not column.preset or column.preset in presets.names()
         for column in table.columns.values()
@@ -155,7 +156,8 @@ def test_our_rows_stand_below_the_published_ones(
     ]
     published, ours = told["rows"][:2]
     assert published["values"]["SFRES"] == [0.2322, 0.1712, 0.1328]
-    assert ours["model"] == "openai/fake" and len(ours["values"]["SFRES"]) == 3
+    assert ours["model"] == "openai/fake"
+    assert len(ours["values"]["SFRES"]) == 3
     assert (
         "openai/fake instead of Orca2-13B; 16 held-out rows, 1 seed" in ours["differs"]
     )
@@ -164,14 +166,13 @@ def test_our_rows_stand_below_the_published_ones(
     assert [r["arm"] for r in records] == ["vanilla", "coarse", "fine"]
     assert ours["values"]["SFRES"][0] == pytest.approx(records[0]["pearson"])
     written = (tmp_path / "out/table.md").read_text(encoding="utf-8")
-    assert (
-        "| vanilla | ours, openai/fake |" in written
-        and "what differs from the paper" in written
-    )
+    assert "| vanilla | ours, openai/fake |" in written
+    assert "what differs from the paper" in written
 
     calls = len(server.asks)
     again = cli(*asked, "--json")  # goes on where it stopped: nothing is left
-    assert again.json["rows"] == told["rows"] and len(server.asks) == calls
+    assert again.json["rows"] == told["rows"]
+    assert len(server.asks) == calls
 
 
 def test_a_dry_run_spends_nothing(
@@ -197,7 +198,8 @@ def test_a_dry_run_spends_nothing(
         "fine+own-criteria"
     ]
     assert told["calls"] == sum(plan["calls"] for plan in told["columns"])
-    assert not server.asks and not (tmp_path / "out").exists()
+    assert not server.asks
+    assert not (tmp_path / "out").exists()
 
 
 def test_one_model_annotates_alone_unless_others_are_named(
@@ -232,9 +234,8 @@ def test_aspects_against_each_other_need_no_model(
     for one, values in ours.items():
         assert values[one] == [pytest.approx(1.0)]
         for other in ours:
-            assert values[other] == [
-                pytest.approx(ours[other][one][0])
-            ] and math.isfinite(values[other][0])
+            assert values[other] == [pytest.approx(ours[other][one][0])]
+            assert math.isfinite(values[other][0])
 
 
 def annotation(ask: Any) -> str:
@@ -276,17 +277,15 @@ def test_subsets_come_from_what_each_annotator_said(
     }
     names = ["openai/fake", "openai/fake@0.7"]
     assert list(ours) == [*names, "mean of the 2 subsets of 1", " + ".join(names)]
-    assert (
-        len(set(ours.values())) == 1 and None not in ours.values()
-    )  # all say the same
+    assert len(set(ours.values())) == 1
+    assert None not in ours.values()
     assert {row["row"] for row in told["rows"] if not row["ours"]} >= {
         "Gemma 2 27B",
         "all five annotators",
     }
     calls = len(server.asks)
-    assert (
-        cli(*asked, "--json").json["rows"] == told["rows"] and len(server.asks) == calls
-    )
+    assert cli(*asked, "--json").json["rows"] == told["rows"]
+    assert len(server.asks) == calls
 
 
 def test_spans_are_held_against_those_of_people(

@@ -77,7 +77,8 @@ def run(*words: object) -> Any:
 def test_averaging_beats_one_prompt_and_nearness_misleads(sets: Path) -> None:
     (spec,) = read_sets(sets)
     panel, jury = tasks_of(spec, sets)
-    assert panel.percents.shape == (160, 4) and np.isnan(panel.percents).sum() == 1
+    assert panel.percents.shape == (160, 4)
+    assert np.isnan(panel.percents).sum() == 1
     outcome = play(panel, 6, sizes=(20, 40, 5000))
     assert (
         outcome.mean(40, "mean of all")
