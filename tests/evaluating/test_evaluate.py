@@ -444,4 +444,5 @@ def test_human_ratings_that_cannot_be_meant_so_are_refused(
     file = write(tmp_path / "rated.jsonl", table)
     command = ["evaluate", str(file), "--judge", "metric", "--human", column]
     done = CliRunner().invoke(app, [*command, *options])
-    assert done.exit_code and problem in str(done.exception)
+    assert done.exit_code
+    assert problem in str(done.exception)
