@@ -79,7 +79,7 @@ def run(request: EvaluateRequest) -> int:
             replacements(data, people, options.epsilon),
             within_raters(data, people),
         ),
-        warnings(people),
+        list(warnings(people)),
         live,
     )
     files = _write(request, options, found)

@@ -287,9 +287,10 @@ def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
 
 
 def _span(error: Mapping[str, Any]) -> ErrorSpan:
-    start, end, severity = error.get("start"), error.get("end"), error.get("severity")
+    start, end = error.get("start"), error.get("end")
     if type(start) is not int or type(end) is not int:
         start = end = None
+    severity: Any = error.get("severity")
     if type(severity) not in (int, float):
         severity = math.nan
     how = error.get("how")
