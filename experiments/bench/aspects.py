@@ -6,7 +6,7 @@
     python experiments/bench/aspects.py compare FOLDER [--save FOLDER]
 
 `learn` fits the experience that both start from to kept tables of readings (`judgesmith study experience`), without
-the family of summaries. `draw` takes 32 documents with four outputs each. Every draw labels ten of the first fifteen,
+the family of summaries. `draw` takes 24 documents with four outputs each. Every draw labels ten of the first fifteen,
 compiles both ways, and scores the outputs of all others. Each finished draw stays in FOLDER. What is read and answered
 stays in a store (JUDGESMITH_CACHE), so a run that was ended goes on. `time` compiles one judge from six documents
 without a store and scores eight other rows, in seconds of processor time. `compare` shows mean agreement over draws
@@ -42,7 +42,7 @@ from judgesmith.programs.readings.judge import ModelReadings
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 TASK, FAMILY, LM = "summarization", "summaries", "local/qwen2.5-0.5b"
 #: Outputs of a document, documents in all, those that labels are drawn from, and those that a draw labels.
-OUTPUTS, DOCUMENTS, POOL, LABELLED = 4, 32, 15, 10
+OUTPUTS, DOCUMENTS, POOL, LABELLED = 4, 24, 15, 10
 #: Documents that are labelled and rows that are scored where time is taken.
 FEW, TIMED = 6, 8
 WAYS, ALL = ("one", "four"), "all"
