@@ -211,11 +211,27 @@ def scored(
         "--judge",
         judge,
         *where,
-        "--overwrite",
         "-o",
         out,
     )
     return [json.loads(line) for line in out.open()]
+
+
+def learnt(
+    rows: Sequence[Mapping[str, Any]],
+    train: np.ndarray,
+    left: np.ndarray,
+    signals: Sequence[str],
+    folder: Path,
+) -> list[float]:
+    """Return the scores of other rows by a judge that is compiled from labelled ones."""
+    labels, judge = folder / "labels.jsonl", folder / "judge.json"
+    rest, out = folder / "rest.jsonl", folder / "out.jsonl"
+    for path, places in ((labels, train), (rest, left)):
+        path.write_text("".join(json.dumps(rows[i]) + "\n" for i in places))
+    run("compile", labels, *signals, "-o", judge)
+    run("score", rest, "--judge", judge, "--overwrite", "-o", out)
+    return [json.loads(line)["verdict"]["percent"] for line in out.open()]
 
 
 def measured(
@@ -235,28 +251,14 @@ def measured(
     several = [f"criteria.{name}.score" for name in task.questions]
     columns = ["percent", *(several if len(several) > 1 else [])]
     signals = [f"--signal=verdict.{column}=0..100" for column in columns]
-    labels, judge = folder / "labels.jsonl", folder / "judge.json"
     for size in SIZES:
         found[str(size)] = []
-        for _, train, left in draws_of(groups, size, draws):
-            labels.write_text("".join(json.dumps(rows[i]) + "\n" for i in train))
-            rest = folder / "rest.jsonl"
-            rest.write_text("".join(json.dumps(rows[i]) + "\n" for i in left))
-            run("compile", labels, *signals, "-o", judge)
-            run(
-                "score",
-                rest,
-                "--judge",
-                judge,
-                "--overwrite",
-                "-o",
-                folder / "out.jsonl",
-            )
-            out = [json.loads(line) for line in (folder / "out.jsonl").open()]
-            verdicts = [row["verdict"] for row in out]
-            found[str(size)].append(
-                [[int(i) for i in left], [one["percent"] for one in verdicts]]
-            )
+        for number, (_, train, left) in enumerate(draws_of(groups, size, draws)):
+            kept = folder / f"{size}-{number}.json"
+            if not kept.exists():
+                percents = learnt(rows, train, left, signals, folder)
+                kept.write_text(json.dumps([left.tolist(), percents]))
+            found[str(size)].append(json.loads(kept.read_text()))
     return found
 
 
@@ -310,7 +312,7 @@ def done(
     kept = folder / f"{Path(task.file).stem}.{question}.json"
     if kept.exists():
         return
-    work = folder / f"work-{question}"
+    work = folder / f"{kept.stem}-work"
     work.mkdir(exist_ok=True)
     asked = scored(task, rows, work, base, question)
     found = measured(task, asked, work, draws)

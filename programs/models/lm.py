@@ -1090,6 +1090,7 @@ def _embedded(
     connection: Connection,
     adapter: Path | None = None,
 ) -> LanguageModel:
+    from .begun import Begun
     from .choosing import AT_ONCE, Choosing, chooser_of
     from .local import LLAMA_CPP, Lazily, SharedMemory, embedded, identified
 
@@ -1104,7 +1105,7 @@ def _embedded(
             timeout=max(connection.timeout, 600.0),
             label=name,
         )
-        return SharedMemory(style, endpoint)
+        return Begun(SharedMemory(style, endpoint))
 
     # An artifact names the model, not a path of this machine.
     shown = (

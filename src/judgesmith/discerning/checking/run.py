@@ -129,15 +129,15 @@ class Run:
         return cls(rows, how, more, wanted, file, live=live)._checked()
 
     def _checked(self) -> Run:
-        """Return the run if it can say something of own writing, or else without that. Raises OptionError."""
+        """Return the run; own writing is left out where these rows say nothing of it. Raises OptionError."""
         if "own" in self.wanted and (reason := self._not_own()) is not None:
-            source = self.live or self.recorded
-            assert source is not None
-            leave_out("own", reason, named=self.wanted["own"], left=source.left)
-            self.wanted = {
-                name: of for name, of in self.wanted.items() if name != "own"
-            }
+            self._leave_out_own(reason)
         return self
+
+    def _leave_out_own(self, reason: str) -> None:
+        source = self.live or self.recorded
+        assert source is not None
+        leave_out("own", reason, named=self.wanted["own"], left=source.left)
 
     def book(self, output: Path | None, *, overwrite: bool) -> Book:
         """Return the scores that exist already."""
@@ -306,7 +306,7 @@ class Run:
         return None
 
     def _own(self, plain: Vector, how: Resampling, left: dict[str, str]) -> Lead | None:
-        if "own" not in self.wanted:
+        if "own" not in self.wanted or "own" in left:
             return None
         chosen = self._own_systems()
         mine = np.isin(self.rows.named, chosen)

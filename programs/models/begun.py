@@ -1,0 +1,56 @@
+"""Answers of a model in this process that begin with fixed words, such as `Score: 4`.
+
+Under a grammar llama.cpp takes the token that the model likes best of those allowed. So it spells "Score" as "S", "co"
+and "re" where the model would have begun with other words, and the number then follows tokens that models hardly ever
+see. Sent as the beginning of the answer, the words have their usual tokens, and take no pass each.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from .transport import Reply, Request, TokenChoice, Transport
+
+
+class Begun:
+    """A transport that sends the words that an answer begins with as its beginning."""
+
+    def __init__(self, server: Transport) -> None:
+        self._server = server
+
+    async def send(self, request: Request) -> Reply:
+        """Send a request, and return the whole answer."""
+        words = beginning_of(request)
+        if not words:
+            return await self._server.send(request)
+        ((lead, values),) = request.choices
+        # GBNF writes a literal as JSON does.
+        rests = [json.dumps((lead + value).removeprefix(words)) for value in values]
+        message = {"role": "assistant", "content": words}
+        begun = replace(
+            request,
+            messages=[*request.messages, message],
+            grammar=f"root ::= {' | '.join(rests)}",
+        )
+        return _whole(await self._server.send(begun), words)
+
+
+def beginning_of(request: Request) -> str:
+    """Return the words that the answer begins with, "" where it is free or has several parts.
+
+    A space behind them is no part of them: it may be one of the next word's token.
+    """
+    last = request.messages[-1]["role"] if request.messages else ""
+    if len(request.choices) != 1 or not request.grammar or last == "assistant":
+        return ""
+    return request.choices[0][0].rstrip()
+
+
+def _whole(reply: Reply, words: str) -> Reply:
+    """Return an answer with its beginning, which some servers repeat in its text and none in its tokens."""
+    text = reply.text if reply.text.startswith(words) else words + reply.text
+    tokens = reply.tokens
+    if tokens is not None:
+        tokens = (TokenChoice(words, ()), *tokens)
+    return replace(reply, text=text, tokens=tokens)
