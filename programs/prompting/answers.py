@@ -324,10 +324,10 @@ def _sections(text: str, labels: Mapping[str, str]) -> dict[str, tuple[int, int]
 
 @lru_cache(maxsize=512)
 def _section(label: str) -> re.Pattern[str]:
-    """A label at the beginning of a line, with its colon, or as a heading."""
+    """A label at the beginning of a line or of a table's row, with its colon, or as a heading."""
     spaced = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", label)))
     heading = rf"^#+[ \t]*+[*_]*{spaced}[*_]*[ \t]*+$"
-    beginning = rf"^(?:[^\w\n]|[\d_])*{spaced}[\"'*_`]*+\s*+[:：={{-]"
+    beginning = rf"^(?:[^\w\n]|[\d_])*{spaced}(?:[ \t]+(?:score|rating))?[\"'*_`]*+\s*+[:：={{|-]"
     return re.compile(f"{beginning}|{heading}", re.IGNORECASE | re.MULTILINE)
 
 
