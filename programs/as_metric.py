@@ -129,20 +129,17 @@ class JudgeMetric:
         with self._lock:
             self.calls += 1
             if verdict.failure is None:
-                score = float(
-                    min(1.0, max(0.0, self.judge.scale.to_percent(verdict.score) / 100))
-                )
+                percent = self.judge.scale.to_percent(verdict.score)
+                score = float(min(1.0, max(0.0, percent / 100)))
                 self._sum += score
                 return score
             self.failures.append(verdict.failure)
             if self.failed == "raise":
                 raise NoScoreError(verdict.failure)
+            if self.failed != "mean":
+                return float(self.failed)
             scored = self.calls - len(self.failures)
-            return (
-                (self._sum / scored if scored else 0.5)
-                if self.failed == "mean"
-                else float(self.failed)
-            )
+            return self._sum / scored if scored else 0.5
 
     def _feedback(self, verdict: Verdict) -> str:
         if verdict.failure is not None:

@@ -313,6 +313,11 @@ class Sides(Details):
 COVERAGE = 0.9
 
 
+def _increases(knots: Sequence[float]) -> bool:
+    """Return whether numbers strictly increase."""
+    return all(a < b for a, b in itertools.pairwise(knots))
+
+
 @dataclass(frozen=True, slots=True)
 class Sureness:
     """Intervals of scores, by conformal prediction from errors on rows that the judge had not learnt from.
@@ -348,11 +353,7 @@ class Sureness:
             raise ArtifactError("the sureness needs multiples of 0 or more, or none")
         if not all(0 < c < 1 for c in self.coverage):
             raise ArtifactError("the sureness needs coverages between 0 and 1")
-        if any(
-            b <= a
-            for knots in (self.percent, self.coverage)
-            for a, b in itertools.pairwise(knots)
-        ):
+        if not _increases(self.percent) or not _increases(self.coverage):
             raise ArtifactError(
                 "the sureness's percents and coverages must strictly increase"
             )

@@ -196,16 +196,19 @@ def settle_demos(
         OptionError: For a row without a human score, or with one that leaves the scale.
     """
     own = method.predictors() if predictors is None else predictors
-    foreign = [
-        p
-        for p in own
-        if isinstance(p, JudgePredict) and any("gold" not in demo for demo in p.demos)
-    ]
-    taught = [id(p) for p in method.taught()] if foreign else []
+    foreign = list(filter(_has_foreign, own))
+    taught = list(map(id, method.taught())) if foreign else []
     for predictor in foreign:
         demos = predictor.demos if id(predictor) in taught else []
         shown = [_demonstrated(method, scale, demo, predictor) for demo in demos]
         predictor.demos = [demo for demo in shown if demo is not None]
+
+
+def _has_foreign(predictor: dspy.Predict) -> bool:
+    """Return whether a predictor has demonstrations that are not in this package's form."""
+    if not isinstance(predictor, JudgePredict):
+        return False
+    return any("gold" not in demo for demo in predictor.demos)
 
 
 def _demonstrated(

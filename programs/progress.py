@@ -141,19 +141,19 @@ class Watch:
             self._bar.update(self._task, note=_escape(text))
 
     def _line(self, now: float) -> None:
-        rate = (
-            (self._done - self._earlier) / (now - self._since)
-            if now > self._since
-            else 0.0
+        rate = 0.0
+        if now > self._since:
+            rate = (self._done - self._earlier) / (now - self._since)
+        done = (
+            f"{self._done:,} of {self._total:,}" if self._total else f"{self._done:,}"
         )
-        parts = [
-            f"{self._done:,} of {self._total:,}" if self._total else f"{self._done:,}",
-            f"{rate:.1f}/s",
-        ]
+        parts = [done, f"{rate:.1f}/s"]
         if self._total and rate > 0:
             parts.append(f"{duration(max(0, self._total - self._done) / rate)} left")
-        parts += [self._note] if self._note else []
-        parts = parts if self._whole else [self._stage, *parts]
+        if self._note:
+            parts.append(self._note)
+        if not self._whole:
+            parts = [self._stage, *parts]
         passed = now - self._started
         self._say(f"[{passed:5.0f} s] {self._title}: {', '.join(parts)}")
         self._due = now + min(max(SOON, passed / 10), SELDOM)

@@ -212,7 +212,9 @@ def score_matrix(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], of: Callable[[Any], float]
 ) -> Matrix:
     """Rows × names: what `of` gives for the entry of that name, NaN where a row has none."""
-    return np.array(
-        [[of(row[name]) if name in row else np.nan for name in names] for row in rows],
-        dtype=float,
-    ).reshape(len(rows), len(names))
+    matrix = np.full((len(rows), len(names)), np.nan)
+    for place, row in enumerate(rows):
+        for column, name in enumerate(names):
+            if name in row:
+                matrix[place, column] = of(row[name])
+    return matrix

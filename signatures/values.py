@@ -372,22 +372,20 @@ class Verdict(BaseModel):
 
     def __repr__(self) -> str:
         """On one line; `to_dict()` has everything."""
-        text = f"score={self._outcome()}"
+        parts = [f"score={self._outcome()}"]
         if self.interval is not None:
-            text += f" [{self.interval.low:g}, {self.interval.high:g}]"
-        text += f", category={self.category!r}" if self.category is not None else ""
-        for name, one in self.aspects.items():
-            text += f", {name}={_shown(one.score)}"
-        text += (
-            f", {len(self.errors)} error{'s'[: len(self.errors) != 1]}"
-            if self.errors
-            else ""
-        )
-        text += (
-            f", suspicious={shortened(self.suspicious)!r}" if self.suspicious else ""
-        )
-        text += f", {shortened(self.explanation)!r}" if self.explanation else ""
-        return shortened(f"Verdict({text})", 240)
+            parts[0] += f" [{self.interval.low:g}, {self.interval.high:g}]"
+        if self.category is not None:
+            parts.append(f"category={self.category!r}")
+        for name, verdict in self.aspects.items():
+            parts.append(f"{name}={_shown(verdict.score)}")
+        if self.errors:
+            parts.append(f"{len(self.errors)} error{'s'[: len(self.errors) != 1]}")
+        if self.suspicious:
+            parts.append(f"suspicious={shortened(self.suspicious)!r}")
+        if self.explanation:
+            parts.append(repr(shortened(self.explanation)))
+        return shortened(f"Verdict({', '.join(parts)})", 240)
 
     __str__ = __repr__
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -17,13 +18,13 @@ from pydantic import model_validator
 from ... import parts
 from ...errors import CallError, OptionError
 from ...parts import option
-from ...signatures.values import CriterionScore, Item, Usage, Verdict
+from ...signatures.values import CriterionScore, Item, Verdict
 from ..capabilities import Form
 from ..method import Cost, Method, Words
 from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
-from ..prompting.predict import JudgePredict
+from ..prompting.predict import JudgePredict, spent
 from ..refining import Refinement, Refiner, TrainingRows, score_matrix
 from ..registry import methods
 from .choices import CriticChoices
@@ -115,13 +116,13 @@ class ActiveCritic(Method):
         )
 
     def __init__(
-        self, variant: Literal[Variant, "auto"] = "auto", **given: Any
+        self, variant: Literal[Variant, "auto"] = "auto", **options: Any
     ) -> None:
-        super().__init__(variant=variant, **given)
+        super().__init__(variant=variant, **options)
         self.combination: Combination | None = None
 
     @classmethod
-    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+    def in_words(cls, options: Mapping[str, Any], words: Words) -> Self:
         """Build the method from options and the user's own words.
 
         Raises:
@@ -137,13 +138,13 @@ class ActiveCritic(Method):
             )
         if (
             words.labels_aspect is None
-            and given.get("variant") == "fine"
+            and options.get("variant") == "fine"
             and not words.criteria
         ):
             raise OptionError(
                 "the fine variant scores criteria; without labels to infer them from, give --criteria FILE"
             )
-        return super().in_words(given, words)
+        return super().in_words(options, words)
 
     def build(self) -> None:
         """Make the scoring steps of the variant."""
@@ -375,18 +376,17 @@ class ActiveCritic(Method):
         Raises:
             OptionError: For the fine variant without criteria.
         """
-        if self.options.variant == "fine" and not self.knowledge.criteria:
+        options = self.options
+        if options.variant == "fine" and not self.knowledge.criteria:
             raise OptionError(
                 "the fine variant needs criteria: compile it from labels, or give them with criteria=…"
             )
         able = await lm.capabilities()
-        if "auto" in (self.options.variant, self.options.reading, self.options.explain):
-            self.settle(
-                explain=self._explains()[0],
-                reading=("expected" if able.logprobs else "said")
-                if self.options.reading == "auto"
-                else self.options.reading,
-            )
+        if "auto" in (options.variant, options.reading, options.explain):
+            reading = options.reading
+            if reading == "auto":
+                reading = "expected" if able.logprobs else "said"
+            self.settle(explain=self._explains()[0], reading=reading)
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Score by criteria, overall, or both, and combine the scores."""
@@ -394,41 +394,21 @@ class ActiveCritic(Method):
         scores: Mapping[str, CriterionScore] = {}
         failed: CallError | None = None
         if self.options.variant != "fine":
-            steps = [await self.overall_scorer.ascore(item, context, lm)]
+            answers = [await self.overall_scorer.ascore(item, context, lm)]
         else:
-            steps = [await self.criteria_scorer.ascore(item, context, lm)]
-            scores = steps[0].read.values["criteria_scores"]
+            answers = [await self.criteria_scorer.ascore(item, context, lm)]
+            scores = answers[0].read.values["criteria_scores"]
             if self._asks_overall():
-                shown = scores
-                if self.options.explain == "after":
-                    # What is said after them all changes nothing, and a search leaves it out.
-                    shown = {
-                        name: replace(score, explanation="")
-                        for name, score in scores.items()
-                    }
+                shown = self._shown(scores)
                 try:
-                    steps.append(
-                        await self.overall_scorer.ascore(item, context, lm, shown)
-                    )
-                except (
-                    CallError
-                ) as error:  # the first step was paid for, and its scores are known
+                    overall = await self.overall_scorer.ascore(item, context, lm, shown)
+                    answers.append(overall)
+                except CallError as error:
+                    # The first step was paid for, and its scores are there.
                     failed = error
-        values = steps[-1].read.values
-        percent = values["score"] if "score" in values else mean_score(scores)
-        failure = None
-        if self.combination is not None:
-            percent = self.combination(scores, values.get("score", math.nan))
-            failure = (
-                "no criterion that has a weight was scored"
-                if math.isnan(percent)
-                else None
-            )
-        if failed is not None and (
-            self.combination is None or self.combination.overall
-        ):
-            percent, failure = math.nan, str(failed)
-        notes = [note for s in steps for note in s.read.notes]
+        values = answers[-1].read.values
+        percent, failure = self._combined(scores, values, failed)
+        notes = list(chain.from_iterable(answer.read.notes for answer in answers))
         if failed is not None and failure is None:
             notes.append(
                 f"there is no explanation, since the second step failed: {failed}"
@@ -438,18 +418,52 @@ class ActiveCritic(Method):
             notes.append(
                 "this model gives no log-probabilities; the judge was compiled with them"
             )
-        spent = [s.usage for s in steps]
-        lost: Usage | None = getattr(failed, "usage", None)
-        spent += [] if lost is None else [lost]
+        usage, raw = spent([*answers, failed])
         return Verdict(
             percent=percent,
             explanation=values.get("explanation", ""),
             criteria=scores,
             failure=failure,
-            repaired=any(s.read.repaired for s in steps),
+            repaired=any(answer.read.repaired for answer in answers),
             notes=tuple(notes),
-            usage=Usage.total(spent),
-            raw=(*(text for s in steps for text in s.raw), *getattr(failed, "raw", ())),
+            usage=usage,
+            raw=raw,
+        )
+
+    def _shown(
+        self, scores: Mapping[str, CriterionScore]
+    ) -> Mapping[str, CriterionScore]:
+        """Return the criterion scores as the second step is shown them.
+
+        An explanation after the scores changes nothing, and a search leaves it out.
+        """
+        if self.options.explain != "after":
+            return scores
+        return {name: replace(score, explanation="") for name, score in scores.items()}
+
+    def _combined(
+        self,
+        scores: Mapping[str, CriterionScore],
+        values: Mapping[str, Any],
+        failed: CallError | None,
+    ) -> tuple[float, str | None]:
+        """Return the percent, and why there is none.
+
+        Args:
+            scores: The criterion scores.
+            values: What the last answer says.
+            failed: The failure of the second step.
+        """
+        combination = self.combination
+        if failed is not None and (combination is None or combination.overall):
+            return math.nan, str(failed)
+        if combination is None:
+            return values["score"] if "score" in values else mean_score(scores), None
+        percent = combination(scores, values.get("score", math.nan))
+        unscored = math.isnan(percent)
+        return (
+            percent,
+            "no criterion that has a weight was scored" if unscored else None,
         )
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:

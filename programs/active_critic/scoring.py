@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul
 from typing import Annotated, Any, Self
 
 import dspy
@@ -183,18 +184,16 @@ class Combination(Options):
         A criterion without a score leaves its weight to the others, as in a plain mean. NaN if none with a weight has a
         score, or if OS-E's has a weight and is NaN: half of a fitted rule is another rule.
         """
-        present = [
-            (weight, scores[name].score)
-            for name, weight in self.criteria.items()
-            if weight > 0 and name in scores and not math.isnan(scores[name].score)
-        ]
-        if not present:
+        weights, percents = list[float](), list[float]()
+        for name, weight in self.criteria.items():
+            if weight > 0 and name in scores and not math.isnan(scores[name].score):
+                weights.append(weight)
+                percents.append(scores[name].score)
+        if not percents:
             return math.nan
-        percent = sum(w * s for w, s in present) / sum(w for w, _ in present)
+        percent = sum(map(mul, weights, percents)) / sum(weights)
         # The least weights that a float can hold are too coarse for a quotient.
-        percent = min(
-            max(s for _, s in present), max(min(s for _, s in present), percent)
-        )
+        percent = min(max(percents), max(min(percents), percent))
         if self.overall:
             percent = self.overall * overall + (1 - self.overall) * percent
         return percent if math.isnan(percent) else min(100.0, max(0.0, percent))

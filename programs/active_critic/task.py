@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import dspy
@@ -184,35 +185,19 @@ class TaskInference(Evaluator):
         run = _Reading(
             self, called(lm if lm is not None else self.observe.lm), progress, described
         )
-        batches = [
-            examples[i : i + self.batch_size]
-            for i in range(0, len(examples), self.batch_size)
-        ][: self.batches]
-        for batch in batches:
+        starts = range(0, len(examples), self.batch_size)[: self.batches]
+        for start in starts:
+            batch = examples[start : start + self.batch_size]
             await run.observe(self._show(batch, aspect), self._comments(batch))
-            if (
-                run.complete
-                or run.batches == len(batches)
-                or run.batches % self._distance(len(batches)) == 0
-            ):
+            last = run.complete or run.batches == len(starts)
+            if last or run.batches % self._distance(len(starts)) == 0:
                 await run.write()
             if run.complete:
                 break
         description = await run.description()
         drawn = (await run.criteria(description))[:MOST]
         criteria = [Criterion(c.name, c.definition) for c in drawn]
-        if unread := sum(len(e.why) for e in examples) - len(run.comments):
-            run.notes.append(
-                f"it ended without having read all comments ({unread} left)"
-            )
-        if run.made_up:
-            run.notes.append(
-                f"the model cited comments that do not exist ({run.made_up}); they are left out"
-            )
-        if len(criteria) < FEWEST:
-            run.notes.append(
-                f"only {len(criteria)} criteria were inferred; {FEWEST} to {MOST} were asked for"
-            )
+        run.note(sum(len(example.why) for example in examples), len(criteria))
         sources = {c.name: run.drawn_from(c) for c in drawn if run.comments}
         result = Inference(
             description,
@@ -235,29 +220,28 @@ class TaskInference(Evaluator):
         return [Comment(e.id, shortened(text, most)) for e in batch for text in e.why]
 
     def _show(self, batch: Sequence[Labelled], aspect: str) -> str:
-        def cut(text: str) -> str:
-            return (
-                text
-                if len(text) <= self.text_limit
-                else text[: self.text_limit - 1] + "…"
-            )
-
-        def given(e: Labelled) -> str:
-            said = e.scores or {aspect: e.score}
-            lines = (
-                f"score given by people{' for ' + disarm(name) if name else ''}: {score:g} of 100"
-                for name, score in said.items()
-            )
-            return "\n".join(lines)
-
         return Laid(
             "\n\n".join(
-                f"Example {i}\n{block('source', cut(e.source) or '(none)')}\n{block('output', cut(e.output))}\n"
-                f"{given(e)}"
-                + "".join(f"\n{block('comment', c.text)}" for c in self._comments([e]))
-                for i, e in enumerate(batch, 1)
+                f"Example {i}\n{self._shown(example, aspect)}"
+                for i, example in enumerate(batch, 1)
             )
         )
+
+    def _shown(self, example: Labelled, aspect: str) -> str:
+        """Return a row's texts, the scores that people gave it, and their comments."""
+        parts = [
+            block("source", self._cut(example.source) or "(none)"),
+            block("output", self._cut(example.output)),
+        ]
+        for name, score in (example.scores or {aspect: example.score}).items():
+            of_aspect = f" for {disarm(name)}" if name else ""
+            parts.append(f"score given by people{of_aspect}: {score:g} of 100")
+        parts += [block("comment", c.text) for c in self._comments([example])]
+        return "\n".join(parts)
+
+    def _cut(self, text: str) -> str:
+        most = self.text_limit
+        return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 class _Reading:
@@ -354,26 +338,42 @@ class _Reading:
         if named is not None:
             self.sets.append(self.checked(named, new))
 
+    def note(self, comments: int, criteria: int) -> None:
+        """Note what a person should know of the inference.
+
+        Args:
+            comments: Comments of all examples.
+            criteria: Criteria that were inferred.
+        """
+        if unread := comments - len(self.comments):
+            self.notes.append(
+                f"it ended without having read all comments ({unread} left)"
+            )
+        if self.made_up:
+            self.notes.append(
+                f"the model cited comments that do not exist ({self.made_up}); they are left out"
+            )
+        if criteria < FEWEST:
+            self.notes.append(
+                f"only {criteria} criteria were inferred; {FEWEST} to {MOST} were asked for"
+            )
+
     def checked(self, named: Sequence[Drawn], there: Container[int]) -> list[Drawn]:
         """The criteria without the numbers of comments that the model was not shown."""
-        self.made_up += sum(n not in there for c in named for n in c.comments)
-        return [
-            Drawn(c.name, c.definition, tuple(n for n in c.comments if n in there))
-            for c in named
-        ]
+        criteria = list[Drawn]()
+        for criterion in named:
+            real = tuple(n for n in criterion.comments if n in there)
+            self.made_up += len(criterion.comments) - len(real)
+            criteria.append(Drawn(criterion.name, criterion.definition, real))
+        return criteria
 
     def drawn_from(self, criterion: Drawn) -> tuple[Comment, ...]:
         """The comments that a criterion comes from: what merging said, and what was said of that name before."""
-        same = [
-            c
-            for named in self.sets
-            for c in named
-            if c.name.casefold() == criterion.name.casefold()
-        ]
-        return tuple(
-            self.comments[n - 1]
-            for n in sorted({n for c in (criterion, *same) for n in c.comments})
-        )
+        numbers, name = set(criterion.comments), criterion.name.casefold()
+        for proposed in chain.from_iterable(self.sets):
+            if proposed.name.casefold() == name:
+                numbers.update(proposed.comments)
+        return tuple(self.comments[n - 1] for n in sorted(numbers))
 
     async def description(self) -> str:
         """The descriptions as one."""
@@ -387,16 +387,13 @@ class _Reading:
 
     async def criteria(self, description: str) -> list[Drawn]:
         """The sets of criteria as one."""
+        proposed = list(chain.from_iterable(self.sets))
         if len(self.sets) < 2:
-            return [criterion for named in self.sets for criterion in named]
-        lists = "\n\n".join(
-            "\n".join(f"- {c.name}: {c.definition}{_in_brackets(c)}" for c in s)
-            for s in self.sets
-        )
-        cited = {n for named in self.sets for c in named for n in c.comments}
+            return proposed
+        cited = set(chain.from_iterable(criterion.comments for criterion in proposed))
         request = {
             "description": description,
-            "criteria_lists": lists,
+            "criteria_lists": "\n\n".join(map(_listed, self.sets)),
             "cites": bool(cited),
         }
         merged = await self.ask(
@@ -413,14 +410,21 @@ def _in_brackets(criterion: Drawn) -> str:
     )
 
 
+def _listed(criteria: Sequence[Drawn]) -> str:
+    """A set of criteria as lines of a prompt."""
+    return "\n".join(f"- {c.name}: {c.definition}{_in_brackets(c)}" for c in criteria)
+
+
 def _merged(answer: list[Drawn] | None, sets: Sequence[Sequence[Drawn]]) -> list[Drawn]:
     """The model's merged list, filled up to the fewest allowed with the criteria most sets agree on."""
-    kept = {c.name.casefold(): c for c in answer or ()}
-    proposed = [c for criteria in sets for c in criteria]
-    votes = Counter(c.name.casefold() for c in proposed)
-    first = {c.name.casefold(): c for c in reversed(proposed)}
+    merged = {criterion.name.casefold(): criterion for criterion in answer or ()}
+    votes, first = Counter[str](), dict[str, Drawn]()
+    for criterion in chain.from_iterable(sets):
+        name = criterion.name.casefold()
+        votes[name] += 1
+        first.setdefault(name, criterion)
     for name, _ in votes.most_common():  # equal votes keep the order of appearance
-        if len(kept) >= FEWEST:
+        if len(merged) >= FEWEST:
             break
-        kept.setdefault(name, first[name])
-    return list(kept.values())
+        merged.setdefault(name, first[name])
+    return list(merged.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, ClassVar, Literal
 
 from ...errors import CallError, OptionError
@@ -64,32 +64,38 @@ class ComparedMetric(Metric):
         """
         self.ready()
         needs, coming = self.needs(), iter(rows)
-        while batch := [
-            (_clean(output_of(row)), [_texts(row, need) for need in needs])
-            for row in islice(coming, self.at_once)
-        ]:
-            whole = [(output, others) for output, others in batch if all(others)]
+        while some := list(islice(coming, self.at_once)):
+            batch = []
+            for row in some:
+                texts = {need: _texts(row, need) for need in needs}
+                batch.append((_clean(output_of(row)), texts))
+            whole = [
+                (output, list(texts.values()))
+                for output, texts in batch
+                if all(texts.values())
+            ]
             values = iter(self.values(whole)) if whole else iter(())
-            for output, others in batch:
-                lacking = [
-                    need for need, texts in zip(needs, others, strict=True) if not texts
-                ]
-                value = f"no {lacking[0]} to compare with" if lacking else next(values)
-                if isinstance(value, str) or not math.isfinite(value):
-                    yield Verdict.failed(
-                        value if isinstance(value, str) else "no finite value"
-                    )
-                    continue
-                partly = self.partly(
-                    output, [text for texts in others for text in texts]
-                )
-                notes = tuple(
-                    f"{share:.1%} of the {name} was read"
-                    for name, share in partly.items()
-                )
-                yield Verdict(
-                    score=value, percent=self.percent(value), partly=partly, notes=notes
-                )
+            for output, texts in batch:
+                lacking = [need for need in needs if not texts[need]]
+                if lacking:
+                    yield Verdict.failed(f"no {lacking[0]} to compare with")
+                else:
+                    yield self._verdict(next(values), output, texts.values())
+
+    def _verdict(
+        self, value: float | str, output: str, texts: Iterable[Sequence[str]]
+    ) -> Verdict:
+        """Return the verdict of a value, or of the reason why there is none."""
+        if isinstance(value, str):
+            return Verdict.failed(value)
+        if not math.isfinite(value):
+            return Verdict.failed("no finite value")
+        partly = self.partly(output, list(chain.from_iterable(texts)))
+        notes = tuple(
+            f"{share:.1%} of the {name} was read" for name, share in partly.items()
+        )
+        percent = self.percent(value)
+        return Verdict(score=value, percent=percent, partly=partly, notes=notes)
 
 
 class PairMetric(ComparedMetric):

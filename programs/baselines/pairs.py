@@ -164,20 +164,22 @@ class _Ranking:
             ]
         return runs[0] if runs else ()
 
-    async def _merge(self, one: Sequence[int], two: Sequence[int]) -> tuple[int, ...]:
+    async def _merge(
+        self, first: Sequence[int], second: Sequence[int]
+    ) -> tuple[int, ...]:
         while True:  # each failure takes two outputs away
-            one, two = (
-                [output for output in run if output not in self.failed]
-                for run in (one, two)
-            )
+            runs = self._without_failed(first), self._without_failed(second)
             try:
                 path = await merged(
-                    one, two, self._prefer, beam=self._beam, margin=self._margin
+                    *runs, self._prefer, beam=self._beam, margin=self._margin
                 )
             except CallError:
                 continue
             self.merges.append(path)
             return path.order
+
+    def _without_failed(self, run: Sequence[int]) -> list[int]:
+        return [output for output in run if output not in self.failed]
 
     async def _prefer(self, a: int, b: int) -> float:
         # Always asked the same way round: which run an output comes from must not matter.

@@ -29,15 +29,11 @@ def sari(
         output: The words of the output.
         references: The words of each reference, at least one.
     """
-    parts = [
-        _of_grams(
-            _grams(source, n),
-            _grams(output, n),
-            [_grams(reference, n) for reference in references],
-        )
-        for n in range(1, _LONGEST + 1)
-    ]
-    return sum(sum(part) for part in parts) / (3 * _LONGEST)
+    total = 0.0
+    for n in range(1, _LONGEST + 1):
+        of_references = [_grams(reference, n) for reference in references]
+        total += sum(_of_grams(_grams(source, n), _grams(output, n), of_references))
+    return total / (3 * _LONGEST)
 
 
 def _grams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
@@ -51,10 +47,8 @@ def _of_grams(
 ) -> tuple[float, float, float]:
     """F1 of keeping, precision of deleting, F1 of adding. Source and output count once for each reference."""
     wanted = sum(references, Counter[tuple[str, ...]]())
-    source_grams, output_grams = (
-        Counter({g: n * len(references) for g, n in one.items()})
-        for one in (source, output)
-    )
+    source_grams = _times(source, len(references))
+    output_grams = _times(output, len(references))
     kept, keepable = source_grams & output_grams, source_grams & wanted
     rightly = kept & wanted
     keep = _f1(_shares(rightly, kept), _shares(rightly, keepable))
@@ -66,6 +60,10 @@ def _of_grams(
         well / len(added) if added else 0.0, well / len(addable) if addable else 0.0
     )
     return keep, delete, add
+
+
+def _times(grams: Counter[tuple[str, ...]], number: int) -> Counter[tuple[str, ...]]:
+    return Counter({gram: number * count for gram, count in grams.items()})
 
 
 def _shares(good: Counter[tuple[str, ...]], every: Counter[tuple[str, ...]]) -> float:

@@ -18,6 +18,8 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Literal, TypeVar, Unpack, cast
 
 import dspy
@@ -40,8 +42,8 @@ from ..prompting.predict import (
     Call,
     Evaluator,
     JudgePredict,
-    Unreadable,
     called,
+    spent,
 )
 from ..prompting.result import Result, value_of
 
@@ -318,24 +320,15 @@ class ComparisonLayout(Layout):
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         """Read the word, or its probabilities, from a reply."""
-        if inputs.get(
-            "word"
-        ):  # the tokens of the only answer, each after those before it
-            logps = [
-                dict(t.alternatives).get(t.text, math.nan)
-                for t in reply.tokens or ()
-                if t.text.strip()
-            ]
-            return Read({"probability": math.exp(sum(logps)) if logps else math.nan})
+        if inputs.get("word"):
+            # The tokens of the only answer, each after those before it.
+            return Read({"probability": _probability(reply)})
         text, stated = reply.text, said_word(reply.text, self.words)
+        choices, excerpt = ", ".join(self.words), " ".join(text.split())[:120]
         if stated is None and is_listed(text, self.words):
-            return Read(
-                {},
-                problem=f"several of {', '.join(self.words)} in the answer: {' '.join(text.split())[:120]!r}",
-            )
-        strict = text.strip().rstrip(".").lower() in {
-            word.lower() for word in self.words
-        }
+            return Read({}, problem=f"several of {choices} in the answer: {excerpt!r}")
+        plain = text.strip().rstrip(".").lower()
+        repaired = plain not in map(str.lower, self.words)
         if not self.sampled and reply.tokens is not None:
             place = stated[1] if stated else len(text) - len(text.lstrip())
             odds, share = word_probabilities(reply, place, self.words)
@@ -346,22 +339,15 @@ class ComparisonLayout(Layout):
                 }
                 odds, share = word_probabilities(reply, place, self.words, whole=True)
                 values["whole"] = [p * share for p in odds]
-                return Read(values, repaired=not strict)
+                return Read(values, repaired=repaired)
         if stated is None:
-            return Read(
-                {},
-                problem=f"no {', '.join(self.words)} in the answer: {' '.join(text.split())[:120]!r}",
-            )
-        odds = tuple(float(i == stated[0]) for i in range(len(self.words)))
-        notes = (
-            ()
-            if self.sampled
-            else ("no log-probabilities at the answer; the stated word was taken",)
-        )
+            return Read({}, problem=f"no {choices} in the answer: {excerpt!r}")
+        odds = tuple(float(place == stated[0]) for place in range(len(self.words)))
+        notes = ("no log-probabilities at the answer; the stated word was taken",)
         return Read(
             {"comparison": _comparison(odds, math.nan, answers=1)},
-            repaired=not strict,
-            notes=notes,
+            repaired=repaired,
+            notes=() if self.sampled else notes,
         )
 
 
@@ -573,25 +559,18 @@ class PairwiseComparer(Evaluator):
         compared, words = _compared([answer]), WORDS[self.form]
         if "whole" not in answer.read.values:
             return compared
-        odds, listed = (
-            [*answer.read.values["whole"]],
-            dict(answer.read.values["token"].alternatives),
-        )
-        apart = [word for word in words if word not in listed]
+        odds = [*answer.read.values["whole"]]
+        listed = dict(answer.read.values["token"].alternatives)
+        unlisted = [word for word in words if word not in listed]
         if not (await lm.capabilities()).grammar:
-            cut = [
-                word
-                for word in apart
-                if any(
-                    word.lower().startswith(_letters(text) or "-") for text in listed
-                )
-            ]
+            starts = tuple(_letters(text) or "-" for text in listed)
+            cut = [word for word in unlisted if word.lower().startswith(starts)]
             note = f"the first token was read, which does not spell {' and '.join(cut)} to its end"
             return replace(compared, notes=(*compared.notes, note)) if cut else compared
-        for word in apart:
-            held = await self.predict.ask(lm, {**inputs, "word": word})
-            odds[words.index(word)] += held.read.values["probability"]
-            compared = replace(compared, usage=compared.usage + held.usage)
+        for word in unlisted:
+            spelled = await self.predict.ask(lm, {**inputs, "word": word})
+            odds[words.index(word)] += spelled.read.values["probability"]
+            compared = replace(compared, usage=compared.usage + spelled.usage)
         if not (share := sum(odds)) >= LEAST_SHARE:  # or NaN
             return compared
         better, worse, *similar = (p / share for p in odds)
@@ -743,23 +722,32 @@ def _compared(answers: Sequence[Answer]) -> Comparison:
     )
 
 
+def _probability(reply: Reply) -> float:
+    """The probability of an answer that consists of words alone, NaN without log-probabilities."""
+    logps = list[float]()
+    for token in reply.tokens or ():
+        if token.text.strip():
+            logps.append(dict(token.alternatives).get(token.text, math.nan))
+    return math.exp(sum(logps)) if logps else math.nan
+
+
 def _mean(parts: Sequence[Comparison], flipped: bool | None = None) -> Comparison:
     """Several comparisons of the same two outputs as one."""
-    better, worse, similar = (
-        sum(shares) / len(parts)
-        for shares in zip(*((c.better, c.worse, c.similar) for c in parts), strict=True)
-    )
+    count = len(parts)
+    shares = [part.share for part in parts if not math.isnan(part.share)]
+    notes = chain.from_iterable(part.notes for part in parts)
+    usage, raw = spent(parts)
     return Comparison(
-        better,
-        worse,
-        similar,
-        min((c.share for c in parts if not math.isnan(c.share)), default=math.nan),
-        sum(c.answers for c in parts),
+        sum(map(attrgetter("better"), parts)) / count,
+        sum(map(attrgetter("worse"), parts)) / count,
+        sum(map(attrgetter("similar"), parts)) / count,
+        min(shares, default=math.nan),
+        sum(map(attrgetter("answers"), parts)),
         flipped,
-        sum((c.usage for c in parts), Usage()),
-        tuple(text for c in parts for text in c.raw),
-        any(c.repaired for c in parts),
-        tuple(dict.fromkeys(note for c in parts for note in c.notes)),
+        usage,
+        raw,
+        any(map(attrgetter("repaired"), parts)),
+        tuple(dict.fromkeys(notes)),
     )
 
 
@@ -810,20 +798,20 @@ async def drawn_answers(
     Raises:
         CallError: If none can be read.
     """
-    models = [
-        sampled(lm, number, temperature)
-        for number in range(trial * samples, (trial + 1) * samples)
-    ]
-    drawn = await settled(predict.ask(model, inputs) for model in models)
-    read = [a for a in drawn if not isinstance(a, CallError)]
-    failed = [a for a in drawn if isinstance(a, CallError)]
+    numbers = range(trial * samples, (trial + 1) * samples)
+    drawn = await settled(
+        predict.ask(sampled(lm, number, temperature), inputs) for number in numbers
+    )
+    read, failed = list[Answer](), list[CallError]()
+    for answer in drawn:
+        if isinstance(answer, CallError):
+            failed.append(answer)
+        else:
+            read.append(answer)
     if not read:
         raise failed[0]
-    return (
-        read,
-        len(failed),
-        sum((e.usage for e in failed if isinstance(e, Unreadable)), Usage()),
-    )
+    lost, _ = spent(failed)
+    return read, len(failed), lost
 
 
 def listing(lm: LanguageModel) -> LanguageModel:

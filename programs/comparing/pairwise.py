@@ -25,7 +25,7 @@ from ..aspects import Aspect, Task
 from ..method import Cost
 from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
-from ..prompting.predict import Unreadable
+from ..prompting.predict import Unreadable, spent
 from ..registry import methods
 from .comparison import Comparing, Comparison, settled
 from .references import ReferenceStore, reference_key, reference_store
@@ -110,15 +110,12 @@ class Vectors(Details):
     @classmethod
     def of(cls, compared: Mapping[int, Comparison]) -> Vectors:
         """Return the probabilities of comparisons by level."""
-        better, worse = (
-            tuple(round(getattr(c, side), 6) for c in compared.values())
-            for side in ("better", "worse")
-        )
+        comparisons = compared.values()
         return cls(
             tuple(compared),
-            better,
-            worse,
-            tuple(c.flipped for c in compared.values() if c.flipped is not None),
+            tuple(round(c.better, 6) for c in comparisons),
+            tuple(round(c.worse, 6) for c in comparisons),
+            tuple(c.flipped for c in comparisons if c.flipped is not None),
         )
 
 
@@ -356,24 +353,16 @@ class PairwiseDirectScorer(Comparing):
         """Compare the output with the reference of each level, and add the leads up."""
         references, usage = await self.areferences(item, lm)
         compared, failures = await self._compared(item, references, lm)
-        usage = sum(
-            (
-                getattr(c, "usage", Usage())
-                for c in (*compared.values(), *failures.values())
-            ),
-            usage,
-        )
-        raw = tuple(text for c in compared.values() for text in c.raw)
-        percent = level_percent(
-            {level: c.better - c.worse for level, c in compared.items()},
-            self.options.levels,
-        )
+        _, raw = spent(compared.values())
+        usage += spent((*compared.values(), *failures.values()))[0]
+        leads = {level: c.better - c.worse for level, c in compared.items()}
+        percent = level_percent(leads, self.options.levels)
         if math.isnan(percent):
-            reasons = (
-                "; ".join(dict.fromkeys(str(e) for e in failures.values()))
-                or "no references"
+            reasons = "; ".join(dict.fromkeys(map(str, failures.values())))
+            shortage = (
+                f"only {len(compared)} of {self.options.levels} comparisons could be made: "
+                f"{reasons or 'no references'}"
             )
-            shortage = f"only {len(compared)} of {self.options.levels} comparisons could be made: {reasons}"
             return Verdict.failed(shortage, usage=usage, raw=raw)
         return Verdict(
             percent=percent,
@@ -456,10 +445,9 @@ def in_words(compared: Mapping[int, Comparison], references: ReferenceSet) -> st
 
     For example "Better than level 1, 2 and 3, worse than level 4 and 5 (of 5)".
     """
-    levels = {
-        word: [n for n, c in compared.items() if c.word == word]
-        for word in ("better", "similar", "worse")
-    }
+    levels: dict[str, list[int]] = {"better": [], "similar": [], "worse": []}
+    for level, comparison in compared.items():
+        levels[comparison.word].append(level)
     link = {"better": "better than", "similar": "similar to", "worse": "worse than"}
     text = ", ".join(
         f"{link[word]} level {_listed(some)}" for word, some in levels.items() if some
@@ -468,10 +456,9 @@ def in_words(compared: Mapping[int, Comparison], references: ReferenceSet) -> st
     won, lost = max(levels["better"], default=0), min(levels["worse"], default=0)
     if 0 < lost < won:
         text += " The comparisons contradict the order of the levels."
-    return text + "".join(
-        f" Level {n}: “{shortened(references.outputs[n], 160)}”"
-        for n in sorted({won, lost} - {0})
-    )
+    for level in sorted({won, lost} - {0}):
+        text += f" Level {level}: “{shortened(references.outputs[level], 160)}”"
+    return text
 
 
 def _listed(levels: Sequence[int]) -> str:

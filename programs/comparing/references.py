@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -121,15 +121,14 @@ def _thaw(value: Any) -> ReferenceSet | None:
     """None where levels are missing, or the worst or the best has no text."""
     try:
         data = json.loads(value)
-        outputs, left_out = (
-            {int(n): str(text) for n, text in data[of].items()}
-            for of in ("outputs", "left_out")
-        )
+        outputs, left_out = _by_level(data["outputs"]), _by_level(data["left_out"])
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     levels = len(outputs) + len(left_out)
-    whole = (
-        sorted((*outputs, *left_out)) == list(range(1, levels + 1))
-        and {1, levels} <= outputs.keys()
-    )
-    return ReferenceSet(levels, outputs, left_out) if whole else None
+    complete = sorted((*outputs, *left_out)) == list(range(1, levels + 1))
+    ends = {1, levels} <= outputs.keys()
+    return ReferenceSet(levels, outputs, left_out) if complete and ends else None
+
+
+def _by_level(texts: Mapping[str, Any]) -> dict[int, str]:
+    return {int(level): str(text) for level, text in texts.items()}

@@ -236,11 +236,9 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         self.one_by_one = False
         #: Computes a model inside this process: `llama.cpp`, or what chooses answers (`openvino bf16`); "" for others.
         self.computed_by = ""
-        self._cache = (
-            cache
-            if cache is not None
-            else (CallCache() if self.connection.cache else None)
-        )
+        if cache is None and self.connection.cache:
+            cache = CallCache()
+        self._cache = cache
         self._capabilities: Capabilities | None = None
         self._traffic = PerLoop(lambda: _Traffic(self.connection, self.concurrency))
 
@@ -368,36 +366,28 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
     ) -> list[Any]:
         able = await self.capabilities()
-        given = {**self.kwargs, **options}
+        settings = {**self.kwargs, **options}
         sent = [
             {"role": str(m["role"]), "content": plain_text(m["content"])}
             for m in messages
         ]
-        most = given.get("max_tokens") or TOKENS
+        most = settings.get("max_tokens") or TOKENS
+        logprobs = settings.get("logprobs") and able.logprobs
+        form = settings.get("response_format") if able.json_schema else None
         request = Request(
             sent if able.system_prompt else without_system(sent),
             min(most, self.sampling.max_tokens or most),
-            temperature=float(given.get("temperature") or 0.0),
-            top_logprobs=int(given.get("top_logprobs") or 5)
-            if given.get("logprobs") and able.logprobs
-            else 0,
-            schema=schema_of(given.get("response_format"))
-            if able.json_schema
-            else None,
-            sample=int(given.get("rollout_id") or 0),
+            temperature=float(settings.get("temperature") or 0.0),
+            top_logprobs=int(settings.get("top_logprobs") or 5) if logprobs else 0,
+            schema=schema_of(form),
+            sample=int(settings.get("rollout_id") or 0),
         )
         reply = spoken(await self.complete(request))
         if reply.absent:
             raise CallError(f"{self.name}: {reply.absent}")
         if reply.tokens is None:
             return [reply.text]
-        listed = [
-            {
-                "token": t.text,
-                "top_logprobs": [{"token": a, "logprob": p} for a, p in t.alternatives],
-            }
-            for t in reply.tokens
-        ]
+        listed = list(map(_as_openai, reply.tokens))
         return [{"text": reply.text, "logprobs": {"content": listed}}]
 
     def dump_state(self) -> dict[str, Any]:
@@ -759,6 +749,12 @@ def _duration(seconds: float) -> str:
     )
 
 
+def _as_openai(token: TokenChoice) -> dict[str, Any]:
+    """A token with the likeliest ones at its place, in OpenAI's form."""
+    likeliest = [{"token": text, "logprob": p} for text, p in token.alternatives]
+    return {"token": token.text, "top_logprobs": likeliest}
+
+
 def _freeze(reply: Reply) -> dict[str, Any]:
     frozen: dict[str, Any] = {
         "text": reply.text,
@@ -774,7 +770,7 @@ def _freeze(reply: Reply) -> dict[str, Any]:
         frozen["absent"] = reply.absent
     if reply.tokens is not None:
         frozen["tokens"] = [
-            [t.text, [list(a) for a in t.alternatives]] for t in reply.tokens
+            [token.text, list(map(list, token.alternatives))] for token in reply.tokens
         ]
     return frozen
 
@@ -786,11 +782,7 @@ def _thaw(stored: Any) -> Reply | None:
         prompt, completion, prefix, *written = stored["usage"]
         return Reply(
             stored["text"],
-            None
-            if tokens is None
-            else tuple(
-                TokenChoice(t, tuple((a, p) for a, p in alts)) for t, alts in tokens
-            ),
+            None if tokens is None else tuple(map(_thawed, tokens)),
             prompt,
             completion,
             prefix,
@@ -800,6 +792,12 @@ def _thaw(stored: Any) -> Reply | None:
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
+
+
+def _thawed(token: Any) -> TokenChoice:
+    """A stored token. Raises TypeError, ValueError for a damaged one."""
+    text, alternatives = token
+    return TokenChoice(text, tuple((other, logp) for other, logp in alternatives))
 
 
 def check_priced(*models: LanguageModel) -> None:
@@ -1111,18 +1109,23 @@ def _embedded(
     shown = (
         name if name.startswith("local/") else "gguf:" + re.split(r"[\\/]", name)[-1]
     )
+    settings: dict[str, Any] = {
+        "sampling": sampling,
+        "connection": connection,
+        "knows_grammar": True,
+    }
     chooser = None if adapter else chooser_of(path, shown)
-    made = LanguageModel(
-        shown,
-        Choosing(chooser, Lazily(served)) if chooser else served(),
-        identity=f"{model_id} {chooser.way}" if chooser else model_id,
-        sampling=sampling,
-        connection=connection,
-        default_concurrency=AT_ONCE if chooser else 4,
-        knows_grammar=True,
-    )
-    made.weights, made.one_by_one = path, chooser is None
-    made.computed_by = chooser.way if chooser else LLAMA_CPP
-    if chooser:
-        made.assume(Capabilities(True, True, chooser.system_prompt, True))
-    return made
+    if chooser is None:
+        settings |= {"identity": model_id, "default_concurrency": 4}
+        lm = LanguageModel(shown, served(), **settings)
+        lm.one_by_one, lm.computed_by = True, LLAMA_CPP
+    else:
+        settings |= {
+            "identity": f"{model_id} {chooser.way}",
+            "default_concurrency": AT_ONCE,
+        }
+        lm = LanguageModel(shown, Choosing(chooser, Lazily(served)), **settings)
+        lm.computed_by = chooser.way
+        lm.assume(Capabilities(True, True, chooser.system_prompt, True))
+    lm.weights = path
+    return lm

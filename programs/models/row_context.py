@@ -71,31 +71,37 @@ def judging(item: Item, demos: Sequence[Mapping[str, Any]] = ()) -> Iterator[Cal
     """
     calls = Calls()
     document = document_of(item)
-    outputs = {
-        str(demo.get("output") or "") for demo in demos if demo.get("group") == document
-    }
-    recognised = (
-        [text for text in outputs if len(text) >= RECOGNISED]
-        if outputs and not _open.get()
-        else []
-    )
-    forbidden: tuple[str, ...] = ()
-    if recognised:
-        others = (demo for demo in demos if demo.get("group") != document)
-        allowed_texts = [item.output, item.source, item.context, item.reference]
-        allowed_texts += [
-            str(demo[part])
-            for demo in others
-            for part in ("output", "source")
-            if demo.get(part)
-        ]
-        shown = "\n".join(filter(None, allowed_texts))
-        forbidden = tuple(text for text in recognised if text not in shown)
+    own, others = list[Mapping[str, Any]](), list[Mapping[str, Any]]()
+    for demo in demos:
+        (own if demo.get("group") == document else others).append(demo)
+    forbidden = _forbidden(item, own, others) if own and not _open.get() else ()
     token = _current.set(_Under(item, forbidden, (*_current.get().calls, calls)))
     try:
         yield calls
     finally:
         _current.reset(token)
+
+
+def _forbidden(
+    item: Item,
+    own: Sequence[Mapping[str, Any]],
+    others: Sequence[Mapping[str, Any]],
+) -> tuple[str, ...]:
+    """Return the outputs that no prompt for a row may show.
+
+    Args:
+        item: The row.
+        own: Demonstrations of its document.
+        others: Those of other documents.
+    """
+    outputs = {str(demo.get("output") or "") for demo in own}
+    allowed_texts = [item.output, item.source, item.context, item.reference]
+    for demo in others:
+        allowed_texts += [str(demo.get(name) or "") for name in ("output", "source")]
+    shown = "\n".join(filter(None, allowed_texts))
+    return tuple(
+        text for text in outputs if len(text) >= RECOGNISED and text not in shown
+    )
 
 
 @contextmanager
@@ -151,11 +157,19 @@ def allowed(demos: Sequence[Mapping[str, Any]], item: Item) -> list[int]:
         return list(range(len(demos)))
     document = document_of(item)
     apart = [n for n, demo in enumerate(demos) if demo.get("group") != document]
-    source = folded(item.source or "")
-    twins = [n for n in apart if alike(folded(demos[n].get("source") or ""), source)]
-    if twins and len({demos[n].get("group") for n in twins}) > 1:
-        twins = []  # a source that several groups share is an instruction, not a document
+    twins = _of_one_source(demos, apart, folded(item.source or ""))
     return [n for n in apart if n not in twins and not _repeats(demos[n], item)]
+
+
+def _of_one_source(
+    demos: Sequence[Mapping[str, Any]], places: Sequence[int], source: str
+) -> list[int]:
+    """Return the places of the demonstrations whose source is that of a row.
+
+    A source that several groups share is an instruction and not a document: then there are none.
+    """
+    twins = [n for n in places if alike(folded(demos[n].get("source") or ""), source)]
+    return [] if len({demos[n].get("group") for n in twins}) > 1 else twins
 
 
 def _repeats(demo: Mapping[str, Any], item: Item) -> bool:

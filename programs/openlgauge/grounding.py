@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, product
 from typing import Literal
 
 from rapidfuzz import fuzz
@@ -223,11 +223,12 @@ def _nearly(words: str, text: str) -> Grounded | None:
         return None
     least = max(THRESHOLD, SHORT_THRESHOLD) if len(wanted) < SHORT else THRESHOLD
     # A window has the length of its words, so its score may be lower than that of the words themselves.
+    cutoff = least - 15.0
     head = fuzz.partial_ratio_alignment(
-        wanted[: 2 * _CHUNK], folded, score_cutoff=least - 15.0
+        wanted[: 2 * _CHUNK], folded, score_cutoff=cutoff
     )
     tail = fuzz.partial_ratio_alignment(
-        wanted[-2 * _CHUNK :], folded, score_cutoff=least - 15.0
+        wanted[-2 * _CHUNK :], folded, score_cutoff=cutoff
     )
     if head is None or tail is None:
         return None
@@ -236,16 +237,15 @@ def _nearly(words: str, text: str) -> Grounded | None:
     lasts = _nearest(
         tail.dest_end - 1, size, lambda at: _is_edge(text, _end(text, places[at]))
     )
-    near = [(a, b + 1) for a in starts for b in lasts if a <= b]
-    similarity, (a, b) = max(
-        ((fuzz.ratio(wanted, folded[a:b]), (a, b)) for a, b in near),
-        default=(0.0, (0, 0)),
-    )
-    return (
-        Grounded(places[a], _end(text, places[b - 1]), "fuzzy", similarity)
-        if similarity >= least
-        else None
-    )
+    similarity, start, end = 0.0, 0, 0
+    for first, last in product(starts, lasts):
+        if first <= last:
+            ratio = fuzz.ratio(wanted, folded[first : last + 1])
+            best = max((similarity, start, end), (ratio, first, last + 1))
+            similarity, start, end = best
+    if similarity < least:
+        return None
+    return Grounded(places[start], _end(text, places[end - 1]), "fuzzy", similarity)
 
 
 def _nearest(place: int, size: int, fits: Callable[[int], bool]) -> list[int]:

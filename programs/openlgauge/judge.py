@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -33,7 +35,7 @@ from ..models.names import ListedName
 from ..models.transport import Message
 from ..one_aspect import OneAspect
 from ..prompting.layouts import Read, Reading
-from ..prompting.predict import Answer, JudgePredict
+from ..prompting.predict import Answer, JudgePredict, spent
 from ..refining import Refinement, Refiner, TrainingRows, score_matrix, weighted_mean
 from ..registry import methods
 from .annotation import (
@@ -183,8 +185,8 @@ class OpeNLGauge(OneAspect):
             None, "The annotators with their weights."
         )
 
-    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
-        super().__init__(aspect, **given)
+    def __init__(self, aspect: str | Aspect = "overall", **options: Any) -> None:
+        super().__init__(aspect, **options)
         self._connection: Connection | None = None
         self._open: dict[str, LanguageModel] = {}
         self._brief = False
@@ -238,26 +240,26 @@ class OpeNLGauge(OneAspect):
         return [self._weigh_annotators] if len(self.options.annotators) > 1 else []
 
     def _weigh_annotators(self, rows: TrainingRows) -> Refinement:
-        names = [member.name for member in self.options.annotators]
+        annotators = self.options.annotators
+        names = [member.name for member in annotators]
         opinions = score_matrix(
-            [v.opinions for v in rows.verdicts], names, lambda opinion: opinion.percent
+            [verdict.opinions for verdict in rows.verdicts],
+            names,
+            attrgetter("percent"),
         )
         fit = rows.ridge_weights(
             opinions, own=False, parts="annotators", plain="equal weights"
         )
         if fit.reason is not None:
             return Refinement("ensemble", rows.percents, fit.to_dict(), fit.reason)
-        weighed = [
-            replace(m, weight=round(w, 6))
-            for m, w in zip(self.options.annotators, fit.weights, strict=True)
-        ]
+        weighed, shares = list[Member](), list[str]()
+        for member, weight in zip(annotators, fit.weights, strict=True):
+            weighed.append(replace(member, weight=round(weight, 6)))
+            shares.append(f"{member.name} {weight:.2f}")
         self.choose(annotators=weighed)
-        text = ", ".join(
-            f"{name} {w:.2f}" for name, w in zip(names, fit.weights, strict=True)
-        )
         changed = (
-            f"annotators are weighed ({text}): {rows.label} {fit.found:.2f} against {fit.plain:.2f} for equal weights "
-            "on training rows that the weights were not fitted to"
+            f"annotators are weighed ({', '.join(shares)}): {rows.label} {fit.found:.2f} against {fit.plain:.2f} "
+            "for equal weights on training rows that the weights were not fitted to"
         )
         return Refinement(
             "ensemble",
@@ -367,73 +369,43 @@ class OpeNLGauge(OneAspect):
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Collect all annotators' opinions, average their scores and merge their errors."""
         members = self.options.annotators or (Member(lm.name, lm.sampling.temperature),)
-        models = [self._model(m, lm) for m in self.options.annotators] or [lm]
-        heard = await asyncio.gather(
-            *(
-                self._opinion(item, m, model)
-                for m, model in zip(members, models, strict=True)
-            )
-        )
-        opinions = {
-            m.name: opinion for m, (opinion, _) in zip(members, heard, strict=True)
-        }
-        answers = [answer for _, answer in heard]
-        percents = np.array([o.percent for o in opinions.values()])
+        models = [self._model(member, lm) for member in self.options.annotators] or [lm]
+        asked = map(partial(self._opinion, item), members, models)
+        answered = await asyncio.gather(*asked)
+        answers = [answer for _, answer in answered]
+        opinions = _by_member(members, answered)
+        percents = np.array([opinion.percent for opinion in opinions.values()])
         usable = np.isfinite(percents)
-        usage = sum((a.usage for a in answers), Usage())
-        raw = tuple(text for a in answers for text in a.raw)
         if not usable.any():
-            reasons = "; ".join(f"{name}: {o.failure}" for name, o in opinions.items())
-            single = (
-                next(iter(opinions.values())).failure if len(opinions) == 1 else None
-            )
-            return Verdict.failed(
-                single or f"every annotator failed: {reasons}", usage=usage, raw=raw
-            )
-        weights = np.array([m.weight for m in members])[usable]
-        if not weights.sum() > 0:  # only annotators that weigh nothing are left
-            weights = np.ones(len(weights))
-        percent = float(np.average(percents[usable], weights=weights))
-        if len(opinions) > 1:
-            far = outliers(
-                [1.0 + p / 25.0 for p in percents]
-            )  # the rule is on labels 1..5
-            opinions = {
-                name: replace(opinions[name], outlier=out)
-                for name, out in zip(opinions, far, strict=True)
-            }
-        errors, merged_by, merge = await self._merged(item, opinions, lm)
-        notes = [
-            f"annotator {name} gave no score: {o.failure}"
-            for name, o in opinions.items()
-            if o.failure
-        ]
-        notes += [
-            f"annotator {name} is an outlier; its errors were left out"
-            for name, o in opinions.items()
-            if o.outlier and self.options.drop_outliers
-        ]
-        notes += merged_by
-        if len(opinions) == 1:
-            notes += next(iter(opinions.values())).notes
-        if merge is not None:
-            usage, raw = usage + merge.usage, (*raw, *merge.raw)
-        scored = [o for o in opinions.values() if not math.isnan(o.percent)]
-        nearest = min(scored, key=lambda o: abs(o.percent - percent))
-        spread = (
-            float(np.std(percents[usable], ddof=1)) if usable.sum() > 1 else math.nan
-        )
+            usage, raw = spent(answers)
+            return Verdict.failed(_why_none(opinions), usage=usage, raw=raw)
+        percent = _weighted(percents[usable], members, usable)
+        errors, merge_notes, merge = await self._merged(item, opinions, lm)
+        usage, raw = spent([*answers, merge])
         return Verdict(
             percent=percent,
-            explanation=nearest.explanation,
+            explanation=_nearest(opinions, percent),
             errors=errors,
             opinions=opinions if self.options.annotators else {},
-            spread=spread,
-            repaired=any(a.read.repaired for a in answers),
-            notes=tuple(notes),
+            spread=_spread(percents[usable]),
+            repaired=any(answer.read.repaired for answer in answers),
+            notes=tuple(self._notes(opinions, merge_notes)),
             usage=usage,
             raw=raw,
         )
+
+    def _notes(
+        self, opinions: Mapping[str, Opinion], merge_notes: Sequence[str]
+    ) -> Iterator[str]:
+        for name, opinion in opinions.items():
+            if opinion.failure:
+                yield f"annotator {name} gave no score: {opinion.failure}"
+        for name, opinion in opinions.items():
+            if opinion.outlier and self.options.drop_outliers:
+                yield f"annotator {name} is an outlier; its errors were left out"
+        yield from merge_notes
+        if len(opinions) == 1:
+            yield from next(iter(opinions.values())).notes
 
     async def _opinion(
         self, item: Item, member: Member, model: LanguageModel
@@ -518,6 +490,46 @@ class OpeNLGauge(OneAspect):
                 self.supervisor.predict.messages(inputs)
             )
         return messages
+
+
+def _by_member(
+    members: Sequence[Member], answered: Sequence[tuple[Opinion, Answer]]
+) -> dict[str, Opinion]:
+    """Return the opinions by annotator; of several, each that stands apart is marked."""
+    names = [member.name for member in members]
+    opinions = dict(zip(names, (opinion for opinion, _ in answered), strict=True))
+    if len(opinions) > 1:
+        # The rule is on labels 1..5.
+        labels = [1.0 + opinion.percent / 25.0 for opinion in opinions.values()]
+        for name, apart in zip(opinions, outliers(labels), strict=True):
+            opinions[name] = replace(opinions[name], outlier=apart)
+    return opinions
+
+
+def _why_none(opinions: Mapping[str, Opinion]) -> str:
+    """Return why no annotator gave a score."""
+    reasons = [f"{name}: {opinion.failure}" for name, opinion in opinions.items()]
+    if len(opinions) == 1 and (failure := next(iter(opinions.values())).failure):
+        return failure
+    return f"every annotator failed: {'; '.join(reasons)}"
+
+
+def _weighted(percents: Any, members: Sequence[Member], usable: Any) -> float:
+    """Return the mean of the percents that some annotators gave, by weight; equal if these weigh nothing."""
+    weights = np.array([member.weight for member in members])[usable]
+    if not weights.sum() > 0:
+        weights = np.ones(len(weights))
+    return float(np.average(percents, weights=weights))
+
+
+def _nearest(opinions: Mapping[str, Opinion], percent: float) -> str:
+    """Return the explanation of the annotator that is nearest to the mean."""
+    scored = [o for o in opinions.values() if not math.isnan(o.percent)]
+    return min(scored, key=lambda opinion: abs(opinion.percent - percent)).explanation
+
+
+def _spread(percents: Any) -> float:
+    return float(np.std(percents, ddof=1)) if len(percents) > 1 else math.nan
 
 
 def _lost(error: CallError) -> Answer:

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from rapidfuzz import fuzz
@@ -67,26 +68,29 @@ def merge_errors(
     for entry in sorted(
         _entries(reported), key=lambda entry: (_rank(entry[1]), entry[0])
     ):
-        group = next(
-            (g for g in groups if all(_same(entry, other) for other in g)), None
-        )
-        if group is None:
-            groups.append([entry])
+        for group in groups:
+            if all(map(partial(_same, entry), group)):
+                group.append(entry)
+                break
         else:
-            group.append(entry)
-    merged = []
-    for group in groups:
-        error = replace(
-            group[0][1], annotators=_in_order(reported, (name for name, _ in group))
-        )
-        note = (f"merged from {len(group)} reports",) if len(group) > 1 else ()
-        explained = error.explanation or next(
-            (e.explanation for _, e in group if e.explanation), ""
-        )
-        merged.append(
-            replace(error, explanation=explained, notes=(*error.notes, *note))
-        )
+            groups.append([entry])
+    merged = [_of_group(group, reported) for group in groups]
     return tuple(sorted(merged, key=_rank)[:most])
+
+
+def _of_group(
+    group: Sequence[Named], reported: Mapping[str, Sequence[ErrorSpan]]
+) -> ErrorSpan:
+    """Return reports of one issue as one error."""
+    first = group[0][1]
+    explanations = [first.explanation, *(error.explanation for _, error in group)]
+    note = (f"merged from {len(group)} reports",) if len(group) > 1 else ()
+    return replace(
+        first,
+        annotators=_in_order(reported, (name for name, _ in group)),
+        explanation=next(filter(None, explanations), ""),
+        notes=(*first.notes, *note),
+    )
 
 
 def check_merged(
@@ -102,29 +106,30 @@ def check_merged(
     nearly the same explanation. One that restates none keeps its severity and is noted as not reported by any
     annotator; where more than `most` are left, these go first. In the order of `merge_errors`.
     """
-    checked = []
+    checked = list[ErrorSpan]()
     for error in merged:
-        near = [entry for entry in _entries(reported) if _same_place(error, entry[1])]
-        restated = [entry for entry in near if _same_issue(error, entry[1])] or near
-        restated = restated or [
-            entry
-            for entry in _entries(reported)
-            if _alike(error, entry[1]) >= VERY_ALIKE
-        ]
-        if restated:
-            severities = [e.severity for _, e in restated if not math.isnan(e.severity)]
-            names = _in_order(reported, (name for name, _ in restated))
-            checked.append(
-                replace(
-                    error, severity=max(severities, default=math.nan), annotators=names
-                )
-            )
-        else:
-            checked.append(
-                replace(error, annotators=(), notes=(*error.notes, INVENTED))
-            )
-    kept = sorted(checked, key=lambda e: (INVENTED in e.notes, *_rank(e)))[:most]
-    return tuple(sorted(kept, key=_rank))
+        if not (restated := _restated(error, reported)):
+            invented = (*error.notes, INVENTED)
+            checked.append(replace(error, annotators=(), notes=invented))
+            continue
+        severities = [e.severity for _, e in restated if not math.isnan(e.severity)]
+        severity = max(severities, default=math.nan)
+        names = _in_order(reported, (name for name, _ in restated))
+        checked.append(replace(error, severity=severity, annotators=names))
+    best = sorted(checked, key=lambda e: (INVENTED in e.notes, *_rank(e)))[:most]
+    return tuple(sorted(best, key=_rank))
+
+
+def _restated(
+    error: ErrorSpan, reported: Mapping[str, Sequence[ErrorSpan]]
+) -> list[Named]:
+    """Return the reports that a merged error restates."""
+    entries = _entries(reported)
+    near = [entry for entry in entries if _same_place(error, entry[1])]
+    same = [entry for entry in near if _same_issue(error, entry[1])]
+    if near:
+        return same or near
+    return [entry for entry in entries if _alike(error, entry[1]) >= VERY_ALIKE]
 
 
 def lost_reports(
@@ -135,18 +140,17 @@ def lost_reports(
     Where both have a place, the place decides; explanations of different issues ("the source says …") are too much
     alike.
     """
+    lost = list[ErrorSpan]()
+    for _, report in _entries(reported):
+        if not any(map(partial(_is_about, report), merged)):
+            lost.append(report)
+    return tuple(lost)
 
-    def about(report: ErrorSpan, error: ErrorSpan) -> bool:
-        placed = report.start is not None and error.start is not None
-        return _same_place(report, error) or (
-            not placed and _alike(report, error) >= VERY_ALIKE
-        )
 
-    return tuple(
-        report
-        for _, report in _entries(reported)
-        if not any(about(report, error) for error in merged)
-    )
+def _is_about(report: ErrorSpan, error: ErrorSpan) -> bool:
+    placed = report.start is not None and error.start is not None
+    alike = not placed and _alike(report, error) >= VERY_ALIKE
+    return alike or _same_place(report, error)
 
 
 def _entries(reported: Mapping[str, Sequence[ErrorSpan]]) -> list[Named]:

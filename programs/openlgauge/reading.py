@@ -199,25 +199,25 @@ def _json_fields(body: str) -> _Seen | None:
     data = lenient_json(body[begin:]) if begin >= 0 and '"errors"' in body else None
     if not isinstance(data, dict) or not isinstance(data.get("errors"), list):
         return None
-    names = {"location": "location", "why": "explanation", "severity": "severity"}
-    entries = [entry for entry in data["errors"] if isinstance(entry, dict)]
-    drafts = [
-        {kind: _as_text(entry.get(name)) for kind, name in names.items()}
-        for entry in entries
-    ]
+    drafts = [_draft(entry) for entry in data["errors"] if isinstance(entry, dict)]
     overalls = [(m.end(), len(body)) for m in _JSON_OVERALL.finditer(body)]
     exact = body.lstrip().startswith("{") and body.rstrip().endswith("}")
     return _Seen(drafts, overalls, _as_text(data.get("reason")), not drafts, exact)
 
 
+def _draft(entry: Mapping[str, Any]) -> dict[str, str]:
+    """An error of an answer in JSON."""
+    return {
+        "location": _as_text(entry.get("location")),
+        "why": _as_text(entry.get("explanation")),
+        "severity": _as_text(entry.get("severity")),
+    }
+
+
 def _as_text(value: Any) -> str:
-    return (
-        value
-        if isinstance(value, str)
-        else ""
-        if value is None
-        else json.dumps(value, ensure_ascii=False)
-    )
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

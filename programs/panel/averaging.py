@@ -56,10 +56,8 @@ def averaged(percents: Matrix, standings: Sequence[Standing]) -> Vector:
         Shape (rows,), in [0, 100]; NaN where no member with a weight gave a percent. With all members present it is
             their mean, weighted by weight / spread.
     """
-    means, spreads, weights = (
-        np.array([getattr(one, name) for one in standings])
-        for name in ("mean", "spread", "weight")
-    )
+    means, spreads = _means_and_spreads(standings)
+    weights = np.array([standing.weight for standing in standings])
     heard = np.isfinite(percents) & (weights > 0)
     shares = np.where(heard, weights, 0.0)
     off = np.where(heard, (percents - means) / spreads, 0.0)
@@ -75,8 +73,13 @@ def averaged(percents: Matrix, standings: Sequence[Standing]) -> Vector:
         float((pull * means).sum() / pull.sum()),
         float(weights.sum() / pull.sum()),
     )
-    made: Vector = np.clip(centre + unit * lead, 0.0, 100.0)
-    return made
+    panel: Vector = np.clip(centre + unit * lead, 0.0, 100.0)
+    return panel
+
+
+def _means_and_spreads(standings: Sequence[Standing]) -> tuple[Vector, Vector]:
+    means = np.array([standing.mean for standing in standings])
+    return means, np.array([standing.spread for standing in standings])
 
 
 def standings_of(percents: Matrix) -> list[Standing]:
@@ -84,15 +87,16 @@ def standings_of(percents: Matrix) -> list[Standing]:
 
     A spread is drawn towards the usual one, since a few rows hardly tell it.
     """
-    columns = [column[np.isfinite(column)] for column in percents.T]
-    counts = np.array(list(map(len, columns)))
-    means = [float(column.mean()) if len(column) else 50.0 for column in columns]
-    spreads = np.array(
-        [float(column.std()) if len(column) else 0.0 for column in columns]
-    )
+    counts, means, spreads = list[int](), list[float](), list[float]()
+    for column in percents.T:
+        usable = column[np.isfinite(column)]
+        counts.append(len(usable))
+        means.append(float(usable.mean()) if len(usable) else 50.0)
+        spreads.append(float(usable.std()) if len(usable) else 0.0)
     usual = float(np.median(spreads))
+    rows = np.array(counts)
     drawn = np.sqrt(
-        (counts * spreads**2 + PRIOR_ROWS * usual**2) / (counts + PRIOR_ROWS)
+        (rows * np.array(spreads) ** 2 + PRIOR_ROWS * usual**2) / (rows + PRIOR_ROWS)
     )
     return [
         Standing(mean=round(mean, 6), spread=round(max(float(spread), LEAST_SPREAD), 6))
@@ -102,12 +106,9 @@ def standings_of(percents: Matrix) -> list[Standing]:
 
 def standardised(percents: Matrix, standings: Sequence[Standing]) -> Matrix:
     """Percents in units of their members' spreads; 0, the mean, where a member failed."""
-    means, spreads = (
-        np.array([getattr(one, name) for one in standings])
-        for name in ("mean", "spread")
-    )
-    made: Matrix = np.nan_to_num((percents - means) / spreads)
-    return made
+    means, spreads = _means_and_spreads(standings)
+    in_spreads: Matrix = np.nan_to_num((percents - means) / spreads)
+    return in_spreads
 
 
 def weights_by_labels(

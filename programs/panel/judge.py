@@ -24,7 +24,6 @@ from ...signatures.values import (
     ErrorSpan,
     Item,
     Opinion,
-    Usage,
     Verdict,
 )
 from ..aspects import Aspect
@@ -35,7 +34,7 @@ from ..models.transport import Message
 from ..one_aspect import OneAspect
 from ..openlgauge.annotation import Focus, error_list
 from ..prompting.layouts import Read
-from ..prompting.predict import Answer, JudgePredict
+from ..prompting.predict import Answer, JudgePredict, spent
 from ..refining import Matrix, Refinement, Refiner, TrainingRows, score_matrix
 from ..registry import methods
 from .averaging import (
@@ -449,17 +448,6 @@ def _weighed(
     return found, weights_by_labels(members, np.asarray(human)[usable], prior)
 
 
-def _spent(
-    answers: Mapping[str, Answer | CallError],
-) -> tuple[Usage, tuple[str, ...]]:
-    """Return the calls of all members and their raw texts, those of failed ones included."""
-    usage, raw = Usage(), list[str]()
-    for one in answers.values():
-        usage += getattr(one, "usage", None) or Usage()
-        raw += getattr(one, "raw", ())
-    return usage, tuple(raw)
-
-
 def _reasons(opinions: Mapping[str, Opinion]) -> tuple[str, ...]:
     """Return why each member that is left out is."""
     return tuple(
@@ -478,7 +466,7 @@ def _too_few(
     why = f"only {heard} of {members} members gave a score: {'; '.join(reasons)}"
     if members == 1:
         why = str(next(iter(opinions.values())).failure)
-    usage, raw = _spent(answers)
+    usage, raw = spent(answers.values())
     return Verdict.failed(why, usage=usage, raw=raw)
 
 
@@ -491,7 +479,7 @@ def _verdict(
     heard = {name: one for name, one in opinions.items() if one.failure is None}
     left_out = tuple(name for name in opinions if name not in heard)
     read = [one.read for one in answers.values() if isinstance(one, Answer)]
-    usage, raw = _spent(answers)
+    usage, raw = spent(answers.values())
     return Verdict(
         percent=percent,
         explanation=_nearest(heard, percent),

@@ -26,7 +26,7 @@ from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
 from ..one_aspect import OneAspect
 from ..prompting.layouts import OverallLayout, Read, TextLayout
-from ..prompting.predict import JudgePredict, material
+from ..prompting.predict import JudgePredict, material, spent
 from ..registry import methods
 
 LONGEST_STEPS = 3000
@@ -182,8 +182,9 @@ class GEval(OneAspect):
         inputs = self._inputs(item)
         notes: tuple[str, ...] = (self._steps.note,) if self._steps.note else ()
         layout: StepsScoreLayout = self.scorer.layout
+        lost = Usage()
         if layout.sampled:
-            answers, lost, cost = await drawn_answers(
+            answers, unread, lost = await drawn_answers(
                 self.scorer,
                 lm,
                 inputs,
@@ -191,16 +192,19 @@ class GEval(OneAspect):
                 temperature=self.options.temperature,
                 trial=self.options.trial,
             )
-            notes += self._drawn([float(a.read.values["score"]) for a in answers], lost)
+            scores = [float(answer.read.values["score"]) for answer in answers]
+            notes += self._drawn(scores, unread)
         else:
-            answers, cost = [await self.scorer.ask(lm, inputs)], Usage()
+            answers = [await self.scorer.ask(lm, inputs)]
+            scores = [answers[0].read.values["score"]]
             notes += answers[0].read.notes
+        usage, raw = spent(answers)
         return Verdict(
-            percent=math.fsum(a.read.values["score"] for a in answers) / len(answers),
-            repaired=any(a.read.repaired for a in answers),
+            percent=math.fsum(scores) / len(scores),
+            repaired=any(answer.read.repaired for answer in answers),
             notes=notes,
-            usage=sum((a.usage for a in answers), cost),
-            raw=tuple(text for a in answers for text in a.raw),
+            usage=usage + lost,
+            raw=raw,
         )
 
     def _drawn(self, scores: Sequence[float], lost: int) -> tuple[str, ...]:

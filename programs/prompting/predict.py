@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict
 
@@ -66,6 +66,16 @@ class Answer:
             raw=self.raw,
             **more,
         )
+
+
+def spent(answers: Iterable[Any]) -> tuple[Usage, tuple[str, ...]]:
+    """Return the cost and the raw texts of several answers; those that could not be read are `CallError`s with both."""
+    usages, raw = list[Usage](), list[str]()
+    for answer in answers:
+        usage: Usage | None = getattr(answer, "usage", None)
+        usages += [] if usage is None else [usage]
+        raw += getattr(answer, "raw", ())
+    return Usage.total(usages), tuple(raw)
 
 
 class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]

@@ -228,19 +228,25 @@ def values_in(source: str) -> list[tuple[str, str]]:
         matches = list(form.finditer(text))
         if matches and sum(len(match[0]) for match in matches) >= MOSTLY * len(text):
             return [(match[1].strip(), match[2].strip(" '\"")) for match in matches]
-    rows = [
-        re.split(r"\s*[|\t]\s*", line.strip())
-        for line in text.splitlines()
-        if line.strip()
-    ]
+    return _cells_in(text)
+
+
+def _cells_in(text: str) -> list[tuple[str, str]]:
+    """The same of lines of cells; empty for prose."""
+    lines = list(filter(None, map(str.strip, text.splitlines())))
+    rows = [re.split(r"\s*[|\t]\s*", line) for line in lines]
     tabular = [cells for cells in rows if len(cells) > 1]
     if not tabular or len(tabular) < MOSTLY * len(rows):
         return []
-    if all(len(cells) == 3 for cells in tabular):  # subject, predicate, object
-        return list(
-            itertools.chain.from_iterable([(p, s), (p, o)] for s, p, o in tabular)
-        )
-    return [("", cell) for cells in tabular for cell in cells]
+    values = list[tuple[str, str]]()
+    triples = all(len(cells) == 3 for cells in tabular)
+    for cells in tabular:
+        if triples:
+            subject, predicate, value = cells
+            values += [(predicate, subject), (predicate, value)]
+        else:
+            values += [("", cell) for cell in cells]
+    return values
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:

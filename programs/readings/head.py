@@ -244,24 +244,17 @@ class LinearHead:
 
     def data(self, model: str, way: str = "") -> HeadData:
         """Return the head as a saved judge holds it, with seven significant digits."""
+        states = dict[str, StateWeights]()
+        for block, (offset, weights) in self.states.items():
+            numbers = tuple(map(_short, weights))
+            states[block] = StateWeights(offset=_short(offset), weights=numbers)
         return HeadData(
             model=model,
             way=way,
             base=_short(self.base),
-            weights={
-                name: (_short(mean), _short(weight))
-                for name, (mean, weight) in self.weights.items()
-            },
-            states={
-                block: StateWeights(
-                    offset=_short(offset), weights=tuple(_short(x) for x in weights)
-                )
-                for block, (offset, weights) in self.states.items()
-            },
-            limits={
-                name: (_short(low), _short(high))
-                for name, (low, high) in self.limits.items()
-            },
+            weights=_short_pairs(self.weights),
+            states=states,
+            limits=_short_pairs(self.limits),
         )
 
     @classmethod
@@ -272,6 +265,12 @@ class LinearHead:
             for block, held in data.states.items()
         }
         return cls(data.base, data.weights, states, data.limits)
+
+
+def _short_pairs(
+    pairs: Mapping[str, tuple[float, float]],
+) -> dict[str, tuple[float, float]]:
+    return {name: (_short(a), _short(b)) for name, (a, b) in pairs.items()}
 
 
 def _short(number: float) -> float:

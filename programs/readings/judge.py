@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,11 +30,12 @@ from ..aspects import Aspect, Task
 from ..method import Cost
 from ..models.lm import Connection, LanguageModel
 from ..panel.averaging import Standing
-from ..refining import Refinement, Refiner, TrainingRows
+from ..refining import HeadFit, Refinement, Refiner, TrainingRows
 from ..registry import methods
 from . import saying, trained
 from .asking import AsksForms
 from .bindings.columns import Column
+from .bindings.opening import Opened
 from .experience import Experience
 from .head import HeadData, LinearHead, Readings
 from .kinds import SIGNAL, TRAINED, RowReadings, group_of
@@ -299,59 +301,57 @@ class ModelReadings(AsksForms):
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Score a row by its head, by the first signal, or by the direct score."""
         leader = self._leader(lm)
-        if leader is not None and math.isnan(said := leader.value(item.columns)):
+        if leader is not None and math.isnan(leader.value(item.columns)):
             raise CallError(f"column {leader.name!r} is empty in this row")
-        if self.head is None:
-            if leader is None:
-                return await self.own(item, lm)
-            word = leader.kept(item.columns)
-            told = f"{leader.name}: {word if isinstance(word, str) else format(word, 'g')}."
-            return Verdict(explanation=told, percent=leader.percent(said))
-        rows = self.rows
-        asked = await self.own(item, lm) if DIRECT in self.head.weights else None
-        if asked is not None and asked.failure is not None:
-            return asked
-        row = await asyncio.to_thread(rows.read, item, lm)
-        table = table_of([row], None if asked is None else [asked.percent], [0])
-        added = {
-            name: float(values[0])
-            for name, values in self.head.contributions(table).items()
-        }
-        percent = min(100.0, max(0.0, self.head.base + sum(added.values())))
+        if self.head is not None:
+            return await self._by_head(self.head, item, lm)
+        if leader is None:
+            return await self.own(item, lm)
+        cell = leader.kept(item.columns)
+        shown = cell if isinstance(cell, str) else format(cell, "g")
+        return Verdict(
+            explanation=f"{leader.name}: {shown}.",
+            percent=leader.percent(leader.value(item.columns)),
+        )
+
+    async def _by_head(
+        self, head: LinearHead, item: Item, lm: LanguageModel
+    ) -> Verdict:
+        """Return the verdict of the fitted head over all readings of a row."""
+        direct = await self.own(item, lm) if DIRECT in head.weights else None
+        if direct is not None and direct.failure is not None:
+            return direct
+        row = await asyncio.to_thread(self.rows.read, item, lm)
+        table = table_of([row], None if direct is None else [direct.percent], [0])
+        added = _of_one_row(head.contributions(table))
+        percent = min(100.0, max(0.0, head.base + sum(added.values())))
         above = {
             name: table.columns([name])[0, 0] - mean
-            for name, (mean, _) in self.head.weights.items()
+            for name, (mean, _) in head.weights.items()
         }
         details = self._details(added, row, item)
-        notes = (*(() if asked is None else asked.notes), *row.notes)
+        notes = list(row.notes if direct is None else (*direct.notes, *row.notes))
         partly = {} if row.source == 1 else {"source": round(row.source, 4)}
         if partly:
-            notes = (
-                *notes,
-                f"{rows.opened(lm).reader.name} read {row.source:.1%} of the source, {CHOSEN}",
-            )
-        if far := saying.reasons(
-            {name: added[name] for name in self.head.unlike(table)}, above
-        ):
-            notes = (
-                *notes,
-                f"far from the rows that the judge learnt from: {'; '.join(one.words for one in far)}",
-            )
-        told = saying.explained(
-            saying.reasons(added, above), [word for word, _ in details.improbable]
-        )
+            reader = self.rows.opened(lm).reader.name
+            notes.append(f"{reader} read {row.source:.1%} of the source, {CHOSEN}")
+        unlike = {name: added[name] for name in head.unlike(table)}
+        if far := saying.reasons(unlike, above):
+            words = "; ".join(reason.words for reason in far)
+            notes.append(f"far from the rows that the judge learnt from: {words}")
+        improbable = [word for word, _ in details.improbable]
         verdict = Verdict(
             score=math.nan,
-            explanation=told,
+            explanation=saying.explained(saying.reasons(added, above), improbable),
             percent=percent,
-            notes=notes,
+            notes=tuple(notes),
             partly=partly,
             details=details,
         )
-        if asked is None:
+        if direct is None:
             return verdict
-        heard = {name: getattr(asked, name) for name in OF_OWN}
-        return verdict.model_copy(update=heard)
+        call = {"usage": direct.usage, "raw": direct.raw, "repaired": direct.repaired}
+        return verdict.model_copy(update=call)
 
     def _details(
         self, added: Mapping[str, float], row: RowReadings, item: Item
@@ -401,15 +401,12 @@ class ModelReadings(AsksForms):
 
         Raises OptionError where they cannot be told.
         """
-        columns = [
-            column.known(column.value(item.columns) for item in items)
-            for column in self.columns()
-        ]
+        signals = list[str]()
+        for column in self.columns():
+            values = [column.value(item.columns) for item in items]
+            signals.append(str(column.known(values)))
         leader = self._leader(lm())
-        self.choose(
-            signals=[str(column) for column in columns],
-            first=MODEL if leader is None else leader.name,
-        )
+        self.choose(signals=signals, first=MODEL if leader is None else leader.name)
 
     def refiners(self) -> list[Refiner]:
         """Return the fit of the head."""
@@ -418,69 +415,49 @@ class ModelReadings(AsksForms):
     def _weigh_readings(self, rows: TrainingRows) -> Refinement:
         """Read the training rows and take the head that is fitted to what was read, by Q."""
         self.keeps = True
-        own_percents, told = self._settled(rows)
+        direct_scores, of_forms = self._settled(rows)
         rows.progress.stage("readings", len(rows.items))
         lm = rows.lm
-        read = self.rows.read_many(rows.items, lm, rows.progress.step)
-        known = np.array([row is not None for row in read])
-        groups = [group for group, ok in zip(rows.groups, known, strict=True) if ok]
-        if known.sum() < FEWEST_ROWS or len(set(groups)) < FEWEST_GROUPS:
+        readings = self.rows.read_many(rows.items, lm, rows.progress.step)
+        usable = np.array([row is not None for row in readings])
+        groups = list(itertools.compress(rows.groups, usable))
+        if usable.sum() < FEWEST_ROWS or len(set(groups)) < FEWEST_GROUPS:
             few = (
-                f"{known.sum()} rows of {len(set(groups))} groups could be read, and {FEWEST_ROWS} of {FEWEST_GROUPS} "
-                "are the fewest that weights can be learnt from; the direct score stays{told}"
+                f"{usable.sum()} rows of {len(set(groups))} groups could be read, and {FEWEST_ROWS} of {FEWEST_GROUPS} "
+                f"are the fewest that weights can be learnt from; the direct score stays{of_forms}"
             )
-            return Refinement(self.kind, own_percents, reason=few)
+            return Refinement(self.kind, direct_scores, reason=few)
         leader = self._leader(lm)
         # A hosted model beside which another one reads; of one that is read itself experience knows more than it says.
         strong = leader is not None or (not lm.embedded and self.options.reader != "")
-        direct = own_percents[known].tolist() if leader is None else None
-        table = table_of([row for row in read if row is not None], direct, groups)
-        own, alone = (
-            (DIRECT, "the model's own score")
-            if leader is None
-            else (f"{SIGNAL}.{leader.name}", leader.name)
-        )
-        known_before = self._experience(lm)
-        fit = rows.fit_head(table, known, known_before, own, strong=strong)
-        details: dict[str, Any] = {
-            "q": round(fit.q, 6),
-            "readings": list(fit.parts),
-            "ahead": fit.ahead,
-        }
-        if self.rows.reads_rows and (way := self.rows.opened(lm).way):
-            details["reader"] = way
-        compared = f"Q {fit.q:.2f} by weights that were learnt without the rows, {fit.direct:.2f} by it alone"
-        if not fit.ahead:
-            why = f"{alone} judges alone: a mixture with the other readings is not clearly ahead of it ({compared})"
-            if leader is not None and fit.direct < INVERSE:
-                why += f"; if lower is better, say so: --signal {leader.turned}"
-            return Refinement(
-                self.kind, own_percents, details, reason=why + told, weights=fit.parts
-            )
-        percents = np.full(len(read), np.nan)
-        percents[known] = fit.percents
+        if leader is None:
+            own, alone = DIRECT, "the model's own score"
+            direct = direct_scores[usable].tolist()
+        else:
+            own, alone, direct = f"{SIGNAL}.{leader.name}", leader.name, None
+        table = table_of([row for row in readings if row is not None], direct, groups)
+        experience = self._experience(lm)
+        fit = rows.fit_head(table, usable, experience, own, strong=strong)
         opened = self.rows.opened(lm) if self.rows.reads_rows else None
+        details = _fit_details(fit, opened)
+        if not fit.ahead:
+            return Refinement(
+                self.kind,
+                direct_scores,
+                details,
+                reason=_why_alone(fit, leader, alone) + of_forms,
+                weights=fit.parts,
+            )
+        percents = np.full(len(readings), np.nan)
+        percents[usable] = fit.percents
         self.take(fit.head, *((opened.model, opened.way) if opened else ("",)))
-        added = _by_group(fit.head.contributions(table))
-        moved = {
-            name: round(float(np.std(values)), 4) for name, values in added.items()
-        }
-        moved = dict(sorted(moved.items(), key=lambda pair: -pair[1]))
-        rest = "experience with other tasks" if known_before.numbers else alone
-        rest = f", the rest from {rest}" if fit.learnt < 1 else ""
-        changed = (
-            f"a mixture judges: Q {fit.q:.2f} on training rows by weights that were learnt without them, against "
-            f"{fit.direct:.2f} for {alone} alone; {fit.learnt:.0%} of what moves a score comes from these labels"
-            f"{rest}; how far it is moved, in percent (standard deviation): "
-            + ", ".join(f"{name} {points:.1f}" for name, points in moved.items())
-            + told
-        )
-        details |= {"influence": moved}
+        influence = _influence(fit, table)
+        rest = "experience with other tasks" if experience.numbers else alone
         return Refinement(
             self.kind,
             percents,
-            details,
-            changed=changed,
+            details | {"influence": influence},
+            changed=_why_mixed(fit, influence, alone, rest) + of_forms,
             candidate=self.kind,
             weights=fit.parts,
         )
@@ -540,6 +517,60 @@ class ModelReadings(AsksForms):
         return {**facts, "readings": ", ".join(groups)}
 
 
+def _fit_details(fit: HeadFit, opened: Opened | None) -> dict[str, Any]:
+    details: dict[str, Any] = {
+        "q": round(fit.q, 6),
+        "readings": list(fit.parts),
+        "ahead": fit.ahead,
+    }
+    if opened is not None and opened.way:
+        details["reader"] = opened.way
+    return details
+
+
+def _why_alone(fit: HeadFit, leader: Column | None, alone: str) -> str:
+    """Return why no mixture judges, in words."""
+    why = (
+        f"{alone} judges alone: a mixture with the other readings is not clearly ahead of it (Q {fit.q:.2f} by weights "
+        f"that were learnt without the rows, {fit.direct:.2f} by it alone)"
+    )
+    if leader is not None and fit.direct < INVERSE:
+        why += f"; if lower is better, say so: --signal {leader.turned}"
+    return why
+
+
+def _influence(fit: HeadFit, table: Readings) -> dict[str, float]:
+    """Return how far each group of readings moves a score, in percent (standard deviation), the most first."""
+    moved = dict[str, float]()
+    for name, values in _by_group(fit.head.contributions(table)).items():
+        moved[name] = round(float(np.std(values)), 4)
+    return dict(sorted(moved.items(), key=lambda pair: -pair[1]))
+
+
+def _why_mixed(
+    fit: HeadFit, influence: Mapping[str, float], alone: str, rest: str
+) -> str:
+    """Return that a mixture judges and what moves it, in words.
+
+    Args:
+        fit: The fitted head.
+        influence: How far each group of readings moves a score.
+        alone: The score that the mixture is compared with.
+        rest: What moves a score beside these labels.
+    """
+    beside = f", the rest from {rest}" if fit.learnt < 1 else ""
+    moved = ", ".join(f"{name} {points:.1f}" for name, points in influence.items())
+    return (
+        f"a mixture judges: Q {fit.q:.2f} on training rows by weights that were learnt without them, against "
+        f"{fit.direct:.2f} for {alone} alone; {fit.learnt:.0%} of what moves a score comes from these labels"
+        f"{beside}; how far it is moved, in percent (standard deviation): {moved}"
+    )
+
+
+def _of_one_row(contributions: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(values[0]) for name, values in contributions.items()}
+
+
 def _by_group(contributions: Mapping[str, Any]) -> dict[str, Any]:
     """Return the contributions of each group of readings to a score, or to each row's."""
     groups: dict[str, Any] = {}
@@ -567,15 +598,13 @@ def table_of(
 
     The score is in percent, NaN where the model gave none.
     """
-    names = tuple(rows[0].numbers)
-    values = np.array(
-        [[row.numbers[name] for name in names] for row in rows], float
-    ).reshape(len(rows), len(names))
-    states = {
-        block: np.stack([row.states[block] for row in rows]) for block in rows[0].states
-    }
-    if direct is None:
-        return Readings(names, values, tuple(groups), states)
-    return Readings(
-        (DIRECT, *names), np.column_stack([direct, values]), tuple(groups), states
-    )
+    names, own = tuple(rows[0].numbers), () if direct is None else (DIRECT,)
+    values = np.empty((len(rows), len(own) + len(names)))
+    if direct is not None:
+        values[:, 0] = direct
+    for place, row in enumerate(rows):
+        values[place, len(own) :] = [row.numbers[name] for name in names]
+    states = dict[str, Any]()
+    for block in rows[0].states:
+        states[block] = np.stack([row.states[block] for row in rows])
+    return Readings((*own, *names), values, tuple(groups), states)

@@ -13,7 +13,7 @@ import re
 import string
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -111,19 +111,22 @@ def reference(known: str, output: str) -> dict[str, float]:
     }
 
 
-def _longest_common(one: Sequence[str], other: Sequence[str]) -> int:
+def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
     """Words of the longest common subsequence of two texts.
 
     Of longer ones than `_AT_ONCE` at least: both are divided into as many equal parts as make time linear, and each
     part is compared with the other text's at the same place.
     """
-    parts = max(1, math.ceil(math.sqrt(len(one) * len(other) / _AT_ONCE)))
-    cuts = [
-        [len(words) * part // parts for part in range(parts + 1)]
-        for words in (one, other)
-    ]
-    pairs = zip(*map(itertools.pairwise, cuts), strict=True)
-    return sum(LCSseq.similarity(one[a:b], other[c:d]) for (a, b), (c, d) in pairs)
+    parts = max(1, math.ceil(math.sqrt(len(first) * len(second) / _AT_ONCE)))
+    pairs = zip(_divided(first, parts), _divided(second, parts), strict=True)
+    return sum(itertools.starmap(LCSseq.similarity, pairs))
+
+
+def _divided(words: Sequence[str], parts: int) -> Iterator[Sequence[str]]:
+    """The words in so many parts of about the same length."""
+    for part in range(parts):
+        start, end = len(words) * part // parts, len(words) * (part + 1) // parts
+        yield words[start:end]
 
 
 def _similarity(common: int, one: Sequence[str], other: Sequence[str]) -> float:
@@ -353,21 +356,10 @@ def read_rows(
     reader: Reader | None, texts: Sequence[Text], *, layers: int, counted: bool
 ) -> list[RowReadings | JudgesmithError]:
     """Read rows, several at once if the reader can; an error takes the place of an unreadable row."""
-    with contextlib.suppress(
-        OptionError, CallError
-    ):  # of one row, which is found below
+    # An error of one row is found below.
+    with contextlib.suppress(OptionError, CallError):
         if isinstance(reader, BatchReader):
-            divided = [windows(text, reader) for text in texts]
-            passages = [window.passage for each in divided for window in each.each]
-            read = iter(reader.read_many(passages, layers=_wanted(reader, layers)))
-            rows = [
-                joined(each.each, list(itertools.islice(read, len(each.each))))
-                for each in divided
-            ]
-            return [
-                _numbered(*row, counted)
-                for row in zip(texts, divided, rows, strict=True)
-            ]
+            return list(_read_together(reader, texts, layers, counted))
     result = list[RowReadings | JudgesmithError]()
     for text in texts:
         try:
@@ -375,6 +367,19 @@ def read_rows(
         except (OptionError, CallError) as error:
             result.append(error)
     return result
+
+
+def _read_together(
+    reader: BatchReader, texts: Sequence[Text], layers: int, counted: bool
+) -> Iterator[RowReadings]:
+    """Yield the readings of each row; the windows of all are read at once. Raises OptionError, CallError."""
+    divided = [windows(text, reader) for text in texts]
+    every = itertools.chain.from_iterable(of_text.each for of_text in divided)
+    passages = [window.passage for window in every]
+    read = iter(reader.read_many(passages, layers=_wanted(reader, layers)))
+    for text, of_text in zip(texts, divided, strict=True):
+        readings = list(itertools.islice(read, len(of_text.each)))
+        yield _numbered(text, of_text, joined(of_text.each, readings), counted)
 
 
 def _wanted(reader: Reader, layers: int) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ Source: GPTScore (Fu et al. 2023), BARTScore (Yuan et al. 2021); the wording is 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -76,13 +77,10 @@ def rendered(
 
     Raises: OptionError for a template that changes or drops contents.
     """
-    slots = [
-        [f"[[{turn}.{part}]]" for part in range(len(message.parts))]
-        for turn, message in enumerate(messages)
-    ]
+    contents = list(map(_named, itertools.count(), messages))
     pairs = [
         (message.role, "".join(names))
-        for message, names in zip(messages, slots, strict=True)
+        for message, names in zip(messages, contents, strict=True)
     ]
     try:
         text = chat(pairs, answer=answer)
@@ -93,7 +91,7 @@ def rendered(
         joined = Message(second.role, (*first.parts, "\n\n", *second.parts))
         return rendered(chat, [joined, *rest], answer=answer)
     pieces: list[Piece] = []
-    for message, names in zip(messages, slots, strict=True):
+    for message, names in zip(messages, contents, strict=True):
         for part, name in zip(message.parts, names, strict=True):
             mark, separator, text = text.partition(name)
             if not separator:
@@ -103,6 +101,11 @@ def rendered(
             pieces += [Piece(mark, mark=True)] if mark else []
             pieces.append(Piece(part))
     return (*pieces, Piece(text, mark=True)) if text else tuple(pieces)
+
+
+def _named(turn: int, message: Message) -> list[str]:
+    """A name for each part of a message, which stands in its place in the template."""
+    return [f"[[{turn}.{part}]]" for part in range(len(message.parts))]
 
 
 # A model's chat template ---------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ...errors import OptionError
 from ..models.transport import DENSE
 from .passages import Chat, Passage, Piece
 
@@ -93,6 +94,22 @@ def estimated_size(pieces: Sequence[Piece]) -> int:
     return sum(
         len(piece.text.encode("utf-8", "replace")) // DENSE + 1 for piece in pieces
     )
+
+
+def check_layers(layers: Sequence[int], most: int, name: str) -> None:
+    """Check that a model has some layers.
+
+    Args:
+        layers: Their numbers.
+        most: The number of the last layer that can be read.
+        name: The model's name, for the message.
+
+    Raises:
+        OptionError: If not.
+    """
+    for layer in layers:
+        if not 1 <= layer <= most:
+            raise OptionError(f"layer {layer}: {name} has 1 to {most}")
 
 
 def token_numbers(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ...errors import CallError, JudgesmithError, ModelError, OptionError
 from ...signatures.values import Item
@@ -130,16 +129,15 @@ class RowReader:
             opened = self.opened(lm)
             keeps = self.keeps and lm.connection.cache
             reader = opened.kept if keeps else opened.reader
-        texts = [self.text(item) for item in items]
-        how: Any = {"layers": self.layers, "counted": self.counted}
-        rows = each_once(
-            [(id(reader), text, *how.values()) for text in texts],
-            lambda places: read_rows(reader, [texts[i] for i in places], **how),
-        )
-        return [
-            self._with_others(item, text, row)
-            for item, text, row in zip(items, texts, rows, strict=True)
-        ]
+        texts = list(map(self.text, items))
+
+        def read(places: Sequence[int]) -> list[RowReadings | JudgesmithError]:
+            some = [texts[place] for place in places]
+            return read_rows(reader, some, layers=self.layers, counted=self.counted)
+
+        keys = [(id(reader), text, self.layers, self.counted) for text in texts]
+        rows = each_once(keys, read)
+        return list(map(self._with_others, items, texts, rows))
 
     def _with_others(
         self, item: Item, text: Text, row: RowReadings | JudgesmithError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from ..registry import readings
@@ -81,10 +82,11 @@ def shades(
     surprise: Sequence[tuple[int, int, float]], cuts: Sequence[float]
 ) -> tuple[tuple[int, int, int], ...]:
     """(start, end, grade) of the words whose surprise is above the first cut: 1; above the second: 2; and so on."""
-    graded = (
-        (start, end, sum(nats > cut for cut in cuts)) for start, end, nats in surprise
-    )
-    return tuple(one for one in graded if one[2])
+    shaded = list[tuple[int, int, int]]()
+    for start, end, nats in surprise:
+        if grade := sum(nats > cut for cut in cuts):
+            shaded.append((start, end, grade))
+    return tuple(shaded)
 
 
 def explained(why: Sequence[Reason], words: Sequence[str]) -> str:
@@ -95,23 +97,25 @@ def explained(why: Sequence[Reason], words: Sequence[str]) -> str:
         words: The least expected words, which are named if such words spoke against it.
     """
     moved = sum(reason.points for reason in why)
-    place = (
-        "about the same as" if abs(moved) < WORTH else "above" if moved > 0 else "below"
-    )
-    parts = [f"Scored {place} a typical output"]
     least = max([WORTH, *(SHARE * abs(reason.points) for reason in why)])
     raised = [reason for reason in why if reason.points >= least][:MOST]
     lowered = [reason for reason in why if reason.points <= -least][:MOST]
-    sides = [("In its favour", raised), ("Against it", lowered)][
-        :: 1 if moved >= 0 else -1
-    ]
-    parts += [
-        f"{side}: {'; '.join(reason.words for reason in named)}"
-        for side, named in sides
-        if named
-    ]
-    if words and any(reason.about == "words" for reason in lowered):
-        parts.append(
-            f"Least expected words: {', '.join(f'“{word}”' for word in words)}"
-        )
-    return ". ".join(parts) + "."
+    sides = [_side("In its favour", raised), _side("Against it", lowered)]
+    if moved < 0:
+        sides.reverse()
+    sentences = [f"Scored {_place(moved)} a typical output", *filter(None, sides)]
+    if words and "words" in map(attrgetter("about"), lowered):
+        quoted = ", ".join(f"“{word}”" for word in words)
+        sentences.append(f"Least expected words: {quoted}")
+    return ". ".join(sentences) + "."
+
+
+def _place(moved: float) -> str:
+    if abs(moved) < WORTH:
+        return "about the same as"
+    return "above" if moved > 0 else "below"
+
+
+def _side(name: str, reasons: Sequence[Reason]) -> str:
+    """Reasons of one side; "" for none."""
+    return f"{name}: {'; '.join(map(attrgetter('words'), reasons))}" if reasons else ""

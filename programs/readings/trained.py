@@ -8,11 +8,12 @@ experiments/results/reader.md. Saved judges name the reading and not the weights
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,35 +65,34 @@ def trained_score(text: Text, aspect: str) -> Trained:
     """
     reader = open_trained()
     before, after, shares = _prompt(reader, text, aspect)
-    made = reader.tokens(Piece(text.made))
-    outputs = [made[first : first + OUTPUT] for first in range(0, len(made), OUTPUT)]
+    tokens = reader.tokens(Piece(text.made))
+    outputs = [
+        tokens[first : first + OUTPUT] for first in range(0, len(tokens), OUTPUT)
+    ]
     if len(text.made) <= AS_TRAINED:
-        outputs = [_cut(made, OUTPUT)]
-        shares |= {"output": len(outputs[0]) / len(made)} if len(made) > OUTPUT else {}
-    begun = (
-        len(before) if len(outputs) > 1 else 0
-    )  # the beginning's states are not needed again
-    each = [
-        reader.states([*before, *output, *after], LAYER, start=begun)[
-            len(before) - begun :
-        ]
-        for output in outputs
-    ]
-    counts = [len(output) for output in outputs]
-    own = [
-        states[:count].mean(axis=0) for states, count in zip(each, counts, strict=True)
-    ]
-    ends = [states[-1] for states in each]
-    blocks = {"output": own[0], "end": ends[0]}
-    if len(each) > 1:
-        blocks = {
-            name: np.average(of, axis=0, weights=counts)
-            for name, of in (("output", own), ("end", ends))
-        }
-    table = Readings(
-        (), np.zeros((1, 0)), (0,), {block: of[None] for block, of in blocks.items()}
-    )
+        outputs = [_cut(tokens, OUTPUT)]
+        if len(tokens) > OUTPUT:
+            shares |= {"output": len(outputs[0]) / len(tokens)}
+    # Of several windows the beginning's states are not needed again.
+    start = len(before) if len(outputs) > 1 else 0
+    counts, means, ends = list[int](), list[Any](), list[Any]()
+    for output in outputs:
+        states = reader.states([*before, *output, *after], LAYER, start=start)
+        states = states[len(before) - start :]
+        counts.append(len(output))
+        means.append(states[: len(output)].mean(axis=0))
+        ends.append(states[-1])
+    blocks = {"output": _averaged(means, counts), "end": _averaged(ends, counts)}
+    table = Readings((), np.zeros((1, 0)), (0,), blocks)
     return Trained(float(_head()(table)[0]), shares)
+
+
+def _averaged(states: Sequence[Any], counts: Sequence[int]) -> Any:
+    """The states of windows as those of one row, weighted by their tokens."""
+    mean = states[0]
+    if len(states) > 1:
+        mean = np.average(states, axis=0, weights=counts)
+    return mean[None]
 
 
 def open_trained() -> StatesReader:

@@ -24,6 +24,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -227,8 +229,13 @@ class _Stretches:
 
     def share(self, shown: set[int]) -> float:
         """The share of the characters that stands in some stretches; 1 of an empty text."""
-        seen = sum(end - start for start, end in (self.spans[index] for index in shown))
-        return seen / len(self._text) if self._text else 1.0
+        if not self._text:
+            return 1.0
+        seen = 0
+        for index in shown:
+            start, end = self.spans[index]
+            seen += end - start
+        return seen / len(self._text)
 
 
 def _words(text: str) -> set[str]:
@@ -267,22 +274,21 @@ def joined(each: Sequence[Window], read: Sequence[TokenReading]) -> TokenReading
     """Return the readings of windows as one."""
     if len(read) == 1:
         return read[0]
-    layers = read[0].means
-    counts = [len(one.logp) for one in read]
-    means = {
-        layer: np.average([one.means[layer] for one in read], axis=0, weights=counts)
-        for layer in layers
-    }
+    counts = [len(reading.logp) for reading in read]
+    means = dict[int, Any]()
+    for layer in read[0].means:
+        states = [reading.means[layer] for reading in read]
+        mean = np.average(states, axis=0, weights=counts)
+        means[layer] = mean.astype(np.float32)
+    ends = list[int]()
+    for window, reading in zip(each, read, strict=True):
+        ends += [window.start + end for end in reading.ends]
     return TokenReading(
-        logp=np.concatenate([one.logp for one in read]),
-        entropy=np.concatenate([one.entropy for one in read]),
-        top=np.concatenate([one.top for one in read]),
-        ends=tuple(
-            window.start + end
-            for window, one in zip(each, read, strict=True)
-            for end in one.ends
-        ),
-        means={layer: mean.astype(np.float32) for layer, mean in means.items()},
+        logp=np.concatenate(list(map(attrgetter("logp"), read))),
+        entropy=np.concatenate(list(map(attrgetter("entropy"), read))),
+        top=np.concatenate(list(map(attrgetter("top"), read))),
+        ends=tuple(ends),
+        means=means,
     )
 
 

@@ -7,6 +7,7 @@ where they part, the likeliest branch is taken. An answer such as `Score: 4` tak
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Self
 
@@ -48,17 +49,16 @@ class OpenVinoChooser:
         if not isinstance(reader, OpenVinoReader) or not reader.ours:
             return [None] * len(requests)
         under_way = [_Answer(reader, request) for request in requests]
-        some = [answer for answer in under_way if answer.fits]
-        together = [answer for answer in some if answer.at_once]
-        for answer, logp in zip(
-            together, reader.following([one.row for one in together]), strict=True
-        ):
+        fitting = [answer for answer in under_way if answer.fits]
+        together = [answer for answer in fitting if answer.at_once]
+        logps = reader.following([answer.row for answer in together])
+        for answer, logp in zip(together, logps, strict=True):
             answer.take(logp)
         # Of an answer in steps a row that is read alone keeps its beginning for the next step.
-        for answer in some:
+        for answer in fitting:
             while answer.reply is None:
                 answer.take(reader.following([answer.row])[0])
-        return [answer.reply for answer in under_way]
+        return list(map(attrgetter("reply"), under_way))
 
 
 class _Answer:

@@ -13,7 +13,14 @@ import numpy as np
 
 from ....errors import ModelError, OptionError
 from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece
-from ..reader import Ability, Floats, TokenReading, common_length, token_numbers
+from ..reader import (
+    Ability,
+    Floats,
+    TokenReading,
+    check_layers,
+    common_length,
+    token_numbers,
+)
 from .llama import Batch, library
 
 _SEQUENCES = (
@@ -89,11 +96,7 @@ class EmbeddedReader:
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
         """See `Reader`. Raises: OptionError for an empty target, more tokens than the context, or an unknown layer."""
-        wrong = [layer for layer in layers if not 1 <= layer <= self.ability.layers]
-        if wrong:
-            raise OptionError(
-                f"layer {wrong[0]}: {self.name} has 1 to {self.ability.layers}"
-            )
+        check_layers(layers, self.ability.layers, self.name)
         before = self._before(passage.pieces[: passage.target])
         target = self.tokens(passage.pieces[passage.target])
         if not before or not target:
@@ -110,16 +113,16 @@ class EmbeddedReader:
                 raise ModelError(
                     f"{self.name}: llama.cpp has no states {min(unnamed)!r} for a model of this kind"
                 )
-            states = {
-                layer: np.concatenate(self._seen[name])[-len(target) :]
-                for layer, name in names.items()
-            }
+            means = dict[int, Floats]()
+            for layer, name in names.items():
+                states = np.concatenate(self._seen[name])[-len(target) :]
+                means[layer] = states.mean(axis=0)
         return TokenReading(
             logp=logp,
             entropy=entropy,
             top=top,
             ends=self._ends(passage.pieces[passage.target].text, target),
-            means={layer: state.mean(axis=0) for layer, state in states.items()},
+            means=means,
         )
 
     def size(self, pieces: Sequence[Piece]) -> int:

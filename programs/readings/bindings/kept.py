@@ -68,25 +68,22 @@ class KeptReader:
     def read_many(
         self, passages: Sequence[Passage], *, layers: Sequence[int] = ()
     ) -> list[TokenReading]:
-        """See `BatchReader`. What is not kept is read at once, where the reader can."""
+        """See `BatchReader`. What is not stored is read at once, where the reader can."""
         keys = [self._key(passage, layers) for passage in passages]
-        found = {key: self._kept(key) for key in dict.fromkeys(keys)}
-        missing = {
-            key: passage
-            for key, passage in zip(keys, passages, strict=True)
-            if found[key] is None
-        }
-        for key, reading in zip(
-            missing,
-            read_all(self._reader, list(missing.values()), layers=layers),
-            strict=True,
-        ):
-            kept = {name: np.asarray(getattr(reading, name)) for name in _VECTORS}
+        readings, missing = dict[bytes, TokenReading](), dict[bytes, Passage]()
+        for key, passage in dict(zip(keys, passages, strict=True)).items():
+            if (stored := self._kept(key)) is None:
+                missing[key] = passage
+            else:
+                readings[key] = _reading(stored, layers)
+        read = read_all(self._reader, list(missing.values()), layers=layers)
+        for key, reading in zip(missing, read, strict=True):
+            arrays = {name: np.asarray(getattr(reading, name)) for name in _VECTORS}
             for layer in layers:
-                kept[f"mean{layer}"] = reading.means[layer].astype(np.float16)
-            self._keep(key, kept)
-            found[key] = kept
-        return [_reading(found[key] or {}, layers) for key in keys]
+                arrays[f"mean{layer}"] = reading.means[layer].astype(np.float16)
+            self._keep(key, arrays)
+            readings[key] = _reading(arrays, layers)
+        return [readings[key] for key in keys]
 
     def _key(self, passage: Passage, layers: Sequence[int]) -> bytes:
         pieces = [[piece.text, piece.mark] for piece in passage.pieces]

@@ -14,7 +14,7 @@ import numpy as np
 
 from ....errors import ModelError, OptionError
 from ..passages import Chat, Message, Passage, Piece, rendered
-from ..reader import Ability, Floats, TokenReading, common_length
+from ..reader import Ability, Floats, TokenReading, check_layers, common_length
 from .batches import WORTH, Row, batches
 from .graph import Adapter, Body, Shape, Turns, compiled, head, hidden, precision
 from .vocabulary import Vocabulary
@@ -152,21 +152,19 @@ class OpenVinoReader:
         self, passages: Sequence[Passage], *, layers: Sequence[int] = ()
     ) -> list[TokenReading]:
         """Read each passage, several at once. Raises as `read`, for any of them."""
-        wrong = [layer for layer in layers if not 1 <= layer <= self._until]
-        if wrong:
-            raise OptionError(f"layer {wrong[0]}: {self.name} has 1 to {self._until}")
+        check_layers(layers, self._until, self.name)
         rows = [self._row(passage) for passage in passages]
-        result: list[TokenReading | None] = [None] * len(rows)
+        readings = dict[int, TokenReading]()
         with self._lock:
             for batch in batches(rows, BATCH):
-                found = self._read(
+                states = self._read(
                     [rows[place] for place in batch.places], batch.shared
                 )
-                for place, one in zip(batch.places, found, strict=True):
-                    result[place] = self._reading(
-                        passages[place], rows[place], one, layers
+                for place, of_row in zip(batch.places, states, strict=True):
+                    readings[place] = self._reading(
+                        passages[place], rows[place], of_row, layers
                     )
-        return [one for one in result if one is not None]
+        return [readings[place] for place in range(len(rows))]
 
     def _reading(
         self, passage: Passage, row: Row, found: _Found, layers: Sequence[int]
@@ -263,15 +261,12 @@ class OpenVinoReader:
         past = self._through(rows[0].tokens[:shared], shared, shared).past
         parts = [row.tokens[shared:] for row in rows]
         values = self._pass(parts, past, [row.start + 1 - shared for row in rows])
-        lasts = [
-            values["last"][place, : len(part)].copy()
-            for place, part in enumerate(parts)
-        ]
-        sums = [
-            {layer: values[f"sum{layer}"][place].copy() for layer in self._each}
-            for place in range(len(rows))
-        ]
-        return [_Found(past, last, of) for last, of in zip(lasts, sums, strict=True)]
+        states = list[_Found]()
+        for place, part in enumerate(parts):
+            last = values["last"][place, : len(part)].copy()
+            sums = {layer: values[f"sum{layer}"][place].copy() for layer in self._each}
+            states.append(_Found(past, last, sums))
+        return states
 
     def _through(self, tokens: list[int], most: int, counted: int) -> _Found:
         """Put one row through the layers, from the longest kept beginning of at most `most` tokens on.

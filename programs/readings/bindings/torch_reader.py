@@ -14,7 +14,7 @@ import numpy as np
 from ....errors import OptionError
 from ....extras import from_extra
 from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece
-from ..reader import Ability, TokenReading, common_length, token_numbers
+from ..reader import Ability, TokenReading, check_layers, common_length, token_numbers
 
 _SLOTS = 4  # beginnings kept at the same time: as many as a row has forms that share one with another row
 CONTEXT = 4096  # tokens of one passage at most, as of the embedded reader: both divide long texts alike
@@ -138,11 +138,7 @@ class TorchReader:
             raise OptionError(
                 "a passage needs at least one token before its target, and one in it"
             )
-        wanted = [layer for layer in layers if not 1 <= layer <= self.ability.layers]
-        if wanted:
-            raise OptionError(
-                f"layer {wanted[0]}: {self.name} has 1 to {self.ability.layers}"
-            )
+        check_layers(layers, self.ability.layers, self.name)
         return target, self._states(before + target, len(before) - 1, bool(layers))
 
     def _read(self, passage: Passage, layers: Sequence[int]) -> TokenReading:

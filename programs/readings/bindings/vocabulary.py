@@ -163,10 +163,7 @@ def _merging(words: list[str], merges: list[str], division: str) -> Any:
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
     try:
-        pairs = [
-            (first, second)
-            for first, _, second in (merge.partition(" ") for merge in merges)
-        ]
+        pairs = [tuple(merge.partition(" ")[::2]) for merge in merges]
         vocabulary = {word: number for number, word in enumerate(words)}
         merged = Tokenizer(
             models.BPE(vocabulary, pairs, ignore_merges=division in _WHOLE)
