@@ -17,6 +17,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice, product
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -136,13 +137,19 @@ class _Groups:
             index = self.parent[index]
         return index
 
-    def join(self, one: int, other: int) -> None:
-        one, other = sorted((self.root(one), self.root(other)))
-        if one != other:
-            self.parent[other] = (
-                one  # the earliest row stays the root and gives the name
-            )
-            self.size[one] += self.size[other]
+    def roots(self, rows: Iterable[int]) -> set[int]:
+        return set(map(self.root, rows))
+
+    def are_apart(self, link: Link) -> bool:
+        """Return whether the rows of a link are in different sets."""
+        return self.root(link.one) != self.root(link.other)
+
+    def join(self, row: int, twin: int) -> None:
+        # The earliest row stays the root and gives the name.
+        first, second = sorted((self.root(row), self.root(twin)))
+        if first != second:
+            self.parent[second] = first
+            self.size[first] += self.size[second]
 
 
 def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
@@ -155,8 +162,8 @@ def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
         share: The share of all documents above which nearly equal texts are a template, and no duplicates.
     """
     groups = _Groups(len(rows))
-    sources = _classes("source", [folded(row.source) for row in rows])
-    outputs = _classes("output", [folded(row.output) for row in rows])
+    sources = _classes("source", list(map(folded, map(attrgetter("source"), rows))))
+    outputs = _classes("output", list(map(folded, map(attrgetter("output"), rows))))
     source_of, output_of = _class_of(sources), _class_of(outputs)
     first_with: dict[Hashable, int] = {}
     for index, row in enumerate(rows):
@@ -294,23 +301,19 @@ def _join(
     links: list[Link] = []
     left: list[tuple[Link, int]] = []
 
-    def spread(one: _Class) -> tuple[int, int]:
-        return len({groups.root(i) for i in one.rows}), one.rows[0]
+    def spread(texts: _Class) -> tuple[int, int]:
+        return len(groups.roots(texts.rows)), texts.rows[0]
 
     while classes:
         rest: list[_Class] = []
-        for one in sorted((c for c in classes if c.telling), key=spread):
-            roots = {groups.root(i) for i in one.rows}
+        for texts in sorted(filter(attrgetter("telling"), classes), key=spread):
+            roots = groups.roots(texts.rows)
             if len(roots) < 2:
                 continue
-            across = [
-                link
-                for link in one.links
-                if groups.root(link.one) != groups.root(link.other)
-            ]
+            across = list(filter(groups.are_apart, texts.links))
             if sum(groups.size[root] for root in roots) > limit:
-                left.append((across[0], len(one.rows)))
-                rest += one.equal_ones()
+                left.append((across[0], len(texts.rows)))
+                rest += texts.equal_ones()
                 continue
             for link in across:
                 groups.join(link.one, link.other)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import codecs
 import gzip
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from ..errors import LabelsError
 
@@ -100,25 +100,10 @@ def _found(path: Path, line: int) -> tuple[str, str]:
         raise LabelsError(
             f"{problem}; {advice}, or pip install 'judgesmith[tables]' to find its encoding"
         ) from None
-    ranked = sorted(
-        (
-            name == _LAST,
-            round(match.chaos, 1),
-            -round(match.coherence, 1),
-            _OFFICE.index(name),
-            name,
-        )
-        for match in from_bytes(bytes(sample), cp_isolation=list(_OFFICE))
-        for name in match.could_be_from_charset
-        if name in _OFFICE
-    )
-    for *_, name in ranked:
+    matches = from_bytes(bytes(sample), cp_isolation=list(_OFFICE))
+    for name in _ranked(matches):
         if _decodes(path, name):
-            words = re.findall(r"[^\W\d_]+", bytes(sample).decode(name))
-            beyond = dict.fromkeys(
-                word[:_SHOWN] for word in words if not word.isascii()
-            )
-            shown = ", ".join(list(beyond)[:_WORDS]) or "signs alone"
+            shown = _beyond_ascii(bytes(sample).decode(name))
             return name, (
                 f"{path.name}: the text is not UTF-8 and was read as {name}, which was found by its letters ({shown}); "
                 f"{advice} if these are wrong"
@@ -135,3 +120,22 @@ def _decodes(path: Path, name: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _ranked(matches: Iterable[Any]) -> list[str]:
+    """The names of encodings that a text may have, the likeliest first."""
+    ranked = list[tuple[Any, ...]]()
+    for match in matches:
+        chaos, coherence = round(match.chaos, 1), -round(match.coherence, 1)
+        for name in match.could_be_from_charset:
+            if name in _OFFICE:
+                place = _OFFICE.index(name)
+                ranked.append((name == _LAST, chaos, coherence, place, name))
+    return [name for *_, name in sorted(ranked)]
+
+
+def _beyond_ascii(text: str) -> str:
+    """The first words of a text with other letters than English has."""
+    words = re.findall(r"[^\W\d_]+", text)
+    beyond = dict.fromkeys(word[:_SHOWN] for word in words if not word.isascii())
+    return ", ".join(list(beyond)[:_WORDS]) or "signs alone"

@@ -218,14 +218,14 @@ def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]
             if not cells:  # a blank line
                 continue
             if ours:  # apostrophes that `score` put before what a spreadsheet would run
-                cells = [unguarded(cell) for cell in cells]
+                cells = list(map(unguarded, cells))
             if header is None:
-                cells = [name.strip() for name in cells]
+                cells = list(map(str.strip, cells))
                 if ours := set(cells) >= _SCORED:
-                    cells = [unguarded(name) for name in cells]
+                    cells = list(map(unguarded, cells))
                 header = unique(cells, text.name)
                 if ours:
-                    present = (names for names in _OBJECTS if names <= set(header))
+                    present = filter(set(header).issuperset, _OBJECTS)
                     packed = list(itertools.chain(*present))
                 continue
             whole = rows.whole(cells, header)

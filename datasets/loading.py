@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -268,40 +269,43 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
     Raises LabelsError where the aspects are on different scales, or too few rows have them all.
     """
     first = read[0]
-    if len({one.scale for one in read}) > 1:
-        text = ", ".join(
-            f"{one.aspect} on {one.scale[0]:g}..{one.scale[1]:g}" for one in read
-        )
+    if len(set(map(attrgetter("scale"), read))) > 1:
+        text = ", ".join(map(_aspect_and_scale, read))
         raise LabelsError(
             f"{first.origin}: the aspects of a mean share a scale, and these do not: {text}; pass --scale LOW HIGH if "
             "they were inferred wrongly, or leave some out"
         )
-    names = ", ".join(one.aspect for one in read)
-    scores = [{row.id: row.scores[one.aspect] for row in one.rows} for one in read]
-    rows = tuple(_with_means(first.rows, scores))
+    names = ", ".join(labels.aspect for labels in read)
+    rows = tuple(_with_means(first.rows, list(map(_scores_by_row, read))))
     if len(rows) < min_rows:
         raise LabelsError(
             f"{first.origin}: {len(rows)} rows have all of {names}, at least {min_rows} are needed; rate more rows, or "
             "leave aspects out"
         )
-    warnings = dict.fromkeys(itertools.chain(*(one.warnings for one in read)))
-    left = (
-        f"; {len(first) - len(rows)} rows that lack one were left out"
-        if len(rows) < len(first)
-        else ""
-    )
-    note = f"{first.origin}: the overall score is the mean of {names}{left}"
+    warnings = itertools.chain.from_iterable(map(attrgetter("warnings"), read))
+    note = f"{first.origin}: the overall score is the mean of {names}"
+    if lacking := len(first) - len(rows):
+        note += f"; {lacking} rows that lack one were left out"
     return replace(
         first,
         rows=rows,
         aspect=OVERALL,
-        warnings=(note, *warnings),
+        warnings=(note, *dict.fromkeys(warnings)),
         kind="score",
         categories=(),
         levels=(),
-        scale_given=all(one.scale_given for one in read),
+        scale_given=all(labels.scale_given for labels in read),
         account=_account_of_mean(read, rows, names),
     )
+
+
+def _aspect_and_scale(labels: Labels) -> str:
+    low, high = labels.scale
+    return f"{labels.aspect} on {low:g}..{high:g}"
+
+
+def _scores_by_row(labels: Labels) -> dict[str, float]:
+    return {row.id: row.scores[labels.aspect] for row in labels.rows}
 
 
 def _with_means(
@@ -322,10 +326,10 @@ def _account_of_mean(
     first = read[0]
     if not first.account:
         return None
-    columns = dict.fromkeys(one.account.columns["score"] for one in read if one.account)
-    kept = {row.line for row in rows}
-    lines = [row.line for row in first.rows if row.line not in kept]
-    lacking = [(line, f"it lacks one of {names}") for line in lines]
+    accounts = filter(None, (labels.account for labels in read))
+    columns = dict.fromkeys(account.columns["score"] for account in accounts)
+    complete, reason = set(map(attrgetter("line"), rows)), f"it lacks one of {names}"
+    lacking = [(row.line, reason) for row in first.rows if row.line not in complete]
     return replace(
         first.account,
         labelled=first.account.labelled - len(lacking),

@@ -11,7 +11,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
@@ -164,22 +164,18 @@ class Marks:
         if not words:
             return cls()
         ways = (_numbers, _stars, _fractions, _percentages, _points, _numbered, _grades)
-        result = [marks for way in ways if (marks := way(words)) is not None]
-        result += [
-            marks for table in _TABLES if (marks := _ladder(words, table)) is not None
-        ]
+        tried = [way(words) for way in ways]
+        tried += map(partial(_ladder, words), _TABLES)
+        readings = [marks for marks in tried if marks is not None]
         # What reads most of the cells; of equals the first. The others are problems, a row each.
 
         def read(marks: Marks) -> int:
             return sum(n for word, n in words.items() if marks.reads(word))
 
-        best = max(result, key=read, default=cls())
-        wordy = not any(character.isdigit() for word in words for character in word)
-        if (
-            read(best) * 2 <= sum(words.values())
-            and len(words) <= _MOST_WORDS
-            and wordy
-        ):
+        best = max(readings, key=read, default=cls())
+        wordy = not any(map(str.isdigit, "".join(words)))
+        few = read(best) * 2 <= sum(words.values()) and len(words) <= _MOST_WORDS
+        if few and wordy:
             return cls(unknown=tuple(sorted(words)))
         return best
 
@@ -390,19 +386,22 @@ def _points(words: Counter[str]) -> Marks | None:
 
 def _numbered(words: Counter[str]) -> Marks | None:
     """`4 - Good`, `5 (excellent)`, `1: poor`: a form's numbers with their words."""
-    numbers = {word: match for word in words if (match := _NUMBERED.fullmatch(word))}
-    values = {word: float(match[1]) for word, match in numbers.items()}
-    values |= {word: float(word) for word in words if NUMBER.fullmatch(word)}
+    numbers, plain = dict[str, re.Match[str]](), dict[str, float]()
+    for word in words:
+        if match := _NUMBERED.fullmatch(word):
+            numbers[word] = match
+        elif NUMBER.fullmatch(word):
+            plain[word] = float(word)
     if not numbers:
         return None
-    least, most = min(values.values()), max(values.values())
-    if not 1 <= most - least <= 10:
-        return Marks("score", values)
-    low, high = int(least), int(most)
+    values = {word: float(match[1]) for word, match in numbers.items()} | plain
     texts: dict[float, str] = {}
     for word, match in sorted(numbers.items(), reverse=True):
         texts[values[word]] = match[2].strip(" ()")
-    levels = tuple(map(float, range(low, high + 1)))
+    least, most = min(values.values()), max(values.values())
+    if not 1 <= most - least <= 10:
+        return Marks("score", values)
+    levels = tuple(map(float, range(int(least), int(most) + 1)))
     kind: Kind = "score" if len(levels) >= _LIKERT else "category"
     names = tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels)
     return Marks(kind, values, names, levels)
@@ -424,10 +423,8 @@ def _grades(words: Counter[str]) -> Marks | None:
 
 def _ladder(words: Counter[str], ladders: Sequence[Sequence[str]]) -> Marks | None:
     def covered(ladder: Sequence[str]) -> int:
-        return sum(
-            words[word]
-            for word in {folded(word) for step in ladder for word in step.split("|")}
-        )
+        steps = "|".join(ladder).split("|")
+        return sum(words[word] for word in set(map(folded, steps)))
 
     best = max(ladders, key=lambda ladder: (covered(ladder), -len(ladder)))
     if covered(best) * 2 <= sum(words.values()):

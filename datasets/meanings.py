@@ -63,15 +63,13 @@ def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
     pass/fail).
     """
     named, certain = [], []
-    for name in (
-        n
-        for n in names
-        if n not in _OURS and not n.startswith("judge_") and not by_machine(n)
-    ):
-        cells = [cell for record in records if not unrated(cell := record.get(name))]
-        if len(set(map(str, cells))) < 2 or any(
-            isinstance(parsed(cell), list | dict) for cell in cells[:20]
-        ):
+    for name in names:
+        if name in _OURS or name.startswith("judge_") or by_machine(name):
+            continue
+        cells = _rated_cells(records, name)
+        if len(set(map(str, cells))) < 2:
+            continue
+        if any(isinstance(parsed(cell), list | dict) for cell in cells[:20]):
             continue
         marks = Marks.of(cells)
         if sum(marks.reads(folded(cell)) for cell in cells) * 10 < len(cells) * 9:
@@ -83,6 +81,12 @@ def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
         elif marks.values:
             certain.append(name)
     return named or certain
+
+
+def _rated_cells(records: Records, name: str) -> list[Any]:
+    """The cells of a column that say something."""
+    cells = (record.get(name) for record in records)
+    return [cell for cell in cells if not unrated(cell)]
 
 
 def nested_ratings(records: Records, names: Sequence[str]) -> list[str]:
@@ -100,22 +104,22 @@ def _of_people(name: str) -> bool:
 
 def _is_nested(records: Records, name: str) -> bool:
     """Return True if the cells of a column are lists or objects of ratings, by its name or by their own."""
-    cells = [
-        parsed(cell) for record in records if not unrated(cell := record.get(name))
-    ]
-    if not all(isinstance(cell, list | tuple | Mapping) for cell in cells):
+    cells = list(map(parsed, _rated_cells(records, name)))
+    if not all(map(_holds_parts, cells)):
         return False
-    parts = [part for cell in cells for _, part in parts_of(cell) if not unrated(part)]
-    if (
-        any(isinstance(part, list | tuple | Mapping) for part in parts)
-        or len(set(map(str, parts))) < 2
-    ):
+    parts = list[Any]()
+    for cell in cells:
+        parts += [part for _, part in parts_of(cell) if not unrated(part)]
+    if any(map(_holds_parts, parts)) or len(set(map(str, parts))) < 2:
         return False
     named = {word.removesuffix("s") for word in words_of(name)} & _SCORE_WORDS
     marks = Marks.of(parts)
-    return bool(named or all(map(_says_rating, cells))) and all(
-        map(marks.reads, map(folded, parts))
-    )
+    rates = bool(named) or all(map(_says_rating, cells))
+    return rates and all(map(marks.reads, map(folded, parts)))
+
+
+def _holds_parts(value: Any) -> bool:
+    return isinstance(value, list | tuple | Mapping)
 
 
 def _says_rating(cell: Any) -> bool:

@@ -179,26 +179,22 @@ class Pairs:
         ]
 
     def _are_choices(self, name: str, records: Sequence[Mapping[str, Any]]) -> bool:
-        rated = [
-            (cell, record)
-            for record in records
-            if not unrated(cell := record.get(name))
-        ]
-        if not rated or any(
-            not isinstance(cell, str) or NUMBER.fullmatch(cell.strip())
-            for cell, _ in rated
-        ):
-            return False
-        try:
-            shares = [self.share(cell, record) for cell, record in rated]
-        except ValueError:
-            return False
-        of_choice = bool(
-            words_of(name) & (_WINNER_WORDS | set(_WINNERS))
-        ) or speaks_of_machine(name)
-        return len(set(shares)) > 1 and (
-            of_choice or any(len(folded(cell)) > 1 for cell, _ in rated)
-        )
+        cells, shares = list[str](), set[float]()
+        for record in records:
+            cell = record.get(name)
+            if unrated(cell):
+                continue
+            if not isinstance(cell, str) or NUMBER.fullmatch(cell.strip()):
+                return False
+            cells.append(cell)
+            try:
+                shares.add(self.share(cell, record))
+            except ValueError:
+                return False
+        named = words_of(name) & (_WINNER_WORDS | set(_WINNERS))
+        of_choice = bool(named) or speaks_of_machine(name)
+        worded = of_choice or any(len(folded(cell)) > 1 for cell in cells)
+        return len(shares) > 1 and worded
 
     def share(self, cell: Any, record: Mapping[str, Any]) -> float:
         """Return 1 if a cell names the first output, 0 for the second, 0.5 for a tie.

@@ -234,12 +234,10 @@ def _promptfoo(result: Mapping[str, Any]) -> Record:
             judges[name] = _verdict(part.get("score"), part.get("reason"))
     if grading and not people:  # a person's thumb takes the place of the whole
         judges["promptfoo"] = _verdict(grading.get("score"), grading.get("reason"))
-    rated = (
-        {"scores": {"overall": "pass" if people[-1].get("pass") else "fail"}}
-        if people
-        else {}
-    )
-    return {name: cell for name, cell in row.items() if cell} | rated | {JUDGES: judges}
+    record = {name: cell for name, cell in row.items() if cell}
+    if people:
+        record["scores"] = {"overall": "pass" if people[-1].get("pass") else "fail"}
+    return record | {JUDGES: judges}
 
 
 # Parts ---------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, TypeAlias
@@ -122,14 +123,11 @@ class Sheet:
         self.problems: list[tuple[int, str]] = []
         self.raters: set[str] = set()
         self.rows, self.export = rows, recognised(rows, self.origin)
-        plain = (
-            list(rows)
-            if self.export is None
-            else self.export.records(rows, self.origin)
-        )
-        self.total = len(plain)
+        plain = list(rows)
         if self.export is not None:
+            plain = self.export.records(rows, self.origin)
             self.columns = columns = self.export.columns(columns, self.origin)
+        self.total = len(plain)
         compares = kind in (None, "preference") and "output" not in columns
         self.pairs = (
             Pairs.find(names_of(plain, verdicts=False), columns) if compares else None
@@ -159,11 +157,9 @@ class Sheet:
             if all(unrated(value) for value in record.values()):
                 self.skipped[line] = "the row is empty"
                 continue
-            split = (
-                [record]
-                if self.pairs is None
-                else self._sides(self.pairs, record, line)
-            )
+            split = [record]
+            if self.pairs is not None:
+                split = self._sides(self.pairs, record, line)
             self.records += split
             self.lines += [line] * len(split)
         self.names = names_of(self.records, verdicts=False)
@@ -174,17 +170,17 @@ class Sheet:
         except ValueError as error:
             self.problems.append((line, f"column {pairs.winner!r}: {error}"))
             return []
-        named = [
-            (who, side) for who, won in choices for side in pairs.sides(record, won)
-        ]
-        texts = [as_text(side["output"]) for _, side in named[:2]]
-        if not named:
+        if not choices:
             self.skipped[line] = "no choice was made"
             return []
-        if None in texts:
+        named = list[tuple[str, dict[str, Any]]]()
+        for who, won in choices:
+            named += [(who, side) for side in pairs.sides(record, won)]
+        first, second = (as_text(side["output"]) for _, side in named[:2])
+        if first is None or second is None:
             self.skipped[line] = "an output is empty"
             return []
-        if texts[0] == texts[1]:
+        if first == second:
             self.skipped[line] = "both outputs are the same"
             return []
         for place, (who, side) in enumerate(named):
@@ -195,7 +191,7 @@ class Sheet:
             # A comparison that says nothing of what it is about is a document of its own.
             if not any(side.get(name) for name in side if name not in _BESIDE):
                 side.setdefault("doc_id", f"{DERIVED}pair {line}")
-        return [side for _, side in named]
+        return list(map(itemgetter(1), named))
 
     def _choices(self, places: Iterable[int]) -> Record:
         """Return the shares that choosing judges give an output that stands in several comparisons."""
@@ -359,21 +355,21 @@ class Sheet:
         return {**kept, "output": "output", "score": "score"}
 
     def _aspect(self, parsed: _Parsed, wanted: str | None) -> str:
-        present = list(
-            dict.fromkeys(
-                name for row, reasons in parsed for name in (*row.scores, *reasons)
-            )
-        )
+        aspects = dict[str, None]()
+        for row, reasons in parsed:
+            aspects |= dict.fromkeys((*row.scores, *reasons))
+        present = list(aspects)
         names = ", ".join(present)
         if not present and wanted is None:
             left = self.export.left_out() if self.export is not None else ""
             raise LabelsError(
                 f"{self.origin}: no row has a score; rate some, or name the column with --columns score=NAME{left}"
             )
-        wanted = wanted or (
-            OVERALL if OVERALL in present else present[0] if len(present) == 1 else None
-        )
-        if wanted is None:
+        if not wanted and OVERALL in present:
+            wanted = OVERALL
+        if not wanted and len(present) == 1:
+            wanted = present[0]
+        if not wanted:
             raise LabelsError(
                 f"{self.origin}: there are several aspects ({names}); pass --aspect NAME"
             )
@@ -484,10 +480,7 @@ class Sheet:
         roles = found.reading(
             self.records, categories, decimal_comma=self.table.decimal_comma
         )
-        parsed = [
-            roles.row(record, line)
-            for record, line in zip(self.records, self.lines, strict=True)
-        ]
+        parsed = list(map(roles.row, self.records, self.lines))
         wrong: dict[str, list[tuple[int, str]]] = {}
         for (_, reasons), line in zip(parsed, self.lines, strict=True):
             for aspect, reason in reasons.items():
@@ -631,18 +624,18 @@ class Sheet:
         columns = sorted(
             {column for column, _ in roles.aspects.values() if column is not None}
         )
-        lines += [
-            f"{self.origin}: the ratings are those of {name!r}, whose name speaks of a machine; if no person gave "
-            "them, name people's with --columns score=NAME"
-            for name in columns
-            if speaks_of_machine(name) and name not in self.columns.values()
-        ]
-        return lines + [
-            f"{self.origin}, column {column!r}: the keys of its objects were taken as raters and averaged;"
-            f" if they are aspects, pass --columns scores={column}"
-            for column in columns
-            if self._has_objects(column)
-        ]
+        for name in columns:
+            if speaks_of_machine(name) and name not in self.columns.values():
+                lines.append(
+                    f"{self.origin}: the ratings are those of {name!r}, whose name speaks of a machine; if no person "
+                    "gave them, name people's with --columns score=NAME"
+                )
+        for name in filter(self._has_objects, columns):
+            lines.append(
+                f"{self.origin}, column {name!r}: the keys of its objects were taken as raters and averaged; if they "
+                f"are aspects, pass --columns scores={name}"
+            )
+        return lines
 
     def _has_objects(self, column: str) -> bool:
         """Return True if a cell of a column is an object of several ratings."""
@@ -759,19 +752,20 @@ def _score_problems(
     scale: tuple[float, float] | None,
 ) -> list[tuple[int, str]]:
     low, high = scale or (-np.inf, np.inf)
-    outside = {
-        row.line: off
-        for row in rows
-        if (off := [x for x in _values(row, aspect) if not low <= x <= high])
-    }
-    every = [value for off in outside.values() for value in off]
-    wider = f"--scale {min([low, *every]):g} {max([high, *every]):g}"
+    outside = dict[int, float]()
+    least, most = low, high
+    for row in rows:
+        for value in _values(row, aspect):
+            if not low <= value <= high:
+                outside.setdefault(row.line, value)
+                least, most = min(least, value), max(most, value)
+    wider = f"--scale {least:g} {most:g}"
     return [
         (
             line,
-            f"column {column!r}: {off[0]:g} is outside {low:g}..{high:g}; pass {wider} or correct the row",
+            f"column {column!r}: {value:g} is outside {low:g}..{high:g}; pass {wider} or correct the row",
         )
-        for line, off in outside.items()
+        for line, value in outside.items()
     ]
 
 
@@ -852,13 +846,12 @@ def _one(several: Sequence[_Rated]) -> Row:
     )
     aspects = itertools.chain(*(row.scores for _, row, _ in several))
     for aspect in dict.fromkeys(aspects):
-        rated = list(_ratings_of(aspect, several))
-        values = tuple(value for value, _ in rated)
+        values, names = zip(*_ratings_of(aspect, several), strict=True)
         scores[aspect] = math.fsum(values) / len(values)
         if len(values) > 1:
             ratings[aspect] = values
-        if all(who for _, who in rated):
-            raters[aspect] = tuple(who for _, who in rated)
+        if all(names):
+            raters[aspect] = names
     comments: dict[str, tuple[str, ...]] = {}
     for _, row, _ in several:
         for name, texts in row.comments.items():

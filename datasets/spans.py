@@ -170,10 +170,12 @@ def _spans(
             marked = [_by_characters(error, text, identity, where)]
         for start, end, words in marked:
             nowhere = start is None or start == end
+            if nowhere:
+                start = end = None
             yield Span(
                 text=words,
-                start=None if nowhere else start,
-                end=None if nowhere else end,
+                start=start,
+                end=end,
                 severity=_severity(severity, where),
                 category=str(error.get("category") or error.get("type") or ""),
                 explanation=str(error.get("explanation") or error.get("comment") or ""),

@@ -35,10 +35,10 @@ def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
         ) from None
     try:
         with CalamineWorkbook.from_path(str(path)) as book:
-            opened = {name: book.get_sheet_by_name(name) for name in book.sheet_names}
-            sheets: dict[str, list[list[Any]]] = {}
-            for name, sheet in opened.items():
-                sheets[name] = sheet.to_python(skip_empty_area=True)
+            opened, sheets = dict[str, Any](), dict[str, list[list[Any]]]()
+            for name in book.sheet_names:
+                opened[name] = book.get_sheet_by_name(name)
+                sheets[name] = opened[name].to_python(skip_empty_area=True)
     except (CalamineError, OSError, ValueError) as error:
         raise LabelsError(
             f"{path.name}: not a readable spreadsheet ({error}); save it again, or as CSV"
@@ -52,7 +52,7 @@ def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
         return
     name, start = next(iter(starts.items()))
     if len(starts) > 1:
-        others = ", ".join(repr(other) for other in list(starts)[1:6])
+        others = ", ".join(map(repr, list(starts)[1:6]))
         notes.append(
             f"{path.name}: the sheet {name!r} was read; the others have rows, too, and were not: {others}"
         )

@@ -227,9 +227,8 @@ def several_sentences(text: str, material: Material, fewest: int = 2) -> list[st
     """
     result = list(sentences(text, material.language))
     if len(result) < fewest:
-        raise Unperturbable(
-            f"{len(result)} sentence{'s' * (len(result) != 1)}; at least {fewest} are needed"
-        )
+        noun = "sentence" if len(result) == 1 else "sentences"
+        raise Unperturbable(f"{len(result)} {noun}; at least {fewest} are needed")
     return result
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
@@ -135,18 +135,24 @@ def _name_spots(text: str, rng: random.Random, material: Material) -> Iterator[S
     if language.lower().startswith("de"):  # there every noun has a capital
         return
     material_text = f"{text}\n{material.own.source}".casefold()
-    pool = sorted(
-        {o.text[a:b] for o in material.others for a, b in names(o.text, language)}
-    )
-    pool = [name for name in pool if name.casefold() not in material_text]
+    elsewhere = set[str]()
+    for other in material.others:
+        elsewhere.update(other.text[a:b] for a, b in names(other.text, language))
+    pool = [n for n in sorted(elsewhere) if n.casefold() not in material_text]
     chosen: dict[str, str] = {}  # the same name is replaced by the same one
     for start, end in names(text, language):
         old = text[start:end]
         fitting = [n for n in pool if n not in chosen.values()]
-        alike = [n for n in fitting if len(n.split()) == len(old.split())] or fitting
+        alike = _as_long(fitting, old) or fitting
         if old in chosen or alike:
             chosen[old] = chosen.get(old) or rng.choice(alike)
             yield Spot(start, end, chosen[old])
+
+
+def _as_long(pool: Sequence[str], name: str) -> list[str]:
+    """The names of as many words as a name has."""
+    length = len(name.split())
+    return [other for other in pool if len(other.split()) == length]
 
 
 def _number_spots(text: str, rng: random.Random, material: Material) -> Iterator[Spot]:
@@ -302,7 +308,7 @@ def _importance(i: int, parts: list[str], source: str) -> float:
 def _content(text: str) -> set[str]:
     """Words that carry meaning: longer than three characters, or with a digit, or of a script without spaces."""
     words = {word.casefold() for word in WORD.findall(text)}
-    return {w for w in words if len(w) > 3 or any(c.isdigit() for c in w)}
+    return {w for w in words if len(w) > 3 or any(map(str.isdigit, w))}
 
 
 @rule(

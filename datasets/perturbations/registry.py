@@ -242,11 +242,12 @@ def find_perturbations(
             result.setdefault(member, set()).update(
                 [d for d in degrees if not colon or d == degree]
             )
-    return [
-        (perturbation, tuple(d for d in perturbation.degrees if d in result[n]))
-        for n, perturbation in there.items()
-        if n in result
-    ]
+    ordered = list[tuple[Perturbation, tuple[Degree, ...]]]()
+    for name, perturbation in there.items():
+        if name in result:
+            present = tuple(d for d in perturbation.degrees if d in result[name])
+            ordered.append((perturbation, present))
+    return ordered
 
 
 def pairs_of(
@@ -299,12 +300,11 @@ def _pair(
             raise Unperturbable("it has no letters")
         for attempt in range(_TRIES if minor is not None else 1):
             # The degree is no part of the seed: what minor draws is the beginning of what major draws.
-            key = f"{seed}|{perturbation.name}|{own.id}|{own.text}" + (
-                f"|{attempt}" if attempt else ""
-            )
-            rng = random.Random(
-                key.encode("utf-8", "backslashreplace")
-            )  # bytes, for the sake of lone surrogates
+            key = f"{seed}|{perturbation.name}|{own.id}|{own.text}"
+            if attempt:
+                key += f"|{attempt}"
+            # Bytes, for the sake of lone surrogates.
+            rng = random.Random(key.encode("utf-8", "backslashreplace"))
             after = perturbation.change(before, degree, rng, material)
             change = Change.between(before, after)
             if minor is None or change.distance > minor.change.distance:
@@ -315,12 +315,10 @@ def _pair(
             )
     except Unperturbable as error:
         return Left(own.id, name, str(error))
-    if after == before or not after.strip():
-        return Left(
-            own.id,
-            name,
-            "nothing changed" if after == before else "nothing was left of it",
-        )
+    if after == before:
+        return Left(own.id, name, "nothing changed")
+    if not after.strip():
+        return Left(own.id, name, "nothing was left of it")
     return Pair(
         own.id,
         perturbation.name,

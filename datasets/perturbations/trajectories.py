@@ -195,13 +195,11 @@ def argument_format(
     """Write the arguments of calls in another order and spacing, with the same values."""
 
     def other(turn: Turn) -> Turn:
-        held = dict(reversed(_arguments(turn).items()))
-        tight = json.dumps(held, ensure_ascii=False, separators=(",", ":"))
-        return (
-            replace(turn, text=tight if tight != turn.text else _written(held))
-            if held
-            else turn
-        )
+        arguments = dict(reversed(_arguments(turn).items()))
+        if not arguments:
+            return turn
+        tight = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+        return replace(turn, text=tight if tight != turn.text else _written(arguments))
 
     return _text([other(turn) for turn in _turns(text)])
 

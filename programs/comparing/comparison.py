@@ -573,12 +573,12 @@ class PairwiseComparer(Evaluator):
             compared = replace(compared, usage=compared.usage + spelled.usage)
         if not (share := sum(odds)) >= LEAST_SHARE:  # or NaN
             return compared
-        better, worse, *similar = (p / share for p in odds)
+        better, worse, *similar = odds
         return replace(
             compared,
-            better=better,
-            worse=worse,
-            similar=sum(similar),
+            better=better / share,
+            worse=worse / share,
+            similar=sum(similar) / share,
             share=min(share, 1.0),
         )
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -372,9 +372,9 @@ class OpeNLGauge(OneAspect):
         models = [self._model(member, lm) for member in self.options.annotators] or [lm]
         asked = map(partial(self._opinion, item), members, models)
         answered = await asyncio.gather(*asked)
-        answers = [answer for _, answer in answered]
+        answers = list(map(itemgetter(1), answered))
         opinions = _by_member(members, answered)
-        percents = np.array([opinion.percent for opinion in opinions.values()])
+        percents = np.array(list(map(attrgetter("percent"), opinions.values())))
         usable = np.isfinite(percents)
         if not usable.any():
             usage, raw = spent(answers)

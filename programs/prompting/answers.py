@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from ...signatures.values import Criterion, CriterionScore, Scale
@@ -216,20 +217,18 @@ def _sectioned(
 ) -> dict[str, tuple[list[Stated], str]]:
     """Return the scores stated behind each criterion's name, and the explanation."""
     names = {c.name: c.name for c in criteria}
-    taken = {name.casefold() for name in names}
-    others = (
-        {label: label for label in _OF_ALL if label not in taken}
-        if "verall" in text
-        else {}
-    )
-    found = {}
-    for name, (start, end) in _sections(text, names | others).items():
+    labels = dict(names)
+    if "verall" in text:
+        folded = set(map(str.casefold, names))
+        labels |= {label: label for label in _OF_ALL if label not in folded}
+    sections = {}
+    for name, (start, end) in _sections(text, labels).items():
         segment = text[start:end]
-        stated = stated_scores(segment) if name in names else []
-        if stated:
-            why = _explanation(segment, stated[0])
-            found[name] = ([moved(one, start) for one in stated], why)
-    return found
+        scores = stated_scores(segment) if name in names else []
+        if scores:
+            why = _explanation(segment, scores[0])
+            sections[name] = ([moved(score, start) for score in scores], why)
+    return sections
 
 
 def _keyed(
@@ -240,20 +239,22 @@ def _keyed(
     Forms are {"Tone": 4}, {"Tone": {"score": 4, "explanation": …}}, or a list of objects with names.
     """
     names = {_key(c.name): c.name for c in criteria}
-    found: dict[str, tuple[list[Stated], str]] = {}
-    for key, value in (pair for part in json_parts(text) for pair in _pairs(part)):
+    scores: dict[str, tuple[list[Stated], str]] = {}
+    for key, value in chain.from_iterable(map(_pairs, json_parts(text))):
         name = names.get(_key(key))
-        if name is not None and name not in found:
+        if name is not None and name not in scores:
             stated = stated_value(value)
-            told = (
-                (value.get(label) for label in _WHY) if isinstance(value, dict) else ()
-            )
-            why = next((words for words in told if isinstance(words, str)), "")
-            found[name] = (
-                [replace(stated, digits=_place(text, key, stated))],
-                " ".join(why.split()),
-            )
-    return found
+            why = _why_in(value) if isinstance(value, dict) else ""
+            scores[name] = ([replace(stated, digits=_place(text, key, stated))], why)
+    return scores
+
+
+def _why_in(entry: Mapping[str, Any]) -> str:
+    """Return the explanation in a criterion's object; "" for none."""
+    for label in _WHY:
+        if isinstance(words := entry.get(label), str):
+            return " ".join(words.split())
+    return ""
 
 
 #: Keys of an explanation, and of a criterion's name in a list.
@@ -351,37 +352,36 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Drawn]:
     Duplicates by name are dropped; at most `most` are kept; an empty list where nothing could be read.
     """
     body = unfenced(text)
-    start = min((i for i in (body.find("{"), body.find("[")) if i >= 0), default=-1)
-    data = lenient_json(body[start:]) if start >= 0 else None
+    listed = [(*pair, None) for pair in _LISTED.findall(body)]
+    criteria: dict[str, Drawn] = {}
+    for name, meaning, cited in _entries_of(body) or listed:
+        if not (isinstance(name, str) and isinstance(meaning, str)):
+            continue
+        name = " ".join(re.sub(r"[\"'*_`:#{}\[\]<>|]", " ", name).split())[:48]
+        meaning = " ".join(meaning.strip(" \"'*_`").split())[:300]
+        worded = re.search(r"[A-Za-z\u00c0-\uffff]", name) and meaning
+        if worded and name.casefold() not in criteria:
+            numbers = map(int, re.findall(r"\d{1,6}", str(cited or "")))
+            drawn = Drawn(name, meaning, tuple(dict.fromkeys(numbers)))
+            criteria[name.casefold()] = drawn
+    return list(criteria.values())[:most]
+
+
+def _entries_of(body: str) -> list[tuple[Any, Any, Any]]:
+    """(name, definition, comments) of each criterion of an answer in JSON; none for another answer."""
+    starts = [place for place in (body.find("{"), body.find("[")) if place >= 0]
+    data = lenient_json(body[min(starts) :]) if starts else None
     if isinstance(data, dict):
         named = [
             {"name": name, "definition": meaning} for name, meaning in data.items()
         ]
         data = [data] if "definition" in data else data.get("criteria", named)
-    entries = (
-        [entry for entry in data if isinstance(entry, dict)]
-        if isinstance(data, list)
-        else []
-    )
-    listed = [(*pair, None) for pair in _LISTED.findall(body)]
-    kept: dict[str, Drawn] = {}
-    for name, meaning, cited in [
-        tuple(map(e.get, ("name", "definition", "comments"))) for e in entries
-    ] or listed:
-        if not (isinstance(name, str) and isinstance(meaning, str)):
-            continue
-        name = " ".join(re.sub(r"[\"'*_`:#{}\[\]<>|]", " ", name).split())[:48]
-        meaning = " ".join(meaning.strip(" \"'*_`").split())[:300]
-        if (
-            re.search(r"[A-Za-z\u00c0-\uffff]", name)
-            and meaning
-            and name.casefold() not in kept
-        ):
-            numbers = tuple(
-                dict.fromkeys(map(int, re.findall(r"\d{1,6}", str(cited or ""))))
-            )
-            kept[name.casefold()] = Drawn(name, meaning, numbers)
-    return list(kept.values())[:most]
+    entries = list[tuple[Any, Any, Any]]()
+    for entry in data if isinstance(data, list) else ():
+        if isinstance(entry, dict):
+            name, meaning = entry.get("name"), entry.get("definition")
+            entries.append((name, meaning, entry.get("comments")))
+    return entries
 
 
 def _on_scale(stated: Stated, scale: Scale) -> float | None:

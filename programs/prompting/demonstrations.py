@@ -54,27 +54,28 @@ def labelled(
     Raises:
         OptionError: For another score, since a rating of 4 would pass for 4 percent.
     """
-    told = {
+    demo = {
         name: row[name]
         for name in SavedDemo.model_fields
         if isinstance(row.get(name), str)
     }
-    told |= other_texts(row, signature) | layout.labelled(row)
-    if not layout.rates or (told.get("comparison") and told.get("other")):
-        return (
-            {**told, "augmented": False, "gold": True} if layout.shows(told) else None
-        )
+    demo |= other_texts(row, signature) | layout.labelled(row)
+    gold = {"augmented": False, "gold": True}
+    if not layout.rates or (demo.get("comparison") and demo.get("other")):
+        return demo | gold if layout.shows(demo) else None
     item, human = Item.of(row), human_score(row)
     percent = human if scale is None else scale.to_percent(human)
     if not 0 <= percent <= 100 or (scale is None and row.get("score") is None):
+        now = "" if scale is None else f"; it is {scale} now"
         raise OptionError(
             f"human score {human:g} of a row: on which scale is it? Set it on the evaluator, evaluator.scale = "
-            f"js.Scale(lowest, highest){'' if scale is None else f'; it is {scale} now'}"
+            f"js.Scale(lowest, highest){now}"
         )
     texts = {
         name: getattr(item, name)
         for name in ("source", "output", "context", "reference", "group")
     }
     scores = row.get("criteria_scores")
-    more = {"criteria_scores": dict(scores)} if isinstance(scores, Mapping) else {}
-    return {**told, **texts, **more, "score": percent, "augmented": False, "gold": True}
+    if isinstance(scores, Mapping):
+        demo |= {"criteria_scores": dict(scores)}
+    return {**demo, **texts, "score": percent, **gold}

@@ -421,12 +421,12 @@ class OverallLayout(ScoreLayout):
         if self.explain == "none" or (self.explain == "after" and not why):
             # Without its explanation a demonstration can only be a turn where the score comes first anyway.
             return self.example(demo)
-        values = (disarm(why), self.digits(demo["score"])) if why else ()
-        return (
-            self.form(inputs).written(*values[:: 1 if self.explain == "before" else -1])
-            if values
-            else None
-        )
+        if not why:
+            return None
+        values = [disarm(why), self.digits(demo["score"])]
+        if self.explain == "after":
+            values.reverse()
+        return self.form(inputs).written(*values)
 
     def example(self, demo: Mapping[str, Any]) -> str:
         """Return the score of an example."""
@@ -505,28 +505,25 @@ class CriteriaLayout(ScoreLayout):
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         """Return a demonstration's criterion scores; None for an incomplete one."""
-        known: Mapping[str, CriterionScore] = demo.get("criteria_scores") or {}
-        scores = [
-            known.get(c.name, CriterionScore(math.nan)) for c in inputs["criteria"]
-        ]
-        explained = all(score.explanation for score in scores)
-        if (
-            any(math.isnan(s.score) for s in scores)
-            or not scores
-            or (self.explain == "before" and not explained)
-        ):
+        scores: Mapping[str, CriterionScore] = demo.get("criteria_scores") or {}
+        digits, whys = list[str](), list[str]()
+        for criterion in inputs["criteria"]:
+            score = scores.get(criterion.name)
+            if score is None or math.isnan(score.score):
+                return None
+            digits.append(self.digits(score.score))
+            whys.append(disarm(score.explanation))
+        if not digits:
             return None
-        digits, whys = (
-            [self.digits(s.score) for s in scores],
-            [disarm(s.explanation) for s in scores],
-        )
+        explained = all(whys)
         if self.explain == "before":
-            return self.form(inputs).written(
-                *(v for pair in zip(whys, digits, strict=True) for v in pair)
-            )
+            pairs = zip(whys, digits, strict=True)
+            written = chain.from_iterable(pairs)
+            return self.form(inputs).written(*written) if explained else None
         # Without explanations it is still a turn where the scores come first anyway.
-        bare = self.explain == "none" or not explained
-        return self.form(inputs, bare=bare).written(*digits, *([] if bare else whys))
+        if self.explain == "none" or not explained:
+            return self.form(inputs, bare=True).written(*digits)
+        return self.form(inputs).written(*digits, *whys)
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
         """Return the mean of a step's criterion scores."""

@@ -226,12 +226,12 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             ),
             "temperature": lm.sampling.temperature,
             "top_logprobs": 20 if layout.wants_logprobs and able.logprobs else 0,
-            "grammar": layout.grammar(inputs) if able.grammar else None,
-            "choices": layout.choices(inputs) if able.grammar else (),
-            "schema": layout.schema(inputs)
-            if able.json_schema and not able.grammar
-            else None,
         }
+        if able.grammar:
+            shape["grammar"] = layout.grammar(inputs)
+            shape["choices"] = layout.choices(inputs)
+        elif able.json_schema:
+            shape["schema"] = layout.schema(inputs)
 
         async def asked(messages: list[Message]) -> Read:
             reads: list[Read] = []

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from .json_answers import json_parts, unwrapped
@@ -163,28 +164,35 @@ def stated_scores(text: str) -> list[Stated]:
 
     One of them is NaN if a verdict is there and cannot be read.
     """
-    if held := _in_json(text):
-        return held
-    found = _highest(_mentions(text, _LABEL))
+    if in_json := _in_json(text):
+        return in_json
+    labelled = _highest(_mentions(text, _LABEL))
     boxes = _BOX.finditer(text) if "[[" in text or "boxed" in text else ()
     boxed = [_stated(match, match.start()) for match in boxes]
-    if boxed and (not found or found[0].number != boxed[-1].number):
-        found = [*found, *boxed]
-    if found:
-        return found
-    if others := _highest(
-        [mention for mention in _mentions(text, _OTHER_LABEL) if mention.rank < 2]
-    ):
-        return [stated for stated in others if not math.isnan(stated.number)]
+    if boxed and (not labelled or labelled[0].number != boxed[-1].number):
+        labelled = [*labelled, *boxed]
+    if labelled:
+        return labelled
+    others = [mention for mention in _mentions(text, _OTHER_LABEL) if mention.rank < 2]
+    if highest := _highest(others):
+        return [stated for stated in highest if not math.isnan(stated.number)]
     if whole := _ALL.match(text):
         return [_stated(whole, 0)]
+    return _of_aspects(text) or _in_prose(text)
+
+
+def _of_aspects(text: str) -> list[Stated]:
     aspects = [_of_aspect(text, match) for match in _LABEL.finditer(text)]
-    if named := [stated for stated in aspects if stated is not None]:
-        return named
-    given = (
-        match for match in _GIVEN.finditer(text) if match["top"] or not match["would"]
-    )
-    return [_stated(match, match.start()) for match in given]
+    return [stated for stated in aspects if stated is not None]
+
+
+def _in_prose(text: str) -> list[Stated]:
+    """The scores that sentences give: "I would give it a 4"."""
+    scores = list[Stated]()
+    for match in _GIVEN.finditer(text):
+        if match["top"] or not match["would"]:
+            scores.append(_stated(match, match.start()))
+    return scores
 
 
 def _highest(mentions: Sequence[_Mention]) -> list[Stated]:
@@ -194,7 +202,7 @@ def _highest(mentions: Sequence[_Mention]) -> list[Stated]:
 
 def _mentions(text: str, label: re.Pattern[str]) -> list[_Mention]:
     """The labels that begin a line or a sentence, each with its number."""
-    found = []
+    mentions = []
     for match in label.finditer(text):
         before = _line_before(text, match.start())
         tag = before.endswith("<")
@@ -213,24 +221,32 @@ def _mentions(text: str, label: re.Pattern[str]) -> list[_Mention]:
         value = _value(text, match.end(), own=begins)
         if value is not None:
             stated = _stated(value, match.start())
-            found.append(
-                _Mention(
-                    stated, 2 if not begins else 0 if value["ends"] is not None else 1
-                )
-            )
+            mentions.append(_Mention(stated, _rank(value, begins)))
         elif begins and match["sign"] in ":：=>" and not _NAMED.search(before):
-            found.append(_Mention(_broken(text, match), 0))
+            mentions.append(_Mention(_broken(text, match), 0))
         elif (
             not begins
             and match["sign"] in ":：="
             and re.match(r"\s*+[-+]?\d", text[match.end() : match.end() + 20])
         ):
-            found.append(_Mention(_broken(text, match), 2))
+            mentions.append(_Mention(_broken(text, match), 2))
     for match in _HEADING.finditer(text):
         value = _COMPLETE.match(text, match.end())
         if value is not None and value["ends"] is not None:
-            found.append(_Mention(_stated(value, match.start()), 0))
-    return found
+            mentions.append(_Mention(_stated(value, match.start()), 0))
+    return mentions
+
+
+def _rank(value: re.Match[str], begins: bool) -> int:
+    """The rank of a labelled number, the best is 0.
+
+    Args:
+        value: The number; it may end its line.
+        begins: The label begins its line.
+    """
+    if not begins:
+        return 2
+    return 1 if value["ends"] is None else 0
 
 
 def _line_before(text: str, place: int) -> str:
@@ -319,23 +335,20 @@ _DEEPEST = 6
 
 def _in_json(text: str) -> list[Stated]:
     """The scores of an answer in JSON; empty for another answer, and for JSON without a score."""
-    found = [stated for data in json_parts(text) for stated in _scores(data, 0)]
-    if not found:
+    scores = [stated for data in json_parts(text) for stated in _scores(data, 0)]
+    if not scores:
         return []
-    placed = [
-        _stated(value, match.start())
-        for match in _LABEL.finditer(text)
-        if (value := _value_behind(text, match))
-    ]
-    for place, stated in enumerate(found):
-        there = next((other for other in placed if other.number == stated.number), None)
-        if there is not None:
-            found[place] = replace(there, explanation=stated.explanation)
-    return (
-        found
-        if len(found) < 2 or len({stated.number for stated in found}) > 1
-        else found[:1]
-    )
+    placed: dict[float, Stated] = {}
+    for match in _LABEL.finditer(text):
+        if value := _value_behind(text, match):
+            stated = _stated(value, match.start())
+            placed.setdefault(stated.number, stated)
+    for place, score in enumerate(scores):
+        if not math.isnan(score.number) and score.number in placed:
+            labelled = placed[score.number]
+            scores[place] = replace(labelled, explanation=score.explanation)
+    equal = len(set(map(attrgetter("number"), scores))) == 1
+    return scores[:1] if equal else scores
 
 
 def _value_behind(text: str, label: re.Match[str]) -> re.Match[str] | None:

@@ -239,7 +239,7 @@ def _cells_in(text: str) -> list[tuple[str, str]]:
     if not tabular or len(tabular) < MOSTLY * len(rows):
         return []
     values = list[tuple[str, str]]()
-    triples = all(len(cells) == 3 for cells in tabular)
+    triples = set(map(len, tabular)) == {3}
     for cells in tabular:
         if triples:
             subject, predicate, value = cells

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -324,33 +325,37 @@ class ModelReadings(AsksForms):
         row = await asyncio.to_thread(self.rows.read, item, lm)
         table = table_of([row], None if direct is None else [direct.percent], [0])
         added = _of_one_row(head.contributions(table))
-        percent = min(100.0, max(0.0, head.base + sum(added.values())))
         above = {
             name: table.columns([name])[0, 0] - mean
             for name, (mean, _) in head.weights.items()
         }
         details = self._details(added, row, item)
-        notes = list(row.notes if direct is None else (*direct.notes, *row.notes))
-        partly = {} if row.source == 1 else {"source": round(row.source, 4)}
-        if partly:
+        notes, partly = list(row.notes), dict[str, float]()
+        if row.source != 1:
+            partly["source"] = round(row.source, 4)
             reader = self.rows.opened(lm).reader.name
             notes.append(f"{reader} read {row.source:.1%} of the source, {CHOSEN}")
         unlike = {name: added[name] for name in head.unlike(table)}
         if far := saying.reasons(unlike, above):
-            words = "; ".join(reason.words for reason in far)
+            words = "; ".join(map(attrgetter("words"), far))
             notes.append(f"far from the rows that the judge learnt from: {words}")
         improbable = [word for word, _ in details.improbable]
         verdict = Verdict(
             score=math.nan,
             explanation=saying.explained(saying.reasons(added, above), improbable),
-            percent=percent,
+            percent=min(100.0, max(0.0, head.base + sum(added.values()))),
             notes=tuple(notes),
             partly=partly,
             details=details,
         )
         if direct is None:
             return verdict
-        call = {"usage": direct.usage, "raw": direct.raw, "repaired": direct.repaired}
+        call = {
+            "usage": direct.usage,
+            "raw": direct.raw,
+            "repaired": direct.repaired,
+            "notes": (*direct.notes, *notes),
+        }
         return verdict.model_copy(update=call)
 
     def _details(

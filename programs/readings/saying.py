@@ -96,8 +96,9 @@ def explained(why: Sequence[Reason], words: Sequence[str]) -> str:
         why: The reasons.
         words: The least expected words, which are named if such words spoke against it.
     """
-    moved = sum(reason.points for reason in why)
-    least = max([WORTH, *(SHARE * abs(reason.points) for reason in why)])
+    points = list(map(attrgetter("points"), why))
+    moved = sum(points)
+    least = max([WORTH, *(SHARE * abs(number) for number in points)])
     raised = [reason for reason in why if reason.points >= least][:MOST]
     lowered = [reason for reason in why if reason.points <= -least][:MOST]
     sides = [_side("In its favour", raised), _side("Against it", lowered)]
@@ -105,7 +106,7 @@ def explained(why: Sequence[Reason], words: Sequence[str]) -> str:
         sides.reverse()
     sentences = [f"Scored {_place(moved)} a typical output", *filter(None, sides)]
     if words and "words" in map(attrgetter("about"), lowered):
-        quoted = ", ".join(f"“{word}”" for word in words)
+        quoted = ", ".join(map("“{}”".format, words))
         sentences.append(f"Least expected words: {quoted}")
     return ". ".join(sentences) + "."
 

@@ -49,7 +49,7 @@ class OpenVinoChooser:
         if not isinstance(reader, OpenVinoReader) or not reader.ours:
             return [None] * len(requests)
         under_way = [_Answer(reader, request) for request in requests]
-        fitting = [answer for answer in under_way if answer.fits]
+        fitting = list(filter(attrgetter("fits"), under_way))
         together = [answer for answer in fitting if answer.at_once]
         logps = reader.following([answer.row for answer in together])
         for answer, logp in zip(together, logps, strict=True):
