@@ -567,7 +567,7 @@ class Compiler:
     ) -> Plan:
         """Estimate a run with this split of the labels."""
         every, search = parts.fits(len(labels)), self.search
-        name = lm if lm is None or isinstance(lm, str) else lm.name
+        name = lm.name if isinstance(lm, LanguageModel) else lm
         # Of folds that ask nothing new only the fit to all rows is paid for.
         sizes, heldout, free_steps = every, parts.heldout, 0
         if parts.free:
@@ -576,17 +576,7 @@ class Compiler:
         stages = Stages(
             judge, search, self.inference, sizes, heldout, shown, self.options.refine
         )
-        more = _dearer(judge, name)
-        dearest = judge.with_(**more) if more else None
-        payers = () if name is None else answering(judge.method, name)
-        notes: list[str] = []
-        if dearest is not None:
-            least = stages.least(dearest)
-            if least > (self.options.max_calls or least):
-                notes.append(
-                    f"{_words(more)} is not tried: that takes a budget of {least:,} calls"
-                )
-                dearest = None
+        dearest, untried = self._dearest(judge, name, stages)
         chosen = dearest or judge
         measured = stages.measuring(chosen)
         spent = (
@@ -605,7 +595,7 @@ class Compiler:
             rows=len(labels),
             train=sum(every),
             heldout=parts.heldout,
-            folds=len(parts.runs[0]) if parts.crossed else 0,
+            folds=parts.folds,
             runs=len(parts.runs),
             calls=spent.calls + PROBES if spent.calls else 0,
             heldout_calls=measured.calls,
@@ -615,12 +605,32 @@ class Compiler:
             steps=spent.steps,
             prompt_tokens=prompt,
             completion_tokens=completion,
-            cost=shared_price(payers, Reply("", None, prompt, completion)),
+            cost=_price(judge, name, Reply("", None, prompt, completion)),
             objective=self.objective(labels),
             parts=parts,
-            notes=(*notes, *self._cautions(judge.method, labels, name)),
-            dearer=notes[0] if notes else None,
+            notes=(
+                *filter(None, [untried]),
+                *self._cautions(judge.method, labels, name),
+            ),
+            dearer=untried,
         )
+
+    def _dearest(
+        self, judge: Judge, model: str | None, stages: Stages
+    ) -> tuple[Judge | None, str | None]:
+        """Return the judge with the options that take more calls a row, None for none, and why it is not tried."""
+        more = _dearer(judge, model)
+        if not more:
+            return None, None
+        dearest = judge.with_(**more)
+        least = stages.least(dearest)
+        if least > (self.options.max_calls or least):
+            words = _words(more)
+            return (
+                None,
+                f"{words} is not tried: that takes a budget of {least:,} calls",
+            )
+        return dearest, None
 
     def _cautions(
         self, method: Method, labels: Labels, model: str | None
@@ -844,6 +854,45 @@ class Compiler:
             scores[out] = scores[out] if best is settled else best.percents[out]
         return scores
 
+    def _without_inferred(self, student: Judge) -> Judge | None:
+        """A copy whose prompts leave out what was inferred; None if that is not to be tried."""
+        method = student.method
+        if not self.options.refine or not isinstance(method, InfersTask):
+            return None
+        plain = method.without_inferred()
+        return None if plain is None else student.with_(method=plain)
+
+    def _try_more(
+        self,
+        student: Judge,
+        examples: Sequence[dspy.Example],
+        best: FormTrial,
+        by: Objective,
+        more: Mapping[str, Any],
+    ) -> tuple[FormTrial, str]:
+        """Try options that take more calls a row on top of the best form; return the trial, and a remark on it."""
+        form = Form({**best.form.values, **more})
+        trial = self._try_form(student, examples, form, by)
+        gap = difference(
+            trial.percents,
+            best.percents,
+            examples,
+            objective=by,
+            seed=self.options.seed,
+            rounds=1000,
+        )
+        better = clearly(gap, self.search.sure)
+        if not (trial.disqualified or best.disqualified or better):
+            trial = replace(trial, disqualified="it is not clearly better")
+        fate = "kept"
+        if trial.disqualified is not None:
+            fate = f"left out, since {trial.disqualified}"
+        remark = (
+            f"{_words(more)} was tried zero-shot, at more calls a row: {by.label} {trial.agreement.value:.2f} "
+            f"against {best.agreement.value:.2f} on the training rows; {fate}"
+        )
+        return trial, remark
+
     def _settle(
         self,
         student: Judge,
@@ -861,10 +910,7 @@ class Compiler:
             return student, (), None
         able = engine.run(student.lm.capabilities())
         forms = method.forms(logprobs=able.logprobs, model=student.lm.name)
-        plain = None
-        if self.options.refine and inferred and isinstance(method, InfersTask):
-            plain = method.without_inferred()
-        bare = None if plain is None else student.with_(method=plain)
+        bare = self._without_inferred(student) if inferred else None
         if len(forms) < 2 and bare is None and not more:
             for form in forms:
                 method.settle(**form.values)
@@ -876,30 +922,10 @@ class Compiler:
             trials.append(self._try_form(bare, examples, first, by, knowledge=False))
         best, outcome = max(trials, key=FormTrial.preference), None
         if more:
-            trial = self._try_form(
-                student, examples, Form({**best.form.values, **more}), by
-            )
-            gap = difference(
-                trial.percents,
-                best.percents,
-                examples,
-                objective=by,
-                seed=self.options.seed,
-                rounds=1000,
-            )
-            if not (
-                trial.disqualified
-                or best.disqualified
-                or clearly(gap, self.search.sure)
-            ):
-                trial = replace(trial, disqualified="it is not clearly better")
-            outcome = (
-                f"{_words(more)} was tried zero-shot, at more calls a row: {by.label} {trial.agreement.value:.2f} "
-                f"against {best.agreement.value:.2f} on the training rows; "
-                f"{'kept' if trial.disqualified is None else f'left out, since {trial.disqualified}'}"
-            )
+            trial, outcome = self._try_more(student, examples, best, by, more)
             trials.append(trial)
-            best = trial if trial.disqualified is None else best
+            if trial.disqualified is None:
+                best = trial
         chosen = student if bare is None or best.knowledge else bare
         _settled(chosen, best.form)
         return chosen, tuple(trials), outcome
@@ -970,6 +996,12 @@ def _dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:
         if isinstance(method, HasForms) and not is_local(model or "")
         else {}
     )
+
+
+def _price(judge: Judge, model: str | None, reply: Reply) -> float | None:
+    """Return what the answers of a run cost; None where nobody knows, or no model is named."""
+    payers = () if model is None else answering(judge.method, model)
+    return shared_price(payers, reply)
 
 
 def _settled(judge: Judge, form: Form) -> None:

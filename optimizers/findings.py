@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
+from itertools import chain, islice, repeat
+from operator import attrgetter
 from typing import Any
 
 import dspy
@@ -126,6 +128,27 @@ class Findings:
         """
         return percents_of_run(self.parts)
 
+    def _predictions(self, human: Vector) -> Iterator[dict[str, Any]]:
+        """Yield each row that agreement was measured on, as JSON values.
+
+        Args:
+            human: The rows' human scores.
+        """
+        plain = np.concatenate([part.zero_shot.percents for part in self.parts])
+        judged = zip(
+            self.rows, human.tolist(), self.verdicts, plain.tolist(), strict=True
+        )
+        for row, score, verdict, zero_shot in judged:
+            yield {
+                "id": row.id,
+                "human": float(score),
+                "percent": json_number(verdict.percent),
+                "score": json_number(verdict.score),
+                "zero_shot_percent": json_number(float(zero_shot)),
+                "explanation": verdict.explanation,
+                "failure": verdict.failure,
+            }
+
     def report(self, usage: Usage, seconds: float) -> CompileReport:
         """Return the report of the run.
 
@@ -133,21 +156,20 @@ class Findings:
             usage: Calls and tokens of the whole run.
             seconds: Its time.
         """
-        plain = np.concatenate([part.zero_shot.percents for part in self.parts])
         human = np.concatenate([part.split.heldout.scores for part in self.parts])
-        scale = Scale(*self.labels.scale)
+        scores = np.array([verdict.score for verdict in self.verdicts], float)
+        to_scale = Scale(*self.labels.scale).from_percent
+        linear = np.array(list(map(to_scale, self.percents.tolist())), float)
+        weights = map(attrgetter("weights"), self.final.refined)
         heldout, zero_shot, surface, gap = self._compared()
         levels = self._levels()
-        linear = np.array(
-            [scale.from_percent(p) for p in self.percents.tolist()], float
-        )
         return CompileReport(
             heldout=heldout,
             zero_shot=zero_shot,
             difference=(gap.value, gap.low, gap.high, gap.p),
             surface=surface,
             levels=levels,
-            readings=next((r.weights for r in self.final.refined if r.weights), ()),
+            readings=next(filter(None, weights), ()),
             decisions=self._decisions(heldout),
             way=self._way(),
             sureness=self._sureness_facts(),
@@ -160,30 +182,11 @@ class Findings:
             notes=(*self._notes(heldout, surface), *levels.notes(heldout)),
             usage=usage,
             seconds=seconds,
-            calibrated_error=_mean_error(
-                np.array([v.score for v in self.verdicts], float), human
-            ),
+            calibrated_error=_mean_error(scores, human),
             uncalibrated_error=_mean_error(linear, human),
             stopped=self._stopped,
             drawn_from=self._drawn_from(),
-            heldout_predictions=tuple(
-                {
-                    "id": row.id,
-                    "human": float(h),
-                    "percent": json_number(v.percent),
-                    "score": json_number(v.score),
-                    "zero_shot_percent": json_number(float(z)),
-                    "explanation": v.explanation,
-                    "failure": v.failure,
-                }
-                for row, h, v, z in zip(
-                    self.rows,
-                    human.tolist(),
-                    self.verdicts,
-                    plain.tolist(),
-                    strict=True,
-                )
-            ),
+            heldout_predictions=tuple(self._predictions(human)),
         )
 
     def _compared(
@@ -277,7 +280,7 @@ class Findings:
             "way",
             "notes",
         ]
-        levels = [name for name in LEVELS if name in data]
+        levels = filter(data.__contains__, LEVELS)
         return {
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "versions": {name: version(name) for name in ("judgesmith", "dspy")},
@@ -286,14 +289,7 @@ class Findings:
             "optimizer": optimizer,
             "objective": self.objective.name,
             "seed": self.seed,
-            "forms": [
-                {
-                    **f.form.values,
-                    "knowledge": f.knowledge,
-                    "q": f.agreement.to_dict()["value"],
-                }
-                for f in final.forms
-            ],
+            "forms": list(map(_form_fact, final.forms)),
             "task_inference": inference
             and {
                 "batches": inference.batches,
@@ -329,10 +325,9 @@ class Findings:
         return self._sureness(judged if self.folds else [*judged, self._training()])
 
     def _sureness(self, judged: Sequence[Judged]) -> Sureness | None:
-        percent, score, human = (
-            np.concatenate([part[k] for part in judged]) for k in range(3)
-        )
-        groups = [group for part in judged for group in part[3]]
+        percents, scores, humans, of_rows = zip(*judged, strict=True)
+        percent, score, human = map(np.concatenate, (percents, scores, humans))
+        groups = list(chain.from_iterable(of_rows))
         return fit_sureness(percent, score, human, groups, Scale(*self.labels.scale))
 
     def _training(self) -> Judged:
@@ -480,13 +475,25 @@ class Findings:
             }
         return figures
 
+    def _decided(self) -> NDArray[np.intp]:
+        """Return the place of the decision on each row, by the judge of its fold; -1 where there is none."""
+        places, percents = list[int](), iter(self.percents.tolist())
+        for part in self.parts:
+            decision = part.fitted.judge.outcome.decision
+            for percent in islice(percents, len(part.compiled.verdicts)):
+                if decision is None or math.isnan(percent):
+                    places.append(-1)
+                else:
+                    places.append(decision.place(percent))
+        return np.array(places, int)
+
     def _measures(
         self, usable: NDArray[np.intp], rows: Sequence[Row], units: Codes
     ) -> dict[str, Bounded]:
         x = self.percents[usable]
         if self.labels.kind == "preference":
             human = np.array([row.scores[self.labels.aspect] for row in rows], float)
-            names = [row.doc_id for row in rows]
+            names = list(map(attrgetter("doc_id"), rows))
             by_document = pairwise_when_drawn(x, human, names)
             group = [units[names.index(name)] for name in dict.fromkeys(names)]
             return {
@@ -494,22 +501,9 @@ class Findings:
                     lambda counts: by_document(counts[:, group]), by_document.within
                 )
             }
-        decided = [
-            part.fitted.judge.outcome.decision
-            for part in self.parts
-            for _ in part.compiled.verdicts
-        ]
-        ours = np.array(
-            [
-                d.place(p)
-                for d, p in zip((decided[i] for i in usable), x.tolist(), strict=True)
-                if d
-            ],
-            int,
-        )
-        people = np.concatenate([places_of(part.split.heldout) for part in self.parts])[
-            usable
-        ]
+        ours = self._decided()[usable]
+        placed = [places_of(part.split.heldout) for part in self.parts]
+        people = np.concatenate(placed)[usable]
         if self.labels.kind == "binary":
             return {
                 "balanced_accuracy": balanced_when_drawn(ours, people, units),
@@ -532,24 +526,21 @@ class Findings:
         documents = len({row.group for row in self.rows})
         repaired = sum(v.repaired for v in self.verdicts)
         unfit = final.record.selected.disqualified
-        times = (
-            f"{len(self.runs)} times {self.folds} folds"
-            if len(self.runs) > 1
-            else f"{self.folds} folds"
-        )
-        more = (
-            ""
-            if self.folds
-            else "hold out more (--heldout), cross-validate (--cv), or "
-        )
+        inferred = final.inference.notes if final.inference else ()
+        times = f"{self.folds} folds"
+        if len(self.runs) > 1:
+            times = f"{len(self.runs)} times {times}"
+        more = "hold out more (--heldout), cross-validate (--cv), or "
+        if self.folds:
+            more = ""
         notes: list[tuple[object, str]] = [
             (
                 self.folds,
                 f"agreement is cross-validated ({times}), each fold judged by a judge compiled without it; the saved "
                 f"judge is compiled from all {len(self.labels)} labels, and intervals are wider by what fitting adds",
             ),
-            *((True, against) for against in self._against()),
-            *((True, about) for about in self._raters()),
+            *_always(self._against()),
+            *_always(self._raters()),
             (
                 self.labels.suggested.any() and not self._suggested,
                 f"{self.labels.suggested.sum()} of {len(self.labels)} labels are of rows that `suggest` chose: they "
@@ -561,10 +552,7 @@ class Findings:
                 "drawn at random: agreement on others may be higher or lower, and intervals do not promise it; label "
                 "some rows in a random order (`label --order random`)",
             ),
-            *(
-                (True, f"task inference: {note}")
-                for note in (final.inference.notes if final.inference else ())
-            ),
+            *_always(map("task inference: {}".format, inferred)),
             (
                 repaired,
                 f"{repaired} of {rows} held-out answers did not have the asked form and were repaired",
@@ -599,7 +587,7 @@ class Findings:
                 "the inferred task and criteria were left out of the prompt: on the training rows the model judged "
                 "better without them (a stronger model, or --task and --criteria in your words, may do better)",
             ),
-            *((True, outcome) for outcome in final.tried()),
+            *_always(final.tried()),
             (
                 unfit,
                 f"no candidate was fit to be chosen; the least bad one is kept, though {unfit}",
@@ -712,6 +700,17 @@ def _heldout(part: Measured) -> Judged:
 
 def _span(reached: AgreementValue) -> str:
     return f"{reached.value:.2f} [{reached.low:.2f}, {reached.high:.2f}]"
+
+
+def _always(notes: Iterable[str]) -> Iterator[tuple[object, str]]:
+    """Notes with the condition that always holds."""
+    return zip(repeat(True), notes, strict=False)
+
+
+def _form_fact(trial: FormTrial) -> dict[str, Any]:
+    """A form of answers that was tried, as an artifact records it."""
+    q = trial.agreement.to_dict()["value"]
+    return {**trial.form.values, "knowledge": trial.knowledge, "q": q}
 
 
 def _mean_error(scores: Vector, human: Vector) -> float:

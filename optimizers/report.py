@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,12 @@ class Parts:
     @property
     def splits(self) -> tuple[Split, ...]:
         """Those of all runs."""
-        return tuple(split for run in self.runs for split in run)
+        return tuple(chain.from_iterable(self.runs))
+
+    @property
+    def folds(self) -> int:
+        """Folds of a run, 0 without cross-validation."""
+        return len(self.runs[0]) if self.crossed else 0
 
     def fits(self, rows: int) -> list[int]:
         """Return the number of training rows of each fit.

@@ -250,7 +250,7 @@ def fit_sureness(
     if not present.any():
         return None
     x, off = np.clip(percent[present], 0.0, 100.0), np.abs(scores - human)[present]
-    members = [group for group, ok in zip(groups, present, strict=True) if ok]
+    members = list(itertools.compress(groups, present))
     floor = LEAST * (scale.high - scale.low)
     knots, means = _expected(x, np.maximum(off, floor))
     errors = [significant(error) for error in means.tolist()]

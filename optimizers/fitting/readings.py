@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import dspy
 import numpy as np
@@ -149,27 +150,18 @@ def fit_head(
 
     chosen = fitted(table, human)
     held = nested(lambda rows, y: fitted(rows, y).head, table, human, seed=seed)
-    taught, expected = (
-        head(table)
-        for head in (chosen.learnt, chosen.head + chosen.learnt.scaled(-1.0))
-    )
-    moved = [float(np.std(part)) for part in (taught, expected)]
+    by_labels = chosen.learnt(table)
+    expected = (chosen.head + chosen.learnt.scaled(-1.0))(table)
+    moved = float(np.std(by_labels)), float(np.std(expected))
     learnt = moved[0] / max(sum(moved), 1e-9)
-    direct, left_out, q = (
-        agreement(x, human)
-        for x in (np.nan_to_num(table.columns([own])[:, 0]), expected, held)
-    )
-    named = [
-        ("own score alone", 0.0, direct),
-        ("experience alone", 1 - learnt, left_out),
-        ("with the labels", learnt, q),
-    ]
-    parts = tuple(
-        {"name": name, "weight": round(share, 6), "q": round(reached, 6)}
-        for name, share, reached in named
-        if not (first and name == "experience alone")  # which is the own score there
-    )
-    return HeadFit(chosen.head, held, q, direct, learnt, parts, chosen.left_out)
+    direct = agreement(np.nan_to_num(table.columns([own])[:, 0]), human)
+    q = agreement(held, human)
+    parts = [_part("own score alone", 0.0, direct)]
+    if not first:  # else it is the own score
+        left_out = agreement(expected, human)
+        parts.append(_part("experience alone", 1 - learnt, left_out))
+    parts.append(_part("with the labels", learnt, q))
+    return HeadFit(chosen.head, held, q, direct, learnt, tuple(parts), chosen.left_out)
 
 
 def surface_percents(
@@ -195,3 +187,7 @@ def _surface_table(examples: Sequence[dspy.Example]) -> Readings:
     names = tuple(f"surface.{name}" for name in counted[0])
     values = np.array([list(row.values()) for row in counted])
     return Readings(names, values, tuple(groups(examples)))
+
+
+def _part(name: str, weight: float, q: float) -> dict[str, Any]:
+    return {"name": name, "weight": round(weight, 6), "q": round(q, 6)}

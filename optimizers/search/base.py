@@ -358,12 +358,12 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
                 f"{type(self).__name__} compiles judges, and this is a {type(student).__name__}; DSPy's own optimizers "
                 "(dspy.LabeledFewShot, …) compile evaluators and programs; js.Judge(method, lm=…) makes a judge"
             )
-        trainset = as_rated(trainset, student.scale)
-        valset = None if valset is None else as_rated(valset, student.scale)
+        pool = list(as_rated(trainset, student.scale))
+        rows = list(pool)
         if valset is not None:
-            refuse_overlap(trainset, valset, "valset")
+            rows = list(as_rated(valset, student.scale))
+            refuse_overlap(pool, rows, "valset")
         base = without_demos(student)
-        rows, pool = list(trainset if valset is None else valset), list(trainset)
         zero_shot = self.score(base, rows, "zero-shot")
         # The pool's own bootstrapped answers hold no label of another row: they come from a prompt without any. Where
         # the search's passes stop after the score, the teacher's goes on to the end: its answers are shown.
@@ -383,9 +383,8 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         try:
             self.explore(context)
         except BudgetError:
-            whole = sum(
-                "budget" not in (t.candidate.dropped or "") for t in context.tried
-            )
+            dropped = [trial.candidate.dropped or "" for trial in context.tried]
+            whole = sum("budget" not in reason for reason in dropped)
             stopped = f"the budget ran out; {whole} of {self.evaluations()} candidates were tried"
         tried = tuple(context.tried)
         chosen, reason = self.choose(tried, rows)

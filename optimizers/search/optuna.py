@@ -75,12 +75,10 @@ class OptunaSearch(DemonstrationSearch):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        wanted: int | None = self.options.trials
-        self.trials: int = (
-            (self.candidates + 2 if self.candidates else 0)
-            if wanted is None
-            else wanted
-        )
+        trials: int | None = self.options.trials
+        if trials is None:
+            trials = self.candidates + 2 if self.candidates else 0
+        self.trials = trials
         self.study: optuna.Study | None = None
 
     def settings(self) -> dict[str, Any]:
@@ -164,30 +162,21 @@ class OptunaSearch(DemonstrationSearch):
 
         A place in its stratum is a number, since neighbours in the order of the scores show the model nearly the same.
         """
-        order = np.array(
-            sorted((int(i) for i in allowed), key=lambda i: (pool[i].score, i)),
-            dtype=int,
-        )
-        picked: list[int] = []
-        for slot, stratum in enumerate(np.array_split(order, size)):
+        order = sorted(allowed.tolist(), key=lambda i: (pool[i].score, i))
+        picked, groups = list[int](), set[str]()
+        for slot, stratum in enumerate(np.array_split(np.array(order, int), size)):
             place = trial.suggest_float(f"place {slot + 1}", 0.0, 1.0)
-            free = [
-                int(i)
-                for i in stratum
-                if pool[int(i)].group not in {pool[p].group for p in picked}
-            ]
+            free = [i for i in stratum.tolist() if pool[i].group not in groups]
             if free:
-                picked.append(free[min(int(place * len(free)), len(free) - 1)])
+                row = free[min(int(place * len(free)), len(free) - 1)]
+                picked.append(row)
+                groups.add(pool[row].group)
         if len(picked) < 2:
             return picked
         arrangement = trial.suggest_categorical("order", list(ORDERS))
         if arrangement == "mixed":
-            return [
-                picked[i]
-                for i in np.random.default_rng([self.seed, len(picked)]).permutation(
-                    len(picked)
-                )
-            ]
+            rng = np.random.default_rng([self.seed, len(picked)])
+            return [picked[i] for i in rng.permutation(len(picked))]
         return picked if arrangement == "rising" else picked[::-1]
 
     def _space(self, base: Judge) -> list[Choice]:

@@ -66,6 +66,10 @@ def taught_of(judge: Judge) -> list[tuple[str, dspy.Predict]]:
     return [(name, p) for name, p in judge.named_predictors() if id(p) in taught]
 
 
+#: What proposals see of a row beside its score.
+_TEXTS = ("source", "output", "context", "reference", "group")
+
+
 @dataclass
 class Desk:
     """The place where programs are judged while DSPy searches.
@@ -106,15 +110,13 @@ class Desk:
 
         Which system wrote them is left out, as from every judge's prompt.
         """
-        kept = ("source", "output", "context", "reference", "group")
-        return [
-            dspy.Example(
-                {name: row[name] for name in kept if row.get(name) is not None},
-                score=round(float(row.score), 1),
-                row=len(self.context.rows) + number,
-            ).with_inputs("row")
-            for number, row in enumerate(self.context.pool)
-        ]
+        examples = list[dspy.Example]()
+        for number, row in enumerate(self.context.pool, len(self.context.rows)):
+            texts = {n: row[n] for n in _TEXTS if row.get(n) is not None}
+            score = round(float(row.score), 1)
+            example = dspy.Example(texts, score=score, row=number)
+            examples.append(example.with_inputs("row"))
+        return examples
 
     def run(self, coroutine: Callable[[], Any]) -> Any:
         """Run a call to a model.

@@ -191,7 +191,7 @@ class Combination(Options):
                 percents.append(scores[name].score)
         if not percents:
             return math.nan
-        percent = sum(map(mul, weights, percents)) / sum(weights)
+        percent: float = sum(map(mul, weights, percents)) / sum(weights)
         # The least weights that a float can hold are too coarse for a quotient.
         percent = min(max(percents), max(min(percents), percent))
         if self.overall:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import LeakError
-from ...likeness import alike, folded, same_output, same_row
+from ...likeness import Folded, alike, folded, same_output, same_row
 from ...rows import source_key
 from ...signatures.values import Item, Usage
 from .transport import Message, Reply
@@ -162,7 +162,7 @@ def allowed(demos: Sequence[Mapping[str, Any]], item: Item) -> list[int]:
 
 
 def _of_one_source(
-    demos: Sequence[Mapping[str, Any]], places: Sequence[int], source: str
+    demos: Sequence[Mapping[str, Any]], places: Sequence[int], source: Folded
 ) -> list[int]:
     """Return the places of the demonstrations whose source is that of a row.
 

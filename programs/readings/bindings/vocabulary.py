@@ -163,7 +163,10 @@ def _merging(words: list[str], merges: list[str], division: str) -> Any:
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
     try:
-        pairs = [tuple(merge.partition(" ")[::2]) for merge in merges]
+        pairs = list[tuple[str, str]]()
+        for merge in merges:
+            first, _, second = merge.partition(" ")
+            pairs.append((first, second))
         vocabulary = {word: number for number, word in enumerate(words)}
         merged = Tokenizer(
             models.BPE(vocabulary, pairs, ignore_merges=division in _WHOLE)

@@ -219,12 +219,10 @@ def compile_judge(
         if not as_json:
             tell_labels(labels)
         plan = compiler.plan(judge, labels, run.lm, teacher=run.run.teacher is not None)
-        compared = (
-            plugin("also", run.run.also)(run, compiler, judge, labels, plan)
-            if run.run.also
-            else None
-        )
-        if compared is not None:
+        compared = None
+        if run.run.also:
+            compare = plugin("also", run.run.also)
+            compared = compare(run, compiler, judge, labels, plan)
             compiler, plan = compared.compiler, compared.plan
         if dry_run:
             return _dry_run(run, judge, labels, compiler, plan, as_json=as_json)
@@ -235,25 +233,21 @@ def compile_judge(
             tell_plan(plan, lm, run.run.max_calls)
         with Watch("compiling", plan.steps) as watch:
             compiler = replace(compiler, progress=watch, teacher=teacher)
-            made, report = compiler.run(judge, labels, lm)
-        made.report = report
-        made.provenance = run.descended(made.provenance, parent)
-        save_or_keep(made, run.output)
-        logged = None if log is None else log.log(made, report)
+            compiled, report = compiler.run(judge, labels, lm)
+        compiled.report = report
+        compiled.provenance = run.descended(compiled.provenance, parent)
+        save_or_keep(compiled, run.output)
+        logged = None if log is None else log.log(compiled, report)
         problem = logged.error if logged is not None else None
         if as_json:
-            print_json(
-                report.to_dict()
-                | {"judge": str(run.output)}
-                | (
-                    {}
-                    if compared is None
-                    else {"front": compared.run(compiler).to_dict()}
-                )
-                | ({} if logged is None else {"mlflow": logged.to_dict()})
-            )
+            facts = report.to_dict() | {"judge": str(run.output)}
+            if compared is not None:
+                facts["front"] = compared.run(compiler).to_dict()
+            if logged is not None:
+                facts["mlflow"] = logged.to_dict()
+            print_json(facts)
         else:
-            show_report(report, made, shown=labels.warnings)
+            show_report(report, compiled, shown=labels.warnings)
             if compared is not None:
                 compared.run(compiler).tell()
             tell_saved(run.output)

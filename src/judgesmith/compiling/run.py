@@ -194,9 +194,9 @@ class Setup:
         able = _readable(lm, names) and all(map(cls(READ, None).takes, names))
         if method is None and _of_panel(names):
             return cls(PANEL, None)
-        return cls(
-            method or (READ if able else METHOD if sentence else COMPARING), None
-        )
+        if not method and able:
+            method = READ
+        return cls(method or (METHOD if sentence else COMPARING), None)
 
     def catalogue(self) -> Catalogue:
         """Return the options of method, optimizer and run.
@@ -532,22 +532,22 @@ class CompileRun:
                 "--forget is for rows of one output; take the comparison out of the file"
             )
         gone = {row.id: row for row in labels.rows if row.id in self.run.forget}
-        if unknown := [name for name in self.run.forget if name not in gone]:
-            raise OptionError(
-                f"--forget {unknown[0]}: {labels.origin} has no label with this id"
-            )
-        known = Seen(artifact.read(self.start).provenance) if self.start else Seen()
-        if learnt := [
-            name for name, row in gone.items() if known.knows(row.source, row.output)
-        ]:
-            raise OptionError(
-                f"--start {self.start} was compiled from {learnt[0]}, and what starts from it may keep what it learnt "
-                "there; leave --start out to forget it"
-            )
-        kept = labels.subset(
+        for name in self.run.forget:
+            if name not in gone:
+                raise OptionError(
+                    f"--forget {name}: {labels.origin} has no label with this id"
+                )
+        seen = Seen(artifact.read(self.start).provenance) if self.start else Seen()
+        for name, row in gone.items():
+            if seen.knows(row.source, row.output):
+                raise OptionError(
+                    f"--start {self.start} was compiled from {name}, and what starts from it may keep what it learnt "
+                    "there; leave --start out to forget it"
+                )
+        remaining = labels.subset(
             i for i, row in enumerate(labels.rows) if row.id not in gone
         )
-        if len(kept) < FEWEST:
+        if len(remaining) < FEWEST:
             raise LabelsError(
                 f"{labels.origin}: without what --forget names, fewer than {FEWEST} labels are left"
             )
@@ -559,7 +559,7 @@ class CompileRun:
                 labelled=left,
                 skipped=tuple(sorted([*account.skipped, *lines])),
             )
-        return replace(kept, account=account)
+        return replace(remaining, account=account)
 
     def parent(self) -> artifact.Artifact | None:
         """The file of the judge to go on from. Read before anything is spent: later it may be another one."""

@@ -8,67 +8,58 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 if TYPE_CHECKING:
-    from ..datasets.records import Labels
+    from collections.abc import Iterator
+
+    from ..datasets.records import Account, Labels
     from ..mlflow.logging import Logged
     from ..optimizers.report import Plan
     from ..programs.models.lm import LanguageModel
 
 
 def tell_labels(labels: Labels) -> None:
-    """What was understood of a file, where it is not as usual."""
-    from ..datasets.sheet import rows_in_words
+    """Print how a file was read, where that is not as usual."""
     from ..running.console import out
     from ..signatures.values import Scale
 
     account = labels.account
-    told_by = account.scale_from if account is not None else None
-    whence = (
-        (f"said by {told_by}" if told_by else "given")
-        if labels.scale_given
-        else "inferred"
-    )
+    whence = "inferred"
+    if labels.scale_given:
+        source = account.scale_from if account is not None else None
+        whence = f"said by {source}" if source else "given"
     out.print(
         f"{len(labels)} rows of {labels.origin}, {labels.aspect} on {Scale(*labels.scale)} ({whence})",
         markup=False,
     )
-    lines: list[str] = []
-    if account is not None:
-        if labels.kind != "score":
-            words = f": {' < '.join(labels.categories)}" if labels.categories else ""
-            lines.append(f"kind: {labels.kind}{words}")
-        if account.skipped or account.labelled != len(labels):
-            outputs = (
-                "" if account.labelled == len(labels) else f" of {len(labels)} outputs"
-            )
-            lines.append(
-                f"{account.rows} rows in the file, {account.labelled} of them labels{outputs}"
-            )
-        lines += [
-            f"left out, {reason}: {rows_in_words(which)}"
-            for reason, which in account.reasons().items()
-        ]
-        lines += [f"{account.raters} raters"] if account.raters > 1 else []
-        reasons = sum(bool(row.why(labels.aspect)) for row in labels.rows)
-        lines += (
-            [f"{reasons} of {len(labels)} outputs have a reason for their score"]
-            if reasons
-            else []
-        )
-        lines.append(
-            "columns: "
-            + ", ".join(
-                f"{role} = {column!r}" for role, column in account.columns.items()
-            )
-        )
-        if account.unused:
-            lines.append(
-                f"texts without a role, which the judge is not shown: {', '.join(map(repr, account.unused))} "
-                "(--columns ROLE=NAME gives one)"
-            )
-    for line in lines:
+    for line in () if account is None else _reading(labels, account):
         out.print(f"  {line}", style="dim", markup=False)
     for warning in labels.warnings:
         out.print(f"note: {warning}", style="yellow", markup=False)
+
+
+def _reading(labels: Labels, account: Account) -> Iterator[str]:
+    """Yield how the rows of a file were read, a line each."""
+    from ..datasets.sheet import rows_in_words
+
+    count = len(labels)
+    if labels.kind != "score":
+        words = f": {' < '.join(labels.categories)}" if labels.categories else ""
+        yield f"kind: {labels.kind}{words}"
+    if account.skipped or account.labelled != count:
+        outputs = "" if account.labelled == count else f" of {count} outputs"
+        yield f"{account.rows} rows in the file, {account.labelled} of them labels{outputs}"
+    for reason, lines in account.reasons().items():
+        yield f"left out, {reason}: {rows_in_words(lines)}"
+    if account.raters > 1:
+        yield f"{account.raters} raters"
+    if reasons := sum(bool(row.why(labels.aspect)) for row in labels.rows):
+        yield f"{reasons} of {count} outputs have a reason for their score"
+    roles = [f"{role} = {column!r}" for role, column in account.columns.items()]
+    yield f"columns: {', '.join(roles)}"
+    if account.unused:
+        yield (
+            f"texts without a role, which the judge is not shown: {', '.join(map(repr, account.unused))} "
+            "(--columns ROLE=NAME gives one)"
+        )
 
 
 def show_labels(labels: Labels) -> None:
