@@ -78,7 +78,7 @@ class Words:
 def answering(model: str) -> None:
     """Answer questions on standard input: tokens of a text, or log-probabilities of words after rows of tokens."""
     from judgesmith.programs.models.files import model_path
-    from judgesmith.programs.models.local import thread_count
+    from judgesmith.programs.models.threads import thread_count
     from judgesmith.programs.readings.bindings.batches import Row
     from judgesmith.programs.readings.bindings.openvino_reader import OpenVinoReader
     from judgesmith.programs.readings.passages import Piece

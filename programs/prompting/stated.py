@@ -211,7 +211,8 @@ def _mentions(text: str, label: re.Pattern[str]) -> list[_Mention]:
         begins = _BEGINS_LINE.match(before) is not None
         if not begins and _CORRECTS.search(before):
             value = _value(text, match.end(), own=False)
-            found += [_Mention(_stated(value, match.start()), 0)] if value else []
+            if value:
+                mentions.append(_Mention(_stated(value, match.start()), 0))
             continue
         if not begins and (
             _BEGINS_SENTENCE.search(before) is None
