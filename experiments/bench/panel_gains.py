@@ -352,10 +352,10 @@ def main() -> None:
         columns["least of the first that is found"] = "{:.2f}"
         kept(name, columns, rows)
     control = []
+    shown = ("own wording", "chosen by Q", "control chosen")
     for one in wordings:
         for size in sizes_of(one):
-            levels = ("own wording", "chosen by Q", "control chosen")
-            found = differences(one.by_length(), size, levels, OF_WORDINGS[:1])
+            found = differences(one.by_length(), size, shown, OF_WORDINGS[:1])
             control.append(about(one, size) + found[:-1])
     columns = {**title, **sized, "own wording": "{:.2f}", "chosen by Q": "{:.2f}"}
     columns |= {"the control was chosen": "{:.0%}", "gain": INTERVAL}

@@ -102,7 +102,7 @@ def weighed(
     rows, human = table.rows(labelled), task.rows.human[labelled]
     held = nested(fitted, rows, human)
     documents = [task.rows.documents[place] for place in labelled]
-    about = Rows(human, documents, list(rows.groups))
+    about = Rows(human, documents, [str(group) for group in rows.groups])
     alone = rows.columns([own])[:, 0]
     return fitted(rows, human), ahead(held, alone, about, Q(), strong=True)
 

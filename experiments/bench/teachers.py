@@ -110,13 +110,11 @@ def ask(
             left = table.left(NAME, form, rows[start : start + AT_ONCE])
             if left:
 
-                async def number(item: Item, scorer: OverallScorer = scorer) -> Any:
+                async def asked(item: Item, scorer: OverallScorer = scorer) -> Any:
                     return await scorer.ascore(item, context(), lm)
 
                 began = time.perf_counter()
-                found = engine.run(
-                    at_once(number, list(map(SETS[NAME].item, left)), lm)
-                )
+                found = engine.run(at_once(asked, list(map(SETS[NAME].item, left)), lm))
                 seconds = round((time.perf_counter() - began) / len(left), 3)
                 for row, answer in zip(left, found, strict=True):
                     percent = round(answer.read.values["score"], 4)

@@ -350,13 +350,9 @@ class ModelReadings(AsksForms):
         )
         if direct is None:
             return verdict
-        call = {
-            "usage": direct.usage,
-            "raw": direct.raw,
-            "repaired": direct.repaired,
-            "notes": (*direct.notes, *notes),
-        }
-        return verdict.model_copy(update=call)
+        heard = {name: getattr(direct, name) for name in OF_OWN}
+        heard["notes"] = (*direct.notes, *notes)
+        return verdict.model_copy(update=heard)
 
     def _details(
         self, added: Mapping[str, float], row: RowReadings, item: Item
