@@ -178,8 +178,8 @@ def _messages(value: Any) -> list[Message] | None:
         value = [value]
     if not isinstance(value, Sequence) or isinstance(value, str):
         return None
-    found = _in_spans(value) or [one for one in value if not is_thought(one)]
-    return found if found and all(map(is_turn, found)) else None
+    turns = _in_spans(value) or [one for one in value if not is_thought(one)]
+    return turns if turns and all(map(is_turn, turns)) else None
 
 
 def _request(value: Mapping[str, Any]) -> Any:
@@ -250,11 +250,11 @@ def _in_spans(spans: Sequence[Any]) -> list[Any]:
             system, *sides = (
                 parsed(attributes.get(f"gen_ai.{name}")) for name in names
             )
-            found = [{"role": "system", "parts": system}] if system else []
+            messages = [{"role": "system", "parts": system}] if system else []
             best = max(
                 best,
                 [
-                    *found,
+                    *messages,
                     *(one for side in sides if isinstance(side, list) for one in side),
                 ],
                 key=len,

@@ -196,7 +196,7 @@ def svg(
         r'="[^"<>]*"', lambda part: re.sub(r"(\d\.\d)\d+", r"\1", part[0]), drawn
     )
     drawn = re.sub(
-        r"#0102([0-9a-f]{2})", lambda found: OF_PAGE[int(found[1], 16)], drawn
+        r"#0102([0-9a-f]{2})", lambda match: OF_PAGE[int(match[1], 16)], drawn
     )
     for place, title in enumerate(titles):
         drawn = drawn.replace(

@@ -258,11 +258,11 @@ def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
 
 def _refuse_no_turns(column: str, cell: Any) -> None:
     """Raise OptionError for messages that are none: of that name without turns, or with roles that cannot be read."""
-    held = parsed(cell)
-    several = held if isinstance(held, (list, tuple)) else [held]
+    value = parsed(cell)
+    several = value if isinstance(value, (list, tuple)) else [value]
     roles = any(isinstance(one, Mapping) and "role" in one for one in several)
     named = folded_name(column) == "messages" and len(several) > 0
-    if roles or (named and not trajectory(held).turns):
+    if roles or (named and not trajectory(value).turns):
         shown = as_text(cell) or ""
         raise OptionError(
             f"column {column!r} has no turns: {shown[:60]}; write a list of objects with a role, such as "
@@ -280,12 +280,12 @@ def _has_text(cell: Any) -> bool:
 
 def context_of(column: str, cell: Any) -> str | None:
     """Return a context as text; retrieved passages, also as a list in text, are numbered."""
-    named, held = folded_name(column) in PASSAGES, parsed(cell)
+    named, value = folded_name(column) in PASSAGES, parsed(cell)
     several = (
-        isinstance(held, (list, tuple)) and len(held) > 0 and rendered(held) is None
+        isinstance(value, (list, tuple)) and len(value) > 0 and rendered(value) is None
     )
-    shown = passages(held) if several or (named and rendered(held) is None) else None
-    return shown or as_text(held if named else cell)
+    shown = passages(value) if several or (named and rendered(value) is None) else None
+    return shown or as_text(value if named else cell)
 
 
 @lru_cache(maxsize=256)

@@ -67,7 +67,7 @@ def escaped(value: Any) -> str:
 def md(text: str) -> str:
     """Return a text for a line of markdown: no markup, no link, no mention, no reference to an issue."""
     acts = r"^[-+]|[\\`*_{}\[\]()<>#!|~&@]|:(?=\S)"
-    return re.sub(acts, lambda found: f"&#{ord(found[0])};", one_line(text))
+    return re.sub(acts, lambda match: f"&#{ord(match[0])};", one_line(text))
 
 
 # Numbers -------------------------------------------------------------------------------------------------------------

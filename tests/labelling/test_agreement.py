@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from judgesmith.labelling.agreement import Said, summary
+from judgesmith.labelling.agreement import RaterAnswers, summary
 from judgesmith.labelling.store import Store
 from judgesmith.labelling.task import Task, Unit
 
@@ -15,7 +15,7 @@ def said(
     task: Task,
     units: list[Unit],
     answers: list[tuple[str, str, int, Any]],
-) -> Said:
+) -> RaterAnswers:
     """answers: (rater, unit, turn, answer), a reason where it was skipped."""
     at = Store(folder / "s.sqlite")
     at.add(units)
@@ -30,7 +30,7 @@ def said(
             after=None,
             request=str(n),
         )
-    return Said.of(at, task)
+    return RaterAnswers.of(at, task)
 
 
 def rows(n: int) -> list[Unit]:

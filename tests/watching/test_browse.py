@@ -233,7 +233,7 @@ def test_what_is_no_folder_no_page_or_empty_is_said(
 def watched(path: Path, judge: str, *states: str) -> None:
     """A history of four rows: "baseline", "quiet" or "alarm" runs, one a day."""
     for day, state in enumerate(states, 1):
-        test = history.Found(
+        test = history.TestedChange(
             name="sentinels: scores moved",
             p=0.5,
             n=4,

@@ -303,12 +303,14 @@ class Anthropic(Provider):
 
 def _id(data: Mapping[str, Any]) -> str:
     """Return the id of what a provider made. Raises ModelError for one that could not stand in an address."""
-    found = data.get("id")
-    if not isinstance(found, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,200}", found):
+    identity = data.get("id")
+    if not isinstance(identity, str) or not re.fullmatch(
+        r"[A-Za-z0-9_-]{1,200}", identity
+    ):
         raise ModelError(
-            f"the provider gave no id of a batch or file but {str(found)[:80]!r}; {GO_ON}"
+            f"the provider gave no id of a batch or file but {str(identity)[:80]!r}; {GO_ON}"
         )
-    return found
+    return identity
 
 
 def _records(response: httpx.Response) -> Iterator[dict[str, Any]]:
@@ -349,7 +351,7 @@ def _completion(message: Mapping[str, Any]) -> dict[str, Any]:
     forms = [
         json.dumps(b.get("input")) for b in blocks if b.get("type") == "tool_use"
     ]  # how LiteLLM asks for a form
-    kept, written = (
+    cached, written = (
         usage.get("cache_read_input_tokens") or 0,
         usage.get("cache_creation_input_tokens") or 0,
     )
@@ -359,10 +361,10 @@ def _completion(message: Mapping[str, Any]) -> dict[str, Any]:
             {"message": {"content": "".join(forms or texts)}, "finish_reason": stop}
         ],
         "usage": {
-            "prompt_tokens": (usage.get("input_tokens") or 0) + kept + written,
+            "prompt_tokens": (usage.get("input_tokens") or 0) + cached + written,
             "completion_tokens": usage.get("output_tokens"),
             "prompt_tokens_details": {
-                "cached_tokens": kept,
+                "cached_tokens": cached,
                 "cache_creation_tokens": written,
             },
         },
@@ -474,10 +476,12 @@ class _Replaying(_Collecting):
     """
 
     async def send(self, request: Request) -> Reply:
-        found = self.batches.answers.get(self.batches.identified(self.live, request)[0])
-        if isinstance(found, str):
-            raise Unanswered(found, again=False)
-        return await self.live.send(request) if found is None else found
+        answer = self.batches.answers.get(
+            self.batches.identified(self.live, request)[0]
+        )
+        if isinstance(answer, str):
+            raise Unanswered(answer, again=False)
+        return await self.live.send(request) if answer is None else answer
 
 
 class Batches:
@@ -551,9 +555,9 @@ class Batches:
                 try:
                     self._answered(journal)
                 except (AttributeError, KeyError, TypeError, ValueError) as error:
-                    what = f"{self.provider.name}, what it says of a batch is not as documented"
+                    problem = f"{self.provider.name}, what it says of a batch is not as documented"
                     raise ModelError(
-                        f"{what}: {type(error).__name__}: {error}"[:300]
+                        f"{problem}: {type(error).__name__}: {error}"[:300]
                     ) from None
 
     def _answered(self, journal: Journal) -> None:
@@ -589,19 +593,19 @@ class Batches:
     def _sent(self, journal: Journal) -> dict[tuple[str, str], dict[str, str]]:
         """Return the requests of every batch that was sent, by (token, id), the oldest first."""
         noted: dict[str, dict[str, Any]] = {}
-        found: dict[str, str] = {}
+        sent: dict[str, str] = {}
         strangers = set[str]()
         for _, record in read_journal(self.path, kind="a list of batches"):
             if "sending" in record:
                 noted[record["sending"]] = record
             elif "sent" in record:
-                found[record["sent"]] = record["batch"]
+                sent[record["sent"]] = record["batch"]
             else:
                 noted.pop(record["dropped"], None)
                 strangers.add(record["batch"])
         for token, record in list(noted.items()):
-            if token not in found:  # a run ended while it was sent
-                settled = {*found.values(), *strangers}
+            if token not in sent:  # a run ended while it was sent
+                settled = {*sent.values(), *strangers}
                 batch = self.provider.find(
                     token, len(record["requests"]), record["at"], settled
                 )
@@ -610,11 +614,11 @@ class Batches:
                     if batch
                     else {"dropped": token, "batch": ""}
                 )
-                found |= {token: batch} if batch else {}
+                sent |= {token: batch} if batch else {}
         return {
-            (token, found[token]): r["requests"]
+            (token, sent[token]): r["requests"]
             for token, r in noted.items()
-            if token in found
+            if token in sent
         }
 
     def _failed(self, sent: Mapping[tuple[str, str], Mapping[str, str]]) -> set[str]:

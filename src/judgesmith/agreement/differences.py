@@ -137,8 +137,10 @@ def difference_within(
 ) -> Difference:
     """Test the difference of two judges as `paired_bootstrap` does, for any measure of agreement."""
     procedure = Procedure(rounds, confidence, seed)
-    (found,) = differences_within(agreement, np.array([[1.0, -1.0]]), procedure, others)
-    return found
+    (difference,) = differences_within(
+        agreement, np.array([[1.0, -1.0]]), procedure, others
+    )
+    return difference
 
 
 def difference_of(
@@ -161,8 +163,8 @@ def difference_of(
     if spread.too_few:
         return _undefined(value, units, too_often(spread.undefined, len(drawn)))
     error = np.sqrt(np.diag(spread.covariance()))
-    found = _Found(np.array([value]), error, np.eye(1), units - 1, width)
-    return found.differences(procedure, undefined, units)[0]
+    estimates = _Estimates(np.array([value]), error, np.eye(1), units - 1, width)
+    return estimates.differences(procedure, undefined, units)[0]
 
 
 # Several differences -------------------------------------------------------------------------------------------------
@@ -233,8 +235,8 @@ def differences_within(
             min(freedom, len(others.left_out) - 1),
         )
     width = agreement.within.high - agreement.within.low
-    found = _Found(values, np.sqrt(variance), together, freedom, width)
-    return found.differences(procedure, undefined, documents)
+    estimates = _Estimates(values, np.sqrt(variance), together, freedom, width)
+    return estimates.differences(procedure, undefined, documents)
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,7 @@ def _drawn(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Estimates:
     """Differences with their standard errors.
 
     together: how they vary with each other, on any scale. width: bound that no difference exceeds.

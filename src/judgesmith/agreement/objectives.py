@@ -57,10 +57,10 @@ class Rows:
     def without(self, system: str) -> tuple[Codes, Rows]:
         """Return the places of the other systems' rows, and these rows."""
         systems = self.systems or ()
-        kept = [name != system for name in systems]
+        others = [name != system for name in systems]
         columns = (self.documents, self.groups, systems)
-        ids = (list(itertools.compress(column, kept)) for column in columns)
-        at = np.flatnonzero(kept)
+        ids = (list(itertools.compress(column, others)) for column in columns)
+        at = np.flatnonzero(others)
         return at, Rows(self.human[at], *ids)
 
 

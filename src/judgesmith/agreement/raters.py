@@ -46,14 +46,14 @@ def between_raters(table: Vector) -> float:
     >>> between_raters(np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, 4.0], [np.nan, 5.0]]))
     0.8947368421052632
     """
-    given = [column[~np.isnan(column)] for column in table.T]
-    kept = [one for one in given if len(one) > 1]
-    if len(kept) < 2:
+    ratings = [column[~np.isnan(column)] for column in table.T]
+    several = [one for one in ratings if len(one) > 1]
+    if len(several) < 2:
         return math.nan
-    sizes = np.array([len(one) for one in kept], dtype=float)
-    n, k = sizes.sum(), len(kept)
-    means = np.array([one.mean() for one in kept])
-    inside = sum(float(((one - one.mean()) ** 2).sum()) for one in kept) / (n - k)
+    sizes = np.array([len(one) for one in several], dtype=float)
+    n, k = sizes.sum(), len(several)
+    means = np.array([one.mean() for one in several])
+    inside = sum(float(((one - one.mean()) ** 2).sum()) for one in several) / (n - k)
     outside = float((sizes * (means - (sizes @ means) / n) ** 2).sum()) / (k - 1)
     usual = (n - (sizes**2).sum() / n) / (k - 1)
     total = outside + (usual - 1) * inside

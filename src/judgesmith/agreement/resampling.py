@@ -137,7 +137,7 @@ class Interval:
 
 
 def _some(ids: Iterable[Hashable], rows: npt.NDArray[np.bool_]) -> list[Hashable]:
-    return [name for name, kept in zip(ids, rows.tolist(), strict=True) if kept]
+    return [name for name, chosen in zip(ids, rows.tolist(), strict=True) if chosen]
 
 
 # What the user calls -------------------------------------------------------------------------------------------------
@@ -336,24 +336,24 @@ class Agreement:
             value = 0.0 if total and len(judges) == 1 else np.nan
             why = "a judge failed on every row, or there are none"
             return cls([], [value] * len(judges), 0, 0, total, why)
-        kept, doc = np.unique(doc[usable], return_inverse=True)
+        codes, doc = np.unique(doc[usable], return_inverse=True)
         imputed_by = {"sample": doc, "within": sys}.get(level)
         own = None if sys is None else sys[usable]
         statistics, values = [], []
-        reason = "one document cannot be resampled" if len(kept) < 2 else None
+        reason = "one document cannot be resampled" if len(codes) < 2 else None
         for x, y in judges:
             filled = impute(x, imputed_by) if total else x[usable]
             statistic = _statistic(
                 filled,
                 y[usable],
                 doc,
-                len(kept),
+                len(codes),
                 own,
                 level,
                 parts_of(measure.coefficient),
                 total,
             )
-            part = statistic(np.ones((1, len(kept))))
+            part = statistic(np.ones((1, len(codes))))
             statistics.append(statistic)
             values.append(float(np.nansum(part) if total else part[0, 0]))
             if np.isnan(part).any():
@@ -363,7 +363,7 @@ class Agreement:
                 )
         within = Q if total else Range()
         return cls(
-            statistics, values, len(kept), int(usable.sum()), total, reason, within
+            statistics, values, len(codes), int(usable.sum()), total, reason, within
         )
 
     @classmethod

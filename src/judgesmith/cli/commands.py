@@ -444,7 +444,7 @@ class _Built(TyperCommand):
         return rest
 
     def invoke(self, ctx: Any) -> Any:
-        raise typer.Exit(self.model.start(_given(ctx)))
+        raise typer.Exit(self.model.start(_chosen(ctx)))
 
     def _take_more(self, ctx: Any, own: set[str]) -> None:
         if (catalogue := self.model.catalogue({})) is None:
@@ -473,7 +473,7 @@ def _orders_apart(args: Sequence[str]) -> list[str]:
     return result
 
 
-def _given(context: typer.Context) -> dict[str, Any]:
+def _chosen(context: typer.Context) -> dict[str, Any]:
     """Return the options set on the command line, by the names of fields and of options of parts."""
     names = context.meta["more"]
     result = {}

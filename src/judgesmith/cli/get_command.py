@@ -113,10 +113,10 @@ class Get(Command, Json):
                 with fetching(card.name) as progress:
                     resolve(card.name, fetch=True, progress=progress)
             here = set_data(card)
-            kept = {
+            described = {
                 key: here[key] for key in ("name", "rows", "rows_here", "where", "path")
             }
-            done.append(kept | {"fetched": card in wanted})
+            done.append(described | {"fetched": card in wanted})
             if not self.as_json:
                 state = "fetched" if card in wanted else "here already"
                 out.print(

@@ -105,13 +105,13 @@ def show_report(
             markup=False,
         )
     if sure := report.sureness:
-        out.print(_how_sure(sure, judge))
+        out.print(_interval_width(sure, judge))
     if report.drawn_from:
         out.print(
             "Criteria, and the comments of people that they come from, as the model says:"
         )
     for name, comments in report.drawn_from.items():
-        out.print(f"  {shortened(name)}: {said_in(comments)}", markup=False)
+        out.print(f"  {shortened(name)}: {comments_in_words(comments)}", markup=False)
     show_usage(report.usage, report.seconds)
     show_notes(report.notes, shown)
 
@@ -132,7 +132,7 @@ def show_notes(notes: Iterable[str], shown: Collection[str] = ()) -> None:
             out.print(f"note: {note}", style=style, markup=False)
 
 
-def said_in(comments: Sequence[Mapping[str, str]]) -> str:
+def comments_in_words(comments: Sequence[Mapping[str, str]]) -> str:
     """Return the rows that comments are on, with the words of three."""
     shown = [
         f"{shortened(one['row'])} “{shortened(one['text'], 80)}”"
@@ -176,7 +176,7 @@ def _decisions(figures: Mapping[str, Any], judge: Judge, objective: str) -> str:
     )
 
 
-def _how_sure(sure: Mapping[str, Any], judge: Judge) -> str:
+def _interval_width(sure: Mapping[str, Any], judge: Judge) -> str:
     if sure["width"] is None:
         return "How sure a score is, these rows cannot tell."
     extent = judge.scale.high - judge.scale.low

@@ -12,7 +12,7 @@ from ..errors import OptionError
 from ..running.console import number, out, print_json
 from ..tables import Cell, Column, Table, shortened
 from .commands import Command, Json, Rows, argument, flag
-from .rendering import objective_label, said_in, training_q
+from .rendering import comments_in_words, objective_label, training_q
 
 if TYPE_CHECKING:
     from ..programs.judge import Judge
@@ -91,7 +91,7 @@ def _print_judge(
         if v not in ("", True)
     )
     drawn = {
-        name: f" ({said_in(comments)})"
+        name: f" ({comments_in_words(comments)})"
         for name, comments in provenance.get("criteria_from", {}).items()
     }
     facts = Table(["", ""], header=False)

@@ -214,7 +214,7 @@ class Discern(Command, Preset, Model, Rows, Json):
             ):
                 judge(subject, tasks, book, watch.step, limits)
             result = analyse(subject, book, perturbations, options, weights, texts.task)
-        self._tell(subject, texts, book, options, result)
+        self._print_result(subject, texts, book, options, result)
         return 1 if result.failed else 0
 
     def _run_checks(self) -> int:
@@ -274,14 +274,14 @@ class Discern(Command, Preset, Model, Rows, Json):
             limits = options.limits()
             with limits.spending(*run.models), Watch("judging", wanted) as watch:
                 run.ask(tasks, book, watch.step, limits)
-            return self._tell_checks(run, book)
+            return self._print_checks(run, book)
 
     def _kept(self, options: DiscernOptions) -> Path | None:
         """Return the file that scores are kept in; a dry run only reads one that is there and would be resumed."""
         resumed = bool(self.output and self.output.exists()) and not self.overwrite
         return self.output if resumed or not options.dry_run else None
 
-    def _tell_checks(self, run: Run, book: Book) -> int:
+    def _print_checks(self, run: Run, book: Book) -> int:
         """Print the result as JSON or as tables, and write the page."""
         from ..pages import write_page
         from ..running.console import out, print_json, wide
@@ -305,7 +305,7 @@ class Discern(Command, Preset, Model, Rows, Json):
             show.shifts_table(result).show(wide())
         if result.own is not None:
             show.own_table(result.own).show(wide())
-        for note in [*result.notes, *show.not_made(result)]:
+        for note in [*result.notes, *show.left_out(result)]:
             out.print(
                 f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True
             )
@@ -337,7 +337,7 @@ class Discern(Command, Preset, Model, Rows, Json):
         ):
             raise OptionError(f"-o {output} is the file of texts; name another")
 
-    def _tell(
+    def _print_result(
         self,
         subject: Subject,
         texts: Texts,
@@ -532,10 +532,8 @@ def _notes(
         if one.name not in possible:
             reasons.setdefault(one.name, []).append(one.reason)
     names: dict[str, list[str]] = {}
-    for name, given_reasons in reasons.items():
-        names.setdefault(max(set(given_reasons), key=given_reasons.count), []).append(
-            name
-        )
+    for name, of_name in reasons.items():
+        names.setdefault(max(set(of_name), key=of_name.count), []).append(name)
     notes += [
         f"{', '.join(several)}: not possible on these texts ({why})"
         for why, several in names.items()

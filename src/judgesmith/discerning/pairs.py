@@ -108,12 +108,12 @@ def read_texts(
             f"{file.origin} has {len(texts)} documents with {role}s; {n} were asked for"
         )
     texts, total = _long_enough(texts, n, options.longer_than, notes), len(texts)
-    kept = sorted(random.Random(seed).sample(range(len(texts)), min(n, len(texts))))
+    drawn = sorted(random.Random(seed).sample(range(len(texts)), min(n, len(texts))))
     task = as_text(file.records[0].get("task")) or ""
     return Texts(
         file.origin,
         role,
-        tuple(texts[i] for i in kept),
+        tuple(texts[i] for i in drawn),
         total,
         tuple(notes),
         options.task(task),

@@ -148,8 +148,8 @@ def check(kind: Rewriting, before: str, after: str, amount: Degree = "minor") ->
         return "its numbers are others"
     folded = after.casefold()
     for word in words[1:]:
-        kept = word in new_words or word.casefold() in folded
-        if word[:1].isupper() and not kept:
+        unchanged = word in new_words or word.casefold() in folded
+        if word[:1].isupper() and not unchanged:
             return f"the name {word!r} was lost"
     return ""
 

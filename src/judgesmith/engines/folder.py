@@ -46,11 +46,11 @@ class Output:
 
     def files(self, part: str = "") -> list[fs.FileInfo]:
         """Return the files of a part, none where that is not there."""
-        found = self.system.get_file_info(
+        entries = self.system.get_file_info(
             fs.FileSelector(self.path(part), recursive=True, allow_not_found=True)
         )
         return [
-            one for one in found if one.is_file and not one.base_name.startswith(".")
+            one for one in entries if one.is_file and not one.base_name.startswith(".")
         ]
 
     def table(self, part: str, columns: list[str]) -> pa.Table:
@@ -112,9 +112,9 @@ class Output:
         for part in ("rows", "done"):
             for one in self.files(part):
                 table = parquet.read_table(one.path, filesystem=self.system)
-                kept = table.filter(pc.invert(pc.is_in(table[key], failed)))
-                if kept.num_rows < table.num_rows:
-                    self.replace(f"{part}/{one.base_name}", kept)
+                scored = table.filter(pc.invert(pc.is_in(table[key], failed)))
+                if scored.num_rows < table.num_rows:
+                    self.replace(f"{part}/{one.base_name}", scored)
         self.system.delete_dir(self.path("forgotten"))
 
     def replace(self, part: str, table: pa.Table) -> None:
@@ -192,11 +192,11 @@ def _files(name: str) -> list[fs.FileInfo]:
     """Return the files of a name, of a folder all that it has, in order. Raises LabelsError where there are none."""
     system, path = place_of(name)
     try:
-        (found,) = system.get_file_info([path])
+        (entry,) = system.get_file_info([path])
         inside = (
             system.get_file_info(fs.FileSelector(path, recursive=True))
-            if not found.is_file
-            else [found]
+            if not entry.is_file
+            else [entry]
         )
     except OSError as error:
         raise LabelsError(f"{name} cannot be read: {error}") from None
@@ -245,7 +245,7 @@ def _checked(rows: Rows, origin: str) -> Rows:
     """
     dataset = _dataset(rows.path, rows.system)
     names, head = dataset.schema.names, dataset.head(HEAD).to_pylist()
-    found = Columns.find(
+    columns = Columns.find(
         names,
         origin,
         chosen=rows.scorer.roles(names),
@@ -254,12 +254,12 @@ def _checked(rows: Rows, origin: str) -> Rows:
     )
     if not head:
         raise LabelsError(f"{origin}: there are no rows in it")
-    key = found.texts.get("id")
+    key = columns.texts.get("id")
     if key is None:
         raise LabelsError(
             f"{origin} has no column of ids, by which Ray knows rows again; --columns id=NAME names it"
         )
-    scorer = replace(rows.scorer, columns=found.texts)
+    scorer = replace(rows.scorer, columns=columns.texts)
     scorer(dataset.schema.empty_table())
     ids = dataset.to_table(columns=[key])[key]
     if ids.null_count:

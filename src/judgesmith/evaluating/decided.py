@@ -393,10 +393,10 @@ def estimate(
     agreement = share_of(name, x, y, documents)
     if not options.rounds or math.isnan(agreement.values[0]):
         return Estimate(agreement.values[0])
-    found = interval_of(
+    interval = interval_of(
         agreement,
         rounds=options.rounds,
         confidence=options.confidence,
         seed=options.seed,
     )
-    return Estimate(found.value, found.low, found.high)
+    return Estimate(interval.value, interval.low, interval.high)

@@ -52,15 +52,15 @@ class Gate:
         Raises:
             OptionError: If the text has another form.
         """
-        found = _FORM.fullmatch(text.lower())
-        name = found["name"] if found else ""
+        match = _FORM.fullmatch(text.lower())
+        name = match["name"] if match else ""
         name = SYNONYMS.get(name, name)
         try:
-            bar = float(found["bar"]) if found else math.nan
+            bar = float(match["bar"]) if match else math.nan
         except ValueError:
             bar = math.nan
         if (
-            found is None
+            match is None
             or name not in (*COEFFICIENTS, WAY, *ERRORS)
             or not math.isfinite(bar)
         ):
@@ -71,9 +71,9 @@ class Gate:
                 f"{', '.join(COEFFICIENTS)}, {WAY} (the share of the way to one human rater), and errors that may "
                 f"not exceed a number: {errors}"
             )
-        _fits(text, name, found["level"], found["sign"], bar)
-        aspect = found["aspect"] and plain_name(found["aspect"])
-        return cls(name, found["level"], bar, text.strip(), aspect)
+        _fits(text, name, match["level"], match["sign"], bar)
+        aspect = match["aspect"] and plain_name(match["aspect"])
+        return cls(name, match["level"], bar, text.strip(), aspect)
 
     def judge(self, result: MetaEvaluation, min_coverage: float) -> list[str]:
         """Return the reasons why the first judge fails, none if it passes.
@@ -134,19 +134,19 @@ class Gate:
 
         rows: aspect, name of the number, value, low, high, rows, failed ones, and a reason.
         """
-        found, others = list[Mapping[str, Any]](), dict[str, None]()
+        compared, others = list[Mapping[str, Any]](), dict[str, None]()
         for row in rows:
             aspect = str(row["aspect"])
             if self.aspect in (None, plain_name(aspect)):
-                found.append(row)
+                compared.append(row)
             others[aspect] = None
-        if not found:
+        if not compared:
             there = ", ".join(others)
             of = f" for aspect {self.aspect}; there are: {there}" if there else ""
             return [f"{self.coefficient} was not computed for {judge}{of}"]
         reasons = (
             self._reason(f"{judge}, {row['aspect']}: {row['what']}", row, min_coverage)
-            for row in found
+            for row in compared
         )
         return [reason for reason in reasons if reason is not None]
 

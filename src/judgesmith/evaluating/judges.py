@@ -507,8 +507,8 @@ def _judged_aspects(files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
         verdicts = [verdict_of(record) or {} for record in file.records]
         judged |= _plain_names(several_of(verdicts))
         judged |= set(map(plain_name, aspects_of(verdicts)))
-    known = dict.fromkeys(name for row in files[0].rows for name in row.scores)
-    return [name for name in known if plain_name(name) in judged]
+    rated = dict.fromkeys(name for row in files[0].rows for name in row.scores)
+    return [name for name in rated if plain_name(name) in judged]
 
 
 def _plain_names(several: Iterable[str]) -> set[str]:

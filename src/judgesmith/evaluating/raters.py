@@ -34,7 +34,7 @@ class Persons:
 
 def persons(data: Judged) -> list[Persons]:
     """Return the raters of each aspect whose ratings all have a name, and that two or more people rated."""
-    found = []
+    result = []
     for aspect in data.human:
         rated = [row if aspect in row.scores else None for row in data.rows]
         ratings = [() if row is None else row.single(aspect) for row in rated]
@@ -42,16 +42,16 @@ def persons(data: Judged) -> list[Persons]:
         named = list(map(len, ratings)) == list(map(len, raters))
         names, table = by_person(ratings, raters)
         if named and len(names) > 1:
-            found.append(Persons(aspect, names, table))
-    return found
+            result.append(Persons(aspect, names, table))
+    return result
 
 
 def replacements(
-    data: Judged, found: Sequence[Persons], epsilon: float
+    data: Judged, people: Sequence[Persons], epsilon: float
 ) -> list[dict[str, Any]]:
     """The alternative annotator test of every judge that is on people's scale, or decides as they do."""
     rows = []
-    for one in found:
+    for one in people:
         marks = data.marks.get(one.aspect)
         for judge, by_aspect in data.judges.items():
             own, scores = (
@@ -79,7 +79,7 @@ def replacements(
                 test = alternative_annotator_test(
                     ours, table, epsilon=epsilon, nominal=marks is not None
                 )
-            told = asdict(test) | {"p": dict(zip(one.names, test.p, strict=False))}
+            tested = asdict(test) | {"p": dict(zip(one.names, test.p, strict=False))}
             rows.append(
                 {
                     "judge": judge,
@@ -87,7 +87,7 @@ def replacements(
                     "raters": len(one.names),
                     "epsilon": epsilon,
                 }
-                | told
+                | tested
             )
     return rows
 
@@ -98,13 +98,13 @@ def _inside(scores: Vector, scale: tuple[float, float] | None) -> bool:
     )
 
 
-def within_raters(data: Judged, found: Sequence[Persons]) -> list[dict[str, Any]]:
+def within_raters(data: Judged, people: Sequence[Persons]) -> list[dict[str, Any]]:
     """Return Spearman's correlation within single raters, averaged by their rows, and with the mean rating.
 
     Raters differ in severity, which is not quality: agreement within raters leaves it out.
     """
     rows = []
-    for one in found:
+    for one in people:
         between = one.between()
         if not between > DIFFERENT:
             continue
@@ -126,9 +126,9 @@ def within_raters(data: Judged, found: Sequence[Persons]) -> list[dict[str, Any]
     return rows
 
 
-def warnings(found: Sequence[Persons]) -> Iterator[str]:
+def warnings(people: Sequence[Persons]) -> Iterator[str]:
     """Yield warnings about raters who gave most labels, and about those who may answer at random."""
-    for one in found:
+    for one in people:
         counts = (~np.isnan(one.table)).sum(axis=0)
         most = int(counts.argmax())
         if counts[most] > MOST * counts.sum():
@@ -157,11 +157,11 @@ def warnings(found: Sequence[Persons]) -> Iterator[str]:
 
 def _usual(one: Persons, name: str) -> float:
     """The median correlation of the other raters with the rest of them."""
-    kept = [k for k, other in enumerate(one.names) if other != name]
-    found = against_others(one.table[:, kept])
+    others = [k for k, other in enumerate(one.names) if other != name]
+    correlations = against_others(one.table[:, others])
     values = [
         float(np.corrcoef(a, b)[0, 1])
-        for rows, a, b in found
+        for rows, a, b in correlations
         if rows.sum() > 3 and np.ptp(a) and np.ptp(b)
     ]
     return float(np.median(values)) if values else math.nan
@@ -176,26 +176,28 @@ def tables(
         Column("as near as a rater", ".0%"),
         "may replace",
     )
-    made = Table(["judge", "aspect", *columns], "May it replace a rater?")
+    table = Table(["judge", "aspect", *columns], "May it replace a rater?")
     for row in replaced:
         verdict = row["reason"] or ("yes" if row["passes"] else "no")
-        made.add(row["judge"], row["aspect"], row["winning"], row["advantage"], verdict)
+        table.add(
+            row["judge"], row["aspect"], row["winning"], row["advantage"], verdict
+        )
     epsilon = replaced[0]["epsilon"] if replaced else math.nan
     yield (
         f"Alternative annotator test, epsilon {epsilon:g}: yes where the judge beats half of the raters.",
-        made,
+        table,
     )
     numbers = (
         Column("within raters", ".3f"),
         Column("with the mean", ".3f"),
         Column("between raters", ".0%"),
     )
-    made = Table(["judge", "aspect", *numbers], "Within raters (Spearman)")
+    table = Table(["judge", "aspect", *numbers], "Within raters (Spearman)")
     for row in inside:
-        made.add(
+        table.add(
             row["judge"], row["aspect"], row["within"], row["pooled"], row["between"]
         )
     yield (
         "Raters differ in how high they rate (last column: their share of the variance); a judge need not.",
-        made,
+        table,
     )

@@ -69,7 +69,7 @@ def run(request: EvaluateRequest) -> int:
     )
     gated = Gated.of(gates, lambda gate: gate.judge(result, options.min_coverage))
     people = persons(data)
-    found = _Found(
+    results = _Results(
         data,
         result,
         gated,
@@ -82,11 +82,11 @@ def run(request: EvaluateRequest) -> int:
         list(warnings(people)),
         live,
     )
-    files = _write(request, options, found)
+    files = _write(request, options, results)
     if request.as_json:
-        print_json(found.to_dict() | {"figures": list(map(str, files.figures))})
+        print_json(results.to_dict() | {"figures": list(map(str, files.figures))})
     else:
-        _print(found, files, options)
+        _print(results, files, options)
     return _leave(gated)
 
 
@@ -130,7 +130,7 @@ def _judge_live(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Results:
     """The results of an evaluation, as they are printed and written."""
 
     data: Judged
@@ -170,13 +170,15 @@ class _Files:
     figures: Sequence[Path]
 
 
-def _write(request: EvaluateRequest, options: EvaluateOptions, found: _Found) -> _Files:
+def _write(
+    request: EvaluateRequest, options: EvaluateOptions, results: _Results
+) -> _Files:
     """Write the report, the tables and the figures that are named."""
-    data, result, gated = found.data, found.result, found.gated
+    data, result, gated = results.data, results.result, results.gated
     texts: dict[Path, str] = {}
     if request.output is not None:
-        tables = found.beside.tables()
-        page = render(data, result, found.notes, found.decided, tables)
+        tables = results.beside.tables()
+        page = render(data, result, results.notes, results.decided, tables)
         texts[request.output] = page
     if options.markdown is not None:
         comment = agreement_markdown(result, gated.headline, gated.reasons)
@@ -193,10 +195,12 @@ def _write(request: EvaluateRequest, options: EvaluateOptions, found: _Found) ->
     return _Files(list(texts), figures)
 
 
-def _print(found: _Found, files: _Files, options: EvaluateOptions) -> None:
+def _print(results: _Results, files: _Files, options: EvaluateOptions) -> None:
     """Print the results, and the files that were written."""
-    _tell(found.data, found.result, found.notes, found.live, found.decided)
-    found.beside.show()
+    _print_agreement(
+        results.data, results.result, results.notes, results.live, results.decided
+    )
+    results.beside.show()
     for path in files.written:
         out.print(f"Wrote {escape(str(path))}")
     if options.figures is not None:
@@ -302,7 +306,7 @@ def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
     return how.model_copy(update={"levels": levels, "coefficients": coefficients})
 
 
-def _tell(
+def _print_agreement(
     data: Judged,
     result: MetaEvaluation,
     notes: Sequence[str],

@@ -91,7 +91,7 @@ def slices(
             if aspect in by_aspect and data.kinds.get(aspect) != "preference":
                 found = [
                     _slice(data, judge, aspect, column, (values, value), free)
-                    for value in _known(values)
+                    for value in _distinct(values)
                 ]
                 result += _corrected(found)
     return result
@@ -115,7 +115,7 @@ def _values(data: Judged, column: str) -> list[str]:
     return values
 
 
-def _known(values: Sequence[str]) -> list[str]:
+def _distinct(values: Sequence[str]) -> list[str]:
     return [value for value in dict.fromkeys(values) if value]
 
 
@@ -169,7 +169,7 @@ def _agreement(
     own = data.decided.get(judge, {}).get(aspect)
     options = options.model_copy(update={"coefficients": (options.compare_by,)})
     try:
-        found = meta_evaluate(
+        result = meta_evaluate(
             {judge: data.judges[judge][aspect][rated]},
             {aspect: data.human[aspect][rated]},
             documents=list(itertools.compress(data.documents, rated)),
@@ -180,7 +180,7 @@ def _agreement(
         )
     except LabelsError as error:
         return Cell(None), n, str(error)
-    one = found.cell(judge, aspect, LEVEL_OF.get(name, "pooled"), name)
+    one = result.cell(judge, aspect, LEVEL_OF.get(name, "pooled"), name)
     return (
         Cell(float(one["value"]), float(one["low"]), float(one["high"])),
         n,
@@ -206,18 +206,18 @@ def _apart(
     )
 
 
-def _corrected(found: Sequence[Slice]) -> list[Slice]:
-    p = [one.p for one in found]
+def _corrected(tested: Sequence[Slice]) -> list[Slice]:
+    p = [one.p for one in tested]
     return [
         replace(one, holm=h, bh=b)
-        for one, h, b in zip(found, holm(p), false_discovery(p), strict=True)
+        for one, h, b in zip(tested, holm(p), false_discovery(p), strict=True)
     ]
 
 
-def tables(found: Sequence[Slice]) -> Iterator[tuple[str, Table]]:
+def tables(parts: Sequence[Slice]) -> Iterator[tuple[str, Table]]:
     """Yield (introduction, table), one for each column."""
-    for column in dict.fromkeys(one.column for one in found):
-        here = [one for one in found if one.column == column]
+    for column in dict.fromkeys(one.column for one in parts):
+        here = [one for one in parts if one.column == column]
         numbers = [
             Column("rows", "d"),
             Column("agreement", ".3f"),

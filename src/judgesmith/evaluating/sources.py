@@ -148,10 +148,10 @@ def with_metrics(file: File) -> File:
         return file
     values: dict[str, dict[str, Any]] = {}
     for line, record in enumerate(open_table(path).records, 1):
-        given = record.get("metrics")
+        metrics = record.get("metrics")
         if (
-            not isinstance(given, dict)
-            or values.setdefault(str(record.get("id")), given) is not given
+            not isinstance(metrics, dict)
+            or values.setdefault(str(record.get("id")), metrics) is not metrics
         ):
             raise LabelsError(
                 f'{path.name}, line {line}: expected {{"id": …, "metrics": {{name: value}}}}, with an id of its own'
@@ -453,8 +453,10 @@ def read_raters(joined: Judged, file: File) -> None:
     place, result = places(file.origin, file.rows), dict[str, dict[int, list[float]]]()
     for line, record in enumerate(open_table(beside).records, 1):
         i = place.get(str(record.get("id")))
-        given = record.get("annotations")
-        for person in given if i is not None and isinstance(given, list) else []:
+        annotations = record.get("annotations")
+        for person in (
+            annotations if i is not None and isinstance(annotations, list) else []
+        ):
             for aspect, cell in person.items() if isinstance(person, Mapping) else ():
                 rating = read_cell(beside.name, line, str(aspect), cell)
                 result.setdefault(str(aspect), {}).setdefault(i or 0, []).append(
@@ -562,18 +564,18 @@ def speaking_of(
     None stands for the judge's overall score; if it judges none of them, all are compared with that, which is noted.
     """
     by_name = {plain_name(aspect): aspect for aspect in several}
-    found: dict[str, str | None] = {
+    named: dict[str, str | None] = {
         human: by_name[plain_name(human)]
         for human in joined.human
         if plain_name(human) in by_name
     }
     if OVERALL in joined.human:
-        found.setdefault(OVERALL, None)
-    if not found:
+        named.setdefault(OVERALL, None)
+    if not named:
         joined.notes.append(
             f"{name} judged {some(several)}; its overall score is compared with human {some(joined.human)} here"
         )
-    return found or dict.fromkeys(joined.human)
+    return named or dict.fromkeys(joined.human)
 
 
 def plain_name(aspect: str) -> str:

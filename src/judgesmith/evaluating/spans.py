@@ -66,9 +66,9 @@ class SpanReport:
             raise OptionError(
                 f"--fail-under {gate.text!r}: of spans there are {', '.join(OF_SPANS)}, such as f1>=0.3"
             )
-        found: Estimate = getattr(self.agreement.micro, gate.coefficient)
+        estimate: Estimate = getattr(self.agreement.micro, gate.coefficient)
         counts = {"failed": self.failed, "rows": self.rows, "reason": None}
-        row = {"aspect": "spans", "what": gate.coefficient} | asdict(found) | counts
+        row = {"aspect": "spans", "what": gate.coefficient} | asdict(estimate) | counts
         return gate.reasons(self.scored, [row], min_coverage)
 
     def show(self) -> None:

@@ -96,15 +96,15 @@ def signs(text: str, least: float = LOOKED_INTO) -> list[Sign]:
     shown = _ENTITY.sub(_bracket, text) if "&" in text else text
     folded = wording.fold(shown)
     words = wording.words(folded)
-    found = [*_of_words(text, folded, words, floor)]
+    evidence = [*_of_words(text, folded, words, floor)]
     if words.longest >= 12:
-        found += _of_code(text, floor)
-    found += _of_answer(folded, len(text))
+        evidence += _of_code(text, floor)
+    evidence += _of_answer(folded, len(text))
     if "<" in folded.text or "[" in folded.text:
-        found += _of_frame(folded, len(text))
+        evidence += _of_frame(folded, len(text))
     if not text.isascii():
-        found += _of_writing(text)
-    return [sign for sign in found if sign.odds >= floor]
+        evidence += _of_writing(text)
+    return [sign for sign in evidence if sign.odds >= floor]
 
 
 def _bracket(match: re.Match[str]) -> str:
@@ -146,7 +146,7 @@ def _of_words(
 
 def _of_code(text: str, floor: float) -> Iterator[Sign]:
     """Yield the parts in base64 or in hexadecimal digits that address a judge: each is looked at as a whole."""
-    places, said = list[re.Match[str]](), list[str]()
+    places, decoded = list[re.Match[str]](), list[str]()
     for pattern, read in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
         for match in pattern.finditer(text):
             try:
@@ -155,11 +155,11 @@ def _of_code(text: str, floor: float) -> Iterator[Sign]:
                 continue
             if plain.isprintable():
                 places.append(match)
-                said.append(plain)
-    if not said:
+                decoded.append(plain)
+    if not decoded:
         return
-    joined = "\n\n".join(said)
-    begins = np.cumsum([0, *(len(one) + 2 for one in said)]).tolist()
+    joined = "\n\n".join(decoded)
+    begins = np.cumsum([0, *(len(one) + 2 for one in decoded)]).tolist()
     folded = wording.fold(joined)
     for sign in _of_words(joined, folded, wording.words(folded), floor):
         match = places[bisect_right(begins, sign.begin) - 1]
@@ -219,10 +219,10 @@ def _line(text: str, begin: int, end: int) -> tuple[int, int]:
 
 def _of_writing(text: str) -> Iterator[Sign]:
     for match in _UNSEEN.finditer(text):
-        said = "".join(
+        hidden = "".join(
             chr(ord(c) - 0xE0000) for c in match[0][:80] if 0xE0020 <= ord(c) < 0xE007F
         )
-        about = f"holds writing that people do not see{f' ({said[:40].casefold()!r})' if said else ''}"
+        about = f"holds writing that people do not see{f' ({hidden[:40].casefold()!r})' if hidden else ''}"
         yield Sign(FRAME, match.start(), match.end(), about)
     split = list(_SPLIT.finditer(text))
     odds = min(2.5, 0.8 * len(split)) - 5.5
@@ -240,8 +240,8 @@ def suspicion(text: str, least: float = FLAGGED) -> Suspicion | None:
     return _strongest(signs(text, least))
 
 
-def _strongest(found: Sequence[Sign]) -> Suspicion | None:
-    strongest = max(found, key=lambda sign: sign.odds, default=None)
+def _strongest(evidence: Sequence[Sign]) -> Suspicion | None:
+    strongest = max(evidence, key=lambda sign: sign.odds, default=None)
     return (
         None
         if strongest is None
@@ -252,7 +252,7 @@ def _strongest(found: Sequence[Sign]) -> Suspicion | None:
 _PIECE = re.compile(r"[^\n]+")
 
 
-def blanked(text: str, found: Sequence[Sign] | None = None) -> str:
+def blanked(text: str, evidence: Sequence[Sign] | None = None) -> str:
     """Return a text with each sign of addressing a judge blanked out ("[…]"), and the parts between close ones.
 
     Unseen characters become spaces. The length is the same, so that places hold; a text that addresses nobody comes
@@ -260,23 +260,23 @@ def blanked(text: str, found: Sequence[Sign] | None = None) -> str:
 
     Args:
         text: The text.
-        found: Its `signs`, if they are at hand.
+        evidence: Its `signs`, if they are at hand.
     """
-    found = signs(text) if found is None else found
-    if not found:
+    evidence = signs(text) if evidence is None else evidence
+    if not evidence:
         return text
     text = HIDDEN.sub(" ", text)
     parts, done = list[str](), 0
-    for begin, end in _spans(found):
+    for begin, end in _spans(evidence):
         parts += [text[done:begin], _PIECE.sub(_blank, text[begin:end])]
         done = end
     return "".join([*parts, text[done:]])
 
 
-def _spans(found: Sequence[Sign]) -> Iterator[tuple[int, int]]:
+def _spans(evidence: Sequence[Sign]) -> Iterator[tuple[int, int]]:
     """Yield the places of signs, in order, those that are close to each other as one."""
     first, last = -1, -1
-    for sign in sorted(found, key=lambda sign: sign.begin):
+    for sign in sorted(evidence, key=lambda sign: sign.begin):
         if last >= 0 and sign.begin - last > BETWEEN:
             yield first, last
             first, last = sign.begin, sign.end
@@ -323,12 +323,14 @@ def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]
         return item, None  # as most rows, after one look at all of it
     safe, strongest = {}, Suspicion(0.0, "")
     for name, text in texts.items():
-        found = signs(text)
-        said = _strongest(found)
-        if said is not None and said.probability >= least:
-            safe[name] = blanked(text, found)
-            if said.probability > strongest.probability:
-                strongest = Suspicion(said.probability, f"the {name} {said.about}")
+        evidence = signs(text)
+        suspect = _strongest(evidence)
+        if suspect is not None and suspect.probability >= least:
+            safe[name] = blanked(text, evidence)
+            if suspect.probability > strongest.probability:
+                strongest = Suspicion(
+                    suspect.probability, f"the {name} {suspect.about}"
+                )
     if not safe:
         return item, None
     changed: dict[str, Any] = dict(safe)

@@ -34,13 +34,13 @@ class _Batch:
     def _look(self) -> None:
         waiting, self._waiting = self._waiting, []
         least, self._least = self._least, 1.0
-        found = False  # should the look fail, each row is looked at alone and fails by itself
+        clean = False  # should the look fail, each row is looked at alone and fails by itself
         try:
-            found = harmless([text for text, _ in waiting], least)
+            clean = harmless([text for text, _ in waiting], least)
         finally:
             for _, answer in waiting:
                 if not answer.done():  # its caller may have been cancelled
-                    answer.set_result(found)
+                    answer.set_result(clean)
 
 
 _batch = engine.PerLoop(_Batch)

@@ -15,7 +15,7 @@ from ..agreement.significance import krippendorff_alpha
 from ..agreement.spans import human_span_agreement
 from ..datasets.spans import SEVERITIES, Span
 from ..tables import shortened
-from .store import Given, Store
+from .store import AnswerEvent, Store
 from .task import WHY, Question, Task, Unit
 
 #: Answers that are at least this far apart, as a share of the scale, split their raters: two steps of 1 to 5.
@@ -24,7 +24,7 @@ _MOST = 200  # rows of each list
 
 
 @dataclass
-class Said:
+class RaterAnswers:
     """All answers of a store, by unit and rater: those of the first showing, and of the second.
 
     suggested: the units that `suggest` chose.
@@ -32,13 +32,13 @@ class Said:
 
     task: Task
     units: Mapping[str, Unit]
-    first: dict[str, dict[str, Given]]
-    again: dict[str, dict[str, Given]]
-    skipped: list[Given]
+    first: dict[str, dict[str, AnswerEvent]]
+    again: dict[str, dict[str, AnswerEvent]]
+    skipped: list[AnswerEvent]
     suggested: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, store: Store, task: Task) -> Said:
+    def of(cls, store: Store, task: Task) -> RaterAnswers:
         """Return the answers of a store."""
         answers = cls(
             task,
@@ -57,7 +57,7 @@ class Said:
                 ] = one
         return answers
 
-    def apart(self, unit: str, one: Given, other: Given) -> float:
+    def apart(self, unit: str, one: AnswerEvent, other: AnswerEvent) -> float:
         """Return the distance of two answers, in [0, 1].
 
         It is that of the question where they are farthest, or the share of the marked characters that only one marked.
@@ -71,7 +71,7 @@ class Said:
             for q in self.task.questions
         )
 
-    def shown(self, one: Given) -> str:
+    def shown(self, one: AnswerEvent) -> str:
         """Return an answer in words."""
         assert one.answer is not None
         if self.task.kind == "spans":
@@ -96,7 +96,7 @@ _SEVERITY = {int(number): name for name, number in SEVERITIES.items()}
 
 
 def summary(
-    answers: Said, raters: Sequence[str], seen_by: str | None = None
+    answers: RaterAnswers, raters: Sequence[str], seen_by: str | None = None
 ) -> dict[str, Any]:
     """Return the raters' agreement as JSON values.
 
@@ -124,12 +124,12 @@ def summary(
     }
 
 
-def _skip(answers: Said, event: Given) -> dict[str, Any]:
+def _skip(answers: RaterAnswers, event: AnswerEvent) -> dict[str, Any]:
     identity = answers.units[event.unit].row["id"]
     return {"id": identity, "rater": event.rater, "reason": event.reason}
 
 
-def _rater(answers: Said, name: str) -> dict[str, Any]:
+def _rater(answers: RaterAnswers, name: str) -> dict[str, Any]:
     """Return one rater's counts.
 
     same: of the rows shown twice, the share with the same answer twice; None without any.
@@ -149,7 +149,7 @@ def _rater(answers: Said, name: str) -> dict[str, Any]:
     }
 
 
-def _questions(answers: Said) -> Iterator[dict[str, Any]]:
+def _questions(answers: RaterAnswers) -> Iterator[dict[str, Any]]:
     """Yield, per question, Krippendorff's alpha over all rows with two raters, and the share of equal pairs."""
     for question in answers.task.questions:
         shared = list(_shared(answers, question))
@@ -169,7 +169,7 @@ def _questions(answers: Said) -> Iterator[dict[str, Any]]:
         }
 
 
-def _shared(answers: Said, question: Question) -> Iterator[dict[str, float]]:
+def _shared(answers: RaterAnswers, question: Question) -> Iterator[dict[str, float]]:
     """Yield the answers to a question as numbers, by rater, of each row that several answered."""
     for by in answers.first.values():
         numbers = {}
@@ -180,7 +180,7 @@ def _shared(answers: Said, question: Question) -> Iterator[dict[str, float]]:
             yield numbers
 
 
-def _spans_agreement(answers: Said) -> list[dict[str, Any]]:
+def _spans_agreement(answers: RaterAnswers) -> list[dict[str, Any]]:
     """Return F1 of every two raters over the marked characters, and with severities."""
     people: dict[str, dict[str, tuple[Span, ...]]] = {}
     for key, by in answers.first.items():
@@ -224,7 +224,7 @@ def _spans_apart(unit: Unit, one: Mapping[str, Any], other: Mapping[str, Any]) -
     return 0.0 if math.isnan(f1) else 1 - f1
 
 
-def _splits(answered: Said) -> Iterator[dict[str, Any]]:
+def _splits(answered: RaterAnswers) -> Iterator[dict[str, Any]]:
     for key, by in answered.first.items():
         apart = max(
             (
@@ -243,7 +243,7 @@ def _splits(answered: Said) -> Iterator[dict[str, Any]]:
             }
 
 
-def _contradictions(answers: Said) -> Iterator[dict[str, Any]]:
+def _contradictions(answers: RaterAnswers) -> Iterator[dict[str, Any]]:
     for key, by in answers.again.items():
         for name, second in by.items():
             first = answers.first.get(key, {}).get(name)
@@ -257,7 +257,7 @@ def _contradictions(answers: Said) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _confused(answers: Said) -> list[dict[str, Any]]:
+def _confused(answers: RaterAnswers) -> list[dict[str, Any]]:
     """Return pairs of answers that raters give to the same row, the most frequent first: unclear guidelines."""
     pairs: Counter[tuple[str, str, str]] = Counter()
     for by in answers.first.values():

@@ -17,9 +17,9 @@ from ..datasets.spans import SEVERITIES
 from ..pages import stylesheet
 from ..running.plain import clean, finite
 from ..running.private import App, Gate
-from .agreement import Said, summary
+from .agreement import RaterAnswers, summary
 from .order import sequence
-from .store import Answered, Given, Store
+from .store import Answered, AnswerEvent, Store
 from .task import Task
 
 #: The page's own files: address -> file and content type.
@@ -177,7 +177,7 @@ class Desk:
         state["unit"] = self.show(undone.unit, undone.turn, undone.answer, after)
         return state
 
-    def conflict(self, event: Event, standing: Given | None) -> dict[str, Any]:
+    def conflict(self, event: Event, standing: AnswerEvent | None) -> dict[str, Any]:
         """Return the stored answer, where another tab gave a different one meanwhile."""
         state = self.next(event.rater)
         answer, after = (
@@ -230,7 +230,7 @@ def application(desk: Desk, port: int) -> App:
 
     @app.get("/api/agreement")
     async def agreement(rater: Rater) -> Response:
-        answers = Said.of(desk.store, desk.task)
+        answers = RaterAnswers.of(desk.store, desk.task)
         return _json(_cleaned(summary(answers, desk.store.raters(), rater)))
 
     @app.post("/api/events")

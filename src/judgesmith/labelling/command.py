@@ -13,7 +13,7 @@ from ..errors import OptionError
 from .request import LabelRequest, Order
 
 if TYPE_CHECKING:
-    from .run import Opened
+    from .run import LabelSession
 
 
 class Label(Command, Rows, Json):
@@ -152,10 +152,10 @@ class Label(Command, Rows, Json):
         if self.as_json:
             print_json(result)
             return
-        for line in _told(result):
+        for line in _summary(result):
             out.print(one_line(line), markup=False, soft_wrap=True)
 
-    def _serve(self, opened: Opened) -> None:
+    def _serve(self, opened: LabelSession) -> None:
         """Serve the page until it is ended."""
         from ..running.console import err
         from ..running.plain import one_line
@@ -178,7 +178,7 @@ class Label(Command, Rows, Json):
         serve(opened, self.rater, started, self.port)
 
 
-def _told(result: dict[str, Any]) -> list[str]:
+def _summary(result: dict[str, Any]) -> list[str]:
     """Return a summary in a few lines."""
     lines = [
         f"{result['labels']} labels on {result['rows']} rows, kept in {result['store']}"

@@ -12,8 +12,8 @@ from ..datasets.marks import Marks
 from ..errors import OptionError
 from ..programs.atomic import write_whole
 from ..running.plain import finite
-from .agreement import Said
-from .store import Given
+from .agreement import RaterAnswers
+from .store import AnswerEvent
 from .task import WHY, Task
 
 
@@ -29,7 +29,7 @@ def check_export(path: Path) -> None:
         )
 
 
-def export(answers: Said, path: Path) -> int:
+def export(answers: RaterAnswers, path: Path) -> int:
     """Write a line for each rater's answer on each row, the first one if shown twice; return the number.
 
     Raises:
@@ -48,7 +48,7 @@ def export(answers: Said, path: Path) -> int:
     return len(records)
 
 
-def labels(answers: Said) -> list[dict[str, Any]]:
+def labels(answers: RaterAnswers) -> list[dict[str, Any]]:
     """Return one record for each answer, in the order of the rows."""
     words = _category_words(answers)
     result = []
@@ -67,7 +67,9 @@ def labels(answers: Said) -> list[dict[str, Any]]:
     return result
 
 
-def _label(answers: Said, one: Given, words: Mapping[str, str]) -> dict[str, Any]:
+def _label(
+    answers: RaterAnswers, one: AnswerEvent, words: Mapping[str, str]
+) -> dict[str, Any]:
     task, answer = answers.task, one.answer
     assert answer is not None
     if task.kind == "spans":
@@ -105,7 +107,7 @@ def score_column(task: Task, question: str) -> str:
     return f"scores.{aspect}{scale}" if aspect else f"score{scale}"
 
 
-def _category_words(answers: Said) -> dict[str, str]:
+def _category_words(answers: RaterAnswers) -> dict[str, str]:
     """Return each category as it is written: its word if readers know the words' order, else with its number."""
     names = answers.task.categories
     if not names:

@@ -13,7 +13,7 @@ from ..agreement.correlation import Vector
 from ..errors import OptionError
 from .few import read_suggestable
 from .request import LabelRequest
-from .store import Given, Store
+from .store import AnswerEvent, Store
 from .suggestion import suggest
 from .task import Task
 from .units import Units
@@ -79,7 +79,7 @@ def _labelled(lines: list[int], units: Units, store: Store, task: Task) -> Vecto
     )
 
 
-def as_number(task: Task, one: Given) -> float:
+def as_number(task: Task, one: AnswerEvent) -> float:
     """Return a rater's answer as one number, higher is better: the first question's, or fewer errors."""
     assert one.answer is not None
     if task.kind == "spans":

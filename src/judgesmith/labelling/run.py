@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LabelsError, OptionError
-from .agreement import Said, summary
+from .agreement import RaterAnswers, summary
 from .export import export
 from .order import next_units
 from .request import LabelRequest
@@ -19,7 +19,7 @@ from .units import Units, read_units
 
 
 @dataclass
-class Opened:
+class LabelSession:
     """A store that is ready. rows: that are labelled in all."""
 
     store: Store
@@ -29,7 +29,7 @@ class Opened:
 
     def result(self, target: Path | None = None) -> dict[str, Any]:
         """Return the result as JSON values, and the labels written to `target`."""
-        answers = Said.of(self.store, self.task)
+        answers = RaterAnswers.of(self.store, self.task)
         results: dict[str, Any] = {
             "store": str(self.store.path),
             "kind": self.task.kind,
@@ -43,7 +43,7 @@ class Opened:
         return results
 
 
-def open_store(request: LabelRequest) -> Opened:
+def open_store(request: LabelRequest) -> LabelSession:
     """Return the store with its task, and the rows of ROWS in its queue.
 
     Raises:
@@ -67,7 +67,7 @@ def open_store(request: LabelRequest) -> Opened:
         _enqueue(store, units, task, request)
         notes = units.notes
     store.set(task=json.dumps(asdict(task)), **texts)
-    return Opened(store, task, len(store.queue()), notes)
+    return LabelSession(store, task, len(store.queue()), notes)
 
 
 def _enqueue(store: Store, units: Units, task: Task, request: LabelRequest) -> None:
@@ -127,7 +127,10 @@ def _guidelines(path: Path) -> str:
 
 
 def serve(
-    opened: Opened, rater: str | None, started: Callable[[str], None], port: int = 0
+    opened: LabelSession,
+    rater: str | None,
+    started: Callable[[str], None],
+    port: int = 0,
 ) -> None:
     """Serve the page until Ctrl-C or SIGTERM.
 

@@ -44,7 +44,7 @@ _STANDING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class AnswerEvent:
     """A rater's answer on a unit.
 
     turn: 0, or 1 for the second showing. answer: None for a skip, with its `reason`. at: seconds since 1970.
@@ -62,7 +62,7 @@ class Given:
 class Answered(Exception):
     """The unit got a different answer meanwhile, in another tab; `standing` counts."""
 
-    def __init__(self, standing: Given | None) -> None:
+    def __init__(self, standing: AnswerEvent | None) -> None:
         super().__init__("this row was answered in another tab")
         self.standing = standing
 
@@ -200,13 +200,13 @@ class Store:
 
     # What was said
 
-    def answers(self, rater: str | None = None) -> list[Given]:
+    def answers(self, rater: str | None = None) -> list[AnswerEvent]:
         """Return the answers that count, of all raters or of one, the oldest first: one per rater, unit and turn."""
         where, values = ("AND rater = ?", (rater,)) if rater is not None else ("", ())
         query = f"SELECT {_COLUMNS} FROM events WHERE {_STANDING} {where} ORDER BY n"  # noqa: S608
         rows = self._db.execute(query, values)
-        last: dict[tuple[str, str, int], Given] = {}
-        for one in map(_given, rows):
+        last: dict[tuple[str, str, int], AnswerEvent] = {}
+        for one in map(_answer, rows):
             last.pop((one.rater, one.unit, one.turn), None)
             last[one.rater, one.unit, one.turn] = one
         return list(last.values())
@@ -256,10 +256,10 @@ class Store:
                 (rater, unit, turn),
             ).fetchone()
             if (None if standing is None else standing[0]) != after:
-                raise Answered(None if standing is None else _given(standing))
+                raise Answered(None if standing is None else _answer(standing))
             self._insert(rater, unit, turn, action, body, None, request)
 
-    def undo(self, rater: str, request: str) -> Given | None:
+    def undo(self, rater: str, request: str) -> AnswerEvent | None:
         """Take back the last thing that the rater said; what it was, None where there is nothing."""
         with self._writing():
             again = self._db.execute(
@@ -274,7 +274,7 @@ class Store:
             ).fetchone()
             if row is None:
                 return None
-            last = _given(row)
+            last = _answer(row)
             if not again:
                 self._insert(rater, last.unit, last.turn, "undo", {}, last.n, request)
             return last
@@ -298,11 +298,11 @@ class Store:
 _COLUMNS = "n, rater, unit, turn, action, body, at"
 
 
-def _given(row: tuple[Any, ...]) -> Given:
+def _answer(row: tuple[Any, ...]) -> AnswerEvent:
     n, rater, unit, turn, action, body, at = row
     answer = json.loads(body)
     skipped = action == "skip"
-    return Given(
+    return AnswerEvent(
         n,
         rater,
         unit,

@@ -19,7 +19,7 @@ from ..running.opening import rows_file
 from .task import Kind, Unit
 
 #: A unit without its key: row, line.
-_Found = tuple[dict[str, Any], int]
+_Keyless = tuple[dict[str, Any], int]
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ def read_units(name: str, kind: Kind, columns: Mapping[str, str]) -> Units:
     notes = [
         f"{file.origin}: {len(file.rows) - len(full)} rows without an output are left out"
     ]
-    whole: list[_Found] = [
+    whole: list[_Keyless] = [
         (_row(row) | {"output": row.output}, row.line) for row in full
     ]
     return _keyed(file.origin, whole, notes if len(full) < len(file.rows) else ())
 
 
 def _keyed(
-    origin: str, candidates: Iterable[_Found], notes: Sequence[str] = ()
+    origin: str, candidates: Iterable[_Keyless], notes: Sequence[str] = ()
 ) -> Units:
     """Return units with keys of what is shown: the same texts are the same unit wherever they stand in the file."""
     seen: Counter[str] = Counter()
@@ -78,7 +78,7 @@ def _keyed(
 
 def _row(row: Row) -> dict[str, Any]:
     """Return the fields of a row that are kept beside its outputs."""
-    kept = {
+    fields = {
         "id": row.id,
         "source": row.source,
         "context": row.context,
@@ -87,13 +87,13 @@ def _row(row: Row) -> dict[str, Any]:
         "doc_id": row.doc_id,
         "group": row.group if row.group != row.doc_id else None,
     }
-    return {name: value for name, value in kept.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
 # Pairs ---------------------------------------------------------------------------------------------------------------
 
 
-def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Found]:
+def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Keyless]:
     """Yield two outputs in a row, or neighbouring outputs of one document."""
     compared = read_compared(path, columns)
     if compared is None:

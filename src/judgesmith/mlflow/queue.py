@@ -36,10 +36,10 @@ class Experiment:
         self._mlflow = mlflow_part("mlflow", "sync")
         self._entities = mlflow_part("mlflow.entities", "sync")
         check_address()
-        self._client = _asked(lambda: self._mlflow.MlflowClient(), CHECK)
-        existing = _asked(lambda: self._client.get_experiment_by_name(name), CHECK)
+        self._client = _patiently(lambda: self._mlflow.MlflowClient(), CHECK)
+        existing = _patiently(lambda: self._client.get_experiment_by_name(name), CHECK)
         if existing is None or existing.lifecycle_stage != "active":
-            there = _asked(
+            there = _patiently(
                 lambda: self._client.search_experiments(max_results=20), CHECK
             )
             names = ", ".join(repr(one.name) for one in there)
@@ -64,7 +64,7 @@ class Experiment:
                 "page_token": token,
                 "include_spans": False,
             }
-            page = _asked(
+            page = _patiently(
                 partial(self._client.search_traces, locations=[self._id], **search)
             )
             yield from map(self._head, page)
@@ -113,12 +113,12 @@ class Experiment:
             logged.metadata["score"] = repr(verdict.score)
             if verdict.interval is not None:
                 logged.metadata["interval"] = str(verdict.interval)
-            _asked(lambda: self._mlflow.log_assessment(trace, logged))
+            _patiently(lambda: self._mlflow.log_assessment(trace, logged))
 
         return give
 
 
-def _asked(call: Callable[[], T], bounds: tuple[int, int] = LOG) -> T:
+def _patiently(call: Callable[[], T], bounds: tuple[int, int] = LOG) -> T:
     with patience(*bounds):
         try:
             return call()

@@ -88,12 +88,12 @@ class Interface:
         Raises:
             OptionError: If another server answers.
         """
-        found = [
+        records = [
             one for page in self.pages(path, needed=True, **parameters) for one in page
         ]
-        if not all(isinstance(one, dict) and "name" in one for one in found):
+        if not all(isinstance(one, dict) and "name" in one for one in records):
             raise self._another()
-        return found
+        return records
 
     def _another(self) -> OptionError:
         return OptionError(
@@ -106,10 +106,10 @@ class Interface:
         """Yield the listed records, page after page, by cursors or by numbers."""
         more: Record | None = {}
         while more is not None:
-            found = self.call("GET", path, params=parameters | more)
-            if needed and not isinstance((found or {}).get("data"), list):
+            page = self.call("GET", path, params=parameters | more)
+            if needed and not isinstance((page or {}).get("data"), list):
                 raise self._another()
-            answer = found or {}
+            answer = page or {}
             yield answer.get("data") or []
             about = answer.get("meta") or {}
             if cursor := answer.get("next_cursor") or about.get("cursor"):
@@ -148,10 +148,10 @@ def record(
     verdicts: dict[str, Record] = {}
     for one in ours:
         with suppress(TypeError, ValueError, KeyError):  # a score of somebody else
-            kept: Record = {
+            decision: Record = {
                 key: one[key] for key in ("passed", "category") if key in one
             }
-            verdicts[str(one["judge"])] = kept | {"score": float(one["score"])}
+            verdicts[str(one["judge"])] = decision | {"score": float(one["score"])}
     return Export("", lambda _: (texts, iter(feedback))).record({}) | {
         "verdicts": verdicts
     }

@@ -106,7 +106,9 @@ class Project(Interface):
                 for one in feedback[name]
                 if one["annotator_kind"] == "LLM"
             )
-            yield record(name, source, output, group, map(_given, feedback[name]), ours)
+            yield record(
+                name, source, output, group, map(_answer, feedback[name]), ours
+            )
 
     def _annotations(self, of: str, ids: list[str]) -> list[Record]:
         """Return those of some spans, or of some traces as a whole, the newest first."""
@@ -148,7 +150,7 @@ class Project(Interface):
         return give
 
 
-def _given(one: Record) -> Answer:
+def _answer(one: Record) -> Answer:
     result = one.get("result") or {}
     rating = result.get("label") if result.get("score") is None else result["score"]
     left = "" if one.get("annotator_kind") == "HUMAN" else DISCARDED

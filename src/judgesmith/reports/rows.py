@@ -142,9 +142,9 @@ class Scored:
                 won != self.sides[0].human,
             )
             return Side("", won, self.sides[0].human, apart)
-        given = {None: math.nan, True: 1.0, False: 0.0}
+        numbers = {None: math.nan, True: 1.0, False: 0.0}
         judge, human = (
-            np.array([given[row.verdict.passed] for row in self.rows]),
+            np.array([numbers[row.verdict.passed] for row in self.rows]),
             self.sides[0].human,
         )
         if np.isnan(judge).all():
@@ -529,20 +529,20 @@ def mean_of(values: Vector, documents: Sequence[str]) -> Mean:
     one document are one piece of evidence.
     """
     present = ~np.isnan(values)
-    known = values[present]
-    if not len(known):
+    defined = values[present]
+    if not len(defined):
         return Mean(math.nan, math.nan, math.nan, 0)
-    mean = float(known.mean())
+    mean = float(defined.mean())
     names, code = np.unique(
         np.array(documents, dtype=object)[present].astype(str), return_inverse=True
     )
     d = len(names)
     if d < 2:
-        return Mean(mean, math.nan, math.nan, len(known))
-    sums = np.bincount(code, weights=known - mean)
-    error = math.sqrt(d / (d - 1)) * math.hypot(*sums) / len(known)
+        return Mean(mean, math.nan, math.nan, len(defined))
+    sums = np.bincount(code, weights=defined - mean)
+    error = math.sqrt(d / (d - 1)) * math.hypot(*sums) / len(defined)
     half = float(scipy.stats.t.ppf(0.975, d - 1) * error)
-    return Mean(mean, mean - half, mean + half, len(known))
+    return Mean(mean, mean - half, mean + half, len(defined))
 
 
 def _sides(

@@ -55,7 +55,7 @@ def place_of(name: str) -> tuple[FileSystem, str]:
     except OSError as error:
         raise OptionError(f"{name} cannot be reached: {error}") from None
     try:
-        found, path = import_module("fsspec").core.url_to_fs(name)
+        system, path = import_module("fsspec").core.url_to_fs(name)
     except ImportError as error:
         kind = name.partition(":")[0]
         raise MissingExtraError(
@@ -63,7 +63,7 @@ def place_of(name: str) -> tuple[FileSystem, str]:
         ) from None
     except (ValueError, OSError):
         raise OptionError(f"{name} is not a storage address: {unknown}") from None
-    return fs.PyFileSystem(fs.FSSpecHandler(found)), path
+    return fs.PyFileSystem(fs.FSSpecHandler(system)), path
 
 
 def _arrow(name: str) -> tuple[Any, Any]:
@@ -79,10 +79,10 @@ def size_of(name: str) -> int:
     """
     try:
         system, path = place_of(name)
-        found = system.get_file_info(path)
+        info = system.get_file_info(path)
     except OSError as error:
         raise OptionError(f"{name} cannot be reached: {error}") from None
-    return found.size if found.is_file else -1
+    return info.size if info.is_file else -1
 
 
 def copy(source: str, target: str) -> None:
@@ -101,11 +101,11 @@ def copy(source: str, target: str) -> None:
 
 def local_folder(name: str) -> Path:
     """Return the folder on this machine, the same at each call, in which an output of this address grows."""
-    made = (
+    folder = (
         default_cache_path().parent / "outputs" / sha256(name.encode()).hexdigest()[:16]
     )
-    made.mkdir(parents=True, exist_ok=True)
-    return made
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @contextmanager

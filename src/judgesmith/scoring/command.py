@@ -179,7 +179,7 @@ class Score(Command, Rows, Reach, Limits, Json):
         from ..running.console import print_json
 
         data = summary.to_dict() | {"output": name, "deferred": left}
-        print_json(data) if self.as_json else _tell(summary, name, left)
+        print_json(data) if self.as_json else _print_summary(summary, name, left)
         return 1 if summary.failed else 0
 
 
@@ -210,7 +210,7 @@ def _at_hand(command: Score) -> Iterator[tuple[Path, Path, str]]:
             yield rows, Path(name), name
 
 
-def _tell(summary: ScoreSummary, target: str, left: int | None) -> None:
+def _print_summary(summary: ScoreSummary, target: str, left: int | None) -> None:
     from rich.markup import escape
 
     from ..running.console import duration, out

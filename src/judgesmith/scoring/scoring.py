@@ -380,21 +380,21 @@ def _resume(run: Run, rows: Rows, growing: Path, exists: bool) -> None:
     for old, *_ in _paired(run, rows, growing) if exists else ():
         run.kept(old)
     # Failed rows at the end: should the server turn out to be down, they are judged again by the next run.
-    held: list[dict[str, Any]] = []
+    waiting: list[dict[str, Any]] = []
     with Journal(growing, kind=OURS_IN_WORDS, overwrite=not exists) as journal:
         try:
             for row, record, verdict in _judged(run, rows):
-                held.append(run.made(row, record, verdict))
-                if verdict.failure is None or len(held) >= MOST_HELD:
-                    journal.write(*held)
-                    held.clear()
+                waiting.append(run.made(row, record, verdict))
+                if verdict.failure is None or len(waiting) >= MOST_HELD:
+                    journal.write(*waiting)
+                    waiting.clear()
                 run.step(verdict)
         except OutageError:
-            held.clear()
+            waiting.clear()
             raise
         finally:
             try:
-                journal.write(*held)
+                journal.write(*waiting)
             finally:
                 if growing != run.output:
                     write_table(growing, run.output)

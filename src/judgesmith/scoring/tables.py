@@ -225,9 +225,9 @@ def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
         "repaired": "yes" if verdict["repaired"] else "",
     }
     cells |= {name: verdict[name] or "" for name in ("criteria", "errors")}
-    kept = {"judge_columns": verdict["columns"]} if "columns" in verdict else {}
+    columns = {"judge_columns": verdict["columns"]} if "columns" in verdict else {}
     return (
-        kept
+        columns
         | {column: cells.get(column.removeprefix("judge_")) for column in OF_VERDICT}
         | {
             "judge_seen": "yes" if record.get("seen") else "",
@@ -243,10 +243,10 @@ def _by_aspect(verdict: Mapping[str, Any]) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     for name, one in (verdict.get("aspects") or {}).items():
         values = {**one, **(one.get("interval") or {})}
-        kept = {part: values.get(part) for part in OF_ASPECT}
+        parts = {part: values.get(part) for part in OF_ASPECT}
         cells |= {
             f"judge_{part}_{name}": value
-            for part, value in kept.items()
+            for part, value in parts.items()
             if part == "score" or value not in (None, "", {})
         }
     return cells

@@ -74,18 +74,18 @@ class Serve(Command, Reach):
         from .run import KEYS, admitted, bound, hosts, keys, serve, use_fast_loop
         from .service import Bounds, Service
 
-        given, files, where = keys(), named(self.judges), self.connection()
+        set_keys, files, where = keys(), named(self.judges), self.connection()
         listening = bound(self.host, self.port)
-        known = hosts(listening, tuple(self.known_as))
-        asked = admitted(given, known)
+        served = hosts(listening, tuple(self.known_as))
+        accepted = admitted(set_keys, served)
         shown = f"[{self.host}]" if ":" in self.host else self.host
         address = f"http://{shown}:{listening.getsockname()[1]}"
 
         def started() -> None:
             key = (
                 ""
-                if given
-                else f" (Authorization: Bearer {asked[0]}; set {KEYS} for a key that stays)"
+                if set_keys
+                else f" (Authorization: Bearer {accepted[0]}; set {KEYS} for a key that stays)"
             )
             err.print(
                 f"serving {', '.join(files)} at {address}{key}",
@@ -98,7 +98,7 @@ class Serve(Command, Reach):
             from .workers import Worker, serve_many
 
             worker = Worker(
-                files, self.lm, where, bounds, asked, known, not self.quiet_log
+                files, self.lm, where, bounds, accepted, served, not self.quiet_log
             )
             serve_many(worker, self.workers, listening, started)
             return
@@ -111,8 +111,8 @@ class Serve(Command, Reach):
             serve(
                 service,
                 listening,
-                keys=asked,
-                hosts=known,
+                keys=accepted,
+                hosts=served,
                 log=not self.quiet_log,
                 started=started,
             )

@@ -137,7 +137,7 @@ class Gate:
             )(scope, receive, sending)
         finally:
             body.end()
-            self._tell(scope, data, time.perf_counter() - started)
+            self._write_log(scope, data, time.perf_counter() - started)
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Check the origin, key and kind of a request.
@@ -201,7 +201,7 @@ class Gate:
             gone.remove_done_callback(hang_up)
             gone.cancel()
 
-    def _tell(self, scope: Scope, data: dict[str, Any], seconds: float) -> None:
+    def _write_log(self, scope: Scope, data: dict[str, Any], seconds: float) -> None:
         # Of few routes, whatever is asked for.
         route = (
             scope["path"]

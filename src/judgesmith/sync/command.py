@@ -105,7 +105,7 @@ class Sync(Command, Reach, Worded, Limits, Json):
                         | {"scored": judging.scored, "failed": failed}
                         | judging.compared()
                     )
-        print_json(data) if self.as_json else _tell(self, data)
+        print_json(data) if self.as_json else _print_pulled(self, data)
         return int(bool(data.get("judged", {}).get("failed")))
 
 
@@ -113,7 +113,7 @@ class Sync(Command, Reach, Worded, Limits, Json):
 SHOWN = 10
 
 
-def _tell(command: Sync, data: dict[str, Any]) -> None:
+def _print_pulled(command: Sync, data: dict[str, Any]) -> None:
     from ..running.console import out
 
     def say(text: str, style: str = "") -> None:
@@ -143,7 +143,7 @@ def _tell(command: Sync, data: dict[str, Any]) -> None:
             "yellow",
         )
     if judged := data.get("judged"):
-        _tell_judged(judged, say)
+        _print_judged(judged, say)
         if new or changed or ids:
             # Of a judge that it starts from, compile may keep what was withdrawn.
             start = "" if ids else f" --start {command.judge}"
@@ -153,7 +153,7 @@ def _tell(command: Sync, data: dict[str, Any]) -> None:
             )
 
 
-def _tell_judged(judged: dict[str, Any], say: Any) -> None:
+def _print_judged(judged: dict[str, Any], say: Any) -> None:
     from ..running.console import out
     from ..tables import Column, Table
 

@@ -108,12 +108,12 @@ class Judging:
                 ):
                     if verdict.failure is None:
                         give(row.id, verdict)
-                        kept = {
+                        summary = {
                             "score": verdict.score,
                             "passed": verdict.passed,
                             "category": verdict.category,
                         }
-                        self.pulled.heads[row.id]["verdicts"][self.mark] = kept
+                        self.pulled.heads[row.id]["verdicts"][self.mark] = summary
                         self.scored += 1
                     else:  # no low score, and nothing to give back: the next sync tries again
                         self.failures.append((row.id, verdict.failure))

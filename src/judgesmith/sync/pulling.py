@@ -65,16 +65,16 @@ class Pulled:
         """Take what the queue has now. What was taken so far stays, should it fail half-way."""
         watch.stage("traces", 0)
         for head in queue.heads():
-            kept = dict(head)
+            trace = dict(head)
             if not head["scores"] and not without_output(
                 head
             ):  # of labels alone texts are held
-                kept = {
+                trace = {
                     key: value
                     for key, value in head.items()
                     if key not in ("source", "output")
                 }
-            self.heads[head["id"]] = kept
+            self.heads[head["id"]] = trace
             watch.step()
         for name in (
             self.rows.keys() - self.heads.keys()

@@ -223,13 +223,13 @@ class Distillation:
         Nothing of a held-out document, and nothing of those that it stops by, is trained on.
         """
         train, notes = self.split.train, []
-        kept, stopping = train, None
+        training, stopping = train, None
         if self.options.stop_share:
             try:
                 parts = holdout_split(
                     train, share=self.options.stop_share, seed=self.seed
                 )
-                kept, stopping = parts.train, parts.heldout
+                training, stopping = parts.train, parts.heldout
             except LabelsError as error:
                 notes.append(f"no rows to stop by ({error}); the last epoch is taken")
         if stopping is not None and (
@@ -238,11 +238,11 @@ class Distillation:
             notes.append(
                 f"{len(stopping)} rows are too few to stop by; all are trained on, the last epoch is taken"
             )
-            kept, stopping = train, None
+            training, stopping = train, None
         scale = Scale(*train.scale)
         result = [
             Learnt(row, scale.to_percent(s))
-            for row, s in zip(kept.rows, kept.scores.tolist(), strict=True)
+            for row, s in zip(training.rows, training.scores.tolist(), strict=True)
         ]
         apart = [
             *self.split.heldout.rows,

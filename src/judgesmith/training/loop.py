@@ -211,7 +211,7 @@ class Training:
                 self.done.losses.append(self._step([self.examples[i] for i in batch]))
                 self.done.step += 1
                 self._progress.step()
-                self._progress.tell(self._said())
+                self._progress.tell(self._progress_text())
                 if (
                     self.done.step % self.options.checkpoint_every == 0
                     and self.done.step % self.steps_an_epoch
@@ -353,7 +353,7 @@ class Training:
             and self.done.ended - self.done.best >= self.options.patience
         )
 
-    def _said(self) -> str:
+    def _progress_text(self) -> str:
         loss = f"loss {self.done.losses[-1]:.3f}"
         return (
             loss

@@ -160,11 +160,11 @@ class Synthesis:
         ][: self.limit]
         if not rows:
             raise OptionError(f"{self.rows.name}: no row with an output")
-        kept = apart_from(rows, self.apart)
+        allowed = apart_from(rows, self.apart)
         result: dict[str, list[Row]] = defaultdict(list)
-        for row in kept:
+        for row in allowed:
             result[row.doc_id].append(row)
-        return dict(result), len(rows) - len(kept)
+        return dict(result), len(rows) - len(allowed)
 
     def plan(self) -> dict[str, Any]:
         """Return the largest possible cost of a run, without a call."""
@@ -322,7 +322,7 @@ class Synthesis:
         calls: int,
     ) -> Synthesized:
         left: Counter[str] = Counter()
-        kept: list[SyntheticRow] = []
+        finished: list[SyntheticRow] = []
         for aspect in self.by_aspect:
             for candidate in candidates:
                 if aspect in candidate.aspects:
@@ -332,14 +332,14 @@ class Synthesis:
                     if isinstance(example, str):
                         left[example] += 1
                     else:
-                        kept.append(example)
-        if not kept:
+                        finished.append(example)
+        if not finished:
             raise OptionError(
                 f"no example is left: {', '.join(f'{n} {why}' for why, n in left.items())}"
             )
         write_whole(
             self.output,
-            "".join(e.model_dump_json(exclude_none=True) + "\n" for e in kept),
+            "".join(e.model_dump_json(exclude_none=True) + "\n" for e in finished),
         )
         read_synthetic(self.output)
         apart = self.inputs[1]
@@ -350,7 +350,7 @@ class Synthesis:
                 f"{apart} rows share documents or texts with rows held apart and were not used"
             ]
         )
-        return Synthesized(len(kept), len(candidates), left, calls, tuple(notes))
+        return Synthesized(len(finished), len(candidates), left, calls, tuple(notes))
 
     def _example(
         self, candidate: Candidate, aspect: str, verdicts: Sequence[dict[str, Any]]

@@ -108,9 +108,9 @@ def spoken(turns: Sequence[Turn]) -> str:
 def first(value: Message, keys: Sequence[str]) -> Any:
     """Return the value of the first of these keys that is there; numpy's arrays, as in Parquet files, as lists."""
     for key in keys:
-        held = value.get(key)
-        if held is not None:
-            return held.tolist() if hasattr(held, "tolist") else held
+        inner = value.get(key)
+        if inner is not None:
+            return inner.tolist() if hasattr(inner, "tolist") else inner
     return None
 
 
@@ -180,11 +180,11 @@ def _block(part: Any) -> Any:
     """Return a part of a message with its type, where only its key says that."""
     if not isinstance(part, Mapping) or "type" in part or "role" in part:
         return part
-    held = {key: value for key, value in part.items() if value is not None}
-    name = next((key for key in _BLOCKS if key in held), None)
-    if held.get("thought") is True:
+    present = {key: value for key, value in part.items() if value is not None}
+    name = next((key for key in _BLOCKS if key in present), None)
+    if present.get("thought") is True:
         return {"type": "thinking"}
-    if name is None or set(held) - {
+    if name is None or set(present) - {
         name,
         "thought",
         "thoughtSignature",
@@ -192,7 +192,7 @@ def _block(part: Any) -> Any:
         "videoMetadata",
     }:
         return part
-    inner = held[name]
+    inner = present[name]
     if not _BLOCKS[name]:  # it holds nothing that was said
         return ""
     if name in ("text", "json"):

@@ -154,16 +154,16 @@ def _judges(contents: Browsed, to: Callable[..., str]) -> Table:
     )
     for one in contents.judges:
         watched = _watches(contents, one)
-        signature = _told(one.value("provenance", "heldout", "signature") or "")
+        signature = _in_words(one.value("provenance", "heldout", "signature") or "")
         table.add(
             Cell(
                 one.path,
                 note=one.mark,
                 href=to("judges", a=before.get(one.path, one.path), b=one.path),
             ),
-            _told(one.value("program", "kind")),
-            _told(one.value("lm", "model") or "–"),
-            _told(one.value("provenance", "labels", "aspect") or "–"),
+            _in_words(one.value("program", "kind")),
+            _in_words(one.value("lm", "model") or "–"),
+            _in_words(one.value("provenance", "labels", "aspect") or "–"),
             Cell(
                 *one.agreement(),
                 note=_measure(one),
@@ -172,7 +172,7 @@ def _judges(contents: Browsed, to: Callable[..., str]) -> Table:
             ),
             one.agreement("zero_shot")[0],
             *_cost(one),
-            moment(_told(one.value("provenance", "created"))),
+            moment(_in_words(one.value("provenance", "created"))),
             Cell(
                 "; ".join(watched),
                 warn=any(line.startswith("alarm") for line in watched),
@@ -185,17 +185,18 @@ def _judges(contents: Browsed, to: Callable[..., str]) -> Table:
 def _labels_of(contents: Browsed, judge: SavedJudge, to: Callable[..., str]) -> str:
     """Return a link to the labels that a judge was compiled from, if they are here."""
     name = judge.value("provenance", "labels", "origin")
-    found = next(
+    labels = next(
         (one.path for one in contents.labels if Path(one.path).name == name), None
     )
-    return to("labels", file=found, judge=judge.path) if found else ""
+    return to("labels", file=labels, judge=judge.path) if labels else ""
 
 
 def _lineage(contents: Browsed, to: Callable[..., str]) -> Table:
     table = Table(["judge", "labels", "optimizer", "scored files"])
     for one in contents.judges:
         named = [
-            _told(one.value("provenance", "labels", key)) for key in ("rows", "origin")
+            _in_words(one.value("provenance", "labels", key))
+            for key in ("rows", "origin")
         ]
         labels = " rows of ".join(named) if one.value("provenance", "labels") else "–"
         optimizer = (
@@ -208,7 +209,7 @@ def _lineage(contents: Browsed, to: Callable[..., str]) -> Table:
         table.add(
             one.path,
             labelled,
-            _told(optimizer),
+            _in_words(optimizer),
             Cell(", ".join(scored) or "–", href="#scored-files" * bool(scored)),
         )
     return table
@@ -250,7 +251,7 @@ def _differences(contents: Browsed, to: Callable[..., str]) -> list[Any]:
     for one, other, diff in contents.diffs():
         table = Table(["what", "before", "after"])
         for name, before, after in diff.changes:
-            table.add(name, _told(before), _told(after))
+            table.add(name, _in_words(before), _in_words(after))
         parts: list[Any] = [table]
         if href := to("judges", a=one.path, b=other.path):
             beside = Markup(
@@ -361,8 +362,8 @@ def _study(one: StudyFolder, link: Callable[[str | None], str]) -> list[Any]:
 
 
 def _count(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else _told(value)
+    return f"{value:,}" if isinstance(value, int) else _in_words(value)
 
 
-def _told(value: Any) -> str:
+def _in_words(value: Any) -> str:
     return shown(value, 300)

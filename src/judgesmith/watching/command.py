@@ -66,7 +66,7 @@ class Watch(Command, Rows, Worded, Reach, Json):
         options = WatchOptions(
             baseline=self.baseline, alpha=self.alpha, looks=self.looks
         )
-        kept = self.history or self.rows.with_name(
+        history = self.history or self.rows.with_name(
             f"{self.rows.name.split('.')[0]}.watch.jsonl"
         )
         where = self.model_copy(update={"cache": False}).connection()
@@ -82,21 +82,26 @@ class Watch(Command, Rows, Worded, Reach, Json):
             judge = open_judge(self.judge, self.lm, where)
             with Progress("watching") as progress:
                 outcome = look(
-                    judge, sentinels, kept, options, restart=self.rebase, watch=progress
+                    judge,
+                    sentinels,
+                    history,
+                    options,
+                    restart=self.rebase,
+                    watch=progress,
                 )
         if self.output is not None:
             write_page(self.output, render(outcome, self.judge.name), "-o")
         if self.as_json:
             print_json(
                 outcome.to_dict()
-                | {"history": str(kept), "page": self.output and str(self.output)}
+                | {"history": str(history), "page": self.output and str(self.output)}
             )
         else:
-            _tell(outcome, kept, self.output)
+            _print_outcome(outcome, history, self.output)
         return 1 if outcome.run.alarms else 0
 
 
-def _tell(outcome: Look, kept: Path, page: Path | None) -> None:
+def _print_outcome(outcome: Look, kept: Path, page: Path | None) -> None:
     from ..running.console import out
     from .watching import findings_table, summary
 

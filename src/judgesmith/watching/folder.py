@@ -283,7 +283,7 @@ def _store(path: Path, name: str) -> LabelFile | None:
     try:
         if db.execute("PRAGMA application_id").fetchone() != (_STORE,):
             return None
-        kept = db.execute(
+        store = db.execute(
             "SELECT key, body FROM units JOIN queue ON unit = key ORDER BY queue.place"
         ).fetchall()
         ratings: dict[str, dict[str, Any]] = {}
@@ -297,7 +297,7 @@ def _store(path: Path, name: str) -> LabelFile | None:
     finally:
         db.close()
     rows = []
-    for key, body in kept:
+    for key, body in store:
         row = json.loads(body)["row"]
         text = row.get("output") or "\n—\n".join(
             str(row.get(f"output_{side}", "")) for side in "ab"

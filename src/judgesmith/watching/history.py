@@ -32,8 +32,8 @@ class Agreement(_Part):
     n: int
 
 
-class Found(_Part):
-    """Result of a test; see `drift.Finding`.
+class TestedChange(_Part):
+    """Result of a test; see `drift.TestedChange`.
 
     alarm: p is at most the look's threshold.
     """
@@ -70,7 +70,7 @@ class Run(_Part):
         default=None, exclude=True
     )  # of histories that watched new rows, too
     threshold: Number | None = None
-    found: list[Found] = []
+    found: list[TestedChange] = []
 
     @property
     def alarms(self) -> list[str]:

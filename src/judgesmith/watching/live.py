@@ -144,7 +144,7 @@ class Live:
             parameters.get("only", ""),
             parameters.get("order", ""),
         )
-        side, kept = (
+        side, matching = (
             data.sides[0],
             {name: [*map(bool, keep(data))] for name, (_, keep) in FILTERS.items()},
         )
@@ -159,7 +159,7 @@ class Live:
             else list(range(len(data.rows)))
         )
         here, identity, begin = (
-            kept.get(only) or [False] * len(places),
+            matching.get(only) or [False] * len(places),
             parameters.get("id"),
             parameters.get("start", "")[:9],
         )
@@ -175,7 +175,7 @@ class Live:
         }
         filters = {
             name: f"{FILTERS[name][0]} ({sum(of)})"
-            for name, of in kept.items()
+            for name, of in matching.items()
             if any(of) or name in ("", only)
         }
         steps = {

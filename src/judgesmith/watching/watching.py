@@ -28,7 +28,7 @@ from ..signatures.values import Item, Verdict
 from ..tables import Column, Table
 from . import drift
 from .drift import Finding
-from .history import Agreement, Found, Run, append, epoch, read
+from .history import Agreement, Run, TestedChange, append, epoch, read
 
 #: Last runs that are taken together, too, to find what changes slowly or by little.
 WINDOW = 5
@@ -285,7 +285,7 @@ def repeats(runs: Sequence[Run]) -> dict[str, Any] | None:
     return finite(result | {"sd": sd, "worst": worst})  # type: ignore[no-any-return]
 
 
-def findings_table(findings: Sequence[Found]) -> Table:
+def findings_table(findings: Sequence[TestedChange]) -> Table:
     """Return the results of a run's tests as a table."""
     numbers = (
         Column("before", ".3f"),
@@ -338,7 +338,8 @@ def compared(run: Run, here: Sequence[Run], options: WatchOptions) -> Run:
     tests = list(_sentinels(base, recent))
     most = drift.threshold(tests, options.alpha, options.looks)
     result = [
-        Found(**finite(asdict(test)), alarm=bool(test.p <= most)) for test in tests
+        TestedChange(**finite(asdict(test)), alarm=bool(test.p <= most))
+        for test in tests
     ]
     return run.model_copy(update={"found": result, "threshold": most})
 

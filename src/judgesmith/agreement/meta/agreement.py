@@ -133,7 +133,7 @@ def against_people(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
     It is sure on an aspect if the whole interval lies below what chance reaches.
     """
-    found: dict[str, dict[str, str]] = {}
+    judges: dict[str, dict[str, str]] = {}
     for row in rows:
         if (
             row["aspect"] != AVERAGE
@@ -144,11 +144,11 @@ def against_people(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             measured = (
                 f"{row['aspect']} ({row['level']} {row['coefficient']} {interval})"
             )
-            found.setdefault(row["judge"], {}).setdefault(row["aspect"], measured)
+            judges.setdefault(row["judge"], {}).setdefault(row["aspect"], measured)
     return [
         f"{judge} runs against people, whose better texts get its lower scores: {', '.join(aspects.values())}; "
         "if less is better in its scores, turn their sign or take --absolute"
-        for judge, aspects in found.items()
+        for judge, aspects in judges.items()
     ]
 
 
@@ -421,15 +421,15 @@ def no_better_than_systems(
 ) -> list[str]:
     """Return a note for each judge that agrees no better, over all rows, than the systems' mean labels do."""
     reached = {row["aspect"]: row["value"] for row in baseline if _of_all_rows(row)}
-    found: dict[str, list[str]] = {}
+    judges: dict[str, list[str]] = {}
     for row in filter(_of_all_rows, rows):
         if row["value"] <= reached.get(row["aspect"], math.nan):
             compared = f"{row['aspect']} ({row['value']:.2f} against {reached[row['aspect']]:.2f})"
-            found.setdefault(row["judge"], []).append(compared)
+            judges.setdefault(row["judge"], []).append(compared)
     return [
         f"{judge} agrees no better with people than the mean labels of the systems alone, without reading a text: "
         f"{', '.join(aspects)}, Spearman over all rows; its order within systems stands beside it"
-        for judge, aspects in found.items()
+        for judge, aspects in judges.items()
     ]
 
 

@@ -43,20 +43,20 @@ def comparisons(
             notes.append(
                 f"{len(here)} judges: each is tested against the first, {here[0]!r}, not every pair"
             )
-        found = _Family(aspect, level, options).differences(pairs)
+        tested = _Family(aspect, level, options).differences(pairs)
         about = {
             "aspect": aspect.name,
             "level": level,
             "coefficient": options.compare_by,
         }
-        result += [{"a": a, "b": b} | about | _row(found[a, b]) for a, b in pairs]
+        result += [{"a": a, "b": b} | about | _row(tested[a, b]) for a, b in pairs]
     return result
 
 
-def _row(found: Difference) -> dict[str, Any]:
+def _row(difference: Difference) -> dict[str, Any]:
     names = ("low", "high", "p", "error", "freedom", "reason")
-    return {"difference": found.value, "n": found.documents} | {
-        name: getattr(found, name) for name in names
+    return {"difference": difference.value, "n": difference.documents} | {
+        name: getattr(difference, name) for name in names
     }
 
 
@@ -97,10 +97,12 @@ class _Family:
                 rows.add(np.isnan(self.x[judge]).tobytes())
         sound = list(filter(comparable.issuperset, pairs))
         together = self.measure.total or len(rows) == 1
-        found = self._tested([sound]) if together else self._tested(_alone(sound))
-        if all(one.reason for one in found.values()):
-            found = self._tested(_alone(sound))
-        return found | self._tested(_alone(pair for pair in pairs if pair not in found))
+        tested = self._tested([sound]) if together else self._tested(_alone(sound))
+        if all(one.reason for one in tested.values()):
+            tested = self._tested(_alone(sound))
+        return tested | self._tested(
+            _alone(pair for pair in pairs if pair not in tested)
+        )
 
     def _value(self, judge: str) -> float:
         return Agreement.of([self.x[judge]], self.measure).values[0]
@@ -113,7 +115,7 @@ class _Family:
             self.options.seed,
             max(1, len(groups)),
         )
-        found: dict[Pair, Difference] = {}
+        tested: dict[Pair, Difference] = {}
         for pairs in filter(None, groups):
             names = list(dict.fromkeys(itertools.chain(*pairs)))
             scores = [self.x[name] for name in names]
@@ -126,12 +128,12 @@ class _Family:
             contrasts = np.stack(
                 [self._contrast(pair, names, agreement.values) for pair in pairs]
             )
-            found |= zip(
+            tested |= zip(
                 pairs,
                 differences_within(agreement, contrasts, procedure, others),
                 strict=True,
             )
-        return found
+        return tested
 
     def _contrast(
         self, pair: Pair, names: Sequence[str], values: Sequence[float]

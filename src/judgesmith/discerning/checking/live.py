@@ -47,8 +47,8 @@ class Live:
     @property
     def own(self) -> Judge:
         """The judge as it is."""
-        found: Judge = self.subject.scorers[PLAIN]
-        return found
+        judge: Judge = self.subject.scorers[PLAIN]
+        return judge
 
     @property
     def models(self) -> list[LanguageModel]:
@@ -58,11 +58,11 @@ class Live:
     def tasks(self, book: Book) -> list[Task]:
         """Return the tasks without a score."""
         result: list[Task] = []
-        asked = {PLAIN: list[Item | None]()}
+        items_of = {PLAIN: list[Item | None]()}
         for check, items in self.items.items():
             scorer = check if check in self.subject.scorers else PLAIN
-            asked.setdefault(scorer, []).extend(items)
-        for scorer, items in asked.items():
+            items_of.setdefault(scorer, []).extend(items)
+        for scorer, items in items_of.items():
             mark = self.subject.marks[scorer]
             wanted = {row_key(item): item for item in items if item is not None}
             missing = {

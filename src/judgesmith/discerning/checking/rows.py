@@ -117,9 +117,9 @@ def read_rows(file: File, n: int | None, seed: int) -> Rows:
         if n is None or not taken or count + sizes[name] <= n:
             taken.add(name)
             count += sizes[name]
-    kept = [i for i, name in enumerate(documents) if name in taken]
-    records = [file.records[i] for i in kept]
-    return Rows(file.origin, [file.rows[i] for i in kept], records=records)
+    places = [i for i, name in enumerate(documents) if name in taken]
+    records = [file.records[i] for i in places]
+    return Rows(file.origin, [file.rows[i] for i in places], records=records)
 
 
 def row_key(item: Item) -> str:
@@ -149,11 +149,11 @@ def padded(check: str, rows: Sequence[Row], how: DiscernOptions) -> list[str | N
         ]
     texts = [Text(str(place), output) for place, output in enumerate(outputs)]
     perturbation = PERTURBATIONS["formatting" if check == "layout" else check]
-    found: Iterator[Pair | Left] = pairs_of(
+    pairs: Iterator[Pair | Left] = pairs_of(
         perturbation, texts, seed=how.seed, language=how.language
     )
     changed: list[str | None] = [None] * len(outputs)
-    for one in found:
+    for one in pairs:
         if isinstance(one, Pair):
             changed[int(one.id)] = one.perturbed
     return changed

@@ -118,8 +118,8 @@ class Run:
         file = read_file(source, dict(roles), None)
         if is_column(target):
             every = read_rows(file, None, how.seed)
-            found = read_recorded(target, file, wanted, given)
-            return cls(every, how, more, wanted, file, recorded=found)._checked()
+            scores = read_recorded(target, file, wanted, given)
+            return cls(every, how, more, wanted, file, recorded=scores)._checked()
         if others := [check for check in given if check != "own"]:
             raise OptionError(
                 f"--recorded {others[0]}=…: {target} is asked itself; name a column as the judge, or leave this out"

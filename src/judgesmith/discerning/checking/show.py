@@ -137,7 +137,7 @@ def lead_of(result: Checked) -> str:
     return "; ".join(parts) or f"{result.judge}: no check could be made"
 
 
-def not_made(result: Checked) -> list[str]:
+def left_out(result: Checked) -> list[str]:
     """Return the checks that were left out, with reasons."""
     return [f"{check} was left out: {reason}" for check, reason in result.left.items()]
 
@@ -150,7 +150,7 @@ def render(result: Checked, about: Mapping[str, Any]) -> str:
     tables += [] if result.own is None else [own_table(result.own), _ABOUT_OWN]
     done = [f"{one.check}: {CHECKS[one.check]}" for one in result.shifts]
     sections = [
-        Section("Summary", [sentences_of(result), not_made(result), _ABOUT]),
+        Section("Summary", [sentences_of(result), left_out(result), _ABOUT]),
         Section("Tables", [*tables, f"Decisions: {result.bar}."]),
         Section("What was done", [done, list(result.notes)]),
         Section("Rows", [moves_table(result)] if result.moves else []),

@@ -96,8 +96,8 @@ class Resampling:
             return [NO_ESTIMATE] * len(columns)
         names = np.array(self.documents, dtype=object)[rows].astype(str)
         units = np.unique(names, return_inverse=True)[1]
-        kept = [column[rows] for column in columns]
-        sums = sums_by(units, *kept, np.ones(len(units)))
+        chosen = [column[rows] for column in columns]
+        sums = sums_by(units, *chosen, np.ones(len(units)))
 
         def means(counts: Vector) -> Vector:
             total = counts @ sums
@@ -151,20 +151,20 @@ def shift(check: str, before: Scored, after: Scored, how: Resampling) -> Shift:
     rows = int(usable.sum())
     decided = Range(sizes=(rows,), low=SHARE.low, high=SHARE.high)
     filled = np.where(usable, change, 0.0)
-    found = how.estimates(
+    shifts = how.estimates(
         usable, [filled, np.abs(filled), flipped], [_CHANGE, SHARE, decided]
     )
-    return Shift(check, rows, len(change) - rows, *found)
+    return Shift(check, rows, len(change) - rows, *shifts)
 
 
 def middle(values: Vector) -> float:
     """Return the median, or if no score lies below it the next higher score: a bar with rows on both sides."""
-    known = np.sort(values[~np.isnan(values)])
-    if not len(known):
+    ordered = np.sort(values[~np.isnan(values)])
+    if not len(ordered):
         return math.nan
-    bar = float(np.median(known))
-    higher = known[known > bar]
-    return float(higher[0]) if bar <= known[0] and len(higher) else bar
+    bar = float(np.median(ordered))
+    higher = ordered[ordered > bar]
+    return float(higher[0]) if bar <= ordered[0] and len(higher) else bar
 
 
 def sides_of(values: Vector, bar: float) -> list[str | None]:

@@ -132,7 +132,7 @@ class Distilled(OneAspect):
             "student": f"rank {self.student.rank}, served as {served_name(self.student.adapter)}"
         }
 
-    def _found(self, name: str, digest: str) -> Path | None:
+    def _weights_file(self, name: str, digest: str) -> Path | None:
         """Return the file beside the judge, or in a folder beside it, that has this hash."""
         if self.home is None:
             return None
@@ -158,7 +158,7 @@ class Distilled(OneAspect):
                 f"this judge was trained on another base model (its SHA-256 begins {student.base[:12]}) than {lm.name} "
                 f"({digest[:12]}); give the one it was trained on with --lm, or train again"
             )
-        file = self._found(GGUF_ADAPTER, student.gguf)
+        file = self._weights_file(GGUF_ADAPTER, student.gguf)
         if file is None:
             where = (
                 "load it from its file"

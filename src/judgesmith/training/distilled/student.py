@@ -119,7 +119,7 @@ class Student:
         written: the answer's text before the line with the score.
         """
         return [
-            *self._asked(messages),
+            *self._prompt_tokens(messages),
             *self.annotation_tokens(written),
             *self._opening,
         ]
@@ -128,7 +128,7 @@ class Student:
         """The tokens of what an answer says before the line with the score; nothing in it is a control token."""
         return self._weights.tokens(Piece(f"{written}\n\n")) if written else []
 
-    def _asked(self, messages: Sequence[Message]) -> list[int]:
+    def _prompt_tokens(self, messages: Sequence[Message]) -> list[int]:
         turns = [Turn(message["role"], (message["content"],)) for message in messages]
         return [
             *itertools.chain.from_iterable(
@@ -207,10 +207,10 @@ class Student:
 
         The text is the likeliest token at each place; the score is NaN if none came within `most` tokens.
         """
-        torch, asked = self._torch, self._asked(messages)
+        torch, prompt = self._torch, self._prompt_tokens(messages)
         written: list[int] = []
         with torch.inference_mode():
-            cache, new = None, asked
+            cache, new = None, prompt
             while len(written) < most:
                 done = self._plain.base_model(
                     torch.tensor([new], device=self.device),
@@ -307,6 +307,6 @@ def training_modules() -> tuple[Any, Any]:
     Raises:
         MissingExtraError: If they are not installed.
     """
-    what = "training a model"
-    torch = from_extra("train", what, "torch")
-    return torch, from_extra("train", what, "peft")
+    purpose = "training a model"
+    torch = from_extra("train", purpose, "torch")
+    return torch, from_extra("train", purpose, "peft")
