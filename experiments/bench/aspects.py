@@ -19,6 +19,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,15 @@ from judgesmith.agreement.correlation import Vector
 from judgesmith.agreement.differences import Procedure, differences_within
 from judgesmith.agreement.objectives import Q
 from judgesmith.agreement.resampling import Agreement, interval_of
+from judgesmith.datasets.records import Labels
 from judgesmith.experiments.bench.beside import without_family
-from judgesmith.experiments.bench.facts import Pair, chosen_rows, read_pairs
-from judgesmith.experiments.studies.experience import draws_of
+from judgesmith.experiments.bench.facts import Pair, read_pairs
+from judgesmith.experiments.studies.experience import (
+    TaskSpec,
+    chosen_rows,
+    draws_of,
+    located,
+)
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.fitting.weights import Training
@@ -58,9 +65,15 @@ WAYS = ("one", "four")
 # Agreement ------------------------------------------------------------------------------------------------------------
 
 
+@cache
+def labels_of(spec: TaskSpec) -> Labels:
+    """Return the rows of a table with their labels."""
+    return chosen_rows(spec, located(spec.labels, None))
+
+
 def training(pair: Pair, train: np.ndarray, own: Vector) -> Training:
     """Return the labelled rows of an aspect with the scores that something gave them."""
-    labels = chosen_rows(pair.spec).subset(train)
+    labels = labels_of(pair.spec).subset(train)
     return Training(examples_of(labels), (), own, Q())
 
 

@@ -211,6 +211,7 @@ def scored(
         "--judge",
         judge,
         *where,
+        "--any-server",
         "-o",
         out,
     )
