@@ -249,6 +249,21 @@ def test_the_page_has_the_findings_and_no_markup_of_the_rows(
     assert "<b>d0" not in text
     assert "&lt;b&gt;d" in text
     assert "scores lean with length" in said
+    assert FILLERS[0] in text  # the changed output stands beside its scores
+
+
+def test_outputs_that_a_check_leaves_out_are_explained(
+    checked: Any, leaning: Any, rows: Path
+) -> None:
+    changed = [json.loads(line) for line in rows.read_text().splitlines()]
+    changed[0]["output"] = "Trees were bought."
+    write(rows, changed)
+    leaning(lambda _: 50)
+    report = checked("--check", "layout", "--json").told
+    assert report["checks"][0]["left"] == 1
+    assert report["notes"] == [
+        "layout: 1 of 36 outputs were left out, since a list needs two sentences"
+    ]
 
 
 def test_a_dry_run_leaves_the_scores_of_an_earlier_run(

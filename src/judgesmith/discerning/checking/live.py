@@ -163,7 +163,10 @@ def prepared(
                     None if text is None else replace(item, output=text)
                     for item, text in zip(plain, texts, strict=True)
                 ]
+                missing = sum(text is None for text in texts)
                 reason = None if any(texts) else unchanged(check, how)
+                if missing and reason is None:
+                    live.notes.append(_unchanged_some(check, missing, len(texts)))
         if reason is not None:
             leave_out(check, reason, named=named, left=live.left)
             live.items.pop(check, None)
@@ -209,6 +212,16 @@ def _variant(
 def _words_of(other: Judge) -> str:
     knowledge = other.method.knowledge.dump_state()
     return sha256(str(knowledge).encode()).hexdigest()[:12]
+
+
+def _unchanged_some(check: str, missing: int, rows: int) -> str:
+    """Return the note on outputs that a check left out."""
+    why = {
+        "layout": "a list needs two sentences",
+        "style": "they have none of the marks that are exchanged",
+        "length": "they are empty",
+    }[check]
+    return f"{check}: {missing} of {rows} outputs were left out, since {why}"
 
 
 def unchanged(check: str, how: DiscernOptions) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -53,11 +53,15 @@ if TYPE_CHECKING:
     from ...running.limits import Limits
 
 
+#: A check, a row's id, its scores before and after as shares of the scale, and the output that was scored after.
+Move: TypeAlias = tuple[str, str, float, float, str]
+
+
 @dataclass(frozen=True)
 class Checked:
     """Results of the checks.
 
-    left: check -> why it was not made. moves: (check, row's id, before, after), the largest first.
+    left: check -> why it was not made. moves: (check, row's id, before, after, output), the largest first.
     """
 
     judge: str
@@ -68,7 +72,7 @@ class Checked:
     own: Lead | None
     left: Mapping[str, str]
     bar: str
-    moves: Sequence[tuple[str, str, float, float]]
+    moves: Sequence[Move]
     notes: Sequence[str]
     failed: int = 0
 
@@ -327,10 +331,8 @@ class Run:
         places = {id(record): at for at, record in enumerate(self.file.records)}
         return values[[places[id(record)] for record in self.rows.records]]
 
-    def _moves(
-        self, scores: Mapping[str, Vector]
-    ) -> list[tuple[str, str, float, float]]:
-        """Return the largest changes of each check."""
+    def _moves(self, scores: Mapping[str, Vector]) -> list[Move]:
+        """Return the largest changes of each check, with the outputs that were scored after it."""
         moves = []
         plain = scores[PLAIN]
         for check in CHECKS:
@@ -340,9 +342,14 @@ class Run:
             for place in np.argsort(-size, kind="stable")[:3].tolist():
                 if size[place] > 0:
                     after = float(scores[check][place])
-                    row = self.rows.rows[place]
-                    moves.append((check, row.id, float(plain[place]), after))
+                    row, output = self.rows.rows[place], self._output(check, place)
+                    moves.append((check, row.id, float(plain[place]), after, output))
         return moves
+
+    def _output(self, check: str, place: int) -> str:
+        """Return a row's output as it was scored after a check."""
+        item = None if self.live is None else self.live.items[check][place]
+        return self.rows.rows[place].output if item is None else item.output
 
 
 def _refuse_unused(

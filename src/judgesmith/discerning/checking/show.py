@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from ...agreement.resampling import Estimate
 from ...pages import Section
 from ...pages import render as render_page
-from ...tables import Cell, Column, Table, number, percent, with_interval
+from ...tables import Cell, Column, Table, number, percent, shortened, with_interval
 from .run import Checked
 from .statistics import CHECKS, Lead, Shift
 
@@ -82,11 +83,17 @@ def _cell(of: Estimate) -> Cell:
 def moves_table(result: Checked) -> Table:
     """Return the rows whose scores changed most."""
     table = Table(
-        ["check", "row", Column("before", ".3f"), Column("after", ".3f")],
+        [
+            "check",
+            "row",
+            Column("before", ".3f"),
+            Column("after", ".3f"),
+            "output after",
+        ],
         "The largest changes",
     )
-    for move in result.moves:
-        table.add(*move)
+    for *scores, output in result.moves:
+        table.add(*scores, shortened(output, 240))
     return table
 
 
@@ -104,7 +111,7 @@ def sentences_of(result: Checked) -> list[str]:
 
 
 def _sentence(one: Shift) -> str:
-    flips = with_interval(one.flips.value, one.flips.low, one.flips.high)
+    flips = _percents(one.flips)
     change = with_interval(one.change.value, one.change.low, one.change.high, 3)
     lean = (
         f", and {one.lean} scores by {change}"
@@ -112,6 +119,11 @@ def _sentence(one: Shift) -> str:
         else ""
     )
     return f"{one.check}: flips {flips} of {one.rows} rows{lean}"
+
+
+def _percents(of: Estimate) -> str:
+    ends = "" if math.isnan(of.low) else f" [{percent(of.low)}, {percent(of.high)}]"
+    return percent(of.value) + ends
 
 
 def lead_of(result: Checked) -> str:
@@ -125,7 +137,7 @@ def lead_of(result: Checked) -> str:
     parts = []
     if most is not None:
         parts.append(
-            f"at most {percent(most.flips.value)} of {result.judge}'s decisions flip ({most.check})"
+            f"{most.check} flips most of {result.judge}'s decisions: {percent(most.flips.value)}"
         )
         parts.append(
             f"scores lean with {', '.join(leaning)}"

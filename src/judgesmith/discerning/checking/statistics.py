@@ -27,7 +27,7 @@ CHECKS: Mapping[str, str] = {
     "reworded": "the rubric in other words",
     "swapped": "the two outputs of each comparison in the other order",
     "length": "sentences behind the output that say nothing",
-    "style": "typographic quotes and dashes, other spaces before marks",
+    "style": "typographic quotes and dashes, other spaces before marks; or no full stop at the end",
     "layout": "every sentence of the output on a line of its own, as a list",
     "own": "outputs of the judge's own model family beside those of other systems",
 }
