@@ -115,9 +115,10 @@ def rows_of(task: Task, most: int) -> list[dict[str, Any]]:
         lines = map(json.loads, (data / f"{task.file}.metrics.jsonl").open())
         recorded = {one["id"]: one["metrics"] for one in lines}
     by: dict[str, list[dict[str, Any]]] = {}
-    first = {(row.get("source"), row["output"]): row["id"] for row in reversed(rows)}
+    first = dict[str, str]()
     for row in rows:
-        if first[row.get("source"), row["output"]] != row["id"]:
+        texts = _letters(row.get("source") or "", row["output"])
+        if first.setdefault(texts, row["id"]) != row["id"]:
             continue  # the same texts again
         known = recorded.get(row["id"], {})
         if task.aspect in row["scores"] and all(
