@@ -29,9 +29,10 @@ constraints: $(BIN)/judgesmith
 demo: $(BIN)/judgesmith
 	$(BIN)/judgesmith demo
 
-# Tests of one group (a wheel that several look into) stay together; the others go to whichever process is free. Tests
-# start many processes, each of which computes on one core.
-PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
+# Each process takes one stretch of the tests, and from another's end when it has none left: what the tests of a file share
+# (a wheel, compiled judges) is made once. Groups of pytest-xdist do nothing with pytest 9.2. Tests start many processes, each
+# of which computes on one core.
+PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # What to run while working: everything but the tests that start processes, wait or train.
 test: $(BIN)/judgesmith

@@ -16,7 +16,6 @@ from loopback import Server, running_server
 from judgesmith.programs.judge import Judge
 from judgesmith.testing.fake import judging, make_rows, own_environment
 
-pytestmark = pytest.mark.xdist_group("contributing")
 TEXT = (
     Path(__file__).resolve().parents[1] / "docs/pages/howto/extending.md"
 ).read_text(encoding="utf-8")

@@ -19,8 +19,6 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("signatures", "programs", "optimizers", "datasets", "experiments")
 #: Run from a checkout, so not in the wheel.
 NOT_SHIPPED = ("bench",)
-#: One process builds the wheel for all of these tests.
-pytestmark = pytest.mark.xdist_group("wheel")
 FORGET_THE_INSTALLED = """
 import sys
 sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in repr(f).lower()]
