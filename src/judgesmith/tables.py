@@ -215,22 +215,15 @@ class Table:
         widths = []
         for k, column in enumerate(self.columns):
             texts = [self._cell(row[k], column).plain for row in rows]
-            widths.append(
-                max(
-                    map(
-                        cell_len,
-                        [*texts, one_line(column.title) if self.header else "", " "],
-                    )
-                )
-            )
+            title = one_line(column.title) if self.header else ""
+            widths.append(max(map(cell_len, [*texts, title, " "])))
         if sum(widths) + 2 * len(widths) > console.width:
-            for k in [
-                k for k, column in enumerate(self.columns) if not column.form
-            ]:  # numbers are never broken
+            for k, column in enumerate(self.columns):
+                if column.form:
+                    continue  # numbers are never broken
                 others = sum(widths) - widths[k] + 2 * len(widths)
-                widths[k] = min(
-                    widths[k], max(widest, console.width - others) if k else widest
-                )
+                room = max(widest, console.width - others) if k else widest
+                widths[k] = min(widths[k], room)
         start = 0
         while start < len(widths):
             first = [0] * bool(start)
@@ -253,10 +246,12 @@ class Table:
         from rich.table import Table as RichTable
         from rich.text import Text
 
+        title = None
+        if self.title:
+            continued = ", continued" if more else ""
+            title = Text(one_line(self.title) + continued, style="bold")
         table = RichTable(
-            title=Text(one_line(self.title) + ", continued" * more, style="bold")
-            if self.title
-            else None,
+            title=title,
             title_justify="left",
             box=box.SIMPLE_HEAD if self.header else None,
             show_header=self.header,
@@ -277,14 +272,15 @@ class Table:
             if row.kind in ("section", "human"):
                 table.add_section()
             if row.kind != "section":
-                style = "red" if row.kind == "alarm" else None
-                table.add_row(
-                    *(self._cell(row.cells[k], self.columns[k]) for k in places),
-                    style=style,
-                )
+                cells = (self._cell(row.cells[k], self.columns[k]) for k in places)
+                table.add_row(*cells, style=self._style(row))
             elif words := one_line(str(row.cells[0].value)):
                 table.add_row(Text(words, style="dim"))
         return table
+
+    @staticmethod
+    def _style(row: Row) -> str | None:
+        return "red" if row.kind == "alarm" else None
 
     @staticmethod
     def _cell(cell: Cell, column: Column) -> Text:
@@ -378,8 +374,7 @@ class Table:
         ]
         for row in self.rows:
             if row.kind != "section":
-                cells = zip(row.cells, self.columns, strict=True)
-                lines.append([_markdown_cell(cell, column) for cell, column in cells])
+                lines.append(list(map(_markdown_cell, row.cells, self.columns)))
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -46,14 +46,22 @@ def between_raters(table: Vector) -> float:
     >>> between_raters(np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, 4.0], [np.nan, 5.0]]))
     0.8947368421052632
     """
-    ratings = [column[~np.isnan(column)] for column in table.T]
-    several = [one for one in ratings if len(one) > 1]
-    if len(several) < 2:
+    sizes, means, squares = [], [], []
+    for column in table.T:
+        ratings = column[~np.isnan(column)]
+        if len(ratings) > 1:
+            sizes.append(float(len(ratings)))
+            means.append(ratings.mean())
+            squares.append(float(((ratings - ratings.mean()) ** 2).sum()))
+    if len(sizes) < 2:
         return math.nan
-    sizes = np.array([len(one) for one in several], dtype=float)
-    n, k = sizes.sum(), len(several)
-    means = np.array([one.mean() for one in several])
-    inside = sum(float(((one - one.mean()) ** 2).sum()) for one in several) / (n - k)
+    return _share_between(np.array(sizes), np.array(means), sum(squares))
+
+
+def _share_between(sizes: Vector, means: Vector, squares: float) -> float:
+    """Return the share of the variance between groups, of their sizes, means and sum of squares inside."""
+    n, k = sizes.sum(), len(sizes)
+    inside = squares / (n - k)
     outside = float((sizes * (means - (sizes @ means) / n) ** 2).sum()) / (k - 1)
     usual = (n - (sizes**2).sum() / n) / (k - 1)
     total = outside + (usual - 1) * inside

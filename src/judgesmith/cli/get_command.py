@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -102,9 +103,8 @@ class Get(Command, Json):
                 raise OptionError(
                     "the licences above cannot be confirmed without a terminal; pass --yes to accept them"
                 )
-            if not typer.confirm(
-                f"Fetch {', '.join(card.name for card in wanted)}?", err=True
-            ):
+            names = [card.name for card in wanted]
+            if not typer.confirm(f"Fetch {', '.join(names)}?", err=True):
                 err.print("nothing was fetched")
                 return None
         done = []
@@ -113,10 +113,7 @@ class Get(Command, Json):
                 with fetching(card.name) as progress:
                     resolve(card.name, fetch=True, progress=progress)
             here = set_data(card)
-            described = {
-                key: here[key] for key in ("name", "rows", "rows_here", "where", "path")
-            }
-            done.append(described | {"fetched": card in wanted})
+            done.append(_described(here) | {"fetched": card in wanted})
             if not self.as_json:
                 state = "fetched" if card in wanted else "here already"
                 out.print(
@@ -130,3 +127,8 @@ class Get(Command, Json):
 def _asks() -> bool:
     """Return whether somebody sits at a terminal who can answer."""
     return sys.stdin.isatty()
+
+
+def _described(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return name, rows and place of a set."""
+    return {key: entry[key] for key in ("name", "rows", "rows_here", "where", "path")}

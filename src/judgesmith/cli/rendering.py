@@ -29,24 +29,20 @@ def show_dry_run(plan: Mapping[str, Any], *, as_json: bool) -> None:
 def show_plan(plan: Plan, model: str) -> None:
     """Print the estimated cost of a compile run."""
     table = Table(["", ""], f"Estimated cost with {model} (upper bound)", header=False)
-    folds = f"{plan.runs} times {plan.folds}" if plan.runs > 1 else f"{plan.folds}"
-    split = (
-        f"{folds} folds, cross-validated"
-        if plan.folds
-        else f"{plan.train} to learn from, {plan.heldout} held out"
-    )
+    split = f"{plan.train} to learn from, {plan.heldout} held out"
+    if plan.folds:
+        times = f"{plan.runs} times " if plan.runs > 1 else ""
+        split = f"{times}{plan.folds} folds, cross-validated"
     table.add("rows", f"{plan.rows} ({split})")
     table.add("maximised", f"{plan.objective.label}: {plan.objective.about}")
-    table.add(
-        "calls",
-        f"{plan.calls:,}"
-        + (f" ({plan.row_calls} a row)" if plan.row_calls > 1 else ""),
-    )
+    calls = f"{plan.calls:,}"
+    if plan.row_calls > 1:
+        calls += f" ({plan.row_calls} a row)"
+    table.add("calls", calls)
     table.add("prompt tokens", f"about {plan.prompt_tokens:,}")
     table.add("answer tokens", f"about {plan.completion_tokens:,}")
-    table.add(
-        "time", "unknown" if plan.seconds is None else f"about {duration(plan.seconds)}"
-    )
+    seconds = plan.seconds
+    table.add("time", "unknown" if seconds is None else f"about {duration(seconds)}")
     unknown = (
         "price unknown; whether there is a model of this name, the first call will show"
     )

@@ -117,13 +117,11 @@ class Score(Command, Rows, Reach, Limits, Json):
             )
         if self.batch and self.explain:
             raise OptionError("--explain and --batch cannot be combined; give only one")
-        existing: Existing = (
-            "overwrite"
-            if self.overwrite
-            else "retry failed"
-            if self.retry_failed
-            else "continue"
-        )
+        existing: Existing = "continue"
+        if self.overwrite:
+            existing = "overwrite"
+        elif self.retry_failed:
+            existing = "retry failed"
         limits, where, limit = self.limits(), self.connection(), self.limit
         roles = roles_for(path, self.roles(), self.judge)
         with quiet():
@@ -143,9 +141,10 @@ class Score(Command, Rows, Reach, Limits, Json):
                         cost=planned.cost and planned.cost / 2,
                         seconds=24 * 3600.0,
                     )
-                print_json(planned.to_dict()) if self.as_json else out.print(
-                    str(planned), markup=False, soft_wrap=True
-                )
+                if self.as_json:
+                    print_json(planned.to_dict())
+                else:
+                    out.print(str(planned), markup=False, soft_wrap=True)
                 return 0
             for note in open_table(path).notes:
                 err.print(f"note: {note}", style="yellow", markup=False)

@@ -278,13 +278,18 @@ def _rows(
         iter_rows(source, columns=columns) if compared is None else iter(compared)
     )
     rows: Rows = itertools.islice(every, limit)
-    if judge.method.columns():
-        rows = (
-            (row, record)
-            for row, record in rows
-            if all(numbers_of(judge, r, source.name) for r in _outputs(row))
-        )
-    return rows
+    return _with_numbers(judge, rows, source.name) if judge.method.columns() else rows
+
+
+def _with_numbers(judge: Judge, rows: Rows, origin: str) -> Rows:
+    """Yield the rows whose columns the judge can read.
+
+    Raises:
+        LabelsError: If a column has no number.
+    """
+    for row, record in rows:
+        if all(numbers_of(judge, output, origin) for output in _outputs(row)):
+            yield row, record
 
 
 def plan(

@@ -147,20 +147,16 @@ def _table(
 ) -> pa.Table:
     import pyarrow as pa
 
-    names = (
-        list(dict.fromkeys(name for row in rows for name in row))
-        if schema is None
-        else schema.names
-    )
-    kinds = {
-        name: None if schema is None else schema.field(name).type for name in names
-    }
-    return pa.table(
-        {
-            name: _array([row.get(name) for row in rows], kind)
-            for name, kind in kinds.items()
-        }
-    )
+    kinds: dict[str, pa.DataType | None] = {}
+    if schema is None:
+        for row in rows:
+            kinds.update(dict.fromkeys(row))
+    else:
+        kinds = {field.name: field.type for field in schema}
+    columns = {}
+    for name, kind in kinds.items():
+        columns[name] = _array([row.get(name) for row in rows], kind)
+    return pa.table(columns)
 
 
 def _array(cells: Sequence[Any], kind: pa.DataType | None) -> pa.Array:

@@ -69,12 +69,11 @@ class Judging:
                 f"--human {self.human}: there is no such feedback; there is {', '.join(aspects) or 'none'}"
             )
         compiled = labels_aspect(self.judge)
-        own = [
-            name
-            for name in (self.human, compiled, self.judge.judges_aspect, OVERALL)
-            if name in aspects
-        ]
-        self.aspect = own[0] if own else aspects[0] if len(aspects) == 1 else None
+        self.aspect = aspects[0] if len(aspects) == 1 else None
+        for name in (self.human, compiled, self.judge.judges_aspect, OVERALL):
+            if name in aspects:
+                self.aspect = name
+                break
         named = compiled if compiled in aspects or compiled != OVERALL else ""
         self.name = (
             named or self.judge.judges_aspect or self.aspect or self.judge.method.kind

@@ -12,6 +12,7 @@ and a filter in the tool's own words (or None). Its methods raise OptionError wh
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,23 +92,20 @@ class Pulled:
             del self.rows[name]
 
     def _take(self, name: str, queue: Any) -> None:
-        old, feedback = (
-            self.rows.get(name),
-            {k: v for k, v in self.heads[name].items() if k in ("scores", "why")},
-        )
+        old, feedback = self.rows.get(name), _feedback(self.heads[name])
         if old is None:
             whole = self.heads[name]
             if as_text(whole.get("output")) is None and not without_output(whole):
                 whole = queue.whole(name)
             if whole is not None and as_text(whole.get("output")) is not None:
-                self.rows[name] = {
-                    k: v for k, v in whole.items() if k != "verdicts"
-                } | {"queue": self.origin}
+                row = {key: v for key, v in whole.items() if key != "verdicts"}
+                self.rows[name] = row | {"queue": self.origin}
                 self.added.append(name)
             else:
                 self.empty.append(name)
-        elif feedback != {k: v for k, v in old.items() if k in ("scores", "why")}:
-            self.rows[name] = {k: v for k, v in old.items() if k != "why"} | feedback
+        elif feedback != _feedback(old):
+            row = {key: v for key, v in old.items() if key != "why"}
+            self.rows[name] = row | feedback
             self.changed.append(name)
 
     def write(self) -> None:
@@ -136,6 +134,11 @@ class Pulled:
             "withdrawn": self.withdrawn,
             "without_output": self.empty,
         }
+
+
+def _feedback(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the human scores of a record, and their reasons."""
+    return {key: v for key, v in record.items() if key in ("scores", "why")}
 
 
 def without_output(head: Record) -> bool:

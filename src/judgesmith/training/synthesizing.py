@@ -356,31 +356,29 @@ class Synthesis:
         self, candidate: Candidate, aspect: str, verdicts: Sequence[dict[str, Any]]
     ) -> SyntheticRow | str:
         """Return the example, or why it is none."""
-        percents = [
-            v["percent"]
-            for v in verdicts
-            if not v["failure"] and v["percent"] is not None
-        ]
+        percents, errors, explanation = [], [], ""
+        for verdict in verdicts:
+            if not verdict["failure"] and verdict["percent"] is not None:
+                percents.append(verdict["percent"])
+            errors += verdict["errors"]
+            explanation = explanation or verdict["explanation"]
         if not percents:
             return "no score"
-        errors = [error for verdict in verdicts for error in verdict["errors"]][:64]
+        errors = errors[:64]
         row = candidate.row
         item, suspicious = guarded(Item.of(row))
         if suspicious:
             return "the text addresses a judge"
         step = self.options.step
-        percent = (
-            min(100.0, step * round(float(np.mean(percents)) / step))
-            if step > 1
-            else float(np.mean(percents))
-        )
+        percent = float(np.mean(percents))
+        if step > 1:
+            percent = min(100.0, step * round(percent / step))
         learnt = self.by_aspect[aspect][0].method.knowledge
         criterion = next(
             (c for c in learnt.criteria if c.name == aspect), Criterion(aspect[:80], "")
         )
         knowledge = TaskContext(learnt.description, (criterion,), aspect)
         answer = {"role": "assistant", "content": self._answer(percent, errors)}
-        why = next((v["explanation"] for v in verdicts if v["explanation"]), "")
         return SyntheticRow.model_validate(
             {
                 "id": f"{row.id}|{aspect}",
@@ -397,7 +395,7 @@ class Synthesis:
                 "made": candidate.origin,
                 "definition": criterion.definition,
                 "task": knowledge.task,
-                "explanation": why,
+                "explanation": explanation or "",
                 "errors": errors,
                 "messages": [*self._prompt(item, knowledge), answer],
             }
@@ -427,9 +425,14 @@ class Synthesis:
 
 def apart_from(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:
     """Return the rows that have no document, group or text in common with those held apart."""
-    names = {name for row in held for name in (row.group, row.doc_id)}
-    left = [row for row in rows if row.group not in names and row.doc_id not in names]
-    while left and held and (met := {pair.one for pair in shared(left, held)}):
+    names = set[str]()
+    for row in held:
+        names |= {row.group, row.doc_id}
+    left = [row for row in rows if names.isdisjoint((row.group, row.doc_id))]
+    while left and held:
+        met = {pair.one for pair in shared(left, held)}
+        if not met:
+            break
         left = [row for number, row in enumerate(left) if number not in met]
     return left
 

@@ -354,22 +354,22 @@ def _study(path: Path, name: str) -> StudyFolder:
         if record.get("status") != "done":
             failed += 1
             continue
-        q, calls = (
-            float(v) if isinstance(v, int | float) else math.nan
-            for v in map(record.get, ("q", "calls"))
-        )
-        title = " · ".join(
-            str(record[key]) for key in ("arm", "model", "train") if key in record
-        )
-        arms.setdefault(title, []).append((q, calls))
+        keys = [key for key in ("arm", "model", "train") if key in record]
+        title = " · ".join(str(record[key]) for key in keys)
+        measured = (_number(record.get("q")), _number(record.get("calls")))
+        arms.setdefault(title, []).append(measured)
     page = path.parent / "study.html"
-    means = {title: tuple(np.mean(of, axis=0).tolist()) for title, of in arms.items()}
+    means = {}
+    for title, seeds in arms.items():
+        q, calls = np.mean(seeds, axis=0).tolist()
+        means[title] = (q, len(seeds), calls)
     return StudyFolder(
         Path(name).parent.as_posix(),
         f"{Path(name).parent.as_posix()}/study.html" if page.exists() else None,
-        {
-            title: (means[title][0], len(of), means[title][1])
-            for title, of in arms.items()
-        },
+        means,
         failed,
     )
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan

@@ -63,9 +63,8 @@ def accuracy(
                 options,
             )
     elif pairs > MOST_PAIRS:
-        cell.reason = f"{len(x)} rows make too many pairs" + "; take level sample" * (
-            level == "pooled"
-        )
+        advice = "; take level sample" if level == "pooled" else ""
+        cell.reason = f"{len(x)} rows make too many pairs{advice}"
     else:
         cell.n = int(np.count_nonzero(sizes > 1)) if level == "sample" else len(x)
         half = np.zeros(units.documents, dtype=np.intp)

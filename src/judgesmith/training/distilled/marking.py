@@ -91,15 +91,18 @@ def error_text(errors: Sequence[Mapping[str, Any]]) -> str:
     places = sorted(
         range(len(errors)), key=lambda place: -(errors[place].get("severity") or 0.0)
     )[:MOST]
-    result = tuple(
-        FoundError(
-            None if error.get("how") == "omission" else _line(error.get("text")),
-            _line(error.get("explanation")),
-            min(5.0, max(1.0, math.floor((error.get("severity") or 3.0) + 0.5))),
-        )
-        for error in (errors[place] for place in sorted(places))
+    worst = [_found_error(errors[place]) for place in sorted(places)]
+    return annotation_form(Annotation(errors=tuple(worst)))
+
+
+def _found_error(error: Mapping[str, Any]) -> FoundError:
+    omission = error.get("how") == "omission"
+    severity = math.floor((error.get("severity") or 3.0) + 0.5)
+    return FoundError(
+        None if omission else _line(error.get("text")),
+        _line(error.get("explanation")),
+        min(5.0, max(1.0, severity)),
     )
-    return annotation_form(Annotation(errors=result))
 
 
 def _line(text: Any) -> str:

@@ -294,11 +294,13 @@ def portions(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
 
 
 def _common(prompts: Sequence[Sequence[int]]) -> int:
-    shortest = min(map(len, prompts))
-    return next(
-        (i for i in range(shortest) if len({prompt[i] for prompt in prompts}) > 1),
-        shortest,
-    )
+    """Return the number of tokens that all prompts begin with."""
+    length = 0
+    for tokens in zip(*prompts, strict=False):
+        if len(set(tokens)) > 1:
+            break
+        length += 1
+    return length
 
 
 def training_modules() -> tuple[Any, Any]:
