@@ -60,15 +60,15 @@ def main() -> None:
     for _ in range(arguments.repeat + 1):  # the first finds no compiled modules
         for name, command in named.items():
             taken[name] = min(taken[name], seconds(command))
-    rows = [[name, one, one - taken[NOTHING]] for name, one in taken.items()]
+    rows = [(name, spent, spent - taken[NOTHING]) for name, spent in taken.items()]
     if arguments.json:
-        print(json.dumps({name: round(one, 3) for name, one in taken.items()}))
+        print(json.dumps({name: round(spent, 3) for name, spent in taken.items()}))
     else:
-        for name, one, beyond in rows:
-            print(f"{name:32} {one:.2f} {beyond:.2f}")
+        for name, spent, beyond in rows:
+            print(f"{name:32} {spent:.2f} {beyond:.2f}")
     columns = {"started": "", "s of processor": "{:.2f}", "beyond": "{:.2f}"}
-    command = "python experiments/bench/startup.py --save"
-    save(DATA if arguments.save else None, "startup", columns, rows, commands=[command])
+    ran = "python experiments/bench/startup.py --save"
+    save(DATA if arguments.save else None, "startup", columns, rows, commands=[ran])
 
 
 if __name__ == "__main__":
