@@ -8,7 +8,7 @@
 its readings and its own score for every aspect. Each draw labels 40 outputs of some documents. Every aspect is fitted
 as `compile` does it, from an experience without the family of summaries, and corrected by the other aspects' scores
 where that is ahead on the labelled rows. Agreement (Q = r + ρ + τ-b) is of the outputs of all other documents, with
-intervals over documents. `time` scores six rows without a store by both, without labels; the model is opened before.
+intervals over documents. `time` scores four rows without a store by both, without labels; the model is opened before.
 Its seconds are of the processor.
 """
 
@@ -58,7 +58,7 @@ from judgesmith.signatures.values import Item
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 TASK, FAMILY, LM = "summarization", "summaries", "local/qwen2.5-0.5b"
-LABELS, TIMED = 40, 6
+LABELS, TIMED = 40, 4
 WAYS = ("one", "four")
 
 

@@ -194,12 +194,8 @@ def test_answers_are_signals_for_a_judge_that_labels_weigh(
         one | {"score": row["score"]} for one, row in zip(records, rows, strict=True)
     ]
     write(scored, with_scores)
-    signals = ("fluency", "truth")
-    weighed = [
-        part
-        for name in signals
-        for part in ("--signal", f"verdict.criteria.{name}.score=0..100")
-    ]
+    signals = ("percent", "criteria.fluency.score", "criteria.truth.score")
+    weighed = [f"--signal=verdict.{name}=0..100" for name in signals]
     saved = tmp_path / "j.json"
     report = cli("compile", scored, *weighed, "-o", saved, "--json").told
     assert report["heldout"]["q"] > 2.3
