@@ -42,6 +42,7 @@ from judgesmith.experiments.studies.experience import (
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.fitting.weights import Training
+from judgesmith.programs.capabilities import passes_of
 from judgesmith.programs.models.lm import Connection
 from judgesmith.programs.outcome import PERCENT, Outcome
 from judgesmith.programs.readings.bindings.opening import open_reader
@@ -222,12 +223,12 @@ def timed(folder: Path, path: Path, of: str) -> None:
     open_reader("", lm)
     every = judges(of, lm)
     items = [Item(row["output"], row["source"]) for row in rows]
-    passes = sum(one.method.passes(item).count for one in every for item in items)  # type: ignore[attr-defined]
+    each = [passes_of(one.method, item).count for one in every for item in items]
     started = time.process_time()
     verdicts = [v for one in every for v in one.score_many(rows, progress=False)]
     spent = (time.process_time() - started) / TIMED
     calls = sum(verdict.usage.calls for verdict in verdicts) / TIMED
-    found = {"seconds": spent, "passes": passes / TIMED, "calls": calls}
+    found = {"seconds": spent, "passes": sum(each) / TIMED, "calls": calls}
     (folder / f"time-{of}.json").write_text(json.dumps(found))
     print(of, found, [verdict.failure for verdict in verdicts if verdict.failure])
 
