@@ -1,5 +1,7 @@
 """Compare experience that was learnt within systems, and keeps to the ranges it has seen, with what it replaces.
 
+And with what is shipped now: facts counted in the source, too, expected to decide where an aspect's name says so.
+
     python experiments/bench/experience_within.py TABLES... [--draws 15] [-o experiments/results/data]
 
 TABLES are folders of tables that `judgesmith study experience` kept (SET.ASPECT*.npz), the first that has a task
@@ -20,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgesmith.agreement.correlation import within_systems
-from judgesmith.experiments.bench.facts import FOURTEEN, SIZES, read_pairs
+from judgesmith.experiments.bench.facts import FOURTEEN, SIZES, Pair, read_pairs
 from judgesmith.experiments.studies.experience import (
     Task,
     draws_of,
@@ -37,11 +39,15 @@ COEFFICIENTS = ("pearson", "spearman", "kendall")
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to learn experience: from differences within systems or of all rows, with ranges or without."""
+    """A way to learn experience: from differences within systems or of all rows, with ranges or without.
+
+    facts: with counts of facts, and what is expected of them by the aspect's name.
+    """
 
     title: str
     within: bool
     ranges: bool
+    facts: bool = False
 
     def learn(self, teachers: Sequence[Task]) -> Experience:
         """Fit an experience to some tasks."""
@@ -54,13 +60,15 @@ class Variant:
 
 BEFORE = Variant("all rows", within=False, ranges=False)
 INSIDE = Variant("within systems", within=True, ranges=False)
-SHIPPED = Variant("within systems, ranges", within=True, ranges=True)
+RANGES = Variant("within systems, ranges", within=True, ranges=True)
+SHIPPED = Variant("with facts, as shipped", within=True, ranges=True, facts=True)
 #: What is measured: without labels all, with labels those that differ.
 MEASURED = (
     (0, BEFORE),
     (0, INSIDE),
+    (0, RANGES),
     (0, SHIPPED),
-    *((size, variant) for size in SIZES for variant in (BEFORE, SHIPPED)),
+    *((size, variant) for size in SIZES for variant in (BEFORE, RANGES, SHIPPED)),
 )
 
 
@@ -92,20 +100,24 @@ def reached(task: Task, known: Experience, labels: int, draws: int) -> Vector:
 
 
 def measured(
-    tasks: Sequence[Task], teachers: Sequence[Task], draws: int
+    pairs: Sequence[Pair], teachers: Sequence[Task], draws: int
 ) -> NDArray[np.float64]:
     """Measure every task in every way: shape (tasks, ways, 2), pooled and within systems."""
     result = []
     known = dict[tuple[str, Variant], Experience]()
-    for task in tasks:
+    for pair in pairs:
+        task = pair.plain
         others = [one for one in teachers if one.family != task.family]
-        for variant in (BEFORE, INSIDE, SHIPPED):
+        for variant in (BEFORE, INSIDE, RANGES, SHIPPED):
             if (task.family, variant) not in known:
                 known[task.family, variant] = variant.learn(others)
-        of_task = [
-            reached(task, known[task.family, variant], labels, draws)
-            for labels, variant in MEASURED
-        ]
+        aspect = task.name.partition(".")[2]
+        of_task = []
+        for labels, variant in MEASURED:
+            experience = known[task.family, variant]
+            rows = pair.with_facts if variant.facts else task
+            expected = experience.of_aspect(aspect) if variant.facts else experience
+            of_task.append(reached(rows, expected, labels, draws))
         result.append(of_task)
         print(task.name, *(f"{one[0]:.2f}" for one in of_task), flush=True)
     return np.array(result)
@@ -149,7 +161,7 @@ def main() -> None:
     pairs = list(read_pairs(options.tables))
     tasks = [pair.plain for pair in pairs]
     teachers = [pair.plain for pair in pairs if pair.teaches]
-    rows = rows_of(tasks, measured(tasks, teachers, options.draws))
+    rows = rows_of(tasks, measured(pairs, teachers, options.draws))
     titles = [
         f"{level}{labels} labels: {variant.title}"
         for level in ("", "Q within systems, ")

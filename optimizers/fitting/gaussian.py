@@ -62,15 +62,16 @@ class Sizes:
     factual: float = 0.0
 
 
-#: What facts may add: they decide some tasks (consistency), and are noise in most.
-OF_FACTS = (0.0, 0.1)
+#: What facts may add, and how likely it is before the labels are seen (log): they decide some tasks, and are noise in
+#: most.
+OF_FACTS = ((0.0, 0.0), (0.1, -1.5))
 #: Variance of what the ratings of one rater have in common, and how likely it is before the labels are seen (log):
 #: none, up to more than half of all (experiments/results/raters.md).
 OF_RATERS = ((0.0, 0.0), (0.05, -2.5), (0.2, -2.5), (0.6, -2.5))
 #: Experience that fits, or less; an own score that is one reading of many, up to one that says nearly all. Each of them
 #: with facts and without.
 SIZES = tuple(
-    replace(sizes, facts=facts)
+    replace(sizes, facts=facts, log_prior=sizes.log_prior + likely)
     for sizes in (
         Sizes(0.5, 0.02, 0.1, 0.2, 0.5),
         Sizes(0.2, 0.02, 0.2, 0.2, 0.5, -1.0),
@@ -78,12 +79,12 @@ SIZES = tuple(
         Sizes(0.2, 1.0, 0.03, 0.05, 0.3, -3.0),
         Sizes(0.05, 1.0, 0.005, 0.005, 0.3, -3.0),
     )
-    for facts in OF_FACTS
+    for facts, likely in OF_FACTS
 )
 
 
 #: Where facts are rated: one of `experience.FACTUAL` decides, and little else is to be learnt.
-OF_FACTUAL = Sizes(0.25, 0.02, 0.005, 0.01, 0.5, 1.0, facts=0.02, factual=0.5)
+OF_FACTUAL = Sizes(0.25, 0.02, 0.005, 0.01, 0.5, 0.5, facts=0.02, factual=0.5)
 #: Beside a score that has the first word: its weight, and how much other judges and all other readings may correct it.
 BESIDE = tuple(
     Sizes(first, others, numbers, numbers, max(0.2, 1 - first**2), facts=numbers / 3)

@@ -118,6 +118,15 @@ def test_a_judge_without_labels_scores_by_experience_alone(
     assert not transport.requests
 
 
+def test_the_name_of_an_aspect_says_whether_facts_decide(lm: Any, learnt: Path) -> None:
+    weights = {}
+    for aspect in ("fluency", "faithfulness"):
+        judge = Judge(ModelReadings(aspect, experience=str(learnt)), lm=lm[0])
+        judge.method.begin(lambda: lm[0])
+        weights[aspect] = judge.method.head.weights["facts.triples"][1]
+    assert weights["faithfulness"] > weights["fluency"] + 0.1
+
+
 def test_five_labels_on_top_of_experience(lm: Any, learnt: Path) -> None:
     every = planted_labels(documents=35, per_document=1, seed=6)
     train, heldout = (
