@@ -20,6 +20,8 @@ import asyncio
 import gc
 import json
 import re
+import shlex
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -166,7 +168,7 @@ def main() -> None:
         "speed-rows",
         {"judge": "", "calls": "{:g}", "ms of processor": "{:.2f}"},
         [[kind, one["calls"], one["cpu_ms"]] for kind, one in figures.items()],
-        commands=["python experiments/bench/rows.py --save"],
+        commands=[shlex.join(["python", "experiments/bench/rows.py", *sys.argv[1:]])],
         notes=load(),
     )
     if given.json:

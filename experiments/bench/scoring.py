@@ -20,6 +20,7 @@ import asyncio
 import gc
 import json
 import logging
+import shlex
 import statistics
 import sys
 import time
@@ -333,7 +334,9 @@ def main() -> None:
         "speed-scoring",
         columns | {"ours by it": "{:.2f}"},
         figures,
-        commands=["python experiments/bench/scoring.py --save"],
+        commands=[
+            shlex.join(["python", "experiments/bench/scoring.py", *sys.argv[1:]])
+        ],
         notes=busy,
     )
     for name, speed in speeds.items():

@@ -18,6 +18,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -297,7 +298,7 @@ def main() -> None:
         f"speed-serve-{count}",
         {title: form for title, form, _ in SHOWN},
         [[count, *(figures[name] for _, _, name in SHOWN[1:])]],
-        commands=[f"python experiments/bench/serve.py --workers {count} --save"],
+        commands=[shlex.join(["python", "experiments/bench/serve.py", *sys.argv[1:]])],
         notes=busy,
     )
     print(
