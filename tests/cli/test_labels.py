@@ -68,146 +68,170 @@ def test_a_benchmark_set_by_its_name(
     cli("compile", "bench/sumeval", "--dry-run").refused("did you mean bench/summeval")
 
 
-@pytest.mark.parametrize(
-    ("name", "measure", "category"),
-    [
-        ("pass_fail.csv", "balanced_accuracy", {"pass", "fail"}),
-        ("good_ok_bad.csv", "weighted_kappa", {"bad", "ok", "good"}),
-        ("arena.jsonl", "pairwise_accuracy", None),
-    ],
-)
-def test_decisions_go_from_labels_to_verdicts(
-    cli: Any,
-    server: Any,
-    tmp_path: Path,
-    name: str,
-    measure: str,
-    category: set[str] | None,
-) -> None:
-    judge, scored = tmp_path / "judge.json", tmp_path / "scored.jsonl"
-    server.answer = lambda ask: (
-        f"Explanation: It says so.\nScore: {len(ask.last) * 37 % 101}"
-    )
-    model = ("--lm", "openai/fake", "--api-base", server.base)
-    told = cli(
-        "compile",
-        FOLDER / name,
-        *model,
-        "-o",
-        judge,
-        "--method",
-        "active-critic",
-        "--variant",
-        "vanilla",
-        "--optimizer",
-        "none",
-        "--json",
-    ).told
-    objective = {
-        "balanced_accuracy": "auc",
-        "weighted_kappa": "kappa",
-        "pairwise_accuracy": "pairwise",
-    }[measure]
-    assert (
-        {c["objective"] for c in told["candidates"]}
-        == {told["objective"]}
-        == {objective}
-    )
-    assert told["selected"]["value"] == told["candidates"][0]["value"]
-    found = told["decisions"]
-    same = {"auc": "auc", "pairwise": "pairwise_accuracy"}.get(
-        objective
-    )  # one number has one interval
-    assert same is None or all(
-        found[same][end] == told["heldout"][end] for end in ("value", "low", "high")
-    )
-    assert found["n"] + found["failed"] == told["heldout_rows"]
-    assert 0 <= found[measure]["value"] <= 1 or measure == "weighted_kappa"
-    saved = json.loads(judge.read_text())
-    assert (
-        saved["provenance"]["objective"]
-        == saved["provenance"]["optimizer"]["objective"]
-        == objective
-    )
-    assert ("decision" in saved, "preference" in saved) == (
-        category is not None,
-        category is None,
-    )
-    if category is None:
-        assert told["heldout"]["signature"].split("|")[1] == "sample"
-        asked = cli(
-            "evaluate",
-            FOLDER / name,
-            "--judge",
-            judge,
-            *model,
-            "--json",
-            "--fail-under",
-            "pairwise>=0.99",
+#: File of labels -> the measure of its decisions, and its categories, None for preferences.
+DECISIONS = {
+    "pass_fail.csv": ("balanced_accuracy", {"pass", "fail"}),
+    "good_ok_bad.csv": ("weighted_kappa", {"bad", "ok", "good"}),
+    "arena.jsonl": ("pairwise_accuracy", None),
+}
+OBJECTIVES = {
+    "balanced_accuracy": "auc",
+    "weighted_kappa": "kappa",
+    "pairwise_accuracy": "pairwise",
+}
+CATEGORICAL = [name for name, (_, names) in DECISIONS.items() if names is not None]
+
+
+class Decided:
+    """A judge compiled from decisions, with the report of compiling."""
+
+    def __init__(self, cli: Any, server: Any, folder: Path, name: str) -> None:
+        server.answer = lambda ask: (
+            f"Explanation: It says so.\nScore: {len(ask.last) * 37 % 101}"
         )
-        assert asked.code == 1
-        assert "not at least 0.99" in asked.err
-        found = asked.json["judges"]["judge"]["overall"]["sample"]["pairwise"]
-        assert found["low"] < found["value"] < 0.99
-        assert found["rows"] == found["failed"] + 2 * asked.json["rows"] / 2
-        # A row of two outputs gets the likelier winner and its chance; the sides' scores are what is evaluated.
-        for _ in range(2):
-            assert (
-                cli("score", FOLDER / name, "--judge", judge, *model, "-o", scored).code
-                == 0
-            )
-        rows = lines(scored)
-        assert len(rows) == 12
-        assert {row["verdict"]["category"] for row in rows} <= {
-            "a",
-            "b",
-            "tie",
-        }
-        sides = [
-            [row["verdict"]["details"][side]["percent"] for side in "ab"]
-            for row in rows
-        ]
-        assert all(
-            (row["verdict"]["score"] > 0.5) == (a > b)
-            for row, (a, b) in zip(rows, sides, strict=True)
-            if a != b
-        )
-        again = cli("evaluate", scored, "--json").json["judges"]["scored"]["overall"][
-            "sample"
-        ]["pairwise"]
-        assert again["value"] == found["value"]
-        one = cli(
-            "score",
-            FOLDER / "pass_fail.csv",
-            "--judge",
-            judge,
-            *model,
+        self.cli, self.labels = cli, FOLDER / name
+        self.judge, self.scored = folder / "judge.json", folder / "scored.jsonl"
+        self.model = ("--lm", "openai/fake", "--api-base", server.base)
+        self.measure, self.categories = DECISIONS[name]
+        self.objective = OBJECTIVES[self.measure]
+        words = ("--method", "active-critic", "--variant", "vanilla")
+        self.report = cli(
+            "compile",
+            self.labels,
+            *self.model,
             "-o",
-            tmp_path / "one.jsonl",
-        )
-        assert one.code == 0  # single outputs, too
-        return
-    assert set(saved["decision"]["names"]) == category
-    assert set(found["categories"]) == category
-    done = cli("score", FOLDER / name, "--judge", judge, *model, "-o", scored)
+            self.judge,
+            *words,
+            "--optimizer",
+            "none",
+            "--json",
+        ).told
+        self.saved = json.loads(self.judge.read_text())
+
+    def score(self, rows: Path | None = None, output: Path | None = None) -> Any:
+        files = (rows or self.labels, "--judge", self.judge)
+        return self.cli("score", *files, *self.model, "-o", output or self.scored)
+
+
+@pytest.fixture
+def decided(cli: Any, server: Any, tmp_path: Path, request: Any) -> Decided:
+    return Decided(cli, server, tmp_path, request.param)
+
+
+every_kind = pytest.mark.parametrize("decided", DECISIONS, indirect=True)
+categorical = pytest.mark.parametrize("decided", CATEGORICAL, indirect=True)
+preferences = pytest.mark.parametrize(
+    "decided", [name for name in DECISIONS if name not in CATEGORICAL], indirect=True
+)
+
+
+@every_kind
+def test_decisions_have_an_objective_of_their_own(decided: Decided) -> None:
+    report, objective = decided.report, decided.objective
+    assert report["objective"] == objective
+    assert {c["objective"] for c in report["candidates"]} == {objective}
+    assert report["selected"]["value"] == report["candidates"][0]["value"]
+    assert decided.saved["provenance"]["objective"] == objective
+    assert decided.saved["provenance"]["optimizer"]["objective"] == objective
+
+
+@every_kind
+def test_decisions_are_measured_on_held_out_rows(decided: Decided) -> None:
+    report, decisions = decided.report, decided.report["decisions"]
+    assert decisions["n"] + decisions["failed"] == report["heldout_rows"]
+    if decided.measure != "weighted_kappa":
+        assert 0 <= decisions[decided.measure]["value"] <= 1
+    same = {"auc": "auc", "pairwise": "pairwise_accuracy"}.get(decided.objective)
+    for end in ("value", "low", "high") if same else ():
+        assert decisions[same][end] == report["heldout"][end]  # one interval
+
+
+@every_kind
+def test_a_judge_decides_or_prefers_as_its_labels_do(decided: Decided) -> None:
+    categories = decided.categories is not None
+    assert ("decision" in decided.saved) == categories
+    assert ("preference" in decided.saved) != categories
+
+
+@preferences
+def test_preferences_are_evaluated_within_documents(decided: Decided) -> None:
+    signature = decided.report["heldout"]["signature"]
+    assert signature.split("|")[1] == "sample"
+    words = ("--judge", decided.judge, *decided.model, "--json")
+    gate = ("--fail-under", "pairwise>=0.99")
+    asked = decided.cli("evaluate", decided.labels, *words, *gate)
+    assert asked.code == 1
+    assert "not at least 0.99" in asked.err
+    found = asked.json["judges"]["judge"]["overall"]["sample"]["pairwise"]
+    assert found["low"] < found["value"] < 0.99
+    assert found["rows"] == found["failed"] + asked.json["rows"]
+
+
+@preferences
+def test_scored_pairs_have_the_agreement_of_the_judge(decided: Decided) -> None:
+    words = ("--judge", decided.judge, *decided.model, "--json")
+    live = decided.cli("evaluate", decided.labels, *words).json
+    assert decided.score().code == 0
+    scored = decided.cli("evaluate", decided.scored, "--json").json
+    values = [
+        result["judges"][name]["overall"]["sample"]["pairwise"]["value"]
+        for result, name in ((live, "judge"), (scored, "scored"))
+    ]
+    assert values[0] == values[1]
+
+
+@preferences
+def test_a_row_of_two_outputs_gets_the_likelier_winner(decided: Decided) -> None:
+    for _ in range(2):  # the second run finds every row
+        assert decided.score().code == 0
+    rows = lines(decided.scored)
+    assert len(rows) == 12
+    for verdict in (row["verdict"] for row in rows):
+        assert verdict["category"] in {"a", "b", "tie"}
+        a, b = (verdict["details"][side]["percent"] for side in "ab")
+        if a != b:
+            assert (verdict["score"] > 0.5) == (a > b)
+
+
+@preferences
+def test_a_judge_of_preferences_scores_single_outputs(
+    decided: Decided, tmp_path: Path
+) -> None:
+    done = decided.score(FOLDER / "pass_fail.csv", tmp_path / "one.jsonl")
     assert done.code == 0, done.err
-    for verdict in (row["verdict"] for row in lines(scored)):
-        place = sum(verdict["percent"] >= cut for cut in saved["decision"]["cuts"])
-        assert saved["decision"]["names"][place] in verdict["category"].split(
-            " or "
-        )  # what no score tells apart
-        assert verdict.get("passed") == (bool(place) if len(category) == 2 else None)
-    shown = cli("show", judge).out
+
+
+@categorical
+def test_a_verdict_has_the_category_between_the_cuts(decided: Decided) -> None:
+    decision = decided.saved["decision"]
+    assert set(decision["names"]) == decided.categories
+    assert set(decided.report["decisions"]["categories"]) == decided.categories
+    done = decided.score()
+    assert done.code == 0, done.err
+    for verdict in (row["verdict"] for row in lines(decided.scored)):
+        place = sum(verdict["percent"] >= cut for cut in decision["cuts"])
+        # Categories that no score distinguishes are joined by "or".
+        assert decision["names"][place] in verdict["category"].split(" or ")
+        passed = bool(place) if len(decision["names"]) == 2 else None
+        assert verdict.get("passed") == passed
+
+
+@categorical
+def test_a_judges_decision_is_shown(decided: Decided) -> None:
+    shown = decided.cli("show", decided.judge).out
     assert "decides" in shown
     assert "maximised" in shown
-    assert {"auc": "AUC", "kappa": "kappa"}[objective] in shown
-    # The judge's own categories are what a gate looks at.
-    column = {"auc": "Verdict", "kappa": "quality"}[objective]
-    asked = cli(
-        "evaluate", scored, "--human", column, "--fail-under", f"{objective}>=0.99"
-    )
+    assert {"auc": "AUC", "kappa": "kappa"}[decided.objective] in shown
+
+
+@categorical
+def test_a_gate_looks_at_the_judges_own_categories(decided: Decided) -> None:
+    decided.score()
+    column = {"auc": "Verdict", "kappa": "quality"}[decided.objective]
+    gate = ("--human", column, "--fail-under", f"{decided.objective}>=0.99")
+    asked = decided.cli("evaluate", decided.scored, *gate)
     assert asked.code == 1
-    assert f"pooled {objective} is" in asked.err
+    assert f"pooled {decided.objective} is" in asked.err
 
 
 @pytest.mark.parametrize(
