@@ -27,67 +27,77 @@ main()
 """
 
 
-def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
-    at = running(code=COUNTING)
+def test_a_verdict_has_score_usage_and_the_rows_id(running: Any, server: Any) -> None:
+    at = running()
     assert at.http.get("/healthz").json()["status"] == "ok"
-    said = at.score("r042", id="mine").json()
-    assert (said["score"], said["failure"], said["id"], said["usage"]["calls"]) == (
-        42,
-        None,
-        "mine",
-        1,
-    )
+    verdict = at.score("r042", id="mine").json()
+    assert (verdict["score"], verdict["failure"], verdict["id"]) == (42, None, "mine")
+    assert verdict["usage"]["calls"] == 1
+    (judge,) = at.http.get("/v1/judges").json()
+    assert (judge["name"], judge["fingerprint"]) == ("judge", verdict["judge"])
+    named = at.score("r001", judge=f"judge@{verdict['judge']}").json()
+    assert named["score"] == 1
+
+
+def test_the_same_row_costs_no_second_call(running: Any, server: Any) -> None:
+    at = running()
+    at.score("r042")
     assert at.score("r042").json()["usage"] == {
         "calls": 0,
         "cached": 1,
         "prompt_tokens": 0,
         "completion_tokens": 0,
     }
-    empty = at.score("  ")
-    assert (empty.status_code, empty.json()["score"], empty.json()["failure"]) == (
-        200,
-        None,
-        "the output is empty",
-    )
-    (judge,) = at.http.get("/v1/judges").json()
-    assert (judge["name"], judge["fingerprint"]) == ("judge", said["judge"])
-    assert at.score("r001", judge=f"judge@{said['judge']}").json()["score"] == 1
-    refused = {
-        404: at.score("r001", judge="other"),
-        409: at.score("r001", judge="judge@0123"),
-        413: at.score("r001 " * 2_000_000),
-        422: at.http.post("/v1/score", json={"source": "s"}),
-        415: at.http.post(
-            "/v1/score", content=b"{}", headers={"Content-Type": "text/plain"}
-        ),
-    }
-    for status, answer in refused.items():
+
+
+def test_a_failed_row_has_a_reason_and_no_score(running: Any, server: Any) -> None:
+    answer = running().score("  ")
+    assert answer.status_code == 200
+    assert answer.json()["score"] is None
+    assert answer.json()["failure"] == "the output is empty"
+
+
+def test_each_wrong_request_has_its_status_and_a_message(
+    running: Any, server: Any
+) -> None:
+    at = running()
+    many = {"rows": [{"output": "r001"}] * 4097}
+    text = {"content": b"{}", "headers": {"Content-Type": "text/plain"}}
+    refused = [
+        (404, at.score("r001", judge="other")),
+        (409, at.score("r001", judge="judge@0123")),
+        (413, at.score("r001 " * 2_000_000)),
+        (413, at.http.post("/v1/score/many", json=many)),
+        (422, at.http.post("/v1/score", json={"source": "s"})),
+        (415, at.http.post("/v1/score", **text)),
+    ]
+    for status, answer in refused:
         assert answer.status_code == status
         assert answer.json()["error"]["message"]
-    assert (
-        at.http.post(
-            "/v1/score/many", json={"rows": [{"output": "r001"}] * 4097}
-        ).status_code
-        == 413
-    )
 
+
+def test_many_rows_are_answered_in_lines(running: Any, server: Any) -> None:
+    at = running()
     rows = [{"output": f"r{n:03d}", "id": n} for n in (7, 3, 5)]
     many = at.http.post("/v1/score/many", json={"rows": rows, "judge": "judge"})
-    told = [json.loads(line) for line in many.text.splitlines()]
-    assert [(t["index"], t["id"], t["score"]) for t in told] == [
+    verdicts = [json.loads(line) for line in many.text.splitlines()]
+    assert [(v["index"], v["id"], v["score"]) for v in verdicts] == [
         (0, 7, 7),
         (1, 3, 3),
         (2, 5, 5),
     ]
-    assert (
-        at.http.post("/v1/score/many", json={"rows": [{"source": "s"}]}).json()[
-            "error"
-        ]["code"]
-        == "invalid"
-    )
+    wrong = at.http.post("/v1/score/many", json={"rows": [{"source": "s"}]})
+    assert wrong.json()["error"]["code"] == "invalid"
 
+
+def test_metrics_and_the_log_count_rows_without_their_texts(
+    running: Any, server: Any
+) -> None:
+    at = running(code=COUNTING)
+    for output in ("r042", "r042", "r001", "  "):
+        at.score(output)
     metrics = at.http.get("/metrics").text
-    assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 6.0' in metrics
+    assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 3.0' in metrics
     assert 'judgesmith_rows_total{judge="judge",outcome="failed"} 1.0' in metrics
     assert 'judgesmith_cache_hits_total{judge="judge"} 1.0' in metrics
     assert "judgesmith_queue_rows 0.0" in metrics
@@ -95,10 +105,9 @@ def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
     at.process.send_signal(signal.SIGTERM)
     assert at.process.wait(30) == 0
     logged = [json.loads(line) for line in at.lines if line.startswith("{")]
-    assert {"route", "status", "ms", "judge"} <= set(
-        next(r for r in logged if r["route"] == "/v1/score")
-    )
-    assert not any("r042" in line for line in at.lines)  # no text of a row
+    scored = next(record for record in logged if record["route"] == "/v1/score")
+    assert {"route", "status", "ms", "judge"} <= set(scored)
+    assert [line for line in at.lines if "r042" in line] == []
     assert at.process.stdout.read() == "kept: 0\n"
 
 
