@@ -230,7 +230,7 @@ class Arm(BaseModel):
             elif part == OWN_CRITERIA:
                 if own_criteria is None:
                     raise OptionError(
-                        f"arm {stated!r}: which criteria? Give them with --criteria FILE"
+                        f"arm {stated!r}: no criteria; give them with --criteria FILE"
                     )
                 settings["criteria"] = own_criteria
             else:
@@ -537,7 +537,7 @@ class StudyRequest:
         own["baseline"] = baseline
         if "labels" not in own:
             raise OptionError(
-                "which labels? Name a file, or give `labels: FILE` in the --config file"
+                "missing argument LABELS; name a file, or give `labels: FILE` in the --config file"
             )
         try:
             return StudyConfig(

@@ -341,7 +341,7 @@ def test_words_are_decisions(recorded: Any) -> None:
             ("gpt4", "--check", "own", "--recorded", "repeat=again"),
             ("--recorded repeat=… has no effect without --check repeat",),
         ),
-        (("metric/rougeL", "--check", "repeat"), ("computes and is not asked",)),
+        (("metric/rougeL", "--check", "repeat"), ("no check applies to a metric",)),
         (("output", "--check", "own"), ("output",)),
     ],
 )

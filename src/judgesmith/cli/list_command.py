@@ -127,7 +127,8 @@ class List(Command, Json):
         catalogue = model.catalogue({}) if model is not None else None
         if catalogue is None:
             raise OptionError(
-                f"{self.name or ''!r} is not a command with options beside those of its --help"
+                f"{self.name or ''!r} is not a command with options beside those of its --help; "
+                "run `judgesmith COMMAND --help`"
             )
         if self.as_json:
             print_json(

@@ -166,7 +166,8 @@ class Discern(Command, Preset, Model, Rows, Json):
             and source.endswith(".json")
         ):
             raise OptionError(
-                f"the judge has to come before the texts: judgesmith discern {source} {self.judge}"
+                "arguments in the wrong order; give the judge before the texts: "
+                f"judgesmith discern {source} {self.judge}"
             )
         judge_file = Path(self.judge)
         roles = roles_for(
@@ -232,8 +233,8 @@ class Discern(Command, Preset, Model, Rows, Json):
         judge, source = self.judge, self.good_texts or options.texts
         if judge is None or source is None:
             raise OptionError(
-                "name a judge, or a column with its scores, and rows: judgesmith discern judge.json rows.jsonl "
-                "--check all"
+                "missing argument; name a judge (or a column with its scores) and rows: "
+                "judgesmith discern judge.json rows.jsonl --check all"
             )
         if self.perturb:
             raise OptionError("--perturb and --check are two runs; leave one out")

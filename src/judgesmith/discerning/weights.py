@@ -60,7 +60,9 @@ def read_weights(
         if not math.fsum(weights[name].values()) > 0:
             raise OptionError(f"{where}: no metric has a weight for {name!r}")
     if not weights:
-        raise OptionError(f"--weights {table.origin}: no weight in it")
+        raise OptionError(
+            f"--weights {table.origin}: no weight in it; give a table of metrics by perturbations"
+        )
     return weights
 
 

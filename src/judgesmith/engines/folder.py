@@ -253,18 +253,18 @@ def _checked(rows: Rows, origin: str) -> Rows:
         records=head,
     )
     if not head:
-        raise LabelsError(f"{origin}: there are no rows in it")
+        raise LabelsError(f"{origin}: there are no rows in it; name a file with rows")
     key = columns.texts.get("id")
     if key is None:
         raise LabelsError(
-            f"{origin} has no column of ids, by which Ray knows rows again; --columns id=NAME names it"
+            f"{origin}: no column of ids, which resuming needs; name it with --columns id=NAME"
         )
     scorer = replace(rows.scorer, columns=columns.texts)
     scorer(dataset.schema.empty_table())
     ids = dataset.to_table(columns=[key])[key]
     if ids.null_count:
         raise LabelsError(
-            f"{origin}, column {key!r}: {ids.null_count} rows have no id, by which Ray knows them again"
+            f"{origin}, column {key!r}: {ids.null_count} rows have no id, which resuming needs; give every row one"
         )
     counted = pc.value_counts(ids).flatten() if len(ids) else []
     twice = counted[0].filter(pc.greater(counted[1], 1)).to_pylist() if counted else []

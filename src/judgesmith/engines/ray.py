@@ -136,7 +136,9 @@ class Metered(Meter):
             BudgetError: If the budget is used up.
         """
         if not self.ray.get(self.tally.admits.remote(self.worker, self.cost)):
-            raise BudgetError("the budget is used up")
+            raise BudgetError(
+                "the budget is used up; raise --max-calls or --max-cost, and repeat the command"
+            )
         Meter.admit(self)
 
 

@@ -53,7 +53,7 @@ def column_scores(
         marks = like[1]
     if file.compared and marks.unknown:
         raise LabelsError(
-            f"{where}: do its words name outputs of the comparison? Write A, B or tie, and call the column for a "
+            f"{where}: its words do not say which output is better; write A, B or tie, and name the column for a "
             f"choice, such as {column}_winner"
         )
     refuse_unordered(where, column, marks)

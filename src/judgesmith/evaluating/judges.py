@@ -166,7 +166,9 @@ def _read_files(
         )
     files[0] = _without(files[0], selection.without_systems)
     if not files[0].rows:
-        raise LabelsError(f"{files[0].origin}: there is no row in it")
+        raise LabelsError(
+            f"{files[0].origin}: there are no rows in it; name a file with rows"
+        )
     return files
 
 

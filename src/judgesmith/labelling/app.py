@@ -46,7 +46,7 @@ def rater_name(name: str) -> str:
     """
     clean_name = " ".join(clean(name).split())
     if not clean_name:
-        raise ValueError("give a name")
+        raise ValueError("rater: the name is empty; give one")
     return clean_name
 
 

@@ -234,7 +234,7 @@ def _vectors(judge: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector
             "no row has a human score; without any, the judge cannot be checked"
         )
     if np.isnan(f).all():
-        raise LabelsError("no row has a judge's score")
+        raise LabelsError("no row has a judge's score; name the column with --judge")
     return f, y
 
 

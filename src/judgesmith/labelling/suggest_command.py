@@ -118,7 +118,7 @@ class Suggest(Command, Rows, Worded, Json):
 
         if len(self.judge) < 2:
             raise OptionError(
-                "--for agreement needs two: --judge the one to be checked, --judge another in its place"
+                "--for agreement needs two judges; pass --judge for the judge to check, and --judge for another one"
             )
         judge, stand_in = self.judge[:2]
         free = np.isnan(scored.human)

@@ -96,7 +96,7 @@ class Experiment:
                 ):
                     return None
                 raise OptionError(
-                    f"MLflow does not give trace {trace} ({short(error)})"
+                    f"MLflow: trace {trace} cannot be read ({short(error)}); sync again"
                 ) from None
 
     def giving(self, judge: Judge, name: str) -> Callable[[str, Verdict], None]:

@@ -42,7 +42,7 @@ class Project(Interface):
         keys = [os.environ.get(key, "") for key in KEYS]
         if not all(keys):
             raise OptionError(
-                f"Langfuse needs {' and '.join(KEYS)}, which its project settings give"
+                f"Langfuse: no keys; set {' and '.join(KEYS)} from the project's settings"
             )
         base = (
             os.environ.get("LANGFUSE_BASE_URL")

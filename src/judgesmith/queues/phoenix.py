@@ -145,7 +145,9 @@ class Project(Interface):
                 )
                 is None
             ):
-                raise OptionError(f"Phoenix has no span {span} any more")
+                raise OptionError(
+                    f"Phoenix: span {span} does not exist any more; sync again"
+                )
 
         return give
 

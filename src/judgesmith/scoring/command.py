@@ -153,7 +153,9 @@ class Score(Command, Rows, Reach, Limits, Json):
                 judge = open_judge(self.judge, self.lm, where)
                 judge.explains = self.explain
                 if self.explain and is_absent(judge.lm.name):
-                    raise OptionError("--explain needs a model that writes: give --lm")
+                    raise OptionError(
+                        "--explain: this judge has no model that writes; give --lm"
+                    )
                 if self.defer is not None and judge.outcome.sureness is None:
                     raise OptionError(
                         "--defer: this judge has no expected errors; compile it again from labels"

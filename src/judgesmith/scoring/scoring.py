@@ -269,7 +269,7 @@ def _rows(
         judge.whole_documents or judge.outcome.preference is not None
     ):
         raise OptionError(
-            "--explain says why one output got its score; this judge compares outputs"
+            "--explain: this judge compares outputs, and explains none by itself; leave --explain out"
         )
     compared = (
         None if judge.outcome.preference is None else read_compared(source, columns)

@@ -159,7 +159,9 @@ class Synthesis:
             if row.output.strip()
         ][: self.limit]
         if not rows:
-            raise OptionError(f"{self.rows.name}: no row with an output")
+            raise OptionError(
+                f"{self.rows.name}: no row has an output; name its column with --columns output=NAME"
+            )
         allowed = apart_from(rows, self.apart)
         result: dict[str, list[Row]] = defaultdict(list)
         for row in allowed:

@@ -719,7 +719,7 @@ def test_a_wrong_option_is_one_line(
 
 def test_no_model_and_no_labels(study: Any, cli: Any) -> None:
     study("optimizers", lm=False).refused_at_once("no language model: give --lm")
-    cli("study", "labels").refused_at_once("which labels?")
+    cli("study", "labels").refused_at_once("missing argument LABELS")
 
 
 def test_sizes_can_be_repeated_or_listed_and_double_up_to_all(

@@ -102,8 +102,7 @@ def open_live(
     """
     if target.startswith(PREFIX):
         raise OptionError(
-            f"{target}: a metric computes and is not asked, so no check tells anything of it; leave out --check to see "
-            "what it notices"
+            f"{target}: no check applies to a metric, which is not asked; leave --check out to test it on perturbations"
         )
     opened = [
         open_subject(target, lm, reach, how, brief=brief)

@@ -276,7 +276,8 @@ class Student:
             name: p.shape for name, p in own.items()
         }:
             raise ModelError(
-                f"{file.name} holds weights for another base model or another rank than {self.shape.rank}"
+                f"{file.name} holds weights for another base model or another rank than {self.shape.rank}; "
+                "train it again with --overwrite"
             )
         set_peft_model_state_dict(self.model, weights)
 
