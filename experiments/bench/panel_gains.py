@@ -62,7 +62,6 @@ class Answers:
     human: Vector
     documents: Sequence[str]
     words: Vector
-    seconds: Mapping[str, float]
 
     @property
     def title(self) -> str:
@@ -95,12 +94,10 @@ def kind_of(form: str) -> str:
 def table(model: str, name: str, kind: str, lines: Sequence[dict[str, Any]]) -> Answers:
     """Return the rows that every form was asked for."""
     said: dict[str, dict[str, float]] = defaultdict(dict)
-    seconds: dict[str, list[float]] = defaultdict(list)
     for line in lines:
         percent = line["percent"]
         said[line["id"]][line["form"]] = np.nan if percent is None else percent
-        seconds[line["form"]].append(line["seconds"])
-    forms = tuple(seconds)
+    forms = tuple(dict.fromkeys(line["form"] for line in lines))
     rows = SETS[name].rows()
     rows = [row for row in rows if len(said.get(row["id"], {})) == len(forms)]
     percents = []
@@ -112,7 +109,6 @@ def table(model: str, name: str, kind: str, lines: Sequence[dict[str, Any]]) -> 
         human=np.array(human, float),
         documents=[row["doc_id"] for row in rows],
         words=np.array([len(row["output"].split()) for row in rows], float),
-        seconds={form: float(np.median(some)) for form, some in seconds.items()},
     )
 
 
@@ -261,11 +257,11 @@ def members_of(answers: Answers) -> Iterator[list[Any]]:
         for at, other in enumerate(answers.forms):
             if at != place:
                 r = correlation(column, answers.percents[:, at])
-                others.append(f"{other} {r:.2f}")
+                others.append(f"{other} {r:.2f}" if np.isfinite(r) else f"{other} –")
         failed = float(np.isnan(column).mean())
         values = len(np.unique(column[np.isfinite(column)]))
         seen = [answers.title, form, len(column), failed, values, q[place]]
-        yield [*seen, ", ".join(others), answers.seconds[form]]
+        yield [*seen, ", ".join(others)]
 
 
 # Demonstrations
@@ -336,7 +332,7 @@ def main() -> None:
     title, counts = {"model, set and aspect": ""}, {"rows": "{:.0f}"}
     alone = {**counts, "failed": "{:.0%}", "different scores": "{:.0f}", "Q": "{:.2f}"}
     members = [row for one in forms for row in members_of(one)]
-    columns = {**title, "form": "", **alone, "correlation with": "", "s": "{:.2f}"}
+    columns = {**title, "form": "", **alone, "correlation with": ""}
     kept("panel-members", columns, members)
     sized = {"labels": "{:.0f}", "rows": "{:.0f}", "documents": "{:.0f}"}
     for name, some, levels, pairs in (
@@ -369,7 +365,7 @@ def main() -> None:
     columns["least of the last that is found"] = "{:.2f}"
     kept("teachers", columns, rows)
     each = [row for one in wordings for row in members_of(one)]
-    columns = {**title, "wording": "", **alone, "correlation with": "", "s": "{:.2f}"}
+    columns = {**title, "wording": "", **alone, "correlation with": ""}
     kept("wordings", columns, each)
 
 
