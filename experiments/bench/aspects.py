@@ -1,15 +1,15 @@
 """One judge of four aspects of SummEval against four judges of one: agreement with people, seconds and calls.
 
     python experiments/bench/aspects.py tables FOLDER TABLES... [--draws 20]
-    python experiments/bench/aspects.py time FOLDER SUMMEVAL.jsonl --of all    # and --of four
+    python experiments/bench/aspects.py time FOLDER SUMMEVAL.jsonl --of all    # and --of coherence, …
     python experiments/bench/aspects.py compare FOLDER [--save FOLDER]
 
 `tables` takes tables of readings that `judgesmith study experience` kept: 160 outputs of whole documents, each with
 its readings and its own score for every aspect. Each draw labels 40 outputs of some documents. Every aspect is fitted
 as `compile` does it, from an experience without the family of summaries, and corrected by the other aspects' scores
 where that is ahead on the labelled rows. Agreement (Q = r + ρ + τ-b) is of the outputs of all other documents, with
-intervals over documents. `time` scores four rows without a store by both, without labels; the model is opened before.
-Its seconds are of the processor.
+intervals over documents. `time` scores four rows without labels and without a store, by each judge in a process of its
+own, the model opened before. Its seconds are of the processor.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def compare(folder: Path, target: Path | None) -> None:
 
 
 def judges(of: str, lm: Any) -> list[js.Judge]:
-    """Return one judge of all aspects, or four judges of one, without labels."""
+    """Return a judge of all aspects, or of one, without labels."""
     made = {}
     for name in ASPECTS:
         words = {"labels_aspect": name, "library_aspect": f"{TASK}/{name}"}
@@ -212,7 +212,7 @@ def judges(of: str, lm: Any) -> list[js.Judge]:
     if of == "all":
         parts = {name: Part(one, Outcome(PERCENT)) for name, one in made.items()}
         return [js.Judge(SeveralAspects.of_parts(parts), lm=lm)]
-    return [js.Judge(one, lm=lm) for one in made.values()]
+    return [js.Judge(made[of], lm=lm)]
 
 
 def timed(folder: Path, path: Path, of: str) -> None:
@@ -235,19 +235,19 @@ def timed(folder: Path, path: Path, of: str) -> None:
 
 def costs(folder: Path, target: Path | None) -> None:
     """Print and save what a scored row took."""
-    shown = {"all": "one judge of four", "four": "four judges"}
-    rows = list[list[Any]]()
-    for of, name in shown.items():
-        kept = folder / f"time-{of}.json"
-        if kept.exists():
-            rows.append([name, *json.loads(kept.read_text()).values()])
-            print(*rows[-1])
+    kept = {}
+    for of in ("all", *ASPECTS):
+        kept[of] = json.loads((folder / f"time-{of}.json").read_text())
+    one = kept["all"]
+    four = {key: sum(kept[name][key] for name in ASPECTS) for key in one}
+    rows = [["one judge of four", *one.values()], ["four judges", *four.values()]]
+    for row in rows:
+        print(*row)
     columns = {"": "", "CPU s a row": "{:.2f}", "passes a row": "{:.1f}"}
     columns |= {"calls a row": "{:.1f}"}
     command = "python experiments/bench/aspects.py time FOLDER summeval.jsonl --of"
-    commands = [f"{command} {of}" for of in shown]
-    if rows:
-        save(target, "aspects-cost", columns, rows, commands=commands, model=LM)
+    commands = [f"{command} {of}" for of in kept]
+    save(target, "aspects-cost", columns, rows, commands=commands, model=LM)
 
 
 def main() -> None:
@@ -262,7 +262,7 @@ def main() -> None:
     fitting.add_argument("tables", nargs="+", type=Path)
     fitting.add_argument("--draws", type=int, default=20)
     timing.add_argument("rows", type=Path)
-    timing.add_argument("--of", choices=("all", "four"), required=True)
+    timing.add_argument("--of", choices=("all", *ASPECTS), required=True)
     comparing.add_argument("--save", type=Path)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)

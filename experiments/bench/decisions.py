@@ -167,7 +167,7 @@ def replaying(task: Task, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(sent)
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:
             """Nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
