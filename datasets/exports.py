@@ -111,13 +111,13 @@ class Export:
             compares = one.compares or (
                 pairs is not None and names_a_side(value, pairs)
             )
-            kept = (choices if compares else scores).setdefault(name, {})
-            who = str(one.rater) if _there(one.rater) else str(len(kept) + 1)
+            cells = (choices if compares else scores).setdefault(name, {})
+            who = str(one.rater) if _there(one.rater) else str(len(cells) + 1)
             if value is not None and not isinstance(
                 value, Mapping | list
             ):  # rankings and spans are no ratings
-                self.left[AGAIN] += who in kept
-                kept[who] = value
+                self.left[AGAIN] += who in cells
+                cells[who] = value
                 why.get(name, {}).pop(who, None)
             if _there(reason):
                 why.setdefault(name, {}).setdefault(who, []).append(reason)
@@ -233,29 +233,29 @@ def _argilla_flat(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
         for question in _questions(record)
         for part in ("responses", "suggestion")
     )
-    kept = {
+    fields = {
         name: cell
         for name, cell in record.items()
         if not name.startswith(ours) and name not in _OF_ARGILLA
     }
-    return kept, answers()
+    return fields, answers()
 
 
 def _argilla_1(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
     """Version 1: a column of responses for each question, one of suggestions, and `metadata` as JSON."""
     suggested = tuple(f"{name}-suggestion" for name in record)
-    kept: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     responses: list[Iterable[Answer]] = []
     for name, cell in record.items():
         if _are_responses(cell):
             responses.append(_responses(name, cell))
         elif not name.startswith(suggested) and name not in ("metadata", "vectors"):
-            kept[name] = cell
+            fields[name] = cell
     about = _object(parsed(record.get("metadata")))
     answers = itertools.chain(*responses)
     return {
         **about,
-        **kept,
+        **fields,
         "id": record.get("external_id") or record.get("id"),
     }, answers
 

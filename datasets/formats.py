@@ -96,8 +96,8 @@ def open_table(source: Source) -> Table:
         return Table(path.name, _guarded(path, inspect_log(path)))
     if kind == "parquet":
         return Table(path.name, _guarded(path, _parquet_records(path)))
-    encoding, found = next(_guarded(path, (encoding_of(one) for one in [path])))
-    notes += [found] if found else []
+    encoding, note = next(_guarded(path, (encoding_of(one) for one in [path])))
+    notes += [note] if note else []
     text = _Text(path, encoding)
     if kind in ("csv", "tsv"):
         form = _Form.of(

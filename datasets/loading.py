@@ -198,14 +198,14 @@ def _learnable(
         except LabelsError as error:
             notes.append(f"{name} is left out: {error}")
     if len(labels) < 2:
-        found = ", ".join(outputs.aspects()) or "none"
+        names = ", ".join(outputs.aspects()) or "none"
         why = "".join(f"; {one}" for one in notes)
         raise LabelsError(
-            f"{outputs.origin}: --aspect {ALL} needs at least two aspects with enough labels; ratings: {found}{why}"
+            f"{outputs.origin}: --aspect {ALL} needs at least two aspects with enough labels; ratings: {names}{why}"
         )
     first = next(iter(labels))
-    told = (*labels[first].warnings, *(f"{outputs.origin}: {one}" for one in notes))
-    return labels | {first: replace(labels[first], warnings=told)}
+    warnings = (*labels[first].warnings, *(f"{outputs.origin}: {one}" for one in notes))
+    return labels | {first: replace(labels[first], warnings=warnings)}
 
 
 def read_outputs(
@@ -313,9 +313,9 @@ def _with_means(
 ) -> Iterator[Row]:
     """Yield the rows that have every score (by the row's id), with their mean as the overall score."""
     for row in rows:
-        found = [of[row.id] for of in scores if row.id in of]
-        if len(found) == len(scores):
-            mean = math.fsum(found) / len(scores)
+        values = [of[row.id] for of in scores if row.id in of]
+        if len(values) == len(scores):
+            mean = math.fsum(values) / len(scores)
             yield replace(row, scores={**row.scores, OVERALL: mean})
 
 
@@ -394,7 +394,7 @@ def read_compared(
     sides = list(_sides(pairs, plain))
     roles = {role: name for role, name in chosen.items() if role not in _OF_PAIRS}
     rows = [row for row, _ in iter_rows(sides, columns=roles | {"output": "output"})]
-    found = []
+    labels = []
     for line, (a, b, record) in enumerate(
         zip(rows[::2], rows[1::2], records, strict=True), 1
     ):
@@ -402,8 +402,8 @@ def read_compared(
         won = None
         with suppress(ValueError):
             won = pairs.won(plain[line - 1]) if pairs.decided else None
-        found.append((Compared(name, a, b, won), record))
-    return found
+        labels.append((Compared(name, a, b, won), record))
+    return labels
 
 
 def _sides(pairs: Pairs, records: Sequence[Record]) -> Iterator[Record]:

@@ -108,10 +108,10 @@ class Pairs:
         winner = winner or next(
             (n for n in names if n not in outputs and words_of(n) & _WINNER_WORDS), None
         )
-        found = cls(outputs, winner, systems)
-        if found.decided:
-            return found
-        return None if decided or found._beside_output(both) else found
+        pairs = cls(outputs, winner, systems)
+        if pairs.decided:
+            return pairs
+        return None if decided or pairs._beside_output(both) else pairs
 
     def _beside_output(self, names: Iterable[str]) -> bool:
         """Return True if the columns bear the name of a side only, such as `a`, and another one is called output."""
@@ -279,15 +279,15 @@ def only_pair(names: Sequence[str]) -> tuple[str, ...]:
         tuple(re.findall(r"[^\W\d_]+|\d+", spaced(name).casefold())): name
         for name in names
     }
-    found = []
+    pairs = []
     for own, name in words.items():
         others = [
             (*own[:i], _OPPOSITE[word], *own[i + 1 :])
             for i, word in enumerate(own)
             if word in _OPPOSITE
         ]
-        found += [(name, words[other]) for other in others if other in words]
-    return found[0] if len(found) == 1 else ()
+        pairs += [(name, words[other]) for other in others if other in words]
+    return pairs[0] if len(pairs) == 1 else ()
 
 
 def _details(record: Mapping[str, Any]) -> Any:

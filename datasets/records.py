@@ -187,8 +187,8 @@ class Labels:
             merge(rows, self.template_share).warnings(rows, self.origin),
             merge(rows, share),
         )
-        kept = (note for note in self.warnings if note not in before)
-        notes = (*kept, *merged.warnings(rows, self.origin))
+        own_warnings = (note for note in self.warnings if note not in before)
+        notes = (*own_warnings, *merged.warnings(rows, self.origin))
         return replace(
             self, rows=merged.applied(rows), warnings=notes, template_share=share
         )
@@ -446,10 +446,10 @@ class Columns:
                     part for _, cell in chain(*ratings) for _, part in parts_of(cell)
                 )
         marks = {}
-        for name, found in cells.items():
+        for name, words in cells.items():
             names = (name, self.column_of(name))
             order = order_of(categories, *names)
-            marks[name] = read_marks(names, found, order, decimal_comma=decimal_comma)
+            marks[name] = read_marks(names, words, order, decimal_comma=decimal_comma)
         return replace(self, marks=marks)
 
     def pointed(self, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -490,10 +490,10 @@ class Columns:
             if recorded:
                 _, values = zip(*recorded, strict=True)
                 scores[aspect] = math.fsum(values) / len(values)
-            kept = single if len(single) > 1 else recorded
-            if not kept:
+            rated = single if len(single) > 1 else recorded
+            if not rated:
                 continue
-            people, several = zip(*kept, strict=True)
+            people, several = zip(*rated, strict=True)
             if len(several) > 1:
                 ratings[aspect] = several
             if all(people):
@@ -625,12 +625,12 @@ def remembered(
     """Return the columns that the user named, and for other roles those that `score` read its rows by."""
     first = records[0] if records else {}
     verdict = parsed(first.get("verdict"))
-    kept = parsed(
+    recorded = parsed(
         verdict.get("columns")
         if isinstance(verdict, Mapping)
         else first.get("judge_columns")
     )
-    own = kept.items() if isinstance(kept, Mapping) else ()
+    own = recorded.items() if isinstance(recorded, Mapping) else ()
     return {role: name for role, name in own if role in ROLES and name in first} | dict(
         columns or {}
     )

@@ -291,10 +291,10 @@ def _likelihood(answer: Any) -> float | None:
     if str(answer[1]) not in ("True", "False"):
         return None
     try:
-        found = float(answer[0])
+        probability = float(answer[0])
     except (TypeError, ValueError):
         return None
-    return None if math.isnan(found) else found
+    return None if math.isnan(probability) else probability
 
 
 def _conversation(value: Any) -> str:

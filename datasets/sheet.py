@@ -239,12 +239,12 @@ class Sheet:
             self._stated_scale(column or "", marks) if scale is None else (scale, None)
         )
 
-        found = [
+        labels = [
             *self._text_problems(rows, roles),
             *self.problems,
             *_score_problems(rows, aspect, column, stated),
         ]
-        problems = _by_column(self.origin, found)
+        problems = _by_column(self.origin, labels)
         if len(rows) < min_rows and not self.problems:
             problems.append(self._too_few(len(rows), min_rows))
         self._fail(problems)
@@ -351,8 +351,10 @@ class Sheet:
         """The columns that the user named; a comparison's own give way to those of its sides."""
         if self.pairs is None:
             return self.columns
-        kept = {role: name for role, name in self.columns.items() if name in self.names}
-        return {**kept, "output": "output", "score": "score"}
+        roles = {
+            role: name for role, name in self.columns.items() if name in self.names
+        }
+        return {**roles, "output": "output", "score": "score"}
 
     def _aspect(self, parsed: _Parsed, wanted: str | None) -> str:
         aspects = dict[str, None]()
@@ -468,7 +470,7 @@ class Sheet:
             LabelsError: As `labels`; also for winners that cannot be read.
         """
         self._fail(_by_column(self.origin, self.problems))
-        found = Columns.find(
+        columns = Columns.find(
             self.names,
             self.origin,
             chosen=self._chosen(),
@@ -477,7 +479,7 @@ class Sheet:
             also=also,
             records=self.records,
         )
-        roles = found.reading(
+        roles = columns.reading(
             self.records, categories, decimal_comma=self.table.decimal_comma
         )
         parsed = list(map(roles.row, self.records, self.lines))

@@ -212,9 +212,9 @@ class Compiler:
         teacher: LanguageModel | None = None,
         progress: Progress | None = None,
         budget: Budget | None = None,
-        **given: Any,
+        **settings: Any,
     ) -> None:
-        """Set up a compiler from `options`, or from options `given` by their names.
+        """Set up a compiler from `options`, or from options by their names.
 
         Args:
             search: The search over demonstrations and instructions; None for none.
@@ -224,17 +224,19 @@ class Compiler:
             teacher: The model that writes the answers shown as demonstrations.
             progress: The watcher of the run.
             budget: Both of the budget's options, `max_calls` and `max_cost`.
-            **given: Options by their names.
+            **settings: Options by their names.
 
         Raises:
             OptionError: For unknown options, and for a teacher that the search has no use for.
         """
         if budget is not None:
-            given |= {"max_calls": budget.max_calls, "max_cost": budget.max_cost}
+            settings |= {"max_calls": budget.max_calls, "max_cost": budget.max_cost}
         if heldout is not None and not isinstance(heldout, Labels):
-            given["heldout"] = heldout
+            settings["heldout"] = heldout
         options = options or CompileOptions()
-        o = self.options = read_options(type(options), dict(options) | given, "compile")
+        o = self.options = read_options(
+            type(options), dict(options) | settings, "compile"
+        )
         self.search = (
             CorrelationRandomSearch() if search == "default" else search or NoSearch()
         )
@@ -732,8 +734,8 @@ class Compiler:
     ) -> Inference:
         """Infer task and criteria from these rows; for several aspects once, since the others take what was found."""
         key = train.fingerprint()
-        if (known := self.inferred.get(key)) is not None:
-            return known
+        if (earlier := self.inferred.get(key)) is not None:
+            return earlier
         examples = examples_of(train)
         order = np.random.default_rng([self.options.seed, 77]).permutation(
             len(examples)
@@ -752,14 +754,14 @@ class Compiler:
             for r, e in pairs
         ]
         self.progress.stage("task inference", self.inference.calls(len(shown)))
-        asked = self.inference.acall(
+        call = self.inference.acall(
             shown,
             aspect=inquiry.aspect,
             described=inquiry.described,
             lm=lm,
             progress=self.progress.step,
         )
-        inferred = value_of(engine.run(asked), Inference)
+        inferred = value_of(engine.run(call), Inference)
         if several:
             self.inferred[key] = inferred
         return inferred
@@ -841,10 +843,11 @@ class Compiler:
         }
         for out in folds(groups(examples), seed=self.options.seed) if settled else ():
             rest = np.setdiff1d(np.arange(len(examples)), out)
-            kept = [examples[i] for i in rest.tolist()]
+            fitted_to = [examples[i] for i in rest.tolist()]
             again = [
                 replace(
-                    form, agreement=agreement(form.percents[rest], kept, **settings)
+                    form,
+                    agreement=agreement(form.percents[rest], fitted_to, **settings),
                 )
                 for form in forms
             ]

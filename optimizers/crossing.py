@@ -87,14 +87,14 @@ def crossed_agreement(runs: Sequence[AgreementValue]) -> AgreementValue:
     """Return the mean agreement of several runs on the same rows, each number with the interval of `crossed`."""
     first = runs[0]
     by = first.by
-    found = crossed(
+    measured = crossed(
         [Estimate(run.value, run.low, run.high) for run in runs],
         Range(by.worst, by.chance + by.reach),
     )
     reasons = [run.reason for run in runs if run.reason]
     reached = replace(
         first.reached,
-        value=found.value,
+        value=measured.value,
         reason=reasons[0] if len(reasons) * 2 > len(runs) else None,
     )
     means: dict[str, Any] = {}
@@ -102,7 +102,11 @@ def crossed_agreement(runs: Sequence[AgreementValue]) -> AgreementValue:
         means[name] = _mean([getattr(run.objective, name) for run in runs])
     objective = replace(first.objective, **means)
     return replace(
-        first, reached=reached, low=found.low, high=found.high, objective=objective
+        first,
+        reached=reached,
+        low=measured.low,
+        high=measured.high,
+        objective=objective,
     )
 
 

@@ -231,8 +231,8 @@ class Findings:
             examples = [
                 example for part in run for example in examples_of(part.split.heldout)
             ]
-            for level, found in inside.items():
-                found.append(
+            for level, by_level in inside.items():
+                by_level.append(
                     agreement(percents_of_run(run), examples, objective=Q(level), **of)
                 )
             if "within" in inside:
@@ -245,13 +245,13 @@ class Findings:
                     )
                 )
         return Levels(
-            {level: self._over_runs(found) for level, found in inside.items()},
+            {level: self._over_runs(by_level) for level, by_level in inside.items()},
             self._over_runs(means) if means else None,
         )
 
-    def _over_runs(self, found: Sequence[AgreementValue]) -> AgreementValue:
+    def _over_runs(self, measured: Sequence[AgreementValue]) -> AgreementValue:
         """Return the agreement over all runs of folds, or that of the single split."""
-        return crossed_agreement(found) if self.folds else found[0]
+        return crossed_agreement(measured) if self.folds else measured[0]
 
     def provenance(
         self,
@@ -306,7 +306,7 @@ class Findings:
                 "runs": len(self.runs),
             },
             **({} if report.decisions is None else {"decisions": report.decisions}),
-            "capabilities": asdict(lm.known),
+            "capabilities": asdict(lm.known_capabilities),
             **({"computed_by": lm.computed_by} if lm.computed_by else {}),
             "cost": cost,
             **marks(self.seen.rows),
@@ -632,12 +632,12 @@ class Findings:
             values = [
                 column.percent(column.value(row.columns)) for row in self.labels.rows
             ]
-            found = agreement(
+            surface = agreement(
                 np.array(values), examples, objective=self.objective, seed=self.seed
             )
-            if found.high < self.objective.chance:
+            if surface.high < self.objective.chance:
                 notes.append(
-                    f"WARNING: signal {column.name} runs against people: {self.objective.label} {_span(found)} on "
+                    f"WARNING: signal {column.name} runs against people: {self.objective.label} {_span(surface)} on "
                     f"these labels; if lower is better, say so: --signal {column.turned}"
                 )
         return notes

@@ -105,16 +105,16 @@ def compile(
         compiler = Compiler(
             search=search, teacher=written_by, progress=watcher, **level | options
         )
-        made: Judge
+        compiled: Judge
         report: Any
         if several is None:
-            made, report = compiler.run(first, read[""], model)
+            compiled, report = compiler.run(first, read[""], model)
         else:
-            made, report = SeveralCompiler(compiler, judges, read, apart).run(model)
-    made.report = report
+            compiled, report = SeveralCompiler(compiler, judges, read, apart).run(model)
+    compiled.report = report
     # DSPy leaves what is frozen out of the state of a program around it.
-    made._compiled = False
-    return made
+    compiled._compiled = False
+    return compiled
 
 
 def _judge(judge: Any) -> Judge:
@@ -168,8 +168,8 @@ def _aspects_of(judge: Any) -> list[str] | None:
 
 
 def _method(judge: Method | str | Any) -> Method:
-    made: Method = methods.get(judge)() if isinstance(judge, str) else judge
-    return made
+    method: Method = methods.get(judge)() if isinstance(judge, str) else judge
+    return method
 
 
 def judges_of(judge: Any, names: Iterable[str]) -> dict[str, Judge]:
@@ -184,23 +184,23 @@ def judges_of(judge: Any, names: Iterable[str]) -> dict[str, Judge]:
         OptionError: for an aspect that it has none for, or that a method cannot judge by its name alone.
     """
     method = judge.method if isinstance(judge, Judge) else judge
-    known: Mapping[str, Any] = judge if isinstance(judge, Mapping) else {}
+    by_name: Mapping[str, Any] = judge if isinstance(judge, Mapping) else {}
     if isinstance(method, SeveralAspects):
         own = judge.own_lm if isinstance(judge, Judge) else None
-        known = {
+        by_name = {
             name: Judge(part.method, lm=own, outcome=part.outcome)
             for name, part in method.parts().items()
         }
     elif not isinstance(judge, Mapping):
         return {name: _named(judge, name) for name in names}
-    made = {}
+    judges = {}
     for name in names:
-        if name not in known:
+        if name not in by_name:
             raise OptionError(
-                f"there is no judge of {name!r} to begin with; there are {', '.join(known)}"
+                f"there is no judge of {name!r} to begin with; there are {', '.join(by_name)}"
             )
-        made[name] = _judge(known[name])
-    return made
+        judges[name] = _judge(by_name[name])
+    return judges
 
 
 def _named(judge: Judge | Method | str, name: str) -> Judge:
@@ -210,10 +210,10 @@ def _named(judge: Judge | Method | str, name: str) -> Judge:
         key: value for key, value in method.saved_options().items() if key != "aspect"
     }
     criteria = () if isinstance(method, OneAspect) else method.knowledge.criteria
-    made = type(method).from_options(
+    named = type(method).from_options(
         options,
         labels_aspect=name,
         criteria=criteria,
         task=method.knowledge.description,
     )
-    return Judge(made, lm=judge.own_lm if isinstance(judge, Judge) else None)
+    return Judge(named, lm=judge.own_lm if isinstance(judge, Judge) else None)

@@ -93,9 +93,9 @@ def together(labels: Mapping[str, Labels], share: float) -> dict[str, Labels]:
     return {name: _regrouped(one, group) for name, one in every.items()}
 
 
-def _regrouped(labels: Labels, known: Mapping[Key, Row]) -> Labels:
+def _regrouped(labels: Labels, by_key: Mapping[Key, Row]) -> Labels:
     rows = [
-        replace(row, group=known[key_of(row)].group, own_group=row.own_group)
+        replace(row, group=by_key[key_of(row)].group, own_group=row.own_group)
         for row in labels.rows
     ]
     return replace(labels, rows=tuple(rows))
@@ -144,16 +144,16 @@ def taken(take: str | None, aspects: Sequence[str]) -> dict[str, str]:
         return {}
     if "=" not in take:
         return dict.fromkeys(aspects, take)
-    known = {name.casefold(): name for name in aspects}
-    found = dict[str, str]()
+    names = {name.casefold(): name for name in aspects}
+    chosen = dict[str, str]()
     for part in take.split(","):
         aspect, _, candidate = (text.strip() for text in part.partition("="))
-        if aspect.casefold() not in known:
+        if aspect.casefold() not in names:
             raise OptionError(
                 f"take: there is no aspect {aspect!r}{nearest(aspect, aspects)}; the aspects are {', '.join(aspects)}"
             )
-        found[known[aspect.casefold()]] = candidate
-    return found
+        chosen[names[aspect.casefold()]] = candidate
+    return chosen
 
 
 @dataclass
@@ -271,9 +271,9 @@ class SeveralCompiler:
         parts, reports = dict[str, Part](), dict[str, CompileReport]()
         provenances = dict[str, Mapping[str, Any]]()
         for name, one in found.items():
-            made, reports[name] = self.compiler.written_up(one)
-            parts[name] = Part(made.method, made.outcome, heads.get(name))
-            provenances[name] = made.provenance
+            compiled, reports[name] = self.compiler.written_up(one)
+            parts[name] = Part(compiled.method, compiled.outcome, heads.get(name))
+            provenances[name] = compiled.provenance
         several, report = SeveralAspects.of_parts(parts), AspectsReport(reports)
         judge = Judge(several, lm=lm, outcome=several.whole())
         judge.provenance = self._provenance(provenances, report)
@@ -295,9 +295,9 @@ class SeveralCompiler:
                     "max_cost": o.max_cost and o.max_cost * whole,
                 }
             )
-        made = replace(self.compiler, options=o, heldout=self.heldout.get(name))
-        made.inferred = self.compiler.inferred
-        return made
+        compiler = replace(self.compiler, options=o, heldout=self.heldout.get(name))
+        compiler.inferred = self.compiler.inferred
+        return compiler
 
     @contextmanager
     def _named(self, name: str) -> Iterator[None]:
@@ -344,16 +344,16 @@ class SeveralCompiler:
     ) -> tuple[Measured, LinearHead | None]:
         """Return what a fold found of an aspect, beside what it found of the others, and the head for that."""
         fits: dict[str, tuple[Fitted, Labels]] = {}
-        known: dict[str, dict[Key, float]] = {}
+        by_key: dict[str, dict[Key, float]] = {}
         for other, by in folds.items():
             one = by.get(id(part.split.shown))
             if one is not None:
                 fits[other] = (one.fitted, one.split.train)
-                known[other] = _by_row(one.split.heldout, one.compiled.percents)
+                by_key[other] = _by_row(one.split.heldout, one.compiled.percents)
         fitted, head = self._beside(name, fits)
         if head is None:
             return replace(part, fitted=fitted), None
-        rows = _table(name, part.split.heldout, known)
+        rows = _table(name, part.split.heldout, by_key)
         percents = corrected(head, percents_table(rows, part.split.heldout.groups))
         percents = np.where(np.isnan(part.compiled.percents), math.nan, percents)
         outcome = fitted.judge.outcome
@@ -379,23 +379,23 @@ class SeveralCompiler:
             reason = (
                 f"{name} stands alone: its candidate was asked for by its name (take)"
             )
-            asked = Refinement(BESIDE, fitted.percents, reason=reason)
-            return _refined(fitted, asked), None
+            refused = Refinement(BESIDE, fitted.percents, reason=reason)
+            return _refined(fitted, refused), None
         own, examples = fitted.percents, examples_of(train)
-        known = np.isfinite(own)
-        groups = {group for group, ok in zip(train.groups, known, strict=True) if ok}
+        scored = np.isfinite(own)
+        groups = {group for group, ok in zip(train.groups, scored, strict=True) if ok}
         others = {
             other: _by_row(rows, fit.percents) for other, (fit, rows) in fits.items()
         }
-        if known.sum() < FEWEST_ROWS or len(groups) < FEWEST_GROUPS:
-            reason = f"{known.sum()} rows of {len(groups)} documents are too few to weigh other aspects"
+        if scored.sum() < FEWEST_ROWS or len(groups) < FEWEST_GROUPS:
+            reason = f"{scored.sum()} rows of {len(groups)} documents are too few to weigh other aspects"
             return _refined(fitted, Refinement(BESIDE, own, reason=reason)), None
         objective, seed = self.compiler.objective(train), self.compiler.options.seed
         training = Training(examples, (), own, objective, seed)
         table = percents_table(_table(name, train, others), train.groups)
         fit = training.fit_head(
-            table.rows(np.flatnonzero(known)),
-            known,
+            table.rows(np.flatnonzero(scored)),
+            scored,
             Experience(),
             f"{SIGNAL}.{name}",
             strong=True,
@@ -408,13 +408,13 @@ class SeveralCompiler:
         }
         if not fit.ahead:
             reason = f"{name} stands alone: beside the other aspects it is not clearly ahead ({compared})"
-            made = Refinement(BESIDE, own, details, reason=reason)
-            return _refined(fitted, made), None
+            refinement = Refinement(BESIDE, own, details, reason=reason)
+            return _refined(fitted, refinement), None
         percents = np.full(len(own), math.nan)
-        percents[known] = np.clip(fit.percents, 0.0, 100.0)
+        percents[scored] = np.clip(fit.percents, 0.0, 100.0)
         changed = f"{name} is corrected by the scores of the other aspects: {compared}"
-        made = Refinement(BESIDE, percents, details, changed=changed)
-        fitted = _refined(fitted, made)
+        refinement = Refinement(BESIDE, percents, details, changed=changed)
+        fitted = _refined(fitted, refinement)
         self.compiler.decide(fitted, train)
         return fitted, fit.head
 
@@ -480,22 +480,24 @@ def _by_row(labels: Labels, percents: Vector) -> dict[Key, float]:
 
 
 def _table(
-    name: str, labels: Labels, known: Mapping[str, Mapping[Key, float]]
+    name: str, labels: Labels, percents: Mapping[str, Mapping[Key, float]]
 ) -> list[dict[str, float]]:
     """Return what is known of each row by aspect, the aspect itself first."""
-    made = []
+    rows = []
     for row in labels.rows:
         key = key_of(row)
-        own = {name: known[name].get(key, math.nan)}
-        made.append(own | {other: of.get(key, math.nan) for other, of in known.items()})
-    return made
+        own = {name: percents[name].get(key, math.nan)}
+        rows.append(
+            own | {other: of.get(key, math.nan) for other, of in percents.items()}
+        )
+    return rows
 
 
-def _refined(fitted: Fitted, made: Refinement) -> Fitted:
+def _refined(fitted: Fitted, refinement: Refinement) -> Fitted:
     left_out = fitted.left_out
-    if made.changed and left_out is not None:
+    if refinement.changed and left_out is not None:
         left_out = np.full(len(left_out), math.nan)
-    return replace(fitted, refined=(*fitted.refined, made), left_out=left_out)
+    return replace(fitted, refined=(*fitted.refined, refinement), left_out=left_out)
 
 
 #: What the plans of several aspects add up to.

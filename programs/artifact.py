@@ -519,23 +519,23 @@ def save_or_keep(judge: Saved, path: Path) -> None:
     try:
         judge.save(path)
     except ArtifactError as error:
-        kept = _keep(_remains(judge) | {"problem": str(error)}, path)
+        recovery = _keep(_remains(judge) | {"problem": str(error)}, path)
         raise ArtifactError(
-            f"{error}; all that was fitted is kept in {kept}, and finished calls and readings are on disk, where the "
-            "same command takes them from"
+            f"{error}; all that was fitted is kept in {recovery}, and finished calls and readings are on disk, where "
+            "the same command takes them from"
         ) from None
 
 
 def _keep(remains: Mapping[str, Any], path: Path) -> Path:
     """Write a recovery file beside `path`, or where files are temporary; its path. Raises OSError."""
     text = json.dumps({"format": RECOVERY, **remains}, indent=2, allow_nan=False)
-    kept = path.with_name(f"{path.stem}.recovery.json")
+    recovery = path.with_name(f"{path.stem}.recovery.json")
     try:
-        write_whole(kept, f"{text}\n")
+        write_whole(recovery, f"{text}\n")
     except OSError:
-        kept = Path(tempfile.mkdtemp()) / kept.name
-        write_whole(kept, f"{text}\n")
-    return kept
+        recovery = Path(tempfile.mkdtemp()) / recovery.name
+        write_whole(recovery, f"{text}\n")
+    return recovery
 
 
 def _remains(judge: Held) -> dict[str, Any]:

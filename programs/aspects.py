@@ -109,16 +109,16 @@ class AspectLibrary:
         Raises:
             OptionError: For an unknown name, with the names that come close.
         """
-        found = _by_name(self.tasks, name)
+        match = _by_name(self.tasks, name)
         # A language pair stands behind the task's name in some data.
-        found = found or _by_name(
+        match = match or _by_name(
             self.tasks, re.split(r"[\s_:(]", name.strip(), maxsplit=1)[0]
         )
-        if found is None:
+        if match is None:
             raise OptionError(
                 f"there is no task {name!r}; {_near(name, _names(self.tasks), self.tasks)}"
             )
-        return found
+        return match
 
     def find(self, name: str, task: str | None = None) -> Aspect:
         """Return an aspect by its name or an alias; TASK/NAME names both.
@@ -194,8 +194,8 @@ def known_aspect(aspect: str | Aspect) -> tuple[Aspect, Task | None]:
     Raises:
         OptionError: As `AspectLibrary.find`.
     """
-    found = aspect if isinstance(aspect, Aspect) else aspects().find(aspect)
-    return found, aspects().tasks.get(found.task)
+    known = aspect if isinstance(aspect, Aspect) else aspects().find(aspect)
+    return known, aspects().tasks.get(known.task)
 
 
 #: Names that a message lists; of more it says where they are.
@@ -210,10 +210,10 @@ def _plain(name: str) -> str:
 
 def _by_name(entries: Mapping[str, Entry], name: str) -> Entry | None:
     wanted = _plain(name)
-    found = next(
+    match = next(
         (entry for key, entry in entries.items() if _plain(key) == wanted), None
     )
-    return found or next(
+    return match or next(
         (e for e in entries.values() if wanted in map(_plain, e.aliases)), None
     )
 

@@ -296,10 +296,10 @@ class Choice:
     values: tuple[Any, ...]
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
-    def open(self, made: Mapping[str, Any]) -> bool:
+    def open(self, taken: Mapping[str, Any]) -> bool:
         """Return True if there is something to choose after these choices."""
         return all(
-            name not in made or made[name] in values
+            name not in taken or taken[name] in values
             for name, values in self.when.items()
         )
 

@@ -89,9 +89,9 @@ class Method(Quiet):
         self.knowledge = TaskKnowledge(task, criteria)
         self.build()
 
-    def __init_subclass__(cls, **given: Any) -> None:
+    def __init_subclass__(cls, **settings: Any) -> None:
         """Show the options in `help()` and in editors, as if the constructor named them."""
-        super().__init_subclass__(**given)
+        super().__init_subclass__(**settings)
         cls.__signature__ = _signature(cls)  # type: ignore[attr-defined]
 
     # -- what a subclass provides

@@ -37,7 +37,7 @@ class OneAspect(Method):
         *,
         task: str = "",
         criteria: Sequence[Criterion] = (),
-        **given: Any,
+        **options: Any,
     ) -> None:
         if isinstance(aspect, Aspect) or not criteria:
             known_one, its_task = known_aspect(aspect)
@@ -45,17 +45,17 @@ class OneAspect(Method):
                 known_one.name,
                 (Criterion(known_one.name, known_one.definition),),
             )
-            given |= {
+            options |= {
                 name: value
                 for name, value in self.aspect_options(known_one, its_task).items()
-                if not given.get(name)
+                if not options.get(name)
             }
             task = task or self.described(its_task)
         if len(criteria) != 1 and not self.takes_several:
             raise OptionError(
                 f"one aspect is judged at a time; got {len(criteria)} criteria"
             )
-        super().__init__(task=task, criteria=criteria, aspect=aspect, **given)
+        super().__init__(task=task, criteria=criteria, aspect=aspect, **options)
 
     @classmethod
     def aspect_options(cls, aspect: Aspect, task: Task | None) -> dict[str, str]:
@@ -73,20 +73,20 @@ class OneAspect(Method):
         return True  # answers of a word or a digit: embedded models take such rows one at a time
 
     @classmethod
-    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+    def in_words(cls, options: Mapping[str, Any], words: Words) -> Self:
         """Build the method for one aspect, of the library or in the user's own words.
 
         Raises:
             OptionError: For several criteria, or an aspect named in two ways.
         """
-        read_options(cls.Options, given, f"--method {cls.kind}")
-        own = {name: value for name, value in given.items() if name != "aspect"}
+        read_options(cls.Options, options, f"--method {cls.kind}")
+        own = {name: value for name, value in options.items() if name != "aspect"}
         if words.criteria:
             if words.library_aspect:
                 raise OptionError(
                     "--criteria says the aspect in your words, --as takes it from the library; give one"
                 )
-            wanted = (given.get("aspect") or words.labels_aspect or "").casefold()
+            wanted = (options.get("aspect") or words.labels_aspect or "").casefold()
             called = [c for c in words.criteria if c.name.casefold() == wanted]
             criteria = list(words.criteria) if len(words.criteria) == 1 else called
             if len(criteria) != 1:
@@ -95,13 +95,13 @@ class OneAspect(Method):
                     f"{wanted!r}: leave one of them, or name one so"
                 )
             return cls(
-                given.get("aspect") or criteria[0].name,
+                options.get("aspect") or criteria[0].name,
                 criteria=criteria,
                 task=words.task,
                 **own,
             )
         named = "overall" if words.labels_aspect in OVERALL else words.labels_aspect
-        name = words.library_aspect or given.get("aspect") or named
+        name = words.library_aspect or options.get("aspect") or named
         if name is None:
             raise OptionError(
                 "which aspect is judged? Say it in a sentence (`judgesmith new`), or give --as or --criteria"
@@ -109,9 +109,11 @@ class OneAspect(Method):
         try:
             aspect = aspects().find(name)
         except OptionError as error:
-            if cls.takes_any_name and not (words.library_aspect or given.get("aspect")):
+            if cls.takes_any_name and not (
+                words.library_aspect or options.get("aspect")
+            ):
                 return cls.in_words(
-                    given, replace(words, criteria=(Criterion(name[:80], ""),))
+                    options, replace(words, criteria=(Criterion(name[:80], ""),))
                 )
             raise OptionError(
                 f"what does {name!r} mean? {error}. Give --as TASK/ASPECT, or say it yourself with --criteria"

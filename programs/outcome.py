@@ -101,10 +101,10 @@ class Calibration:
             scale.low + (scale.high - scale.low) * mixed, scale.low, scale.high
         )
         # On a narrow scale far from 0 floats are too coarse for all knots.
-        kept = np.append(True, scores[1:] > np.maximum.accumulate(scores)[:-1])
-        if kept.sum() < 2:
+        rising = np.append(True, scores[1:] > np.maximum.accumulate(scores)[:-1])
+        if rising.sum() < 2:
             return cls.linear(scale)
-        return cls(tuple(knots[kept].tolist()), tuple(scores[kept].tolist()))
+        return cls(tuple(knots[rising].tolist()), tuple(scores[rising].tolist()))
 
 
 def _interpolated(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:

@@ -167,38 +167,38 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def watching(given: Progress | bool | None, title: str) -> Iterator[Progress]:
+def watching(progress: Progress | bool | None, title: str) -> Iterator[Progress]:
     """Yield the watcher of some work.
 
     Args:
-        given: A watcher; True, a bar on stderr or in the notebook; False, nothing; None, a bar in a notebook and where
-            stderr is a terminal, elsewhere lines in the log.
+        progress: A watcher; True, a bar on stderr or in the notebook; False, nothing; None, a bar in a notebook and
+            where stderr is a terminal, elsewhere lines in the log.
         title: The work's title.
     """
-    if given is False:
+    if progress is False:
         yield Silent()
-    elif given is None or given is True:
-        with Watch(title, console=_console(always=given is True)) as watch:
+    elif progress is None or progress is True:
+        with Watch(title, console=_console(always=progress is True)) as watch:
             yield watch
     else:
-        yield given
+        yield progress
 
 
 @contextmanager
 def counting(
-    given: Callable[[int], None] | bool | None, title: str, rows: object
+    progress: Callable[[int], None] | bool | None, title: str, rows: object
 ) -> Iterator[Callable[[int], None]]:
     """Yield a function to call with the number of finished rows.
 
     Args:
-        given: Such a function, or as for `watching`.
+        progress: Such a function, or as for `watching`.
         title: The work's title.
         rows: The rows, whose length is the total if they have one.
     """
-    if callable(given):
-        yield given
+    if callable(progress):
+        yield progress
         return
-    with watching(given, title) as watcher:
+    with watching(progress, title) as watcher:
         watcher.stage("rows", len(rows) if isinstance(rows, Sized) else 0)
         yield lambda done: watcher.step()
 

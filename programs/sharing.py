@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 
 #: Results that are kept at most: some 30 kB each, of a row that a model has read.
 MOST_KEPT = 4096
-_kept: ContextVar[OrderedDict[Any, Any] | None] = ContextVar(
+_readings: ContextVar[OrderedDict[Any, Any] | None] = ContextVar(
     "judgesmith_shared", default=None
 )
 
@@ -24,14 +24,14 @@ _kept: ContextVar[OrderedDict[Any, Any] | None] = ContextVar(
 @contextmanager
 def shared() -> Iterator[None]:
     """Keep what is computed inside, also in threads and tasks that begin there; nothing where it is kept already."""
-    if _kept.get() is not None:
+    if _readings.get() is not None:
         yield
         return
-    token = _kept.set(OrderedDict())
+    token = _readings.set(OrderedDict())
     try:
         yield
     finally:
-        _kept.reset(token)
+        _readings.reset(token)
 
 
 def each_once(
@@ -44,20 +44,20 @@ def each_once(
         keys: what tells a result from every other.
         compute: gives the values of some places, in their order.
     """
-    kept = _kept.get()
+    kept = _readings.get()
     if kept is None:
         return list(compute(list(range(len(keys)))))
-    found: dict[Key, Value] = {}
+    values: dict[Key, Value] = {}
     missing: dict[Key, int] = {}
     for place, key in enumerate(keys):
         if key in kept:
-            found[key] = kept[key]
+            values[key] = kept[key]
         else:
             missing.setdefault(key, place)
     if missing:
-        made = compute(list(missing.values()))
-        found |= zip(missing, made, strict=True)
-    kept.update(found)
+        computed = compute(list(missing.values()))
+        values |= zip(missing, computed, strict=True)
+    kept.update(values)
     while len(kept) > MOST_KEPT:
         kept.popitem(last=False)
-    return [found[key] for key in keys]
+    return [values[key] for key in keys]

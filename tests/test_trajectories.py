@@ -499,16 +499,16 @@ def test_long_results_are_cut_and_neither_the_task_nor_the_answer() -> None:
 
 def test_readings_are_of_the_assistant_alone() -> None:
     read = Text("", TEXT)
-    assert "31 degrees" in read.made
-    assert "Be brief" not in read.made
-    assert "no such city" not in read.made
-    assert read.given.startswith("System: Be brief.\nUser: How")
-    assert read.given.endswith("(1): no such city")
-    long = Text("", TEXT.replace("One moment.", "One moment. " * 900)).made
+    assert "31 degrees" in read.judged
+    assert "Be brief" not in read.judged
+    assert "no such city" not in read.judged
+    assert read.material.startswith("System: Be brief.\nUser: How")
+    assert read.material.endswith("(1): no such city")
+    long = Text("", TEXT.replace("One moment.", "One moment. " * 900)).judged
     assert long.count("One moment.") == 900
     assert long.endswith("for Oslo.")
-    assert Text("s", "Tool: none").made == "Tool: none"
-    assert Text("s", "Tool: none").given == "s"
+    assert Text("s", "Tool: none").judged == "Tool: none"
+    assert Text("s", "Tool: none").material == "s"
 
 
 @pytest.mark.parametrize(
@@ -523,12 +523,12 @@ def test_one_turn_is_marked_and_readings_are_of_it_and_what_came_before(
     assert text.count(MARK) == 1
     assert unmarked(text) == TEXT
     assert marked(text, str(number)) == text
-    assert (Text("s", text).given, Text("s", text).made) == (
+    assert (Text("s", text).material, Text("s", text).judged) == (
         f"s\n\n{before}",
         made,
     )
     assert judged_in(text) in made
-    assert Text("", marked("Assistant: Hi", "1")).made == "Hi"
+    assert Text("", marked("Assistant: Hi", "1")).judged == "Hi"
     assert judged_in(TEXT) == TEXT
 
 

@@ -294,9 +294,9 @@ def omission(text: str, degree: Degree, rng: random.Random, material: Material) 
     important = sorted(
         range(len(parts)), key=lambda i: -_importance(i, parts, material.own.source)
     )[:gone]
-    kept = [part for i, part in enumerate(parts) if i not in important]
+    remaining = [part for i, part in enumerate(parts) if i not in important]
     end = split_space(text)[1]
-    return "".join(kept).rstrip() + end
+    return "".join(remaining).rstrip() + end
 
 
 def _importance(i: int, parts: list[str], source: str) -> float:

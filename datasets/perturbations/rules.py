@@ -38,10 +38,10 @@ def _neighbours() -> dict[str, str]:
                     near += [
                         _ROWS[other][i] for i in places if 0 <= i < len(_ROWS[other])
                     ]
-            kept = [
+            letters = [
                 k for k in near if k.isdigit() == key.isdigit()
             ]  # a slip changes no word into a number
-            result[key] = "".join(kept)
+            result[key] = "".join(letters)
     return result
 
 

@@ -114,7 +114,10 @@ def alone(folder: Path | None) -> None:
         labels = labels.subset(sorted(whole_groups(labels.groups, ROWS, 11)))
         names, values = counted(texts(labels))
         words = np.array(
-            [surface(text.given, text.made)["from_source"] for text in texts(labels)]
+            [
+                surface(text.material, text.judged)["from_source"]
+                for text in texts(labels)
+            ]
         )
         found = [q_alone(column, labels.scores) for column in (words, *values.T)]
         rows.append([f"{Path(file).stem} {aspect}", len(labels), *found])
@@ -194,7 +197,7 @@ def without_facts(table: Readings, rows: Sequence[Text]) -> Readings:
         for name in table.names
         if not name.startswith(("facts.", "surface.reference"))
     )
-    overlap = [reference(text.reference, text.made) for text in rows]
+    overlap = [reference(text.reference, text.judged) for text in rows]
     both = (*names, *(f"surface.{name}" for name in overlap[0]))
     values = np.column_stack(
         [table.columns(names), [list(row.values()) for row in overlap]]

@@ -198,7 +198,7 @@ def _task(
     kept = labels.subset(np.flatnonzero(present).tolist())
     columns = []
     for name, column in zip(names, values[present].T, strict=True):
-        of = Column(name).known(column.tolist())
+        of = Column(name).with_ends(column.tolist())
         columns.append((column - of.worst) * 100 / (of.best - of.worst))
     percents = np.stack(columns, axis=1)
     examples = examples_of(kept)

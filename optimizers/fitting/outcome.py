@@ -102,8 +102,8 @@ def fitted_cuts(
     tried = (values[1:] + values[:-1]) / 2
     gaps = np.diff(values)
     if len(tried) > MOST_CUTS:
-        kept = np.unique(np.linspace(0, len(tried) - 1, MOST_CUTS).astype(int))
-        tried, gaps = tried[kept], gaps[kept]
+        places = np.unique(np.linspace(0, len(tried) - 1, MOST_CUTS).astype(int))
+        tried, gaps = tried[places], gaps[places]
 
     def agreement(cuts: list[float]) -> float:
         decided = np.searchsorted(np.array(cuts), x, side="right")

@@ -125,8 +125,8 @@ def weigh(
 
 
 def _without_own(table: Readings) -> Readings:
-    kept = tuple(name for name in table.names if name != DIRECT)
-    return replace(table, names=kept, values=table.columns(kept))
+    names = tuple(name for name in table.names if name != DIRECT)
+    return replace(table, names=names, values=table.columns(names))
 
 
 def fit_head(

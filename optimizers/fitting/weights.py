@@ -125,11 +125,11 @@ def ridge_weights(
     """
     judged = training.percents
 
-    def stays(reason: str, found: Vector | None = None) -> Fit:
+    def stays(reason: str, weights: Vector | None = None) -> Fit:
         return Fit(
             (),
             training.value(judged),
-            None if found is None else training.value(found),
+            None if weights is None else training.value(weights),
             reason,
         )
 
@@ -293,12 +293,12 @@ class Training:
         """Return the name of the objective, for messages."""
         return self.objective.label
 
-    def part(self, kept: NDArray[np.bool_]) -> Self:
+    def part(self, places: NDArray[np.bool_]) -> Self:
         """Return some of the rows, without their verdicts."""
         some = [
-            example for example, keep in zip(self.examples, kept, strict=True) if keep
+            example for example, keep in zip(self.examples, places, strict=True) if keep
         ]
-        return replace(self, examples=some, verdicts=(), percents=self.percents[kept])
+        return replace(self, examples=some, verdicts=(), percents=self.percents[places])
 
     def folds(self) -> NDArray[np.intp]:
         """Return the fold of each row."""

@@ -556,9 +556,9 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         finished, raw = _finished(record.tried), np.full(len(rows), math.nan)
         alike = raw.copy()
         for out in folds(groups(rows), seed=self.seed):
-            kept = np.setdiff1d(np.arange(len(rows)), out)
-            rest = [rows[i] for i in kept.tolist()]
-            parts = [self._part(trial, kept, rest) for trial in finished]
+            inside = np.setdiff1d(np.arange(len(rows)), out)
+            rest = [rows[i] for i in inside.tolist()]
+            parts = [self._part(trial, inside, rest) for trial in finished]
             chosen, _ = self.choose(parts, rest)
             again = next(
                 (
@@ -577,8 +577,8 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
             record, left_out=raw, corrected=None if reached.reason else reached.value
         )
 
-    def _part(self, trial: Trial, kept: Rows, rest: Sequence[dspy.Example]) -> Trial:
-        scored = Scored((), trial.scored.percents[kept])
+    def _part(self, trial: Trial, inside: Rows, rest: Sequence[dspy.Example]) -> Trial:
+        scored = Scored((), trial.scored.percents[inside])
         reached = agreement(
             scored.percents, rest, objective=self.objective, seed=self.seed, rounds=0
         )

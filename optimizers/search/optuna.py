@@ -206,14 +206,14 @@ class OptunaSearch(DemonstrationSearch):
             if isinstance(method, HasChoices)
             else base.with_()
         )
-        kept = [c.name for c in program.method.knowledge.criteria]
-        if len(kept) < len(base.method.knowledge.criteria):
+        names = [c.name for c in program.method.knowledge.criteria]
+        if len(names) < len(base.method.knowledge.criteria):
             form = {
                 name: value
                 for name, value in form.items()
                 if not name.startswith("criterion ")
             }
-            form["criteria"] = kept
+            form["criteria"] = names
         return program, form
 
 

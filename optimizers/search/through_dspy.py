@@ -89,14 +89,14 @@ Plain = Annotated[int | float | str | None, BeforeValidator(_read)]
 def names() -> list[str]:
     """Return the names of DSPy's optimizers that can be used."""
     parts = vars(dspy.teleprompt) | vars(dspy)
-    found = {
+    parameters = {
         name
         for name, part in parts.items()
         if inspect.isclass(part)
         and issubclass(part, dspy.teleprompt.Teleprompter)
         and name not in REFUSED
     }
-    return sorted(found - {"Teleprompter"})
+    return sorted(parameters - {"Teleprompter"})
 
 
 @cache
@@ -132,7 +132,7 @@ def search_through(name: str) -> type[DSPySearch]:
 
 def _arguments(part: Any) -> dict[str, Any]:
     """The arguments of a constructor and of its `compile` that are plain values, with their defaults."""
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for where in (part.__init__, part.compile):
         for name, argument in inspect.signature(where).parameters.items():
             plain = (
@@ -142,11 +142,11 @@ def _arguments(part: Any) -> dict[str, Any]:
             if (
                 plain
                 and name not in (*OURS, *MODELS)
-                and name not in found
+                and name not in arguments
                 and _is_plain(argument.annotation)
             ):
-                found[name] = argument.default
-    return found
+                arguments[name] = argument.default
+    return arguments
 
 
 def _is_plain(annotation: Any) -> bool:
@@ -218,8 +218,8 @@ class Programs(Desk):
         if trace is not None and trace is not main_thread_config["trace"]:
             self._pay(1)
             item = item_of((context.rows + context.pool)[row])
-            found: Verdict = self.run(lambda: judge.verdict(item, self.lm))
-            return found
+            verdict: Verdict = self.run(lambda: judge.verdict(item, self.lm))
+            return verdict
         key = self.key(judge)
         if key not in self.judged:
             self._pay(count)

@@ -39,27 +39,27 @@ class CriticChoices(Generic[Critic]):
 
     def space(self) -> list[Choice]:
         """Return the choices: variant, task and criteria in the prompt or not, and which of the criteria."""
-        options, known = self._critic.options, self._critic.knowledge
+        options, knowledge = self._critic.options, self._critic.knowledge
         space = list[Choice]()
         # Without a task and criteria the variants have one prompt.
-        tried = [self._own, *(self._others if known.criteria else [])]
+        tried = [self._own, *(self._others if knowledge.criteria else [])]
         if len(tried) > 1:
             space.append(Choice("variant", tuple(tried)))
         informed = tuple(name for name in tried if name != "vanilla")
         if not informed:
             return space
         when = {"variant": informed}
-        if options.use_task and known.description:
+        if options.use_task and knowledge.description:
             space.append(Choice("use_task", (True, False), when))
-        if not options.use_criteria or not known.criteria:
+        if not options.use_criteria or not knowledge.criteria:
             return space
         if "coarse" in informed:
             space.append(
                 Choice("use_criteria", (True, False), {"variant": ("coarse",)})
             )
-        if 1 < len(known.criteria) <= MOST_CRITERIA:
+        if 1 < len(knowledge.criteria) <= MOST_CRITERIA:
             shown = when | {"use_criteria": (True,)}
-            names = (f"criterion {i}" for i in range(1, len(known.criteria) + 1))
+            names = (f"criterion {i}" for i in range(1, len(knowledge.criteria) + 1))
             space += [Choice(name, (True, False), shown) for name in names]
         return space
 
@@ -72,15 +72,15 @@ class CriticChoices(Generic[Critic]):
             critic = self._as_variant(variant)
         uses = ("use_task", "use_criteria")
         critic.choose(**{name: values[name] for name in uses if name in values})
-        known = critic.knowledge
-        kept = [
+        knowledge = critic.knowledge
+        criteria = [
             criterion
-            for number, criterion in enumerate(known.criteria, start=1)
+            for number, criterion in enumerate(knowledge.criteria, start=1)
             if values.get(f"criterion {number}", True)
         ]
-        if len(kept) < len(known.criteria):
+        if len(criteria) < len(knowledge.criteria):
             critic.knowledge = TaskKnowledge(
-                known.description, kept or known.criteria[:1]
+                knowledge.description, criteria or knowledge.criteria[:1]
             )
         return critic
 

@@ -49,9 +49,9 @@ def _of_grams(
     wanted = sum(references, Counter[tuple[str, ...]]())
     source_grams = _times(source, len(references))
     output_grams = _times(output, len(references))
-    kept, keepable = source_grams & output_grams, source_grams & wanted
-    rightly = kept & wanted
-    keep = _f1(_shares(rightly, kept), _shares(rightly, keepable))
+    retained, keepable = source_grams & output_grams, source_grams & wanted
+    rightly = retained & wanted
+    keep = _f1(_shares(rightly, retained), _shares(rightly, keepable))
     deleted = source_grams - output_grams
     delete = _shares(deleted - wanted, deleted)
     added, addable = output.keys() - source.keys(), wanted.keys() - source.keys()

@@ -196,10 +196,10 @@ class PairwiseDirectScorer(Comparing):
         *,
         writer: str | LanguageModel = "",
         references: ReferenceStore | None = None,
-        **given: Any,
+        **options: Any,
     ) -> None:
         super().__init__(
-            aspect, writer=writer if isinstance(writer, str) else writer.name, **given
+            aspect, writer=writer if isinstance(writer, str) else writer.name, **options
         )
         self._writer = None if isinstance(writer, str) else writer
         self._store = references
@@ -408,9 +408,9 @@ class PairwiseDirectScorer(Comparing):
             for n, error in failures.items()
         ]
         if len(compared) < self.options.levels:
-            kept = ", ".join(map(str, compared))
+            levels = ", ".join(map(str, compared))
             notes.append(
-                f"the score rests on levels {kept}, which keep their weights; its range is theirs alone"
+                f"the score rests on levels {levels}, which keep their weights; its range is theirs alone"
             )
         notes += self.cautions(compared.values())
         if self.comparer.counted or self.comparer.samples:

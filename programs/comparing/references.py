@@ -57,7 +57,7 @@ def default_store_path() -> Path:
 class ReferenceStore(SharedFile):
     """References by key. Copies of a judge share it."""
 
-    what = "the reference store"
+    label = "the reference store"
     table = "texts"
     advice = "set JUDGESMITH_REFERENCES to another file or correct this one"
     without = "references are written again"
@@ -97,10 +97,10 @@ class ReferenceStore(SharedFile):
             if (stored := self.get(key)) is not None:
                 return stored, Usage()
             written, usage = await write()
-            kept = self.get(key)  # by another process in the meantime
-            if kept is None:
+            earlier = self.get(key)  # by another process in the meantime
+            if earlier is None:
                 self.put(key, written)
-            return kept or written, usage
+            return earlier or written, usage
 
 
 @lru_cache(maxsize=8)

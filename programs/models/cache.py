@@ -37,7 +37,7 @@ class SharedFile:
     is in it, with one warning, but not the run.
     """
 
-    what: ClassVar[str]
+    label: ClassVar[str]
     table: ClassVar[str]
     advice: ClassVar[str]
     without: ClassVar[str]
@@ -45,13 +45,13 @@ class SharedFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._told = False
+        self._has_warned = False
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._open()
         except (OSError, sqlite3.Error) as error:
             raise OptionError(
-                f"{self.what} {self.path} cannot be used ({error}); {self.advice}"
+                f"{self.label} {self.path} cannot be used ({error}); {self.advice}"
             ) from None
 
     def _open(self) -> None:
@@ -96,11 +96,11 @@ class SharedFile:
                     self._open()
                 return self._db.execute(statement, values).fetchall()
             except sqlite3.Error as error:
-                if not self._told:
-                    self._told = True
+                if not self._has_warned:
+                    self._has_warned = True
                     logger.warning(
                         "%s %s fails (%s); %s",
-                        self.what,
+                        self.label,
                         self.path,
                         error,
                         self.without,
@@ -130,16 +130,18 @@ def _closed(db: sqlite3.Connection, process: int) -> None:
 
 def default_cache_path() -> Path:
     """Return `JUDGESMITH_CACHE`, or `calls.sqlite` under `~/.cache/judgesmith`."""
-    given = os.environ.get("JUDGESMITH_CACHE")
+    chosen = os.environ.get("JUDGESMITH_CACHE")
     return (
-        Path(given) if given else Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
+        Path(chosen)
+        if chosen
+        else Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
     )
 
 
 class CallCache(SharedFile):
     """A content-addressed store: key → JSON value."""
 
-    what = "the call cache"
+    label = "the call cache"
     table = "calls"
     advice = "set JUDGESMITH_CACHE to another file, delete it, or pass --no-cache"
     without = "calls go on without it"

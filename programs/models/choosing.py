@@ -48,8 +48,8 @@ class Chooser(Protocol):
 
 def chooser_of(path: Path, name: str) -> Chooser | None:
     """The first engine that can read a model's file; None where none can."""
-    found = (engine.of(path, name) for engine in choosers.parts().values())
-    return next((one for one in found if one is not None), None)
+    possible = (engine.of(path, name) for engine in choosers.parts().values())
+    return next((one for one in possible if one is not None), None)
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Choosing:
             if not some:
                 continue
             try:
-                found = await asyncio.to_thread(
+                replies = await asyncio.to_thread(
                     self._chooser.answers, [request for request, _ in some]
                 )
             except Exception as error:
@@ -98,6 +98,6 @@ class Choosing:
                     if not answer.done():
                         answer.set_exception(error)
                 continue
-            for (_, answer), one in zip(some, found, strict=True):
+            for (_, answer), one in zip(some, replies, strict=True):
                 if not answer.done():
                     answer.set_result(one)

@@ -86,8 +86,8 @@ class Served:
             line = " ".join(answer.text[:200].split())
             refuse(self.model, self.place, answer.status_code, line, answer.headers)
         try:
-            found = json.loads(answer.text[:_LONGEST])
-            answers, usage = found["answers"], found.get("usage") or {}
+            reply = json.loads(answer.text[:_LONGEST])
+            answers, usage = reply["answers"], reply.get("usage") or {}
             read = int(usage.get("input_tokens") or 0)
         except (ValueError, TypeError, KeyError, AttributeError):
             raise Unanswered("the answer holds no answers", again=False) from None
@@ -193,10 +193,10 @@ def percent_of(answer: Any, levels: int) -> float:
         return math.nan
     if answer.get("type") == "noul":
         return 100 * _share(answer.get("noul"))
-    given = answer.get("probabilities")
-    if not isinstance(given, Mapping):
+    probabilities = answer.get("probabilities")
+    if not isinstance(probabilities, Mapping):
         return 100 * _share(_number(answer.get("score")) / (levels - 1))
-    shares = [_share(given.get(str(level), 0.0)) for level in range(levels)]
+    shares = [_share(probabilities.get(str(level), 0.0)) for level in range(levels)]
     total = math.fsum(shares)
     if not 0.9 <= total <= 1.1:  # servers round
         return math.nan

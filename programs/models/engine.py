@@ -130,14 +130,14 @@ async def on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     return await asyncio.wrap_future(submit(coroutine))
 
 
-async def apart(size: int, function: Callable[..., T], *given: Any) -> T:
+async def apart(size: int, function: Callable[..., T], *arguments: Any) -> T:
     """Return the function's result, computed in a thread for texts of `LONG` characters or more.
 
     Context variables are those of the caller.
     """
     if size < LONG:
-        return function(*given)
-    return await asyncio.to_thread(function, *given)
+        return function(*arguments)
+    return await asyncio.to_thread(function, *arguments)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -166,8 +166,8 @@ class PerLoop(Generic[T]):
         """Return the value of the running loop."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            self._loop, self._made = loop, self._make()
-        return self._made
+            self._loop, self._current = loop, self._make()
+        return self._current
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PerLoop[T]:
         return self

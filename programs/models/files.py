@@ -160,9 +160,9 @@ def file_sha256(path: Path) -> str:
         )
     before = path.stat()
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        known = json.loads(note.read_text(encoding="utf-8"))
-        if (known["size"], known["mtime_ns"]) == (before.st_size, before.st_mtime_ns):
-            return str(known["sha256"])
+        noted = json.loads(note.read_text(encoding="utf-8"))
+        if (noted["size"], noted["mtime_ns"]) == (before.st_size, before.st_mtime_ns):
+            return str(noted["sha256"])
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     after = path.stat()

@@ -154,13 +154,13 @@ class Sends(Generic[T]):
                 async with self._places:
                     calls.append(asyncio.ensure_future(self._send()))
                     self.count = len(calls)
-                    found = await _first_of(calls, patience * 2 ** (len(calls) - 1))
-                    if not found and (
+                    answered = await _first_of(calls, patience * 2 ** (len(calls) - 1))
+                    if not answered and (
                         len(calls) >= self._most or not self._usual.again()
                     ):
-                        found = await _first_of(calls, None)
-                if found:
-                    return found[0].result()
+                        answered = await _first_of(calls, None)
+                if answered:
+                    return answered[0].result()
         finally:
             for call in calls[1:]:
                 call.cancel()

@@ -182,12 +182,12 @@ class _Traffic:
         self.usual = Usual()
         self.unreached = 0
         self.served = False
-        self.said: set[str] = set()
+        self.warned: set[str] = set()
 
-    def say(self, what: str, text: str) -> None:
-        """Log a warning, once for each `what`."""
-        if what not in self.said:
-            self.said.add(what)
+    def warn(self, topic: str, text: str) -> None:
+        """Log a warning, once for each topic."""
+        if topic not in self.warned:
+            self.warned.add(topic)
             _LOG.warning(text)
 
 
@@ -246,9 +246,9 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         return self  # a connection is shared, never copied with a program
 
     def __copy__(self) -> Self:
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        return made
+        copied = object.__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise ModelError(
@@ -272,7 +272,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         return self._transport.lm if isinstance(self._transport, ThroughDSPy) else self
 
     @property
-    def known(self) -> Capabilities:
+    def known_capabilities(self) -> Capabilities:
         """Return its capabilities, as far as it was probed."""
         return self._capabilities or Capabilities()
 
@@ -301,16 +301,16 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         """
         if temperature == self.sampling.temperature:
             return self
-        made = copy.copy(self)
-        made.sampling = replace(self.sampling, temperature=temperature)
-        made.kwargs = {**self.kwargs, "temperature": temperature}
-        return made
+        copied = copy.copy(self)
+        copied.sampling = replace(self.sampling, temperature=temperature)
+        copied.kwargs = {**self.kwargs, "temperature": temperature}
+        return copied
 
     def metered(self) -> Self:
         """Return the same model and connection, limits and all, with a meter of its own."""
-        made = copy.copy(self)
-        made.meter = Meter()
-        return made
+        copied = copy.copy(self)
+        copied.meter = Meter()
+        return copied
 
     def pay_with(self, lm: LanguageModel) -> None:
         """Share the budget and the bill of another model.
@@ -324,9 +324,9 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
 
     def through(self, wrap: Callable[[Transport], Transport]) -> Self:
         """Return the same model, cache and meter, with its transport wrapped by `wrap`."""
-        made = copy.copy(self)
-        made._transport = wrap(self._transport)
-        return made
+        copied = copy.copy(self)
+        copied._transport = wrap(self._transport)
+        return copied
 
     # -- as DSPy's modules call it
 
@@ -338,13 +338,17 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     @property
     def supports_response_schema(self) -> bool:
         """Return True if the model follows a JSON schema."""
-        return self.known.json_schema
+        return self.known_capabilities.json_schema
 
     @property
     def supported_params(self) -> set[str]:
         """Return the parameters that DSPy's adapters ask about."""
-        able = {"response_format"} if self.known.json_schema else set()
-        return able | {"logprobs", "top_logprobs"} if self.known.logprobs else able
+        able = {"response_format"} if self.known_capabilities.json_schema else set()
+        return (
+            able | {"logprobs", "top_logprobs"}
+            if self.known_capabilities.logprobs
+            else able
+        )
 
     def __call__(
         self, prompt: str | None = None, *, messages: Any = None, **options: Any
@@ -469,7 +473,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         return reply, usage, cost
 
     def _key(self, request: Request) -> bytes:
-        asked: dict[str, Any] = {
+        request_key: dict[str, Any] = {
             "v": 1,
             "model": self.name,
             "identity": self.identity,
@@ -483,7 +487,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             "form": [request.grammar, request.schema],
         }
         try:
-            return CallCache.key(asked)
+            return CallCache.key(request_key)
         except (
             orjson.JSONEncodeError
         ) as error:  # a lone surrogate, as broken JSON lines have
@@ -551,7 +555,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             self.meter.usage += Usage(calls=tries, retries=tries - 1)
             if not await self._serves(traffic):
                 raise
-            raise CallError(f"{self.name}: {error.what}") from None
+            raise CallError(f"{self.name}: {error.reason}") from None
         except Unanswered as error:
             self.meter.usage += Usage(calls=tries, retries=tries - 1)
             text = f" after {tries} tries" if tries > 1 else ""
@@ -568,7 +572,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         traffic.unreached = 0
         traffic.served = True
         for odd in reply.odd:
-            traffic.say(
+            traffic.warn(
                 "odd",
                 f"{self.name}: the server gave {odd} beside an answer; such values are left out",
             )
@@ -616,7 +620,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
                 "the command then, it goes on from here"
             )
         if wait >= LONG_WAIT:
-            self._traffic().say(
+            self._traffic().warn(
                 f"wait {wait:.0f}",
                 f"{self.name}: waiting for {_duration(wait)}, as it asks ({error})",
             )
@@ -948,9 +952,9 @@ def language_model(
         ):  # other servers have no business with OpenAI's key
             key = os.environ.get("OPENAI_API_KEY")
     else:
-        given = connection.api_base and _checked("--api-base", connection.api_base)
+        address = connection.api_base and _checked("--api-base", connection.api_base)
         transport = ThroughLiteLLM(
-            name, timeout=connection.timeout, key=connection.api_key, api_base=given
+            name, timeout=connection.timeout, key=connection.api_key, api_base=address
         )
         return LanguageModel(
             name,
@@ -1077,9 +1081,9 @@ def with_adapter(lm: LanguageModel, adapter: Path) -> LanguageModel:
         raise ModelError(
             f"{lm.name} does not run in this process, so no weights can be added to it here"
         )
-    made = _embedded(f"gguf:{lm.weights}", lm.sampling, lm.connection, adapter)
-    made.name, made.meter = lm.name, lm.meter
-    return made
+    adapted = _embedded(f"gguf:{lm.weights}", lm.sampling, lm.connection, adapter)
+    adapted.name, adapted.meter = lm.name, lm.meter
+    return adapted
 
 
 def _embedded(

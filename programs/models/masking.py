@@ -18,10 +18,10 @@ _LIKE_A_KEY = re.compile(
 )
 
 
-def masked(text: str, *known: str | None) -> str:
+def masked(text: str, *secrets: str | None) -> str:
     """Return the text with `[key]` for the known keys, for those in the environment, and for anything like one."""
     named = (value for name, value in os.environ.items() if _NAMED.search(name))
-    for value in sorted({*filter(None, known), *named}, key=len, reverse=True):
+    for value in sorted({*filter(None, secrets), *named}, key=len, reverse=True):
         if len(value) >= _SHORTEST:
             text = text.replace(value, "[key]")
     return _LIKE_A_KEY.sub("[key]", text)

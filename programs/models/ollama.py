@@ -74,10 +74,10 @@ def check_ollama(model: str, host: str | None = None) -> int:
     Raises:
         ModelError: If the server does not answer or does not have the model.
     """
-    name, known = _bare(model), list_ollama(host)
-    if _tagged(name).lower() not in map(str.lower, known):
+    name, installed = _bare(model), list_ollama(host)
+    if _tagged(name).lower() not in map(str.lower, installed):
         raise ModelError(
-            f"Ollama at {ollama_host(host)} does not have the model {name}{nearest(name, known)}; fetch it with "
+            f"Ollama at {ollama_host(host)} does not have the model {name}{nearest(name, installed)}; fetch it with "
             f"`judgesmith get ollama_chat/{name}` or `ollama pull {name}`"
         )
     with _client(host) as client:

@@ -45,9 +45,9 @@ class Denied(ModelError):
     words.
     """
 
-    def __init__(self, message: str, what: str) -> None:
+    def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
-        self.what = what
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ def refuse(
     label: str,
     url: str,
     status: int,
-    what: str,
+    words: str,
     headers: Mapping[str, str],
     *,
     kind: str = "",
@@ -241,7 +241,7 @@ def refuse(
         label: The model, for messages.
         url: The address.
         status: The HTTP status.
-        what: The server's words.
+        words: The server's words.
         headers: The answer's headers.
         kind: The error's code and type, as the server names them.
 
@@ -250,16 +250,16 @@ def refuse(
         Unanswered: Otherwise.
     """
     after = retry_after(headers)
-    if is_spent(status, kind, what, after):
-        raise ModelError(spent(label, what))
+    if is_spent(status, kind, words, after):
+        raise ModelError(spent(label, words))
     if status == 401:
         raise ModelError(
-            f"{label}: the key was refused ({what}); set the key in the environment"
+            f"{label}: the key was refused ({words}); set the key in the environment"
         )
     if status == 403:
         raise Denied(
-            f"{label}: the key was refused ({what}); set the key in the environment",
-            what,
+            f"{label}: the key was refused ({words}); set the key in the environment",
+            words,
         )
     if status in (301, 302, 303, 307, 308):
         target = (headers.get("Location") or "another address")[:300]
@@ -268,16 +268,16 @@ def refuse(
         )
     if status == 404:
         raise Denied(
-            f"{label}: not found at the server ({what}); check the name and --api-base",
-            what,
+            f"{label}: not found at the server ({words}); check the name and --api-base",
+            words,
         )
-    raise Unanswered(what, again=passes(status), after=after)
+    raise Unanswered(words, again=passes(status), after=after)
 
 
-def spent(label: str, what: str) -> str:
+def spent(label: str, reason: str) -> str:
     """Return the message for a used-up quota."""
     return (
-        f"{label}: the quota or credit of this key is used up ({what}); raise it with the provider, or take another "
+        f"{label}: the quota or credit of this key is used up ({reason}); raise it with the provider, or take another "
         "key or model. What is finished is kept: the same command goes on from there"
     )
 

@@ -89,8 +89,8 @@ def without_thoughts(text: str, judged: Iterable[str] = ()) -> tuple[str, bool]:
 
 def at_its_places(text: str, judged: Iterable[str] = ()) -> str:
     """Return the text of `spoken`, every character at its own place, with spaces for those taken out."""
-    kept, cut = without_thoughts(text, judged)
-    return " " * len(text) if cut else _UNSEEN.sub(_blank, kept)
+    answer, cut = without_thoughts(text, judged)
+    return " " * len(text) if cut else _UNSEEN.sub(_blank, answer)
 
 
 def spoken(reply: Reply, judged: Iterable[str] = ()) -> Reply:
@@ -113,10 +113,10 @@ def spoken(reply: Reply, judged: Iterable[str] = ()) -> Reply:
     gone = {place for match in _UNSEEN.finditer(text) for place in range(*match.span())}
     if text == reply.text and not gone:
         return reply
-    kept = "".join(
+    answer_text = "".join(
         character for place, character in enumerate(text) if place not in gone
     )
-    return replace(reply, text=kept, tokens=_tokens(reply, text, gone))
+    return replace(reply, text=answer_text, tokens=_tokens(reply, text, gone))
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -133,7 +133,7 @@ def _tokens(reply: Reply, text: str, gone: set[int]) -> tuple[TokenChoice, ...] 
         or "".join(token.text for token in reply.tokens) != reply.text
     ):
         return reply.tokens
-    made, place = [], 0
+    tokens, place = [], 0
     for token in reply.tokens:
         after = place + len(token.text)
         letters = "".join(text[i] for i in range(place, after) if i not in gone)
@@ -142,9 +142,9 @@ def _tokens(reply: Reply, text: str, gone: set[int]) -> tuple[TokenChoice, ...] 
             choices = tuple(
                 (_UNSEEN.sub("", other), logprob) for other, logprob in choices
             )
-        made.append(TokenChoice(letters, choices))
+        tokens.append(TokenChoice(letters, choices))
         place = after
-    return tuple(made)
+    return tuple(tokens)
 
 
 def _is_plain(text: str) -> bool:

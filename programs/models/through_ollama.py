@@ -36,9 +36,9 @@ _TOO_LONG = re.compile(
 class _Whole(ollama.AsyncClient):
     """The client, asking that no prompt be cut, for which `chat` has no argument. Ollama knows it since 0.12.6."""
 
-    async def _request_raw(self, *args: Any, json: Any, **given: Any) -> Any:
-        asked = {**json, "truncate": False}
-        return await super()._request_raw(*args, json=asked, **given)  # type: ignore[no-untyped-call]
+    async def _request_raw(self, *args: Any, json: Any, **options: Any) -> Any:
+        body = {**json, "truncate": False}
+        return await super()._request_raw(*args, json=body, **options)  # type: ignore[no-untyped-call]
 
 
 class ThroughOllama:

@@ -129,13 +129,13 @@ def read_reply(data: Any) -> Reply:
         text, refusal = _content(message.get("content"))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         fault = fault_of(data)
-        what = (
+        problem = (
             f"the server says: {fault.message}"
             if fault
             else f"{type(error).__name__}: {error}"[:200]
         )
         raise Unanswered(
-            f"the answer is not a chat completion ({what})", again=True
+            f"the answer is not a chat completion ({problem})", again=True
         ) from None
     odd: list[str] = []
     usage = _object(data.get("usage"), "usage", odd)
@@ -381,34 +381,34 @@ class OpenAIStyle:
                 f"no answer within {self._timeout.total:g} s", again=True, reached=False
             ) from None
         except (aiohttp.ClientError, OSError) as error:
-            what = (
+            problem = (
                 masked(" ".join(str(error).split()), self._key)[:300]
                 or type(error).__name__
             )
             raise Unanswered(
-                f"the connection failed: {what}", again=True, reached=False
+                f"the connection failed: {problem}", again=True, reached=False
             ) from None
         data = _json(payload)
         fault = fault_of(data)
         status = response.status
         if not 200 <= status < 300:
             kind = fault.kind if fault else ""
-            what = f"HTTP {status}: {_excerpt(payload, fault, self._key)}"
-            refuse(self.label, self.url, status, what, response.headers, kind=kind)
+            problem = f"HTTP {status}: {_excerpt(payload, fault, self._key)}"
+            refuse(self.label, self.url, status, problem, response.headers, kind=kind)
         if data is None:
             raise Unanswered(
                 f"the answer is no JSON: {_excerpt(payload, None, self._key)}",
                 again=True,
             )
         if fault is not None:
-            what = (
+            problem = (
                 f"the server answers with an error: {masked(fault.message, self._key)}"
             )
             refuse(
                 self.label,
                 self.url,
                 fault.status or 500,
-                what,
+                problem,
                 response.headers,
                 kind=fault.kind,
             )
@@ -476,9 +476,12 @@ class ThroughLiteLLM:
         if not slash:
             provider = "anthropic" if self.model.startswith("claude") else "openai"
         name = provider.split("_")[0].upper()
-        variables = (given.upper() for given, value in os.environ.items() if value)
+        variables = (
+            variable.upper() for variable, value in os.environ.items() if value
+        )
         moved = any(
-            given.startswith(name) and _ADDRESS.search(given) for given in variables
+            variable.startswith(name) and _ADDRESS.search(variable)
+            for variable in variables
         )
         return None if provider not in ONE_HOST or moved or litellm.api_base else ""
 
@@ -539,12 +542,12 @@ class ThroughDSPy:
         """Send a request by the caller's own LM object, in a thread if it has no asynchronous form."""
         import dspy
 
-        asked: dict[str, Any] = {
+        call_options: dict[str, Any] = {
             "messages": list(request.messages),
             **request.options(),
         }
         if request.sample:
-            asked["rollout_id"] = request.sample
+            call_options["rollout_id"] = request.sample
         kind, base = type(self.lm), dspy.BaseLM
         waits = (
             isinstance(self.lm, base)
@@ -554,9 +557,9 @@ class ThroughDSPy:
         try:
             with dspy.track_usage() as used:
                 call = (
-                    asyncio.to_thread(self.lm, **asked)
+                    asyncio.to_thread(self.lm, **call_options)
                     if waits
-                    else self.lm.acall(**asked)
+                    else self.lm.acall(**call_options)
                 )
                 first = (await call)[0]
             output: dict[str, Any] = (
@@ -615,8 +618,8 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
         payload += piece
         if len(payload) > LARGEST_ANSWER:
             response.close()  # or the rest of it would still be received
-            what = f"HTTP {response.status}: the answer is longer than {LARGEST_ANSWER >> 20} MiB"
-            raise Unanswered(what, again=False)
+            problem = f"HTTP {response.status}: the answer is longer than {LARGEST_ANSWER >> 20} MiB"
+            raise Unanswered(problem, again=False)
     return bytes(payload)
 
 

@@ -181,14 +181,16 @@ class AnnotationLayout(_ErrorsLayout):
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
         """Return an annotation's parts, for a demonstration."""
-        found: Annotation | None = step.get("annotation")
-        if found is None:
+        annotation: Annotation | None = step.get("annotation")
+        if annotation is None:
             return {}
-        errors = annotation_form(Annotation(found.errors)) if found.errors else ""
+        errors = (
+            annotation_form(Annotation(annotation.errors)) if annotation.errors else ""
+        )
         return {
             "score": step.get("percent"),
             "annotation": errors,
-            "explanation": found.explanation,
+            "explanation": annotation.explanation,
         }
 
     def example(self, demo: Mapping[str, Any]) -> str | None:

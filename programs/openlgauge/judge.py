@@ -370,8 +370,8 @@ class OpeNLGauge(OneAspect):
         """Collect all annotators' opinions, average their scores and merge their errors."""
         members = self.options.annotators or (Member(lm.name, lm.sampling.temperature),)
         models = [self._model(member, lm) for member in self.options.annotators] or [lm]
-        asked = map(partial(self._opinion, item), members, models)
-        answered = await asyncio.gather(*asked)
+        calls = map(partial(self._opinion, item), members, models)
+        answered = await asyncio.gather(*calls)
         answers = list(map(itemgetter(1), answered))
         opinions = _by_member(members, answered)
         percents = np.array(list(map(attrgetter("percent"), opinions.values())))

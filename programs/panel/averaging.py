@@ -133,7 +133,7 @@ def weights_by_labels(
         return equal
     target = (human - human.mean()) / spread
     apart = members @ (np.eye(count) - 1.0 / count)
-    evidence, found = list[float](), list[Vector]()
+    evidence, candidates = list[float](), list[Vector]()
     for slope, departure, noise in itertools.product(SLOPES, departures, NOISES):
         start = np.full(count, slope / (count * float(mean.std())))
         rest = target - members @ start
@@ -147,11 +147,11 @@ def weights_by_labels(
             np.linalg.slogdet(inner)[1]
         )
         evidence.append(-0.5 * (float(rest @ solved) + size))
-        found.append(start + departure / count * (apart.T @ solved))
+        candidates.append(start + departure / count * (apart.T @ solved))
     shares = np.exp(np.array(evidence) - max(evidence))
-    weights = np.maximum(shares @ np.array(found), 0.0)
-    made: Vector = weights / weights.mean() if weights.sum() > 0 else equal
-    return made
+    weights = np.maximum(shares @ np.array(candidates), 0.0)
+    relative: Vector = weights / weights.mean() if weights.sum() > 0 else equal
+    return relative
 
 
 def worth_asking(percents: Matrix) -> list[int]:
@@ -182,13 +182,14 @@ def different(percents: Matrix) -> list[int]:
 
     One that has fewer than FEWEST_ROWS rows in common with another cannot be told to be alike.
     """
-    kept = list[int]()
+    members = list[int]()
     for place in range(percents.shape[1]):
         if not any(
-            correlation(percents[:, one], percents[:, place]) >= ALIKE for one in kept
+            correlation(percents[:, one], percents[:, place]) >= ALIKE
+            for one in members
         ):
-            kept.append(place)
-    return kept
+            members.append(place)
+    return members
 
 
 def correlation(one: Vector, other: Vector) -> float:

@@ -91,11 +91,11 @@ class WordsLayout(Layout):
         """Read the word as a score."""
         text = reply.text.strip()
         stated = text[match.end() :] if (match := _RATING.search(text)) else text
-        said = None if is_listed(stated, self.words) else said_word(stated, self.words)
-        if said is None:
+        word = None if is_listed(stated, self.words) else said_word(stated, self.words)
+        if word is None:
             return Read({}, problem=f"not one clear rating in: {text[:120]!r}")
         return Read(
-            {"score": 100.0 * said[0] / (len(self.words) - 1)},
+            {"score": 100.0 * word[0] / (len(self.words) - 1)},
             not self.form(inputs).fits(text),
         )
 
@@ -114,11 +114,11 @@ class QuestionsLayout(Layout):
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         """Return the questions and the form."""
-        asked = "\n".join(
+        questions = "\n".join(
             f"{number}. {text}" for number, text in enumerate(QUESTIONS, 1)
         )
         form = self.form(inputs)
-        return f"{asked.format(aspect=of_aspect(inputs))}\n\nAnswer with {form.count()}:\n{form.shown()}"
+        return f"{questions.format(aspect=of_aspect(inputs))}\n\nAnswer with {form.count()}:\n{form.shown()}"
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
         """Return as many Yes as a demonstration's score stands for."""
@@ -133,12 +133,14 @@ class QuestionsLayout(Layout):
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         """Read the share of Yes among the clear answers, at least half of the questions."""
-        found: dict[int, set[int]] = {}
+        by_question: dict[int, set[int]] = {}
         for match in _NUMBERED.finditer(reply.text):
-            said = None if is_listed(match[2], YES_NO) else said_word(match[2], YES_NO)
-            if said is not None and int(match[1]) <= len(QUESTIONS):
-                found.setdefault(int(match[1]), set()).add(said[0])
-        clear = [answers == {0} for answers in found.values() if len(answers) == 1]
+            word = None if is_listed(match[2], YES_NO) else said_word(match[2], YES_NO)
+            if word is not None and int(match[1]) <= len(QUESTIONS):
+                by_question.setdefault(int(match[1]), set()).add(word[0])
+        clear = [
+            answers == {0} for answers in by_question.values() if len(answers) == 1
+        ]
         if 2 * len(clear) <= len(QUESTIONS):
             return Read(
                 {},
@@ -167,9 +169,9 @@ def _by_criteria(values: Mapping[str, Any], item: Item) -> Opinion:
 
 
 def _by_errors(values: Mapping[str, Any], item: Item) -> Opinion:
-    found = values["annotation"]
-    errors = ground_errors(found.errors, item.output)
-    return Opinion(values["percent"], values["label"], found.explanation, errors)
+    annotation = values["annotation"]
+    errors = ground_errors(annotation.errors, item.output)
+    return Opinion(values["percent"], values["label"], annotation.explanation, errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,13 +233,13 @@ class Member(Evaluator):
             FORMS[self.form].said is _by_errors
         )  # its prompt has the definition with the aspect
         aspect = focus.described() if marks else focus.aspect
-        known = {
+        texts = {
             "task": focus.task,
             "aspect": aspect,
             "criteria": tuple(criteria),
             "focus": focus,
         }
-        return {**known, **material(item)}
+        return {**texts, **material(item)}
 
     async def judge(
         self, item: Item, focus: Focus, criteria: Sequence[Any], lm: LanguageModel

@@ -144,28 +144,28 @@ class Panel(LearnsCriteria, OneAspect):
             "The members that are asked, and how their percents are read beside the others'.",
         )
 
-    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
-        super().__init__(aspect, **given)
+    def __init__(self, aspect: str | Aspect = "overall", **options: Any) -> None:
+        super().__init__(aspect, **options)
         self.standings: dict[str, Standing] = {}
         self._connection: Connection | None = None
         self._open: dict[str, LanguageModel] = {}
 
     def build(self) -> None:
         """Make a member for each form."""
-        asked = self.forms_asked()
+        forms = self.forms_asked()
         for name in FORMS:
             vars(self).pop(f"by_{name}", None)
-            if name in asked:
+            if name in forms:
                 setattr(self, f"by_{name}", Member(name))
 
     @classmethod
-    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+    def in_words(cls, settings: Mapping[str, Any], words: Words) -> Self:
         """Build the panel, with several criteria of the user's own if there are some.
 
         Raises:
             OptionError: For criteria that are both given and to be inferred, or to be inferred without labels.
         """
-        options = parts.read_options(cls.Options, given, f"--method {cls.kind}")
+        options = parts.read_options(cls.Options, settings, f"--method {cls.kind}")
         if options.infer and words.labels_aspect is None:
             raise OptionError(
                 "infer learns the criteria from labels, and there are none: compile the judge, or give --criteria"
@@ -175,9 +175,9 @@ class Panel(LearnsCriteria, OneAspect):
                 "infer learns the criteria from labels, and --criteria says them; give one"
             )
         if len(words.criteria) < 2 or words.library_aspect:
-            return super().in_words(given, words)
-        own = {name: value for name, value in given.items() if name != "aspect"}
-        aspect = given.get("aspect") or words.labels_aspect or "overall"
+            return super().in_words(settings, words)
+        own = {name: value for name, value in settings.items() if name != "aspect"}
+        aspect = settings.get("aspect") or words.labels_aspect or "overall"
         return cls(aspect, criteria=words.criteria, task=words.task, **own)
 
     # -- who is asked
@@ -287,8 +287,8 @@ class Panel(LearnsCriteria, OneAspect):
         batches = [[name] for name in names] if lm.one_by_one else [list(names)]
         answers: dict[str, Answer | CallError] = {}
         for batch in batches:
-            found = await settled(self._asked(name, item, lm) for name in batch)
-            answers |= zip(batch, found, strict=True)
+            replies = await settled(self._asked(name, item, lm) for name in batch)
+            answers |= zip(batch, replies, strict=True)
         return answers
 
     async def _asked(self, name: str, item: Item, lm: LanguageModel) -> Answer:
@@ -304,13 +304,13 @@ class Panel(LearnsCriteria, OneAspect):
         if isinstance(answer, CallError):
             return Opinion(math.nan, failure=str(answer))
         member: Member = getattr(self, f"by_{self._parts(name)[0]}")
-        said = member.opinion(answer, item)
-        failure = "no criterion could be read" if math.isnan(said.percent) else None
+        opinion = member.opinion(answer, item)
+        failure = "no criterion could be read" if math.isnan(opinion.percent) else None
         return Opinion(
-            said.percent,
-            said.label,
-            said.explanation,
-            said.errors,
+            opinion.percent,
+            opinion.label,
+            opinion.explanation,
+            opinion.errors,
             failure,
             notes=answer.read.notes,
         )
@@ -331,14 +331,14 @@ class Panel(LearnsCriteria, OneAspect):
         names = self.asked_members()
         opinions = [verdict.opinions for verdict in rows.verdicts]
         percents = _percents(opinions, names)
-        kept = worth_asking(percents)
-        several = self._of_several([names[place] for place in kept])
-        found, weights = _weighed(percents[:, kept], rows.human, several)
+        places = worth_asking(percents)
+        several = self._of_several([names[place] for place in places])
+        standings, weights = _weighed(percents[:, places], rows.human, several)
         self.standings = {
             names[place]: one.model_copy(update={"weight": round(float(weight), 6)})
-            for place, one, weight in zip(kept, found, weights, strict=True)
+            for place, one, weight in zip(places, standings, weights, strict=True)
         }
-        shown = self._shares(rows, percents[:, kept], weights)
+        shown = self._shares(rows, percents[:, places], weights)
         unscored = np.isnan(percents).sum(axis=0).tolist()
         failed = dict(zip(names, unscored, strict=True))
         left_out = sorted(set(names).difference(self.standings), key=names.index)
@@ -346,7 +346,7 @@ class Panel(LearnsCriteria, OneAspect):
             self.kind,
             self._averaged(opinions),
             {"members": [*shown], "failed": failed, "left_out": left_out},
-            changed=_in_words(names, percents, kept, failed, weights),
+            changed=_in_words(names, percents, places, failed, weights),
             candidate=self.kind,
             weights=shown,
         )
@@ -416,15 +416,15 @@ class Panel(LearnsCriteria, OneAspect):
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         """Return the messages of each form for a row."""
-        made: dict[str, list[Message]] = {}
+        messages: dict[str, list[Message]] = {}
         for form in dict.fromkeys(
             self._parts(name)[0] for name in self.asked_members()
         ):
             member: Member = getattr(self, f"by_{form}")
-            made[form] = member.predict.messages(
+            messages[form] = member.predict.messages(
                 member.inputs(item, self.focus(), self.knowledge.criteria)
             )
-        return made
+        return messages
 
 
 def _percents(rows: Sequence[Mapping[str, Opinion]], names: Sequence[str]) -> Matrix:
@@ -441,11 +441,11 @@ def _weighed(
         human: The rows' human scores.
         several: Members are of several models, whose weights move further than those of forms.
     """
-    found = standings_of(percents)
+    standings = standings_of(percents)
     usable = np.isfinite(percents).any(axis=1)
-    members = standardised(percents[usable], found)
+    members = standardised(percents[usable], standings)
     prior = OF_MODELS if several else OF_PROMPTS
-    return found, weights_by_labels(members, np.asarray(human)[usable], prior)
+    return standings, weights_by_labels(members, np.asarray(human)[usable], prior)
 
 
 def _reasons(opinions: Mapping[str, Opinion]) -> tuple[str, ...]:
@@ -551,23 +551,23 @@ def _left_out(
 def _in_words(
     names: Sequence[str],
     percents: Matrix,
-    kept: Sequence[int],
+    places: Sequence[int],
     failed: Mapping[str, int],
     weights: Any,
 ) -> str:
     """The outcome for the members, for the report."""
-    asked = [names[place] for place in kept]
+    asked = [names[place] for place in places]
     parts_ = [
-        f"the mean of {len(kept)} standardised member{'s'[: len(kept) != 1]} judges"
+        f"the mean of {len(places)} standardised member{'s'[: len(places) != 1]} judges"
     ]
     if not np.allclose(weights, 1.0, atol=TOLD):
-        shares = zip(kept, (weights / weights.sum()).tolist(), strict=True)
+        shares = zip(places, (weights / weights.sum()).tolist(), strict=True)
         parts_.append(
             "weighed by the labels: "
             + ", ".join(f"{names[place]} {share:.2f}" for place, share in shares)
         )
-    for place in sorted(set(range(len(names))) - set(kept)):
-        why = _left_out(names, percents, kept, place)
+    for place in sorted(set(range(len(names))) - set(places)):
+        why = _left_out(names, percents, places, place)
         parts_.append(f"{names[place]} is left out, since {why}")
     parts_ += [
         f"{name} gave no score on {count} rows"

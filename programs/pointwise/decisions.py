@@ -46,12 +46,12 @@ class Decisions(OneAspect):
     options: Options
 
     @classmethod
-    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+    def in_words(cls, options: Mapping[str, Any], words: Words) -> Self:
         """Return the method for the criteria of the user, one or several."""
         if len(words.criteria) < 2 or words.library_aspect:
-            return super().in_words(given, words)
-        read_options(cls.Options, given, f"--method {cls.kind}")
-        own = {"aspect": words.labels_aspect or OVERALL[0]} | dict(given)
+            return super().in_words(options, words)
+        read_options(cls.Options, options, f"--method {cls.kind}")
+        own = {"aspect": words.labels_aspect or OVERALL[0]} | dict(options)
         return cls(task=words.task, criteria=words.criteria, **own)
 
     def questions(self) -> dict[str, Any]:
@@ -110,16 +110,16 @@ class Decisions(OneAspect):
 
         request = Request(self.messages(item), max_tokens=1)
         reply = await lm.complete(request, meter=used.append, readable=readable)
-        found, usage = scores(reply), sum(used, Usage())
-        missing = [name for name, percent in found.items() if math.isnan(percent)]
+        percents, usage = scores(reply), sum(used, Usage())
+        missing = [name for name, percent in percents.items() if math.isnan(percent)]
         if missing:
             reason = f"no answer with probabilities for {', '.join(missing)}"
             return Verdict.failed(reason, usage=usage, raw=(reply.text,))
-        told = ", ".join(f"{name} {percent:.0f}" for name, percent in found.items())
+        shown = ", ".join(f"{name} {percent:.0f}" for name, percent in percents.items())
         return Verdict(
-            percent=math.fsum(found.values()) / len(found),
-            explanation=f"Expected answers of the decision model, of 100: {told}.",
-            criteria={name: CriterionScore(value) for name, value in found.items()},
+            percent=math.fsum(percents.values()) / len(percents),
+            explanation=f"Expected answers of the decision model, of 100: {shown}.",
+            criteria={name: CriterionScore(value) for name, value in percents.items()},
             usage=usage,
             raw=(reply.text,),
         )

@@ -143,17 +143,17 @@ def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> Rea
     cut = " (cut off at the token limit)" if reply.finish == "length" else ""
     if not text.strip():
         return ReadScore(problem=f"the answer is empty{cut}")
-    found = stated_scores(text)
-    if not found:
+    scores = stated_scores(text)
+    if not scores:
         return ReadScore(problem=f"no score in the answer{cut}: {_short(text)}")
-    if any(_cut(reply, stated, scale) for stated in found):
+    if any(_cut(reply, stated, scale) for stated in scores):
         return ReadScore(
             problem=f"the score may be cut off at the token limit: {_short(text)}"
         )
-    value, problem = _agreed(found, scale)
+    value, problem = _agreed(scores, scale)
     if problem:
         return ReadScore(problem=f"{problem}: {_short(text)}")
-    first = found[0]
+    first = scores[0]
     expected, mass = expectation(reply, first.digits[0], scale)
     if mass < LOWEST_MASS:
         expected = math.nan
@@ -405,15 +405,15 @@ def _on_scale(stated: Stated, scale: Scale) -> float | None:
     return scale.to_percent(value)
 
 
-def _agreed(found: Sequence[Stated], scale: Scale) -> tuple[float, str]:
+def _agreed(scores: Sequence[Stated], scale: Scale) -> tuple[float, str]:
     """The one score in [0, 100] of several statements, or NaN and the problem."""
-    unread = next((stated for stated in found if math.isnan(stated.number)), None)
+    unread = next((stated for stated in scores if math.isnan(stated.number)), None)
     if unread is not None:
         return math.nan, f"the score cannot be read: {_short(unread.words, 40)}"
-    values = {_on_scale(stated, scale) for stated in found}
+    values = {_on_scale(stated, scale) for stated in scores}
     if None in values:
         return math.nan, _misfit(
-            next(stated for stated in found if _on_scale(stated, scale) is None), scale
+            next(stated for stated in scores if _on_scale(stated, scale) is None), scale
         )
     if len(values) > 1:
         return math.nan, f"{len(values)} different scores in one answer"

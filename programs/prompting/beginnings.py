@@ -56,7 +56,7 @@ class Beginnings:
     """The latest beginnings of one predictor's prompts. A copy begins with none."""
 
     def __init__(self) -> None:
-        self._kept: deque[_Beginning] = deque(maxlen=KEPT)
+        self._recent: deque[_Beginning] = deque(maxlen=KEPT)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return type(self)()
@@ -87,13 +87,13 @@ class Beginnings:
                 for value in demo.values()
             ]
         parts = tuple(listed)
-        for kept in self._kept:
+        for kept in self._recent:
             if kept.serves(parts, inputs):
                 return [message.copy() for message in kept.messages]
         seen = Inputs(inputs)
         messages = make(seen)
         if _is_fixed((*parts, *seen.read.values())):
-            self._kept.append(_Beginning(parts, seen.read, messages))
+            self._recent.append(_Beginning(parts, seen.read, messages))
         return [message.copy() for message in messages]
 
 

@@ -21,23 +21,23 @@ def traced(
     step: Mapping[str, Any], layout: Layout, signature: Any
 ) -> dict[str, Any] | None:
     """Return a step of a trace, inputs and outputs, as a demonstration; None for an answer that cannot be shown."""
-    made = {
+    demo = {
         name: step[name]
         for name in SavedDemo.model_fields
         if step.get(name) is not None
     }
-    made |= other_texts(step, signature)
-    made |= layout.held(step)
-    score = made.get("score")
-    if not layout.rates or (made.get("comparison") and made.get("other")):
-        usable = layout.shows(made)
+    demo |= other_texts(step, signature)
+    demo |= layout.held(step)
+    score = demo.get("score")
+    if not layout.rates or (demo.get("comparison") and demo.get("other")):
+        usable = layout.shows(demo)
     else:
         usable = (
             isinstance(score, int | float)
             and 0 <= score <= 100
-            and bool(made.get("output"))
+            and bool(demo.get("output"))
         )
-    return {**made, "augmented": True, "gold": False} if usable else None
+    return {**demo, "augmented": True, "gold": False} if usable else None
 
 
 def labelled(

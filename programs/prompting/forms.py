@@ -106,19 +106,19 @@ class Form:
 
     def shown(self) -> str:
         """Return the form as a prompt shows it, with descriptions of values in angle brackets."""
-        made = ""
+        text = ""
         for part in self.parts:
             if isinstance(part, Line):
-                made += f"{part.lead}<{part.wanted}>\n"
+                text += f"{part.lead}<{part.wanted}>\n"
                 continue
-            made += f"{part.name} 1\n" + "".join(
+            text += f"{part.name} 1\n" + "".join(
                 f"{line.lead}<{line.wanted}>\n" for line in part.lines
             )
             if part.nothing:
                 again = f"further {part.name.lower()}s in the same way, or the line {part.nothing} in place of all"
-                made += f"({again})\n"
-            made += "\n"
-        return made.rstrip("\n")
+                text += f"({again})\n"
+            text += "\n"
+        return text.rstrip("\n")
 
     def count(self) -> str:
         """Return the number of lines of an answer, in words."""

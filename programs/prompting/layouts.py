@@ -107,13 +107,13 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
     scale = HUNDRED  # of the scores in a prompt and in its answer
     as_json = False  # whether a model that takes JSON schemas answers in JSON
 
-    def __init_subclass__(cls, **given: Any) -> None:
+    def __init_subclass__(cls, **settings: Any) -> None:
         """Wrap for DSPy's callbacks only the methods that a class defines itself.
 
         DSPy wraps `format` and `parse` again in every subclass, so that an inherited one would be heard twice.
         """
         own = {name: vars(cls).get(name) for name in ("format", "parse")}
-        super().__init_subclass__(**given)
+        super().__init_subclass__(**settings)
         for name, method in own.items():
             if method is None and cls.__mro__[1] is not dspy.Adapter:
                 delattr(cls, name)
@@ -527,8 +527,8 @@ class CriteriaLayout(ScoreLayout):
 
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
         """Return the mean of a step's criterion scores."""
-        known: Mapping[str, CriterionScore] = step.get("criteria_scores") or {}
-        scores = [one.score for one in known.values() if not math.isnan(one.score)]
+        by_name: Mapping[str, CriterionScore] = step.get("criteria_scores") or {}
+        scores = [one.score for one in by_name.values() if not math.isnan(one.score)]
         return {"score": sum(scores) / len(scores)} if scores else {}
 
     def example(self, demo: Mapping[str, Any]) -> str:

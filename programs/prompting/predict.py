@@ -310,9 +310,9 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
                 json.dumps(state, allow_nan=False)
             )
         except (ValueError, TypeError, RecursionError) as error:
-            what = " ".join(str(error).split())[:200]
+            problem = " ".join(str(error).split())[:200]
             raise ArtifactError(
-                f"this is not a state of a judge's predictor: {what}"
+                f"this is not a state of a judge's predictor: {problem}"
             ) from None
         if saved.fields not in (None, signature_hash(self.signature)):
             raise ArtifactError(
@@ -325,10 +325,10 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         """Return a copy that shares the set model: it is a connection."""
         if self.lm is not None:
             memo[id(self.lm)] = self.lm
-        made = object.__new__(type(self))
-        memo[id(self)] = made
-        made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
-        return made
+        copied = object.__new__(type(self))
+        memo[id(self)] = copied
+        copied.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return copied
 
 
 def called(lm: Any) -> LanguageModel:
@@ -372,8 +372,8 @@ class Evaluator(Quiet):
     evaluator uses the model given as `lm`, else the one of `set_lm`, else DSPy's.
     """
 
-    def __init_subclass__(cls, **given: Any) -> None:
-        super().__init_subclass__(**given)
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
         if "aforward" in vars(cls):
 
             def forward(self: Any, *args: Any, **named: Any) -> dspy.Prediction:

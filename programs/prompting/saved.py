@@ -72,15 +72,15 @@ class SavedDemo(Part):
 
     def demonstration(self) -> dict[str, Any]:
         """Return the demonstration as prompts use it."""
-        made = self.model_dump(
+        demo = self.model_dump(
             exclude_none=True, exclude={"criteria_scores", "texts"}
         ) | (self.texts or {})
         if self.criteria_scores is not None:
-            made["criteria_scores"] = {
+            demo["criteria_scores"] = {
                 name: CriterionScore(c.score, c.explanation)
                 for name, c in self.criteria_scores.items()
             }
-        return made
+        return demo
 
 
 class SavedPredictor(Part):
@@ -126,7 +126,7 @@ def other_texts(values: Mapping[str, Any], signature: Any) -> dict[str, Any]:
 
 
 def _saved_demo(demo: Any, signature: Any) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
+    saved: dict[str, Any] = {}
     for name in SavedDemo.model_fields:
         value: Any = demo.get(name)
         if name == "texts":
@@ -144,5 +144,5 @@ def _saved_demo(demo: Any, signature: Any) -> dict[str, Any]:
             }
         elif name == "score":
             value = round(float(value), 6)
-        kept[name] = value
-    return kept
+        saved[name] = value
+    return saved

@@ -114,8 +114,8 @@ class Experience(parts.Options):
 
     def head(self, names: Collection[str], blocks: Collection[str]) -> LinearHead:
         """Return the head, in percent, of a judge without labels that has these readings and these blocks of states."""
-        known = self.trained if TRAINED in names else self.numbers
-        numbers = {name: of for name, of in known.items() if name in names}
+        priors = self.trained if TRAINED in names else self.numbers
+        numbers = {name: of for name, of in priors.items() if name in names}
         parts_of = {
             name: (of.means, of.spreads, of.weights)
             for name, of in self.states.items()
@@ -180,10 +180,10 @@ def experience_of(model: str, name: str = "") -> Experience:
     """
     if name == "none":
         return Experience()
-    known = [read_experience(Path(name))] if name else _shipped()
+    experiences = [read_experience(Path(name))] if name else _shipped()
     return next(
-        (one for one in known if one.model == model),
-        known[0].model_copy(update={"states": {}}),
+        (one for one in experiences if one.model == model),
+        experiences[0].model_copy(update={"states": {}}),
     )
 
 
@@ -205,9 +205,11 @@ def read_experience(path: Path) -> Experience:
 def _shipped() -> list[Experience]:
     """Return judgesmith's own experiences, that from most sets and the larger model first."""
     folder = files(__package__) / "learnt"
-    found = [
+    experiences = [
         Experience.model_validate_json(file.read_bytes()) for file in folder.iterdir()
     ]
     return sorted(
-        found, key=lambda one: (len(one.card.sets), len(str(one.states))), reverse=True
+        experiences,
+        key=lambda one: (len(one.card.sets), len(str(one.states))),
+        reverse=True,
     )

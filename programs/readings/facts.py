@@ -59,20 +59,20 @@ _NEGATION = re.compile(
 
 def names_in(text: str) -> set[str]:
     """Words with a capital, where no sentence begins, folded: names, as far as capitals tell."""
-    found = set[str]()
+    names = set[str]()
     for sentence in _SENTENCE.split(text):
         first = _WORD.search(sentence)
         begins = first.start() if first else 0
-        found |= {
+        names |= {
             match[0].casefold() for match in _CAPITALISED.finditer(sentence, begins + 1)
         }
-    return found - {"i"}
+    return names - {"i"}
 
 
 def numbers_in(text: str) -> set[str]:
     """Numbers in one form: 1,200 and 1200, 7.50 and 7.5, seven and 7 are the same."""
-    found = {_plain_number(match) for match in _NUMBER.findall(text)}
-    return found | {
+    numbers = {_plain_number(match) for match in _NUMBER.findall(text)}
+    return numbers | {
         _SPELT[word] for word in _WORD.findall(text.casefold()) if word in _SPELT
     }
 
@@ -97,10 +97,10 @@ def details_in(text: str) -> set[str]:
     return names_in(text) | numbers_in(text) | dates_in(text)
 
 
-def share(made: Iterable[str], given: Iterable[str]) -> float:
+def share(claimed: Iterable[str], material: Iterable[str]) -> float:
     """Return the share of the first that the second has, too; NaN for none."""
-    said, there = set(made), set(given)
-    return len(said & there) / len(said) if said else math.nan
+    claims, there = set(claimed), set(material)
+    return len(claims & there) / len(claims) if claims else math.nan
 
 
 # Sequences of words --------------------------------------------------------------------------------------------------
@@ -111,12 +111,14 @@ def sequences(words: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(words[start:] for start in range(length)), strict=False))
 
 
-def found_in(made: Sequence[str], given: Sequence[str], length: int) -> float:
+def found_in(claimed: Sequence[str], material: Sequence[str], length: int) -> float:
     """Return the share of an output's sequences of words that a text has; NaN if one of them has none."""
-    said, there = sequences(made, length), sequences(given, length)
-    if not said or not there:
+    claims, there = sequences(claimed, length), sequences(material, length)
+    if not claims or not there:
         return math.nan
-    return sum(count for words, count in said.items() if words in there) / said.total()
+    return (
+        sum(count for words, count in claims.items() if words in there) / claims.total()
+    )
 
 
 # Sentences beside the best one of the source -------------------------------------------------------------------------
@@ -150,17 +152,17 @@ def sentences_of(text: str) -> list[Sentence]:
 
 
 def beside(
-    made: Sequence[Sentence], given: Sequence[Sentence]
+    output: Sequence[Sentence], material: Sequence[Sentence]
 ) -> Iterator[tuple[Sentence, Sentence | None, float]]:
     """Yield each sentence of the output with the most similar one of the source, and their share of telling words.
 
     Words that many sentences of the source have do not decide which it is.
     """
     places = defaultdict[str, list[int]](list)
-    for number, sentence in enumerate(given):
+    for number, sentence in enumerate(material):
         for word in sentence.telling:
             places[word].append(number)
-    for sentence in made:
+    for sentence in output:
         if not sentence.telling:
             continue
         votes = Counter(
@@ -169,7 +171,7 @@ def beside(
             )
         )
         best = (
-            given[max(votes, key=lambda number: (votes[number], -number))]
+            material[max(votes, key=lambda number: (votes[number], -number))]
             if votes
             else None
         )
@@ -177,7 +179,7 @@ def beside(
 
 
 def sentence_numbers(
-    made: Sequence[Sentence], given: Sequence[Sentence]
+    output: Sequence[Sentence], material: Sequence[Sentence]
 ) -> dict[str, float]:
     """Return the support of an output's sentences by those of the source.
 
@@ -185,11 +187,11 @@ def sentence_numbers(
     has. negations: the share of sentences that negate as often as that one, among those where either negates.
     """
     shares, alike = list[float](), list[bool]()
-    for sentence, best, found in beside(made, given):
-        shares.append(found)
+    for sentence, best, overlap in beside(output, material):
+        shares.append(overlap)
         if best is not None and sentence.negations + best.negations:
             alike.append(sentence.negations == best.negations)
-    if not given or not shares:
+    if not material or not shares:
         return {"supported": math.nan, "weakest": math.nan, "negations": math.nan}
     negations = sum(alike) / len(alike) if alike else math.nan
     return {
@@ -272,7 +274,7 @@ def _stem(word: str) -> str:
     return word[:STEM] if word.isalpha() else word
 
 
-def values_said(source: str, made: Sequence[str]) -> float:
+def values_said(source: str, output: Sequence[str]) -> float:
     """Return the share of a table's values that an output has; NaN for prose.
 
     A value is there word for word, or by the attribute if it is yes, no or nothing.
@@ -281,13 +283,13 @@ def values_said(source: str, made: Sequence[str]) -> float:
         (" ".join(_split(name)), " ".join(_split(value)))
         for name, value in values_in(source)
     )
-    there = set(map(_stem, made))
-    said = []
+    there = set(map(_stem, output))
+    shares = []
     for name, value in values:
         words = name.split() if value in _BY_NAME else value.split()
-        found = [_stem(word) in there for word in words]
-        said.append(any(found) if value in _BY_NAME else bool(found) and all(found))
-    return sum(said) / len(said) if said else math.nan
+        stems = [_stem(word) in there for word in words]
+        shares.append(any(stems) if value in _BY_NAME else bool(stems) and all(stems))
+    return sum(shares) / len(shares) if shares else math.nan
 
 
 # The reading ---------------------------------------------------------------------------------------------------------
@@ -371,18 +373,18 @@ def facts(text: Text) -> dict[str, float]:
     `values_said`. context: of its words those that the context alone has. of_reference: of the reference's words those
     that the output has.
     """
-    given, output = text.given, text.made
-    made, there = _words(output), _words(given)
+    material, output = text.material, text.judged
+    output_words, there = _words(output), _words(material)
     return {
-        "pairs": found_in(made, there, 2),
-        "triples": found_in(made, there, 3),
-        "details": share(details_in(output), {*there, *details_in(given)})
+        "pairs": found_in(output_words, there, 2),
+        "triples": found_in(output_words, there, 3),
+        "details": share(details_in(output), {*there, *details_in(material)})
         if there
         else math.nan,
-        **sentence_numbers(sentences_of(output), sentences_of(given)),
-        "values": values_said(text.source, made),
-        "context": found_in(made, _words(text.context), 1),
-        "of_reference": found_in(_words(text.reference), made, 1),
+        **sentence_numbers(sentences_of(output), sentences_of(material)),
+        "values": values_said(text.source, output_words),
+        "context": found_in(output_words, _words(text.context), 1),
+        "of_reference": found_in(_words(text.reference), output_words, 1),
     }
 
 

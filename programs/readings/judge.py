@@ -158,8 +158,8 @@ class ModelReadings(AsksForms):
             None, "How the percents of the forms are read beside each other."
         )
 
-    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
-        super().__init__(aspect, **given)
+    def __init__(self, aspect: str | Aspect = "overall", **options: Any) -> None:
+        super().__init__(aspect, **options)
         self.head: LinearHead | None = None
         self.head_model = self.head_way = ""
         #: Whether what was read is kept on disk: while compiling, never where rows are scored by the million.
@@ -279,19 +279,19 @@ class ModelReadings(AsksForms):
         """
         if self.options.signals:
             self._settle_columns([], lm)
-        elif (known := self._experience(lm())).numbers:
+        elif (experience := self._experience(lm())).numbers:
             row = self.rows.read(
                 Item(source="A source.", output="An output."), lm()
             )  # what it has readings of
             names = set(row.numbers)
-            if known.trained:
+            if experience.trained:
                 with contextlib.suppress(
                     ModelError, MissingExtraError
                 ):  # it does without
                     trained.open_trained()
                     names.add(TRAINED)
             opened = self.rows.opened(lm())
-            self.take(known.head(names, row.states), opened.model, opened.way)
+            self.take(experience.head(names, row.states), opened.model, opened.way)
 
     def _experience(self, lm: LanguageModel) -> Experience:
         known = self.rows.experience(lm, self.options.experience)
@@ -363,7 +363,7 @@ class ModelReadings(AsksForms):
             -self.head.weights.get(f"assistant.{name}", (-math.inf,))[0]
             for name in ("q10", "min")
         )
-        read = Text("", item.output).made
+        read = Text("", item.output).judged
         words = sorted(row.surprise(read), key=lambda word: -word[2])
         far = {
             shortened(read[a:b], 40): round(nats, 2)
@@ -405,7 +405,7 @@ class ModelReadings(AsksForms):
         signals = list[str]()
         for column in self.columns():
             values = [column.value(item.columns) for item in items]
-            signals.append(str(column.known(values)))
+            signals.append(str(column.with_ends(values)))
         leader = self._leader(lm())
         self.choose(signals=signals, first=MODEL if leader is None else leader.name)
 

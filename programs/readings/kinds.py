@@ -77,36 +77,40 @@ def surface(source: str, output: str) -> dict[str, float]:
     distinct words a word. repeated: share of word pairs that came before. sentence: mean words a sentence, log. Where
     both texts have more than 10,000 words, order and copied are lower bounds; see `_longest_common`.
     """
-    given, made = (_WORD.findall(text.casefold()) for text in (source, output))
-    both = set(given) & set(made)
-    pairs = Counter(itertools.pairwise(made))
-    ends = max(1, sum(word in ".!?" for word in made))
-    common = _longest_common(given, made)
+    source_words, output_words = (
+        _WORD.findall(text.casefold()) for text in (source, output)
+    )
+    both = set(source_words) & set(output_words)
+    pairs = Counter(itertools.pairwise(output_words))
+    ends = max(1, sum(word in ".!?" for word in output_words))
+    common = _longest_common(source_words, output_words)
     return {
-        "words": math.log1p(len(made)),
-        "ratio": math.log1p(len(made)) - math.log1p(len(given)),
-        "from_source": len(both) / max(1, len(set(made))),
-        "of_source": len(both) / max(1, len(set(given))),
-        "order": _similarity(common, given, made),
-        "copied": common / max(1, len(made)),
-        "variety": len(set(made)) / max(1, len(made)),
+        "words": math.log1p(len(output_words)),
+        "ratio": math.log1p(len(output_words)) - math.log1p(len(source_words)),
+        "from_source": len(both) / max(1, len(set(output_words))),
+        "of_source": len(both) / max(1, len(set(source_words))),
+        "order": _similarity(common, source_words, output_words),
+        "copied": common / max(1, len(output_words)),
+        "variety": len(set(output_words)) / max(1, len(output_words)),
         "repeated": 1 - len(pairs) / max(1, pairs.total()),
-        "sentence": math.log1p(len(made) / ends),
+        "sentence": math.log1p(len(output_words) / ends),
     }
 
 
-def reference(known: str, output: str) -> dict[str, float]:
+def reference(reference_text: str, output: str) -> dict[str, float]:
     """Return how near an output is to a reference, NaN without one.
 
     reference: F1 of their words. reference_order: similarity as sequences of words, 0 to 1.
     """
-    right, made = (_WORD.findall(text.casefold()) for text in (known, output))
+    right, output_words = (
+        _WORD.findall(text.casefold()) for text in (reference_text, output)
+    )
     if not right:
         return {"reference": math.nan, "reference_order": math.nan}
-    shared = (Counter(right) & Counter(made)).total()
-    order = _similarity(_longest_common(right, made), right, made)
+    shared = (Counter(right) & Counter(output_words)).total()
+    order = _similarity(_longest_common(right, output_words), right, output_words)
     return {
-        "reference": 2 * shared / max(1, len(right) + len(made)),
+        "reference": 2 * shared / max(1, len(right) + len(output_words)),
         "reference_order": order,
     }
 
@@ -271,7 +275,9 @@ class Surface(Reading):
     @classmethod
     def numbers(cls, text: Text, tokens: TokenReading) -> Mapping[str, float]:
         """Return the counts of a row."""
-        return surface(text.given, text.made) | reference(text.reference, text.made)
+        return surface(text.material, text.judged) | reference(
+            text.reference, text.judged
+        )
 
 
 #: What lies between spaces and dashes, and every character of a script that has no spaces.

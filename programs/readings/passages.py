@@ -180,9 +180,9 @@ ASSISTANT_SYSTEM = "You are a helpful assistant."
 class Text:
     """A row as it is read. instruction: what the system was asked to do; see `INSTRUCTIONS`.
 
-    Of a trajectory what the assistant said and called is the output, and what users and tools said is given; where one
-    turn is judged, this turn and what came before it. Nothing is cut: what a model cannot hold at once is read in
-    windows (`windows`).
+    Of a trajectory what the assistant said and called is the output, and what users and tools said is the material;
+    where one turn is judged, this turn and what came before it. Nothing is cut: what a model cannot hold at once is
+    read in windows (`windows`).
     """
 
     source: str
@@ -192,7 +192,7 @@ class Text:
     reference: str = ""
 
     @property
-    def given(self) -> str:
+    def material(self) -> str:
         """Return the material that the output was made from: context and source."""
         sides = Trajectory.read(self.output).sides()
         return "\n\n".join(
@@ -202,7 +202,7 @@ class Text:
         )
 
     @property
-    def made(self) -> str:
+    def judged(self) -> str:
         """Return the output."""
         sides = Trajectory.read(self.output).sides()
         return sides[1] if sides else self.output
@@ -214,33 +214,33 @@ def passage(text: Text, chat: Chat) -> Passage:
     Raises:
         OptionError: For an empty output.
     """
-    return framed(chat, text.instruction, text.given, text.made)
+    return framed(chat, text.instruction, text.material, text.judged)
 
 
 def framed(
-    chat: Chat, instruction: str, given: str, made: str, *, before: str = ""
+    chat: Chat, instruction: str, material: str, output: str, *, before: str = ""
 ) -> Passage:
-    """Return a passage whose target is `made`.
+    """Return a passage whose target is the output.
 
     Args:
         chat: The chat template.
         instruction: The task's instruction.
-        given: Context and source.
-        made: The target.
+        material: Context and source.
+        output: The target.
         before: The part of the output before it.
 
     Raises:
-        OptionError: For an empty `made`.
+        OptionError: For an empty output.
     """
-    asked = f"{instruction}\n\n{given}" if given else instruction
-    own = (before, made) if before else (made,)
+    user_turn = f"{instruction}\n\n{material}" if material else instruction
+    own = (before, output) if before else (output,)
     turns = [
         Message("system", (ASSISTANT_SYSTEM,)),
-        Message("user", (asked,)),
+        Message("user", (user_turn,)),
         Message("assistant", own),
     ]
     pieces = rendered(chat, turns, answer=False)
     last = max(
-        i for i, piece in enumerate(pieces) if not piece.mark and piece.text == made
+        i for i, piece in enumerate(pieces) if not piece.mark and piece.text == output
     )
     return Passage(pieces[: last + 1], last)

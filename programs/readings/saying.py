@@ -74,8 +74,8 @@ def _words(name: str) -> tuple[str, str, str, str]:
             "better",
             "worse",
         )
-    known: Words = readings.parts()[part].words if part in readings.parts() else {}
-    return known.get(key, (name, f"its {key} is {{}} than usual", "higher", "lower"))
+    clauses: Words = readings.parts()[part].words if part in readings.parts() else {}
+    return clauses.get(key, (name, f"its {key} is {{}} than usual", "higher", "lower"))
 
 
 def shades(

@@ -65,11 +65,11 @@ def trained_score(text: Text, aspect: str) -> Trained:
     """
     reader = open_trained()
     before, after, shares = _prompt(reader, text, aspect)
-    tokens = reader.tokens(Piece(text.made))
+    tokens = reader.tokens(Piece(text.judged))
     outputs = [
         tokens[first : first + OUTPUT] for first in range(0, len(tokens), OUTPUT)
     ]
-    if len(text.made) <= AS_TRAINED:
+    if len(text.judged) <= AS_TRAINED:
         outputs = [_cut(tokens, OUTPUT)]
         if len(tokens) > OUTPUT:
             shares |= {"output": len(outputs[0]) / len(tokens)}
@@ -113,13 +113,13 @@ def _prompt(
     reader: StatesReader, text: Text, aspect: str
 ) -> tuple[list[int], list[int], dict[str, float]]:
     """The tokens before the output and after it, and the share of each text that was cut."""
-    asked = next(
+    job = next(
         (task for task, asks in INSTRUCTIONS.items() if asks == text.instruction), ""
     )
-    what = _TASKS.get(asked, "an answer to an instruction")
+    kind = _TASKS.get(job, "an answer to an instruction")
     before, shares = (
         _tokens(
-            reader, f"Is this {what} good? Aspect: {aspect[:200].replace('_', ' ')}.\n"
+            reader, f"Is this {kind} good? Aspect: {aspect[:200].replace('_', ' ')}.\n"
         ),
         {},
     )
@@ -136,10 +136,10 @@ def _prompt(
                 else part[:AS_TRAINED] + part[-AS_TRAINED:]
             )
             tokens = _tokens(reader, ends)
-            kept = _cut(tokens, most)
-            if len(kept) < len(tokens):
-                shares[name.lower()] = len(kept) / len(tokens) * len(ends) / len(part)
-            before += [*_tokens(reader, f"{name}: "), *kept, *_tokens(reader, "\n")]
+            shown = _cut(tokens, most)
+            if len(shown) < len(tokens):
+                shares[name.lower()] = len(shown) / len(tokens) * len(ends) / len(part)
+            before += [*_tokens(reader, f"{name}: "), *shown, *_tokens(reader, "\n")]
     before += _tokens(reader, "Output: ")
     return before, _tokens(reader, "\nScore:"), shares
 

@@ -53,29 +53,29 @@ LEFT_OUT = "\n[…]\n"
 class Room:
     """Tokens that a window has: for what the output was made from, for its words before the window, for the window."""
 
-    given: int
+    material: int
     before: int
     target: int
 
     @classmethod
-    def of(cls, room: int, given: int, made: int) -> Room:
+    def of(cls, room: int, material: int, output: int) -> Room:
         """Divide the room of a window.
 
         Args:
             room: Tokens beside the instruction.
-            given: Tokens of the material that the output was made from.
-            made: Tokens of the output.
+            material: Tokens of the material that the output was made from.
+            output: Tokens of the output.
         """
-        if made <= room * 3 // 4:
-            return cls(min(given, room - made), 0, made)
-        source = min(given, room // 4)
+        if output <= room * 3 // 4:
+            return cls(min(material, room - output), 0, output)
+        source = min(material, room // 4)
         before = (room - source) // 3
         return cls(source, before, room - source - before)
 
-    def windows(self, made: int) -> int:
+    def windows(self, output: int) -> int:
         """Return about how many windows an output takes."""
         return 1 + max(
-            0, math.ceil((made - self.target - self.before) / max(1, self.target))
+            0, math.ceil((output - self.target - self.before) / max(1, self.target))
         )
 
 
@@ -117,22 +117,29 @@ def windows(text: Text, reader: Reader) -> Windows:
             "the row's texts; shorten the instruction, or take a reader with a longer context"
         )
     longest = min(STRETCH, room // 8)
-    source, made = (
-        _Stretches(text.given, longest, reader),
-        _Stretches(text.made, longest, reader),
+    source, output = (
+        _Stretches(text.material, longest, reader),
+        _Stretches(text.judged, longest, reader),
     )
-    sizes = [made.size(index) for index in range(len(made.spans))]
+    sizes = [output.size(index) for index in range(len(output.spans))]
     rooms = Room.of(room, source.total(room), sum(sizes))
     result, shown = list[Window](), set[int]()
     for before, first, end in _divided(sizes, rooms):
-        start = made.spans[first][0]
-        target, said = made.joined(range(first, end)), made.joined(range(before, first))
+        start = output.spans[first][0]
+        target, before_it = (
+            output.joined(range(first, end)),
+            output.joined(range(before, first)),
+        )
         if not target.strip():
             continue
-        chosen = source.chosen(target, rooms.given)
+        chosen = source.chosen(target, rooms.material)
         shown |= chosen
         part = framed(
-            reader.chat, text.instruction, source.joined(chosen), target, before=said
+            reader.chat,
+            text.instruction,
+            source.joined(chosen),
+            target,
+            before=before_it,
         )
         result.append(Window(part, start))
     return Windows(tuple(result), source.share(shown))
@@ -201,10 +208,10 @@ class _Stretches:
         if self.total(room) <= room:
             return set(range(count))
         for word in sorted(_words(target)):
-            found = self._places.get(word, ())
-            if len(found) <= COMMON:
+            stretches = self._places.get(word, ())
+            if len(stretches) <= COMMON:
                 weights.update(
-                    dict.fromkeys(found, math.log(count / max(1, len(found))))
+                    dict.fromkeys(stretches, math.log(count / max(1, len(stretches))))
                 )
         result = set[int]()
         room += (mark := self._reader.size((Piece(LEFT_OUT),)))
@@ -299,14 +306,14 @@ FRAME, BYTES_A_TOKEN, USUAL_CONTEXT = 60, 3.5, 4096
 
 def expected_passes(text: Text, context: int = USUAL_CONTEXT) -> Passes:
     """Return about how many passes and tokens reading a row will take; no model is opened."""
-    given, made = (
+    material, output = (
         math.ceil(len(part.encode("utf-8", "replace")) / BYTES_A_TOKEN)
-        for part in (text.given, text.made)
+        for part in (text.material, text.judged)
     )
-    if FRAME + given + made <= context:
-        return Passes(1, FRAME + given + made)
-    rooms = Room.of(context - FRAME - SPARE, given, made)
-    passes = rooms.windows(made)
+    if FRAME + material + output <= context:
+        return Passes(1, FRAME + material + output)
+    rooms = Room.of(context - FRAME - SPARE, material, output)
+    passes = rooms.windows(output)
     return Passes(
-        passes, made + passes * (FRAME + rooms.given) + (passes - 1) * rooms.before
+        passes, output + passes * (FRAME + rooms.material) + (passes - 1) * rooms.before
     )

@@ -134,27 +134,27 @@ class SeveralAspects(Method):
         *,
         task: str = "",
         criteria: Sequence[Criterion] = (),
-        **given: Any,
+        **options: Any,
     ) -> None:
-        super().__init__(task=task, criteria=criteria, aspect=aspect, **given)
+        super().__init__(task=task, criteria=criteria, aspect=aspect, **options)
 
     @classmethod
-    def of_parts(cls, made: Mapping[str, Part]) -> Self:
+    def of_parts(cls, parts: Mapping[str, Part]) -> Self:
         """Return the judge of these aspects, each with its method. Raises OptionError."""
-        kind = next(iter(made.values())).method.kind
-        several = cls(tuple(made), of=kind)
-        several._take(made)
+        kind = next(iter(parts.values())).method.kind
+        several = cls(tuple(parts), of=kind)
+        several._take(parts)
         return several
 
     @classmethod
-    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+    def in_words(cls, options: Mapping[str, Any], words: Words) -> Self:
         """See `Method.in_words`."""
         if words.library_aspect:
             raise OptionError(
                 f"--as is for methods that judge one aspect of the library; {cls.kind} takes --criteria"
             )
-        parts.read_options(cls.Options, given, f"--method {cls.kind}")
-        named = {"aspect": words.labels_aspect or (WHOLE,)} | dict(given)
+        parts.read_options(cls.Options, options, f"--method {cls.kind}")
+        named = {"aspect": words.labels_aspect or (WHOLE,)} | dict(options)
         return cls(task=words.task, criteria=words.criteria, **named)
 
     def build(self) -> None:
@@ -172,10 +172,10 @@ class SeveralAspects(Method):
         if issubclass(kind, SeveralAspects):
             raise OptionError(f"of={self.options.of!r}: name the method of one aspect")
         words = Words(name, criteria=(self._meaning(name),))
-        made: Method = kind.in_words(
+        method: Method = kind.in_words(
             {}, replace(words, task=self.knowledge.description)
         )
-        return made
+        return method
 
     def _meaning(self, name: str) -> Criterion:
         """Return what an aspect means: in the user's words, else in the library's, else its name."""
@@ -187,19 +187,21 @@ class SeveralAspects(Method):
         except OptionError:
             return Criterion(name[:80], "")
 
-    def _take(self, made: Mapping[str, Part]) -> None:
+    def _take(self, aspects: Mapping[str, Part]) -> None:
         for attribute in [name for name in vars(self) if name.startswith("part_")]:
             delattr(self, attribute)
-        for place, (name, part) in enumerate(made.items()):
+        for place, (name, part) in enumerate(aspects.items()):
             if ranks_documents(part.method):
                 raise OptionError(
                     f"{name}: a {part.method.kind} judge ranks the outputs of a document; take a method that scores "
                     "one output"
                 )
             setattr(self, f"part_{place}", part.method)
-        self._outcomes = {name: part.outcome for name, part in made.items()}
+        self._outcomes = {name: part.outcome for name, part in aspects.items()}
         self._beside = {
-            name: part.beside for name, part in made.items() if part.beside is not None
+            name: part.beside
+            for name, part in aspects.items()
+            if part.beside is not None
         }
 
     # -- its aspects
@@ -235,23 +237,23 @@ class SeveralAspects(Method):
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Judge every aspect, and the whole."""
-        made = self.parts()
+        aspects = self.parts()
         with shared():
-            raw = await self._asked(made, item, lm)
+            raw = await self._asked(aspects, item, lm)
         percents = {name: verdict.percent for name, verdict in raw.items()}
         verdicts = {
             name: _mapped(name, part, raw[name], percents)
-            for name, part in made.items()
+            for name, part in aspects.items()
         }
         return self._together(verdicts)
 
     async def _asked(
-        self, made: Mapping[str, Part], item: Item, lm: LanguageModel
+        self, aspects: Mapping[str, Part], item: Item, lm: LanguageModel
     ) -> dict[str, Verdict]:
         """Return each aspect's verdict before it is mapped to a scale; a failure is its own."""
         calls = {
             name: pipeline.unmapped(part.method, part.outcome.scale, item, lm)
-            for name, part in made.items()
+            for name, part in aspects.items()
         }
         if lm.embedded or passes_of(self, item).count:
             # One after the other: what the first reads, the others take as it is.
@@ -388,10 +390,10 @@ class SeveralAspects(Method):
         """Return the method and the scale of each aspect."""
         shown = {}
         for name, part in self.parts().items():
-            told = [f"{part.method.kind} on {part.outcome.scale}"]
-            told += [f"beside {other}" for other in _others(name, part)]
-            told += [f"{key}: {text}" for key, text in part.method.facts().items()]
-            shown[f"aspect {name}"] = "; ".join(told)
+            clauses = [f"{part.method.kind} on {part.outcome.scale}"]
+            clauses += [f"beside {other}" for other in _others(name, part)]
+            clauses += [f"{key}: {text}" for key, text in part.method.facts().items()]
+            shown[f"aspect {name}"] = "; ".join(clauses)
         return shown
 
 
@@ -433,12 +435,12 @@ def _others(name: str, part: Part) -> list[str]:
 
 def _saved(part: Part) -> dict[str, Any]:
     held = artifact.Parts(part.method, part.outcome)
-    made = artifact.method_of(held) | artifact.scoring(held)
-    kept = {key: made[key] for key in made if key not in ("signatures", "state")}
+    saved = artifact.method_of(held) | artifact.scoring(held)
+    aspect = {key: saved[key] for key in saved if key not in ("signatures", "state")}
     if part.beside is not None:
         beside = part.beside.data("").model_dump(mode="json", exclude_defaults=True)
-        kept["beside"] = beside
-    return kept
+        aspect["beside"] = beside
+    return aspect
 
 
 def scales_of(method: Any) -> dict[str, Scale]:

@@ -203,7 +203,7 @@ def test_columns() -> None:
         100,
     ]
     known = [
-        str(Column.of("c").known(values))
+        str(Column.of("c").with_ends(values))
         for values in ([0, 1], [2, 4, 5.0], [-8, 0, math.nan])
     ]
     assert known == ["c=0..1", "c=1..5", "c=-10..2"]

@@ -40,8 +40,8 @@ class OpenVinoChooser:
     @classmethod
     def of(cls, path: Path, name: str) -> Self | None:
         """See `choosers`."""
-        found = openvino_way(path)
-        return None if found is None else cls(path, name, *found)
+        way = openvino_way(path)
+        return None if way is None else cls(path, name, *way)
 
     def answers(self, requests: Sequence[Request]) -> list[Reply | None]:
         """See `Chooser`. Left to the server are a prompt that is too long for the reader, and all in a forked child."""
@@ -68,7 +68,7 @@ class _Answer:
         self._words, self._request = reader.words, request
         messages = [(one["role"], one["content"]) for one in request.messages]
         self._prompt = reader.prompt(messages)
-        self._spoken, self._told = list[int](), list[TokenChoice]()
+        self._spoken, self._choices = list[int](), list[TokenChoice]()
         self.reply: Reply | None = None
         parts = [_branches(self._words, part) for part in request.choices]
         longest = sum(max(map(len, branches)) for branches in parts)
@@ -81,7 +81,7 @@ class _Answer:
     @property
     def row(self) -> Row:
         """What was said so far, and the place of the last token before what was not looked at yet."""
-        start = len(self._prompt) + len(self._told) - 1
+        start = len(self._prompt) + len(self._choices) - 1
         return Row(self._prompt + self._spoken, start)
 
     def take(self, logp: Floats) -> None:
@@ -107,7 +107,7 @@ class _Answer:
                     self._spoken += [token] if token != _END else []
                 branches = [branch for branch in branches if branch[depth] == token]
                 depth += 1
-        if not self._told:
+        if not self._choices:
             self._tell((yield))
 
     def _chosen(self, logp: Floats, nexts: Sequence[int], ends: Sequence[int]) -> int:
@@ -126,24 +126,24 @@ class _Answer:
 
     def _tell(self, logp: Floats) -> None:
         """Note the probabilities at the tokens that come next in the answer."""
-        first, count = len(self._told), self._request.top_logprobs
+        first, count = len(self._choices), self._request.top_logprobs
         for token, one in zip(self._spoken[first:], logp, strict=False):
             listed = np.argpartition(-one, min(count, len(one) - 1))[:count]
-            found = dict.fromkeys([*listed.tolist(), token])
+            numbers = dict.fromkeys([*listed.tolist(), token])
             alternatives = [
-                (self._words.text([each]), float(one[each])) for each in found
+                (self._words.text([each]), float(one[each])) for each in numbers
             ]
             alternatives.sort(key=lambda pair: -pair[1])
             text = self._words.text([token])
-            self._told.append(TokenChoice(text, tuple(alternatives)))
+            self._choices.append(TokenChoice(text, tuple(alternatives)))
 
     def _replied(self) -> Reply:
         words = self._words
         silent = [TokenChoice(words.text([token]), ()) for token in self._spoken]
-        told = [*self._told, *silent[len(self._told) :]]
+        tokens = [*self._choices, *silent[len(self._choices) :]]
         return Reply(
             words.text(self._spoken),
-            tuple(told) if self._request.top_logprobs else None,
+            tuple(tokens) if self._request.top_logprobs else None,
             prompt_tokens=len(self._prompt),
             completion_tokens=len(self._spoken),
             finish="stop",
@@ -153,8 +153,8 @@ class _Answer:
 def _branches(words: Vocabulary, part: Choice) -> list[tuple[int, ...]]:
     """The tokens of each text that a part may be, with its end."""
     lead, values = part
-    found = [(*words.tokens(Piece(lead + value)), _END) for value in values]
-    return list(dict.fromkeys(found))
+    branches = [(*words.tokens(Piece(lead + value)), _END) for value in values]
+    return list(dict.fromkeys(branches))
 
 
 def _partings(branches: Sequence[Sequence[int]]) -> int:

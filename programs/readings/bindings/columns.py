@@ -46,10 +46,10 @@ class Column:
             OptionError: For any other text.
         """
         name, equals, ends = text.rpartition("=")
-        found = _ENDS.fullmatch(ends) if equals else None
+        bounds = _ENDS.fullmatch(ends) if equals else None
         steps: tuple[tuple[str, ...], ...] = ()
-        if found is not None:
-            worst, best = float(found["worst"]), float(found["best"])
+        if bounds is not None:
+            worst, best = float(bounds["worst"]), float(bounds["best"])
         elif equals and _STEP in ends:
             steps = tuple(
                 tuple(map(folded, step.split(_SAME))) for step in ends.split(_STEP)
@@ -87,7 +87,7 @@ class Column:
             else replace(self, worst=self.best, best=self.worst)
         )
 
-    def known(self, values: Iterable[float]) -> Column:
+    def with_ends(self, values: Iterable[float]) -> Column:
         """Return the column with ends that these values have room in, if it has none; higher is better then.
 
         Raises:

@@ -84,7 +84,7 @@ class EmbeddedReader:
             layers=self._llama.llama_model_n_layer(self._model), context=self.context
         )
         self.chat: Chat = self._template()
-        self._kept: list[list[int]] = [[] for _ in range(_SEQUENCES)]
+        self._cached: list[list[int]] = [[] for _ in range(_SEQUENCES)]
         self._used = [0] * _SEQUENCES
         self.computed = 0  # tokens that went through the model, for reports of cost
 
@@ -252,7 +252,7 @@ class EmbeddedReader:
         self._layers_wanted = wanted
         numbers: list[tuple[Floats, ...]] = []
         size = self._llama.llama_n_batch(self._ctx)
-        self._kept[
+        self._cached[
             sequence
         ] = []  # if a step fails, what the sequence holds is not known
         # What stands before `start` goes first, so that in the rest every token is wanted, and states and logits agree.
@@ -267,7 +267,7 @@ class EmbeddedReader:
             self._decode(tokens[first:end], first, sequence, output=output)
             if output:
                 numbers += self._numbers(tokens[first + 1 : end + 1])
-        self._kept[sequence] = tokens
+        self._cached[sequence] = tokens
         self.computed += len(tokens) - done
         return tuple(map(np.concatenate, zip(*numbers, strict=True)))
 
@@ -310,9 +310,11 @@ class EmbeddedReader:
 
     def _sequence(self, tokens: list[int], most: int) -> tuple[int, int]:
         """The sequence with the longest common beginning, cut back to it; an idle one where little is shared."""
-        common = [min(common_length(kept, tokens), most) for kept in self._kept]
+        common = [
+            min(common_length(sequence, tokens), most) for sequence in self._cached
+        ]
         best = max(range(_SEQUENCES), key=common.__getitem__)
-        if common[best] * 2 < len(self._kept[best]):
+        if common[best] * 2 < len(self._cached[best]):
             best = min(range(_SEQUENCES), key=self._used.__getitem__)
         shared = common[best]
         if not self._llama.llama_memory_seq_rm(self._memory, best, shared, -1):

@@ -67,7 +67,7 @@ class Shape:
                 weights.setting("attention.head_count"),
             )
             head = weights.setting("attention.key_length", width // heads)
-            found = cls(
+            shape = cls(
                 layers=weights.setting("block_count"),
                 width=width,
                 heads=heads,
@@ -86,7 +86,7 @@ class Shape:
             raise ModelError(
                 "a model that rotates a part of its heads is not known here"
             )
-        return found
+        return shape
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Body:
         self, inner: Any, layer: int, turn: tuple[Any, Any], hidden: Any
     ) -> Any:
         shape, op, block = self._shape, self._op, f"blk.{layer}"
-        asked = self._turned(
+        queries = self._turned(
             self._heads(
                 self._product(inner, f"{block}.attn_q", shape.heads), shape.heads
             ),
@@ -185,15 +185,15 @@ class Body:
         both = [("key", key), ("value", value)]
         for name, new in both:
             self._output(f"new_{name}{layer}", new)
-        kept = [
+        cached = [
             self._input(f"{name}{layer}", [-1, shape.shared, -1, shape.head])
             for name, _ in both
         ]
         keys, values = (
             self._each_head(op.concat([old, new, self._nothing], 2))
-            for old, (_, new) in zip(kept, both, strict=True)
+            for old, (_, new) in zip(cached, both, strict=True)
         )
-        seen = op.scaled_dot_product_attention(asked, keys, values, hidden)
+        seen = op.scaled_dot_product_attention(queries, keys, values, hidden)
         seen = op.transpose(seen, _whole(op, 0, 2, 1, 3))
         return op.reshape(seen, _whole(op, 0, 0, shape.heads * shape.head), True)
 
@@ -267,10 +267,10 @@ class Body:
         )
 
     def _input(self, name: str, shape: list[int]) -> Any:
-        found = self._op.parameter(shape, self._ov.Type.f32, name=name)
-        found.output(0).get_tensor().set_names({name})
-        self._inputs.append(found)
-        return found
+        parameter = self._op.parameter(shape, self._ov.Type.f32, name=name)
+        parameter.output(0).get_tensor().set_names({name})
+        self._inputs.append(parameter)
+        return parameter
 
     def _output(self, name: str, node: Any) -> None:
         self._outputs.append(_named(self._op, name, node))
@@ -339,11 +339,11 @@ class Turns:
 
     weights: Weights
     shape: Shape
-    _found: dict[str, Floats] = field(default_factory=dict)
+    _tables: dict[str, Floats] = field(default_factory=dict)
 
     def __call__(self, first: int, count: int) -> Mapping[str, Floats]:
         """Of some places: places x columns of a head."""
-        if not self._found:
+        if not self._tables:
             size = self.shape.head
             speeds = self.weights.setting("rope.freq_base", 10000.0) ** -(
                 np.arange(0, size, 2) / size
@@ -351,12 +351,12 @@ class Turns:
             if "rope_freqs.weight" in self.weights.tensors:
                 speeds = speeds / self.weights.floats("rope_freqs.weight")
             angles = np.tile(np.arange(self.shape.context)[:, None] * speeds[None], 2)
-            self._found = {
+            self._tables = {
                 "cos": np.cos(angles).astype(np.float32),
                 "sin": np.sin(angles).astype(np.float32),
             }
         return {
-            name: table[first : first + count] for name, table in self._found.items()
+            name: table[first : first + count] for name, table in self._tables.items()
         }
 
 

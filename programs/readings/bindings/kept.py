@@ -21,7 +21,7 @@ _VECTORS = ("logp", "entropy", "top", "ends")
 
 
 class _Store(SharedFile):
-    what = "the store of readings"
+    label = "the store of readings"
     table = "readings"
     advice = "delete it, or pass --no-cache"
     without = "rows are read without it"
@@ -106,11 +106,11 @@ class KeptReader:
         self._store.put(key, packed.getvalue())
 
 
-def _reading(kept: Mapping[str, Any], layers: Sequence[int]) -> TokenReading:
+def _reading(arrays: Mapping[str, Any], layers: Sequence[int]) -> TokenReading:
     return TokenReading(
-        logp=kept["logp"],
-        entropy=kept["entropy"],
-        top=kept["top"],
-        ends=tuple(int(end) for end in kept["ends"]),
-        means={layer: kept[f"mean{layer}"].astype(np.float32) for layer in layers},
+        logp=arrays["logp"],
+        entropy=arrays["entropy"],
+        top=arrays["top"],
+        ends=tuple(int(end) for end in arrays["ends"]),
+        means={layer: arrays[f"mean{layer}"].astype(np.float32) for layer in layers},
     )

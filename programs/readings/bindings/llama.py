@@ -108,14 +108,14 @@ class Library:
     """
 
     def __init__(self, path: Path, version: str = "") -> None:
-        self._said = f"xllamacpp {version}".strip()
+        self._version = f"xllamacpp {version}".strip()
         self._opened = opened = ctypes.CDLL(str(path))
         for name, (returns, takes) in _FUNCTIONS.items():
             try:
                 function = getattr(opened, name)
             except AttributeError:
                 raise ModelError(
-                    f"{self._said} does not give access to llama.cpp's {name}, which readings of a model's states "
+                    f"{self._version} does not give access to llama.cpp's {name}, which readings of a model's states "
                     "need; install the extra judgesmith[torch], or another version of xllamacpp"
                 ) from None
             function.restype, function.argtypes = returns, takes
@@ -126,7 +126,7 @@ class Library:
         )  # else it writes hundreds of lines to the standard error stream
         self.llama_backend_init()
         self._callback_at = _callback_place(
-            bytes(self.llama_context_default_params()), self._said
+            bytes(self.llama_context_default_params()), self._version
         )
 
     def __getattr__(
@@ -145,7 +145,7 @@ class Library:
         )
         if not model:
             raise ModelError(
-                f"{path}: llama.cpp cannot load this model; the file may be cut off, or of a kind that {self._said} "
+                f"{path}: llama.cpp cannot load this model; the file may be cut off, or of a kind that {self._version} "
                 "does not know"
             )
         return model
@@ -185,7 +185,7 @@ class Library:
         context: int | None = self.llama_init_from_model(model, block)
         if not context:
             raise ModelError(
-                f"{self._said} cannot make room for {sequences} x {tokens} tokens; free some memory"
+                f"{self._version} cannot make room for {sequences} x {tokens} tokens; free some memory"
             )
         if (
             self.llama_n_seq_max(context) != sequences
@@ -193,7 +193,7 @@ class Library:
         ):
             self.llama_free(context)
             raise ModelError(
-                f"{self._said} has parameters that are not known here; install judgesmith[torch] instead"
+                f"{self._version} has parameters that are not known here; install judgesmith[torch] instead"
             )
         self.llama_set_n_threads(context, threads, threads)
         _kept_alive[context] = callback
@@ -211,7 +211,7 @@ class Library:
             )
         except AttributeError:
             raise ModelError(
-                f"{self._said} cannot put weights over a model's own; install another version"
+                f"{self._version} cannot put weights over a model's own; install another version"
             ) from None
         load.restype, load.argtypes = _POINTER, [_POINTER, _TEXT]
         put.restype, put.argtypes = (
@@ -223,7 +223,7 @@ class Library:
             context, (_POINTER * 1)(weights), 1, (ctypes.c_float * 1)(1.0)
         ):
             raise ModelError(
-                f"{adapter.name}: {self._said} cannot use these weights with the model"
+                f"{adapter.name}: {self._version} cannot use these weights with the model"
             )
 
     def free(self, model: int, context: int) -> None:
@@ -247,7 +247,7 @@ _kept_alive: dict[
 ] = {}  # context -> its callback, which the library calls but does not own
 
 
-def _callback_place(defaults: bytes, said: str) -> int:
+def _callback_place(defaults: bytes, name: str) -> int:
     """Return the offset of the callback's address.
 
     It stands between two empty pointers and the types of keys and values, both 16-bit floats. Raises ModelError if
@@ -259,7 +259,7 @@ def _callback_place(defaults: bytes, said: str) -> int:
     ]
     if len(places) != 1:
         raise ModelError(
-            f"{said} has context parameters that are not known here; install judgesmith[torch] instead"
+            f"{name} has context parameters that are not known here; install judgesmith[torch] instead"
         )
     return places[0]
 

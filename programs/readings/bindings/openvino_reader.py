@@ -56,7 +56,7 @@ class _Past:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _States:
     """A row, read.
 
     last: the last layer's states at its tokens behind the beginning that was computed before. sums: layer -> the sum of
@@ -122,14 +122,14 @@ class OpenVinoReader:
             words = compiled(head(weights, threads), threads, results="f32")
             self._head = words.create_infer_request()
         self.way = f"openvino {precision()}"  # what else tells its results from another reader's
-        self._kept = list[_Past]()  # the one used last at the end
+        self._pasts = list[_Past]()  # the one used last at the end
         self.computed = 0  # tokens that went through the model, for reports of cost
 
     def close(self) -> None:
         """Free the model's memory; again does nothing."""
         with self._lock:
             self._layers = self._head = None
-            self._kept.clear()
+            self._pasts.clear()
 
     @property
     def ours(self) -> bool:
@@ -167,12 +167,14 @@ class OpenVinoReader:
         return [readings[place] for place in range(len(rows))]
 
     def _reading(
-        self, passage: Passage, row: Row, found: _Found, layers: Sequence[int]
+        self, passage: Passage, row: Row, states: _States, layers: Sequence[int]
     ) -> TokenReading:
         target = row.tokens[row.start + 1 :]
-        logp, entropy, top = self._numbers(found.last[-len(target) - 1 : -1], target)
+        logp, entropy, top = self._numbers(states.last[-len(target) - 1 : -1], target)
         ends = self.words.ends(passage.pieces[passage.target].text, target)
-        means = {layer: found.sums[layer] / np.float32(len(target)) for layer in layers}
+        means = {
+            layer: states.sums[layer] / np.float32(len(target)) for layer in layers
+        }
         return TokenReading(logp, entropy, top, ends, means)
 
     # What comes next -----------------------------------------------------------------------------------------------
@@ -197,8 +199,8 @@ class OpenVinoReader:
         with self._lock:
             for batch in batches(rows, BATCH):
                 some = [rows[place] for place in batch.places]
-                found = self._read(some, batch.shared)
-                for place, row, one in zip(batch.places, some, found, strict=True):
+                states = self._read(some, batch.shared)
+                for place, row, one in zip(batch.places, some, states, strict=True):
                     count = len(row.tokens) - row.start
                     result[place] = self._all(one.last[-count:])
         return result
@@ -206,8 +208,8 @@ class OpenVinoReader:
     def _all(self, states: Floats) -> Floats:
         some = np.zeros((len(states), 1), np.int64)
         self._head.infer({"states": states, "next": some})
-        found: Floats = self._head.get_tensor("all").data.copy()
-        return found
+        logits: Floats = self._head.get_tensor("all").data.copy()
+        return logits
 
     def states(self, tokens: Sequence[int], layer: int, *, start: int = 0) -> Floats:
         """Return the last computed layer's states at the tokens from `start` on: tokens x width.
@@ -220,8 +222,8 @@ class OpenVinoReader:
             )
         begun = [self.words.bos or 0, *tokens]
         with self._lock:
-            found = self._through(self._checked(begun), start and start + 1, len(begun))
-            result: Floats = found.last[len(found.last) - len(tokens) + start :]
+            read = self._through(self._checked(begun), start and start + 1, len(begun))
+            result: Floats = read.last[len(read.last) - len(tokens) + start :]
         return result
 
     # A passage -----------------------------------------------------------------------------------------------------
@@ -254,21 +256,21 @@ class OpenVinoReader:
 
     # Computing -----------------------------------------------------------------------------------------------------
 
-    def _read(self, rows: Sequence[Row], shared: int) -> list[_Found]:
+    def _read(self, rows: Sequence[Row], shared: int) -> list[_States]:
         """Return the layers' states of rows that begin with the same `shared` tokens."""
         if len(rows) == 1:
             return [self._through(rows[0].tokens, rows[0].start, rows[0].start + 1)]
         past = self._through(rows[0].tokens[:shared], shared, shared).past
         parts = [row.tokens[shared:] for row in rows]
         values = self._pass(parts, past, [row.start + 1 - shared for row in rows])
-        states = list[_Found]()
+        states = list[_States]()
         for place, part in enumerate(parts):
             last = values["last"][place, : len(part)].copy()
             sums = {layer: values[f"sum{layer}"][place].copy() for layer in self._each}
-            states.append(_Found(past, last, sums))
+            states.append(_States(past, last, sums))
         return states
 
-    def _through(self, tokens: list[int], most: int, counted: int) -> _Found:
+    def _through(self, tokens: list[int], most: int, counted: int) -> _States:
         """Put one row through the layers, from the longest kept beginning of at most `most` tokens on.
 
         counted: the first token whose states are added up.
@@ -283,7 +285,7 @@ class OpenVinoReader:
             lasts.append(values["last"][0].copy())
             sums = {layer: of + values[f"sum{layer}"][0] for layer, of in sums.items()}
         self._keep(past)
-        return _Found(past, np.concatenate(lasts), sums)
+        return _States(past, np.concatenate(lasts), sums)
 
     def _pass(
         self, parts: Sequence[list[int]], past: _Past, counted: Sequence[int]
@@ -318,8 +320,8 @@ class OpenVinoReader:
         )
         empty = np.zeros((1, shape.shared, 0, shape.head), np.float32)
         for name in self._kinds:
-            kept = past.values.get(name, empty)
-            inputs[name] = np.broadcast_to(kept, (len(parts), *kept.shape[1:]))
+            cached = past.values.get(name, empty)
+            inputs[name] = np.broadcast_to(cached, (len(parts), *cached.shape[1:]))
         request = self._layers
         request.infer(
             {name: np.ascontiguousarray(of) for name, of in inputs.items()},
@@ -336,26 +338,26 @@ class OpenVinoReader:
 
     def _numbers(self, states: Floats, following: Sequence[int]) -> list[Floats]:
         """Of states and the tokens that follow them log p, entropy and the top log-probability (`token_numbers`)."""
-        found = list[list[Floats]]()
+        numbers = list[list[Floats]]()
         for first in range(0, len(following), AT_ONCE):
             some = np.array(following[first : first + AT_ONCE])[:, None]
             self._head.infer({"states": states[first : first + AT_ONCE], "next": some})
-            found.append(
+            numbers.append(
                 [
                     self._head.get_tensor(name).data.reshape(-1).copy()
                     for name in ("logp", "entropy", "top")
                 ]
             )
-        return [np.concatenate(each) for each in zip(*found, strict=True)]
+        return [np.concatenate(each) for each in zip(*numbers, strict=True)]
 
     # Beginnings ----------------------------------------------------------------------------------------------------
 
     def _longest(self, tokens: list[int], most: int) -> _Past:
         """The longest beginning that is kept."""
-        shared = [min(common_length(past.tokens, tokens), most) for past in self._kept]
+        shared = [min(common_length(past.tokens, tokens), most) for past in self._pasts]
         best = max(range(len(shared)), key=shared.__getitem__, default=-1)
         return (
-            self._kept[best].cut(shared[best])
+            self._pasts[best].cut(shared[best])
             if best >= 0 and shared[best] >= WORTH
             else _Past()
         )
@@ -363,14 +365,14 @@ class OpenVinoReader:
     def _keep(self, past: _Past) -> None:
         """Keep a row for others with its beginning, instead of those that it begins with and of those used long ago."""
         others = [
-            one for one in self._kept if past.tokens[: len(one.tokens)] != one.tokens
+            one for one in self._pasts if past.tokens[: len(one.tokens)] != one.tokens
         ]
         room = KEPT - len(past.tokens)
-        self._kept = [past]
+        self._pasts = [past]
         for one in reversed(others):
             room -= len(one.tokens)
             if room >= 0:
-                self._kept.insert(0, one)
+                self._pasts.insert(0, one)
 
 
 def _own_process(name: str) -> int:

@@ -60,7 +60,7 @@ class Recorded:
                     f"{file}, line {number}: {error}; a recorded model, {RECORDED}FILE#COLUMN, repeats a column of "
                     "lines of JSON"
                 ) from None
-        self._scores, self._column = scores, wanted.known(scores.values())
+        self._scores, self._column = scores, wanted.with_ends(scores.values())
 
     async def send(self, request: Request) -> Reply:
         """Return the recorded score of the row under judgement."""

@@ -64,10 +64,12 @@ class ServedReader:
             about: dict[str, Any] = next(
                 (one for one in listed if one.get("id") == self.name), {}
             )
-            told = next(
+            declared = next(
                 (about[key] for key in _CONTEXT if type(about.get(key)) is int), 0
             )
-            self.ability = Ability(context=max(0, told - 1))  # one token is generated
+            self.ability = Ability(
+                context=max(0, declared - 1)
+            )  # one token is generated
 
     def size(self, pieces: Sequence[Piece]) -> int:
         """See `Reader`; estimated, since only the server has the tokens."""
@@ -130,8 +132,8 @@ class ServedReader:
             ) from error
         return logp, ends
 
-    def _completion(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        body = {"model": self.name, "temperature": 0, **asked}
+    def _completion(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        body = {"model": self.name, "temperature": 0, **request}
         try:
             answer = self._client.post(
                 f"{self._url}/completions", json=body, headers=self._headers

@@ -212,6 +212,6 @@ class TorchReader:
 
 
 def _torch() -> tuple[Any, Any]:
-    what = "reading with torch"
-    torch = from_extra("torch", what, "torch")
-    return torch, from_extra("torch", what, "transformers")
+    purpose = "reading with torch"
+    torch = from_extra("torch", purpose, "torch")
+    return torch, from_extra("torch", purpose, "transformers")

@@ -98,10 +98,10 @@ class Vocabulary:
     def ends(self, text: str, tokens: list[int]) -> tuple[int, ...]:
         """Return the character of a text after which each of its tokens ends."""
         sizes = np.array([len(letter.encode()) for letter in _sound(text)])
-        found = np.searchsorted(
+        places = np.searchsorted(
             np.cumsum(sizes), np.cumsum(self._bytes[tokens]), "right"
         )
-        return tuple(found.tolist())
+        return tuple(places.tolist())
 
 
 def division_of(settings: Mapping[str, Any]) -> str:

@@ -214,11 +214,11 @@ def _header(file: BinaryIO) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if max(count, fields) > _MOST_NAMED:
         raise ValueError(f"{count} tensors, {fields} settings")
     settings = {_text(file): _value(file, _number(file, "I")) for _ in range(fields)}
-    found = [_described(file) for _ in range(count)]
+    described = [_described(file) for _ in range(count)]
     align = int(settings.get("general.alignment", 32))
     start = -(-file.tell() // align) * align
     return settings, {
-        name: Tensor(shape, kind, start + at) for name, shape, kind, at in found
+        name: Tensor(shape, kind, start + at) for name, shape, kind, at in described
     }
 
 

@@ -102,28 +102,28 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
     )
 
     @classmethod
-    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+    def catalogue(cls, options: Mapping[str, Any]) -> Catalogue:
         """Return the options of the method, the optimizer and the run."""
         return cls._setup(
-            given, (name for name in given if name not in cls.model_fields)
+            options, (name for name in options if name not in cls.model_fields)
         ).catalogue()
 
     @classmethod
-    def _setup(cls, given: Mapping[str, Any], options: Any) -> Setup:
+    def _setup(cls, chosen: Mapping[str, Any], options: Any) -> Setup:
         from .run import Setup
 
-        lms = given.get("lm") or []
+        lms = chosen.get("lm") or []
         names = [
             *options,
-            *(["signals"] if given.get("signal") else []),
+            *(["signals"] if chosen.get("signal") else []),
             *(["models"] if len(lms) > 1 else []),
         ]
         return Setup.choose(
-            given.get("method"),
-            given.get("optimizer"),
+            chosen.get("method"),
+            chosen.get("optimizer"),
             next(iter(lms), None),
             names,
-            given.get("begin"),
+            chosen.get("begin"),
         )
 
     def run(self) -> int:
@@ -131,9 +131,9 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
         from .run import CompileRun, with_orders
         from .several import compile_aspects
 
-        given = dict(self)
+        own_options = dict(self)
         setup = self._setup(
-            given,
+            own_options,
             (f"{key}.{name}" for key, chosen in self._more.items() for name in chosen),
         )
         chosen = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
@@ -184,17 +184,17 @@ def _aspects(
     return None, tuple(named) or of_start
 
 
-def _heldout(given: str | None) -> tuple[float | None, Path | None]:
+def _heldout(value: str | None) -> tuple[float | None, Path | None]:
     """A share of rows, or a file of labels; neither where nothing is asked for. Raises OptionError."""
-    if given is None:
+    if value is None:
         return None, None
     try:
-        share = float(given)
+        share = float(value)
     except ValueError:
-        return None, Path(given)
+        return None, Path(value)
     if not 0 < share < 1:
         raise OptionError(
-            f"--heldout {given}: a share lies between 0 and 1; or name a file of labels"
+            f"--heldout {value}: a share lies between 0 and 1; or name a file of labels"
         )
     return share, None
 

@@ -167,8 +167,8 @@ class Setup:
                 )
             aspects = tuple(scales_of(saved.plain()))
             each = methods.get(saved.program.options.get("of", kind))
-            found = optimizer or default_optimizer(each)
-            return cls(kind, found, model, aspects)
+            search = optimizer or default_optimizer(each)
+            return cls(kind, search, model, aspects)
         if method is None:
             names = list(options)
             read = cls(READ, optimizer or default_optimizer(methods.get(READ)))
@@ -268,10 +268,10 @@ class Setup:
         return None
 
     def resolve(
-        self, given: Mapping[str, Any] | None = None, source: str = ""
+        self, options: Mapping[str, Any] | None = None, source: str = ""
     ) -> dict[str, dict[str, Any]]:
         """Return the options set, checked, by owner; `source` is the file that they come from."""
-        return self.catalogue().resolve(given or {}, source)
+        return self.catalogue().resolve(options or {}, source)
 
 
 def _of_panel(options: Iterable[str]) -> bool:
@@ -636,27 +636,27 @@ def with_orders(
     signals: Sequence[str], orders: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
     """Signals as `--signal` has them, with the order of their words where the user said it."""
-    made = []
+    ordered = []
     for text in signals:
         words = order_of(orders, text)
-        made.append(f"{text}={','.join(words)}" if words else text)
-    return tuple(made)
+        ordered.append(f"{text}={','.join(words)}" if words else text)
+    return tuple(ordered)
 
 
 def method_in_words(
     method: str,
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
     words: JudgeInWords,
     aspect: str | None,
     library_aspect: str | None,
     criteria: Sequence[Criterion] = (),
 ) -> Method:
     """A method by its name and its options. aspect: of the labels, None where there are none."""
-    made: Method = methods.get(method).from_options(
-        given,
+    built: Method = methods.get(method).from_options(
+        options,
         labels_aspect=aspect,
         library_aspect=library_aspect,
         criteria=read_criteria_file(words.criteria) if words.criteria else criteria,
         task=words.task,
     )
-    return made
+    return built

@@ -280,7 +280,7 @@ def test_the_trained_reader_scores_the_rows_of_tasks(
     scored = list[str]()
 
     def score(text: Text, aspect: str) -> Trained:
-        scored.append(text.made)
+        scored.append(text.judged)
         return Trained(float(len(scored)), {})
 
     monkeypatch.setattr("judgesmith.programs.readings.trained.trained_score", score)

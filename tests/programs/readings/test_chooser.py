@@ -111,7 +111,7 @@ def test_answers_do_not_depend_on_others(tiny: Path, reader: OpenVinoReader) -> 
     some[3] = replace(some[3], choices=(("", ("Better", "Worse", "Similar")),))
     alone = []
     for one in some:
-        reader._kept.clear()
+        reader._pasts.clear()
         alone += answered(tiny, one)
     assert answered(tiny, *some) == alone
     assert answered(tiny, *some[::-1])[::-1] == alone

@@ -95,7 +95,7 @@ def test_a_row_is_read(reader: EmbeddedReader) -> None:
     assert len(read.logp) == len(read.ends)
     assert (read.logp <= read.top + 1e-4).all()
     assert (read.entropy > 0).all()
-    assert read.ends[-1] == len(TEXT.made)
+    assert read.ends[-1] == len(TEXT.judged)
     assert {layer: state.shape for layer, state in read.means.items()} == dict.fromkeys(
         layers, read.means[1].shape
     )

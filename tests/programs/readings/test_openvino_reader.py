@@ -189,7 +189,7 @@ def test_what_a_row_gives_does_not_depend_on_others(reader: OpenVinoReader) -> N
     passages = [passage(text, reader.chat) for text in rows(24)]
     alone = []
     for one in passages:
-        reader._kept.clear()
+        reader._pasts.clear()
         alone.append(reader.read(one, layers=(1, 2)))
     kept = [reader.read(one, layers=(1, 2)) for one in passages]
     together = reader.read_many(passages, layers=(1, 2))
@@ -211,7 +211,7 @@ def test_a_shared_beginning_is_computed_once(reader: OpenVinoReader) -> None:
         for number in range(6)
     ]
     sizes = [reader.size(one.pieces) for one in passages]
-    reader._kept.clear()
+    reader._pasts.clear()
     before = reader.computed
     reader.read_many(passages)
     assert reader.computed - before < sizes[0] + 5 * 60 < sum(sizes) / 2

@@ -35,7 +35,7 @@ def test_one_pass_gives_everything() -> None:
 
 def test_surprise_is_of_words() -> None:
     row = read_row(PlantedReader(), TEXT, layers=0, counted=False)
-    assert row.surprise(TEXT.made) == [
+    assert row.surprise(TEXT.judged) == [
         (0, 1, 1.0),
         (2, 6, 6.0),
         (7, 10, 1.0),
@@ -74,7 +74,7 @@ def test_nothing_is_read_twice_even_in_another_run(tmp_path: Path) -> None:
     assert all(
         np.array_equal(same.states[block], state) for block, state in row.states.items()
     )
-    assert same.surprise(TEXT.made) == row.surprise(TEXT.made)
+    assert same.surprise(TEXT.judged) == row.surprise(TEXT.judged)
     assert b"cat" not in path.read_bytes()
 
 

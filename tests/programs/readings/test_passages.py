@@ -60,7 +60,7 @@ def test_no_text_of_a_row_becomes_a_mark(
         assert [p.text for p in read.pieces if p.mark] == [
             p.text for p in bare.pieces if p.mark
         ]
-        assert read.pieces[read.target].text == text.made
+        assert read.pieces[read.target].text == text.judged
 
 
 def test_a_refused_system_message_moves_to_the_users_turn() -> None:
@@ -76,7 +76,7 @@ def test_a_refused_system_message_moves_to_the_users_turn() -> None:
 
 def test_long_texts_stay_whole() -> None:
     text = Text("s" * 5000, "o" * 5000, "c" * 5000)
-    assert (len(text.given), len(text.made)) == (10_002, 5000)
+    assert (len(text.material), len(text.judged)) == (10_002, 5000)
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_long_rows_are_read_in_windows_where_a_server_says_what_it_holds(
     else:
         assert len(sent) > 4 and max(map(len, sent)) <= 3 * 301 and row.source < 1
     assert len(row.tokens.logp) == pytest.approx(500, abs=2)
-    assert row.tokens.ends[-1] in (len(text.made) - 1, len(text.made))
+    assert row.tokens.ends[-1] in (len(text.judged) - 1, len(text.judged))
 
 
 def test_states_are_not_to_be_had_from_a_server(server: Server) -> None:

@@ -79,7 +79,7 @@ def lm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(
         trained,
         "trained_score",
-        lambda text, aspect: trained.Trained(float(len(text.made)), {}),
+        lambda text, aspect: trained.Trained(float(len(text.judged)), {}),
     )
     with scripted_models() as make:
         yield make(guessing())[0]

@@ -75,14 +75,14 @@ def test_every_word_of_an_output_stands_in_one_window(
 ) -> None:
     text, reader = Text(words(source, seed), words(made, seed + 1)), Narrow(context)
     read = windows(text, reader)
-    assert "".join(targets(read.each)) == text.made
+    assert "".join(targets(read.each)) == text.judged
     assert all(
-        text.made.startswith(of, one.start)
+        text.judged.startswith(of, one.start)
         for one, of in zip(read.each, targets(read.each), strict=True)
     )
     row = read_row(reader, text, layers=2, counted=False)
     assert len(row.tokens.logp) >= made
-    assert row.tokens.ends[-1] == len(text.made)
+    assert row.tokens.ends[-1] == len(text.judged)
     assert 0 <= row.source <= 1
 
 
@@ -118,7 +118,7 @@ def test_a_window_has_the_words_before_it_and_its_part_of_the_source() -> None:
         )
         own = window.passage.pieces[window.passage.target].text
         if number:
-            assert text.made[: window.start].endswith(
+            assert text.judged[: window.start].endswith(
                 window.passage.pieces[window.passage.target - 1].text
             )
         named = [word for word in own.split() if word.startswith("f")]
@@ -219,9 +219,9 @@ def test_a_context_that_holds_only_the_instruction_is_refused() -> None:
 def test_the_surprise_of_a_long_text_is_that_of_its_words() -> None:
     text = Text("", words(800, 7) + " xstrange " + words(800, 8))
     row = read_row(Narrow(300), text, layers=0, counted=False)
-    place = text.made.index("xstrange")
-    assert (place, place + len("xstrange"), 6.0) in row.surprise(text.made)
-    assert len(row.surprise(text.made)) == 1601
+    place = text.judged.index("xstrange")
+    assert (place, place + len("xstrange"), 6.0) in row.surprise(text.judged)
+    assert len(row.surprise(text.judged)) == 1601
 
 
 # Counts

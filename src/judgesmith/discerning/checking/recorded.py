@@ -89,6 +89,6 @@ def read_column(file: File, column: Column, what: str) -> tuple[Column, Vector, 
         low, high = min(marks.levels), max(marks.levels)
         spread = (high - low) or 1.0
         return column, (scores - low) / spread, f"{column.name} is read as {words}"
-    scale = column.known(scores.tolist())
+    scale = column.with_ends(scores.tolist())
     percents = [scale.percent(x) if x == x else math.nan for x in scores.tolist()]
     return scale, np.array(percents) / 100, ""
