@@ -189,14 +189,16 @@ def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
 
 def _counted(links: Sequence[Link]) -> str:
     """Return the numbers of links of each kind: `2 equal sources, 1 nearly equal output`."""
-    kinds = (f"{'equal' if one.equal else 'nearly equal'} {one.field}" for one in links)
+    kinds = (
+        f"{'equal' if link.equal else 'nearly equal'} {link.field}" for link in links
+    )
     counts = sorted(Counter(kinds).items())
     return ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts)
 
 
 def _class_of(classes: Sequence[_Class]) -> dict[int, int]:
     """Return the number of each row's class."""
-    return {row: number for number, one in enumerate(classes) for row in one.rows}
+    return {row: number for number, texts in enumerate(classes) for row in texts.rows}
 
 
 def _join_rows(
@@ -206,12 +208,12 @@ def _join_rows(
     links: list[Link] = []
     apart: list[tuple[Link, int]] = []
     for members in alike:
-        one, *others = members
+        first, *others = members
         stated = all(_is_stated(rows[index]) for index in members)
         if stated and len(set(map(groups.root, members))) > most:
-            unlike = next((i for i in others if not _equal(rows[one], rows[i])), None)
+            unlike = next((i for i in others if not _equal(rows[first], rows[i])), None)
             if unlike is not None:
-                apart.append((Link("row", False, one, unlike), len(members)))
+                apart.append((Link("row", False, first, unlike), len(members)))
                 links += _join_equal(groups, rows, members)
                 continue
         links += _join_all(groups, rows, members)
@@ -228,8 +230,8 @@ def _is_stated(row: Row) -> bool:
     return not row.doc_id.startswith(DERIVED)
 
 
-def _equal(one: Row, other: Row) -> bool:
-    return all(folded(a).key == folded(b).key for a, b in _texts(one, other))
+def _equal(row: Row, twin: Row) -> bool:
+    return all(folded(a).key == folded(b).key for a, b in _texts(row, twin))
 
 
 def _join_all(
@@ -256,8 +258,8 @@ def _join_equal(
     ]
 
 
-def _texts(one: Row, other: Row) -> tuple[tuple[str, str], ...]:
-    return (one.source, other.source), (one.output, other.output)
+def _texts(row: Row, twin: Row) -> tuple[tuple[str, str], ...]:
+    return (row.source, twin.source), (row.output, twin.output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,11 +288,11 @@ def _nearest(
 ) -> Shared:
     best: tuple[str, ...] = ()
     pair = ones[0], twos[0]
-    for one, other in islice(product(ones, twos), 1000):
-        texts = zip(("source", "output"), _texts(rows[one], others[other]), strict=True)
+    for row, twin in islice(product(ones, twos), 1000):
+        texts = zip(("source", "output"), _texts(rows[row], others[twin]), strict=True)
         common = tuple(name for name, (a, b) in texts if alike(folded(a), folded(b)))
         if len(common) > len(best):
-            best, pair = common, (one, other)
+            best, pair = common, (row, twin)
     return Shared(*pair, " and ".join(best) or "document, by way of other rows,")
 
 

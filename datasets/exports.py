@@ -98,21 +98,25 @@ class Export:
         scores: dict[str, dict[str, Any]] = {}
         choices: dict[str, dict[str, Any]] = {}
         why: dict[str, dict[str, list[Any]]] = {}
-        for one in answers:
-            question, value, reason = one.question, _single(one.value), one.reason
+        for answer in answers:
+            question, value, reason = (
+                answer.question,
+                _single(answer.value),
+                answer.reason,
+            )
             if (
                 isinstance(value, str) and folded_name(str(question)) in _REASONS
             ):  # a question that asks for a text
                 question, value, reason = None, None, value
             name = str(question or "rating")
-            if one.left:
-                self.left[one.left] += value is not None
+            if answer.left:
+                self.left[answer.left] += value is not None
                 continue
-            compares = one.compares or (
+            compares = answer.compares or (
                 pairs is not None and names_a_side(value, pairs)
             )
             cells = (choices if compares else scores).setdefault(name, {})
-            who = str(one.rater) if _there(one.rater) else str(len(cells) + 1)
+            who = str(answer.rater) if _there(answer.rater) else str(len(cells) + 1)
             if value is not None and not isinstance(
                 value, Mapping | list
             ):  # rankings and spans are no ratings
@@ -197,9 +201,9 @@ def _argilla(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
     """`records.to_list()`; responses that were not submitted do not count."""
     answers = _object(parsed(record["responses"])).items()
     submitted = (
-        one
+        response
         for question, responses in answers
-        for one in _responses(question, responses)
+        for response in _responses(question, responses)
     )
     fields, about = (
         _object(parsed(record["fields"])),
@@ -301,7 +305,8 @@ def _are_responses(cell: Any) -> bool:
         )
     responses = _objects(cell)
     return bool(responses) and all(
-        {"value", "status"} <= set(one) and "user_id" in one for one in responses
+        {"value", "status"} <= set(response) and "user_id" in response
+        for response in responses
     )
 
 
@@ -312,12 +317,12 @@ def _responses(question: str, cell: Any) -> Iterator[Answer]:
         columns = {name: _listed(part) for name, part in cell.items()}
         rows = zip(*columns.values(), strict=False)
         cell = [dict(zip(columns, row, strict=True)) for row in rows]
-    for one in _objects(cell):
+    for entry in _objects(cell):
         yield Answer(
             question,
-            one.get("user_id"),
-            one.get("value"),
-            _unless_submitted(one.get("status")),
+            entry.get("user_id"),
+            entry.get("value"),
+            _unless_submitted(entry.get("status")),
         )
 
 
@@ -349,7 +354,7 @@ def _label_studio(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
         ):  # what annotators are told stands there in templates for chats, and the chat is judged
             data["data.text"] = data.pop("text")
     return {**data, "id": record.get("id")}, (
-        one for annotation in annotations for one in _annotated(annotation)
+        region for annotation in annotations for region in _annotated(annotation)
     )
 
 
@@ -376,7 +381,7 @@ def _annotated(annotation: Mapping[str, Any]) -> Iterator[Answer]:
     )
     results = _objects(annotation.get("result"))
     marked = filter(_is_region, results)
-    regions = {str(one["id"]) for one in marked if one.get("id") is not None}
+    regions = {str(region["id"]) for region in marked if region.get("id") is not None}
     for result in results:
         inner, name = _object(result.get("value")), result.get("from_name")
         key = next((key for key in _ANSWERS if key in inner), None)
@@ -411,9 +416,9 @@ def _is_region(result: Mapping[str, Any]) -> bool:
 def _expected(assessments: Sequence[Mapping[str, Any]]) -> Any:
     """Return the expected answer, by the first of its usual names."""
     expected: dict[str, Any] = {}
-    for one in assessments:
-        name = str(one.get("assessment_name"))
-        expected[name] = _object(one.get("expectation")).get("value")
+    for assessment in assessments:
+        name = str(assessment.get("assessment_name"))
+        expected[name] = _object(assessment.get("expectation")).get("value")
     present = (expected[name] for name in _EXPECTED if _there(expected.get(name)))
     return next(present, None)
 

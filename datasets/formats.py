@@ -96,7 +96,7 @@ def open_table(source: Source) -> Table:
         return Table(path.name, _guarded(path, inspect_log(path)))
     if kind == "parquet":
         return Table(path.name, _guarded(path, _parquet_records(path)))
-    encoding, note = next(_guarded(path, (encoding_of(one) for one in [path])))
+    encoding, note = next(_guarded(path, (encoding_of(file) for file in [path])))
     notes += [note] if note else []
     text = _Text(path, encoding)
     if kind in ("csv", "tsv"):
@@ -174,7 +174,10 @@ class _Form:
         elif tabs and "\t" in "".join(lines[:1]):
             delimiter = "\t"
         else:
-            delimiter = max(_DELIMITERS, key=lambda one: _fit(_cells(lines, one)))
+            delimiter = max(
+                _DELIMITERS,
+                key=lambda mark: _fit(_cells(lines, mark)),
+            )
         return cls(delimiter, stated is not None, _above(_cells(lines, delimiter)))
 
 

@@ -199,12 +199,15 @@ def _learnable(
             notes.append(f"{name} is left out: {error}")
     if len(labels) < 2:
         names = ", ".join(outputs.aspects()) or "none"
-        why = "".join(f"; {one}" for one in notes)
+        why = "".join(f"; {remark}" for remark in notes)
         raise LabelsError(
             f"{outputs.origin}: --aspect {ALL} needs at least two aspects with enough labels; ratings: {names}{why}"
         )
     first = next(iter(labels))
-    warnings = (*labels[first].warnings, *(f"{outputs.origin}: {one}" for one in notes))
+    warnings = (
+        *labels[first].warnings,
+        *(f"{outputs.origin}: {remark}" for remark in notes),
+    )
     return labels | {first: replace(labels[first], warnings=warnings)}
 
 

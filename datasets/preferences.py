@@ -159,9 +159,9 @@ class Pairs:
         cell = parsed(record.get(self.winner))
         by = cell if isinstance(cell, Mapping) else {"": cell}
         return [
-            (str(who), self.share(one, record))
-            for who, one in by.items()
-            if not unrated(one)
+            (str(who), self.share(choice, record))
+            for who, choice in by.items()
+            if not unrated(choice)
         ]
 
     def judged_by(

@@ -235,14 +235,14 @@ def on_one_scale(labels: Labels, heldout: Labels) -> tuple[Labels, Labels]:
         return labels, heldout
     if labels.scale_given and heldout.scale_given:
         return labels, heldout
-    stated = next((one.scale for one in (labels, heldout) if one.scale_given), None)
+    stated = next((side.scale for side in (labels, heldout) if side.scale_given), None)
     low, high = stated or labels.scale
     values = np.array(
         [
             value
-            for one in (labels, heldout)
-            for row in one.rows
-            for value in row.single(one.aspect)
+            for side in (labels, heldout)
+            for row in side.rows
+            for value in row.single(side.aspect)
         ]
     )
     if not (low <= values.min() and values.max() <= high):
@@ -539,8 +539,8 @@ class Columns:
         for name, part in named.items():
             key = name if name in aspects else ""
             lines = (
-                as_text(one)
-                for one in (part if isinstance(part, (list, tuple)) else [part])
+                as_text(text)
+                for text in (part if isinstance(part, (list, tuple)) else [part])
             )
             comments[key] = comments.get(key, ()) + tuple(
                 " ".join(line.split()) for line in lines if line

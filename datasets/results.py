@@ -178,11 +178,11 @@ def _inspect(sample: Mapping[str, Any]) -> Record:
         score = _object(score, f"the score {name!r}")
         value, reason = score.get("value"), score.get("explanation")
         if isinstance(value, list):
-            value = {str(number): one for number, one in enumerate(value, 1)}
+            value = {str(number): grade for number, grade in enumerate(value, 1)}
         several = value.items() if isinstance(value, Mapping) else [("", value)]
-        for key, one in several:
+        for key, grade in several:
             judges[f"{name} {key}".strip()] = _verdict(
-                _LETTERS.get(one, one) if isinstance(one, str) else one, reason
+                _LETTERS.get(grade, grade) if isinstance(grade, str) else grade, reason
             )
     return row | {JUDGES: judges}
 
@@ -260,15 +260,17 @@ def _unlike(name: str, taken: Iterable[str]) -> str:
     names = set(taken)
     numbered = (f"{name} {number}" for number in range(2, len(names) + 3))
     return (
-        name if name not in names else next(one for one in numbered if one not in names)
+        name
+        if name not in names
+        else next(candidate for candidate in numbered if candidate not in names)
     )
 
 
 def _lm_output(answers: Sequence[Any], doc: Any) -> str:
     """Return a model's text, or for a choice by likelihood the choice."""
-    likely = [_likelihood(one) for one in answers]
+    likely = [_likelihood(answer) for answer in answers]
     if not answers or None in likely:
-        texts = [one for part in answers for one in (_listed(part) or [[]])]
+        texts = [answer for part in answers for answer in (_listed(part) or [[]])]
         if len(texts) > 1 and all(isinstance(text, str) for text in texts):
             raise _UnreadableError(
                 f"filtered_resps holds {len(texts)} answers; keep one a row, as the filter take_first does"
@@ -324,7 +326,7 @@ def _shown_whole(output: Any) -> str:
 def _text(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
         return "\n".join(value)
     return json.dumps(value, ensure_ascii=False)
 
@@ -348,7 +350,7 @@ def _object(value: Any, name: str) -> Mapping[str, Any]:
 
 
 def _objects(value: Any, name: str) -> list[Mapping[str, Any]]:
-    return [_object(one, f"one of {name}") for one in _items(value, name)]
+    return [_object(item, f"one of {name}") for item in _items(value, name)]
 
 
 def _shown(value: Any) -> str:

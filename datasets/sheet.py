@@ -198,7 +198,7 @@ class Sheet:
         records = [self.records[place] for place in places]
         means: Record = {}
         for name in self.judged_by:
-            shares = [one[name] for one in records if one[name] is not None]
+            shares = [record[name] for record in records if record[name] is not None]
             means[name] = math.fsum(shares) / len(shares) if shares else None
         return means
 
@@ -513,7 +513,7 @@ class Sheet:
         groups: list[list[_Rated]] = []
         for group in self._by_output(rows, roles):
             rated = any(row.scores for _, row, _ in group)
-            groups += [group] if rated else [[one] for one in group]
+            groups += [group] if rated else [[rating] for rating in group]
         return sorted(groups, key=lambda group: group[0][0])
 
     def _stated_scale(
@@ -642,7 +642,7 @@ class Sheet:
     def _has_objects(self, column: str) -> bool:
         """Return True if a cell of a column is an object of several ratings."""
         cells = (record.get(column) for record in self.records)
-        return any(isinstance(one, Mapping) and not one_rating(one) for one in cells)
+        return any(isinstance(cell, Mapping) and not one_rating(cell) for cell in cells)
 
     def _chat_note(self, column: str) -> str:
         """Return the note on chats whose last turn is judged."""

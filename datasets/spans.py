@@ -127,7 +127,9 @@ def _same(marked: str, judged: str, identity: str, where: str) -> None:
     if marked == judged:
         return
     place = next(
-        i for i, (one, other) in enumerate(zip_longest(marked, judged)) if one != other
+        i
+        for i, (first, second) in enumerate(zip_longest(marked, judged))
+        if first != second
     )
     raise LabelsError(
         f"{where}: {identity!r} is marked in another text than the one that was judged; they differ from character"

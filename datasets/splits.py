@@ -158,11 +158,11 @@ def assert_disjoint(train: Labels, heldout: Labels) -> None:
         )
     met = shared(train.rows, heldout.rows, train.template_share)
     if met:
-        one, other = train.rows[met[0].one], heldout.rows[met[0].other]
+        learnt, held_out = train.rows[met[0].one], heldout.rows[met[0].other]
         raise LeakError(
-            f"held-out row {other.line} (group {other.group!r}) repeats the {met[0].common} of training row {one.line},"
-            f" equal or nearly so ({len(met)} such groups in all); remove these rows from one side, or split all rows"
-            " with holdout_split or group_folds"
+            f"held-out row {held_out.line} (group {held_out.group!r}) repeats the {met[0].common} of training row "
+            f"{learnt.line}, equal or nearly so ({len(met)} such groups in all); remove these rows from one side, or "
+            "split all rows with holdout_split or group_folds"
         )
 
 

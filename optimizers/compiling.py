@@ -542,7 +542,7 @@ class Compiler:
         ):
             return plan
         try:
-            other = plan_of(self.splits(labels, crossed=False))
+            single = plan_of(self.splits(labels, crossed=False))
         except LabelsError:  # no such split
             return plan
         most_calls, most_cost = self.options.max_calls, self.options.max_cost
@@ -550,11 +550,11 @@ class Compiler:
             most_cost or math.inf
         )
         if beyond:
-            note = f"agreement is told from {other.heldout} held-out rows: folds would take up to {plan.calls:,} calls"
-            return replace(other, notes=(*other.notes, note))
+            note = f"agreement is told from {single.heldout} held-out rows: folds would take up to {plan.calls:,} calls"
+            return replace(single, notes=(*single.notes, note))
         note = (
-            f"agreement is told from folds of all rows; --heldout {QUARTER:g} tells it from {other.heldout} rows, "
-            f"with up to {other.calls:,} calls"
+            f"agreement is told from folds of all rows; --heldout {QUARTER:g} tells it from {single.heldout} rows, "
+            f"with up to {single.calls:,} calls"
         )
         return replace(plan, notes=(*plan.notes, note))
 
@@ -720,7 +720,9 @@ class Compiler:
         self.outcome = fitted, train
         if (take := self.options.take) is None:
             return fitted
-        by_name = {one.name: one for one in self.finalists(fitted, train)}
+        by_name = {
+            finalist.name: finalist for finalist in self.finalists(fitted, train)
+        }
         if take not in by_name:
             fold = plan.parts.crossed and len(train) < plan.rows
             where = " in one of the folds; --heldout 0.25 searches once" if fold else ""

@@ -421,10 +421,10 @@ class Findings:
         if inference is None or not inference.drawn_from:
             return {}
         comments: dict[str, list[dict[str, str]]] = {}
-        for one in inference.criteria:
-            if one in criteria:
-                of_it = inference.drawn_from.get(one.name, ())
-                comments[one.name] = [asdict(comment) for comment in of_it]
+        for criterion in inference.criteria:
+            if criterion in criteria:
+                of_it = inference.drawn_from.get(criterion.name, ())
+                comments[criterion.name] = [asdict(comment) for comment in of_it]
         return comments
 
     def _way(self) -> dict[str, Any] | None:

@@ -86,7 +86,7 @@ def compile(
         read, judges = several, judges_of(judge, several)
     first = next(iter(judges.values()))
     if lm is None and first.own_lm is None:
-        able = [without_model(one.method) for one in judges.values()]
+        able = [without_model(judged.method) for judged in judges.values()]
         lm = NO_MODEL if all(able) else None
     if lm is None:
         model = first.lm
@@ -138,7 +138,9 @@ def _several(
     """Return the labels of each aspect, where several are compiled. Raises OptionError, LabelsError."""
     of_judge = _aspects_of(judge)
     by_aspect = isinstance(labels, Mapping) and bool(labels)
-    if by_aspect and all(isinstance(one, Labels) for one in labels.values()):
+    if by_aspect and all(
+        isinstance(of_aspect, Labels) for of_aspect in labels.values()
+    ):
         wanted = dict(labels)
         if aspect is not None:
             names = [aspect] if isinstance(aspect, str) else list(aspect)

@@ -47,14 +47,14 @@ class Levels:
             heldout: The judge's own agreement, over all rows.
         """
         result = [
-            f"{COMPARED[level]}, where only rows of one {COMPARED[level][7:-1]} are compared: Q {_span(one)}"
+            f"{COMPARED[level]}, where only rows of one {COMPARED[level][7:-1]} are compared: Q {_span(agreement)}"
             + (
                 "; the interval holds 0, so that this judge cannot tell such rows apart"
-                if one.low <= 0
+                if agreement.low <= 0
                 else ""
             )
-            for level, one in self.inside.items()
-            if not one.reason
+            for level, agreement in self.inside.items()
+            if not agreement.reason
         ]
         if self.system_means is not None and not self.system_means.reason:
             means = f"each system's mean label alone, which reads no text, reaches Q {_span(self.system_means)}"

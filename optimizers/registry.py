@@ -35,7 +35,11 @@ class Optimizers(Registry["type[DemonstrationSearch]"]):
         """
         self.names()  # imports what registers a prefix
         library = next(
-            (one for prefix, one in self.through.items() if name.startswith(prefix)),
+            (
+                through
+                for prefix, through in self.through.items()
+                if name.startswith(prefix)
+            ),
             None,
         )
         return super().get(name) if library is None else library.make(name)

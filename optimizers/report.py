@@ -295,8 +295,8 @@ class CompileReport:
             ),
             "surface": self.surface.to_dict(),
             **{
-                COMPARED[level].replace(" ", "_"): one.to_dict()
-                for level, one in self.levels.inside.items()
+                COMPARED[level].replace(" ", "_"): agreement.to_dict()
+                for level, agreement in self.levels.inside.items()
             },
             **(
                 {}
@@ -347,27 +347,31 @@ class AspectsReport:
     @property
     def signature(self) -> str:
         """The agreement of each aspect, in one line."""
-        return "; ".join(f"{name} {one.heldout}" for name, one in self.aspects.items())
+        return "; ".join(
+            f"{name} {report.heldout}" for name, report in self.aspects.items()
+        )
 
     @property
     def usage(self) -> Usage:
         """Calls and tokens of all aspects together."""
-        return sum((one.usage for one in self.aspects.values()), Usage())
+        return sum((report.usage for report in self.aspects.values()), Usage())
 
     @property
     def seconds(self) -> float:
         """Seconds of all aspects together."""
-        return sum(one.seconds for one in self.aspects.values())
+        return sum(report.seconds for report in self.aspects.values())
 
     @property
     def nothing_scored(self) -> bool:
         """True if there is an aspect of which no held-out row got a score."""
-        return any(one.nothing_scored for one in self.aspects.values())
+        return any(report.nothing_scored for report in self.aspects.values())
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The notes of all aspects; see `notes_by_aspect`."""
-        return notes_by_aspect({name: one.notes for name, one in self.aspects.items()})
+        return notes_by_aspect(
+            {name: report.notes for name, report in self.aspects.items()}
+        )
 
     def __repr__(self) -> str:
         return f"AspectsReport({self.signature}; {self.usage.calls:,} calls)"
@@ -375,7 +379,7 @@ class AspectsReport:
     def table(self) -> Table:
         """Return the agreement of each aspect, of its zero-shot judge, and of the baseline without a model."""
         first = next(iter(self.aspects.values()))
-        labels = {one.heldout.by.label for one in self.aspects.values()}
+        labels = {report.heldout.by.label for report in self.aspects.values()}
         label = labels.pop() if len(labels) == 1 else "agreement"
         table = Table(
             [
@@ -390,15 +394,15 @@ class AspectsReport:
             ],
             f"Agreement with people by aspect ({first.source})",
         )
-        for name, one in self.aspects.items():
-            reached = one.heldout
+        for name, report in self.aspects.items():
+            reached = report.heldout
             table.add(
                 name,
                 Cell(reached.value, reached.low, reached.high),
                 reached.objective.spearman,
-                one.zero_shot.value,
-                one.surface.value,
-                one.calibrated_error,
+                report.zero_shot.value,
+                report.surface.value,
+                report.calibrated_error,
                 reached.reached.n,
                 reached.reached.failed,
             )
@@ -412,7 +416,9 @@ class AspectsReport:
         """Return the reports of all aspects as JSON values."""
         usage = ("tokens", "prompt_tokens", "completion_tokens", "prefix_tokens")
         return {
-            "aspects": {name: one.to_dict() for name, one in self.aspects.items()},
+            "aspects": {
+                name: report.to_dict() for name, report in self.aspects.items()
+            },
             "notes": list(self.notes),
             "calls": self.usage.calls,
             "cached_calls": self.usage.cached,

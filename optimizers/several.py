@@ -83,14 +83,14 @@ def together(labels: Mapping[str, Labels], share: float) -> dict[str, Labels]:
         labels: by aspect.
         share: as `Labels.template_share`.
     """
-    every = {name: one.regrouped(share) for name, one in labels.items()}
+    every = {name: of_aspect.regrouped(share) for name, of_aspect in labels.items()}
     rows: dict[Key, Row] = {}
-    for one in every.values():
-        for row in one.rows:
+    for of_aspect in every.values():
+        for row in of_aspect.rows:
             apart = replace(row, group=row.own_group or row.group)
             rows[key_of(row)] = apart
     group = {key_of(row): row for row in merge_groups(list(rows.values()), share)}
-    return {name: _regrouped(one, group) for name, one in every.items()}
+    return {name: _regrouped(of_aspect, group) for name, of_aspect in every.items()}
 
 
 def _regrouped(labels: Labels, by_key: Mapping[Key, Row]) -> Labels:
@@ -105,9 +105,9 @@ def union(labels: Mapping[str, Labels]) -> Labels:
     """Return all rows with a label of any aspect: by aspect in percent, and the mean of these."""
     scores: dict[Key, dict[str, float]] = {}
     rows: dict[Key, Row] = {}
-    for name, one in labels.items():
-        scale = Scale(*one.scale)
-        for row, score in zip(one.rows, one.scores.tolist(), strict=True):
+    for name, of_aspect in labels.items():
+        scale = Scale(*of_aspect.scale)
+        for row, score in zip(of_aspect.rows, of_aspect.scores.tolist(), strict=True):
             rows.setdefault(key_of(row), row)
             scores.setdefault(key_of(row), {})[name] = round(scale.to_percent(score), 1)
     first = next(iter(labels.values()))
@@ -177,19 +177,19 @@ class SeveralCompiler:
     def __post_init__(self) -> None:
         if len(self.labels) < 2:
             raise OptionError("several aspects are two at least; name more")
-        if any(one.kind == "preference" for one in self.labels.values()):
+        if any(of_aspect.kind == "preference" for of_aspect in self.labels.values()):
             raise OptionError(
                 "preferences say which output is better as a whole; compile them without several aspects"
             )
         self.takes = taken(self.compiler.options.take, tuple(self.labels))
         share = self.compiler.options.template_share
         judges, labels = dict[str, Judge](), dict[str, Labels]()
-        for name, one in self.labels.items():
-            check_distinct(one)
-            judges[name], labels[name] = in_words(self.judges[name], one)
+        for name, of_aspect in self.labels.items():
+            check_distinct(of_aspect)
+            judges[name], labels[name] = in_words(self.judges[name], of_aspect)
         self.judges, self.labels = judges, together(labels, share)
-        for one in self.heldout.values():
-            check_distinct(one)
+        for of_aspect in self.heldout.values():
+            check_distinct(of_aspect)
         if self.heldout:
             self.heldout = together(self.heldout, share)
             assert_disjoint(self.rows, union(self.heldout))
@@ -285,7 +285,7 @@ class SeveralCompiler:
         if plan is not None and (o.max_calls or o.max_cost):
             names = list(self.judges)
             rest = names[names.index(name) :]
-            left = sum(plan.aspects[one].calls for one in rest)
+            left = sum(plan.aspects[aspect].calls for aspect in rest)
             share = plan.aspects[name].calls / max(1, left)
             whole = plan.aspects[name].calls / max(1, plan.calls)
             o = o.model_copy(
@@ -471,7 +471,9 @@ def _check(
 
 def _by_fold(found: Found) -> dict[int, Measured]:
     """Return what was measured in each fold, by what tells folds apart: their training rows, of all aspects."""
-    return {id(one.split.shown): one for run in found.runs for one in run}
+    return {
+        id(measured.split.shown): measured for run in found.runs for measured in run
+    }
 
 
 def _by_row(labels: Labels, percents: Vector) -> dict[Key, float]:

@@ -404,8 +404,8 @@ class Judge(DSPyJudge):
             else []
         )
         rows += [
-            (f"criterion: {one.name}", shortened(one.definition, 300))
-            for one in knowledge.criteria
+            (f"criterion: {criterion.name}", shortened(criterion.definition, 300))
+            for criterion in knowledge.criteria
         ]
         rows += list(self.method.facts().items())
         return facts(rows)

@@ -79,7 +79,7 @@ class Method(Quiet):
         if others := {"lm", "scale"} & set(options) - set(
             type(self).Options.model_fields
         ):
-            names = ", ".join(f"{one}=…" for one in sorted(others))
+            names = ", ".join(f"{option}=…" for option in sorted(others))
             raise OptionError(
                 f"{name} is a method of judging; a judge has a model and a scale: Judge({name}(…), {names})"
             )

@@ -198,9 +198,11 @@ class Decision:
                 + (f"from {cut:.1f}" if cut <= 100 else "never")
             )
             before = last
-        one = [names for _, names in merged if len(names) > 1]
+        joined = [names for _, names in merged if len(names) > 1]
         note = (
-            f" (no score tells apart {'; '.join(map(', '.join, one))})" if one else ""
+            f" (no score tells apart {'; '.join(map(', '.join, joined))})"
+            if joined
+            else ""
         )
         return f"{', '.join(parts)} of 100{note}"
 
@@ -279,9 +281,9 @@ class Preference:
             Sides(first.to_dict(), second.to_dict()),
         )
         failed = [
-            f"output {name}: {one.failure}"
-            for name, one in zip("ab", self.verdicts, strict=True)
-            if one.failure
+            f"output {name}: {verdict.failure}"
+            for name, verdict in zip("ab", self.verdicts, strict=True)
+            if verdict.failure
         ]
         if failed or self.winner is None:
             return Verdict.failed(

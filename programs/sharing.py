@@ -44,20 +44,20 @@ def each_once(
         keys: what tells a result from every other.
         compute: gives the values of some places, in their order.
     """
-    kept = _readings.get()
-    if kept is None:
+    readings = _readings.get()
+    if readings is None:
         return list(compute(list(range(len(keys)))))
     values: dict[Key, Value] = {}
     missing: dict[Key, int] = {}
     for place, key in enumerate(keys):
-        if key in kept:
-            values[key] = kept[key]
+        if key in readings:
+            values[key] = readings[key]
         else:
             missing.setdefault(key, place)
     if missing:
         computed = compute(list(missing.values()))
         values |= zip(missing, computed, strict=True)
-    kept.update(values)
-    while len(kept) > MOST_KEPT:
-        kept.popitem(last=False)
+    readings.update(values)
+    while len(readings) > MOST_KEPT:
+        readings.popitem(last=False)
     return [values[key] for key in keys]

@@ -355,8 +355,8 @@ class Verdict(BaseModel):
                     f"[{self.interval.low:g}, {self.interval.high:g}]",
                 )
             )
-        for name, one in self.aspects.items():
-            rows.append((name, one._outcome()))
+        for name, verdict in self.aspects.items():
+            rows.append((name, verdict._outcome()))
         rows += [
             (name, f"{_shown(c.score)} {c.explanation}")
             for name, c in self.criteria.items()

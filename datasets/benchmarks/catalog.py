@@ -64,7 +64,7 @@ def benchmark(name: str) -> BenchmarkCard:
         return _cards()[key]
     close = difflib.get_close_matches(key.lower(), _cards(), n=2, cutoff=0.5)
     meant = (
-        f"did you mean {' or '.join(PREFIX + other for other in close)}? "
+        f"did you mean {' or '.join(PREFIX + near for near in close)}? "
         if close
         else ""
     )

@@ -324,10 +324,10 @@ class Change:
     @classmethod
     def between(cls, before: str, after: str) -> Change:
         """Measure the distance from one text to another."""
-        one, other = before.split(), after.split()
+        old, new = before.split(), after.split()
         distance = Levenshtein.distance(before, after)
         return cls(
             distance,
             distance / max(len(before), len(after), 1),
-            Levenshtein.distance(one, other) / max(len(one), len(other), 1),
+            Levenshtein.distance(old, new) / max(len(old), len(new), 1),
         )

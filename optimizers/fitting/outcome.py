@@ -184,10 +184,10 @@ def _pairs(percents: Vector, labels: Labels) -> tuple[Vector, Vector]:
     leads: list[float] = []
     preferences: list[float] = []
     for rows in groups.values():
-        for one, other in itertools.combinations(rows, 2):
-            if won[one] != won[other] or won[one] == 0.5:
-                leads.append(percents[one] - percents[other])
-                preferences.append(won[one] - won[other])
+        for first, second in itertools.combinations(rows, 2):
+            if won[first] != won[second] or won[first] == 0.5:
+                leads.append(percents[first] - percents[second])
+                preferences.append(won[first] - won[second])
     return np.array(leads), np.array(preferences)
 
 

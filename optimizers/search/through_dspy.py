@@ -321,7 +321,7 @@ class DSPySearch(DemonstrationSearch):
             message = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             asked = desk.paid or desk.written
             if (chosen := self._chosen()) and not asked:
-                options = ", ".join(f"{name}={one}" for name, one in chosen.items())
+                options = ", ".join(f"{name}={value}" for name, value in chosen.items())
                 raise OptionError(
                     f"{self.name} does not start with {options}: {message}"
                 ) from None

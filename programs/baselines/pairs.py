@@ -66,7 +66,7 @@ class Path(NamedTuple):
 
 
 async def merged(
-    one: Sequence[int],
+    first: Sequence[int],
     two: Sequence[int],
     prefer: Preference,
     *,
@@ -84,23 +84,25 @@ async def merged(
         CallError: For a failed comparison.
     """
     paths = {0: Path()}  # by the number of outputs of `one` in it
-    for placed in range(len(one) + len(two)):
-        open_places = [i for i in paths if i < len(one) and placed - i < len(two)]
+    for placed in range(len(first) + len(two)):
+        open_places = [i for i in paths if i < len(first) and placed - i < len(two)]
         odds = dict(
             zip(
                 open_places,
-                await together([prefer(one[i], two[placed - i]) for i in open_places]),
+                await together(
+                    [prefer(first[i], two[placed - i]) for i in open_places]
+                ),
                 strict=True,
             )
         )
         reached: dict[int, Path] = {}
         for i, path in paths.items():
             if i not in odds:  # a run has ended
-                ended = i == len(one)
+                ended = i == len(first)
                 following = [
                     (i, path.then(two[placed - i], None))
                     if ended
-                    else (i + 1, path.then(one[i], None))
+                    else (i + 1, path.then(first[i], None))
                 ]
             else:
                 better = min(
@@ -108,7 +110,7 @@ async def merged(
                 )  # the first run's output is the better one
                 following = [
                     (i, path.then(two[placed - i], better)),
-                    (i + 1, path.then(one[i], 1 - better)),
+                    (i + 1, path.then(first[i], 1 - better)),
                 ]
                 if abs(better - 0.5) >= margin:
                     del following[better > 0.5]

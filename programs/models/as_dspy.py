@@ -173,9 +173,11 @@ class _Tree:
                 value = self._add(value)
             else:
                 value = (value,)
-            for one in value:
-                if isinstance(one, dspy.Module) and not isinstance(one, Parameter):
-                    self._add_module(one)
+            for member in value:
+                if isinstance(member, dspy.Module) and not isinstance(
+                    member, Parameter
+                ):
+                    self._add_module(member)
 
     def _add(self, part: Any) -> tuple[Any, ...]:
         held = _held(part)

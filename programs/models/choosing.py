@@ -49,7 +49,7 @@ class Chooser(Protocol):
 def chooser_of(path: Path, name: str) -> Chooser | None:
     """The first engine that can read a model's file; None where none can."""
     possible = (engine.of(path, name) for engine in choosers.parts().values())
-    return next((one for one in possible if one is not None), None)
+    return next((chooser for chooser in possible if chooser is not None), None)
 
 
 @dataclass
@@ -98,6 +98,6 @@ class Choosing:
                     if not answer.done():
                         answer.set_exception(error)
                 continue
-            for (_, answer), one in zip(some, replies, strict=True):
+            for (_, answer), reply in zip(some, replies, strict=True):
                 if not answer.done():
-                    answer.set_result(one)
+                    answer.set_result(reply)

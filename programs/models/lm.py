@@ -801,7 +801,9 @@ def _thaw(stored: Any) -> Reply | None:
 def _thawed(token: Any) -> TokenChoice:
     """A stored token. Raises TypeError, ValueError for a damaged one."""
     text, alternatives = token
-    return TokenChoice(text, tuple((other, logp) for other, logp in alternatives))
+    return TokenChoice(
+        text, tuple((alternative, logp) for alternative, logp in alternatives)
+    )
 
 
 def check_priced(*models: LanguageModel) -> None:
@@ -838,7 +840,7 @@ def shared_price(names: Sequence[str], reply: Reply) -> float | None:
     return (
         None
         if None in prices
-        else math.fsum(one for one in prices if one) / len(prices)
+        else math.fsum(amount for amount in prices if amount) / len(prices)
     )
 
 
@@ -917,15 +919,15 @@ def language_model(
         return _embedded(name, sampling, connection)
     if is_absent(name):
         gone: Transport = plugin("models", name.partition(":")[0])(name)
-        made = LanguageModel(
+        lm = LanguageModel(
             name,
             gone,
             identity="",
             sampling=sampling,
             connection=replace(connection, cache=False),
         )
-        made.assume(Capabilities())
-        return made
+        lm.assume(Capabilities())
+        return lm
     if name.startswith(DECISIONS):
         return _deciding(name, sampling, connection)
     provider, slash, model = name.partition("/")
@@ -1019,11 +1021,11 @@ def _address(provider: str, connection: Connection) -> str | None:
         if provider == "openai"
         else (f"{provider.upper()}_API_BASE",)
     )
-    given = [
+    variables = [
         ("--api-base", connection.api_base),
         *((name, os.environ.get(name)) for name in names),
     ]
-    where, base = next(((where, base) for where, base in given if base), ("", ""))
+    where, base = next(((where, base) for where, base in variables if base), ("", ""))
     if not base:
         if provider in ("openai", "llamafile"):
             return None

@@ -239,14 +239,14 @@ def _token(listed: Any, odd: list[str]) -> TokenChoice:
     alternatives: list[tuple[str, float]] = []
     likeliest = listed.get("top_logprobs") or ()
     unlisted = likeliest and all(
-        other.get("token") != listed["token"] for other in likeliest
+        alternative.get("token") != listed["token"] for alternative in likeliest
     )
-    for other in (
+    for alternative in (
         (*likeliest, listed)
         if unlisted and listed.get("logprob") is not None
         else likeliest
     ):
-        logprob = other["logprob"]
+        logprob = alternative["logprob"]
         if logprob is None:  # minus infinity, which JSON cannot write
             continue
         if (
@@ -255,7 +255,9 @@ def _token(listed: Any, odd: list[str]) -> TokenChoice:
             odd.append(f"log-probability {str(logprob)[:40]!r}")
             return TokenChoice(_whole(listed["token"]), ())
         if logprob > -math.inf:
-            alternatives.append((_whole(other["token"]), min(float(logprob), 0.0)))
+            alternatives.append(
+                (_whole(alternative["token"]), min(float(logprob), 0.0))
+            )
     return TokenChoice(_whole(listed["token"]), tuple(alternatives))
 
 
@@ -270,7 +272,7 @@ def _plain_tokens(listed: Sequence[Any]) -> tuple[TokenChoice, ...] | None:
     together.
     """
     try:
-        places = [tuple(map(_CHOICE, one["top_logprobs"])) for one in listed]
+        places = [tuple(map(_CHOICE, token["top_logprobs"])) for token in listed]
         chosen = list(map(_CHOICE, listed))
         texts, logprobs = zip(*chain(chosen, *places), strict=True)
         if not "".join(texts).isascii() or set(map(type, logprobs)) != {float}:
@@ -289,7 +291,9 @@ def _with_chosen(
     """Return a token with the likeliest ones at its place, and itself where it is not among them."""
     text = chosen[0]
     # The first one is the chosen one wherever a model was asked for its likeliest answer.
-    listed = likeliest[0][0] == text or any(text == other for other, _ in likeliest)
+    listed = likeliest[0][0] == text or any(
+        text == alternative for alternative, _ in likeliest
+    )
     return TokenChoice(text, likeliest if listed else (*likeliest, chosen))
 
 

@@ -185,16 +185,20 @@ def different(percents: Matrix) -> list[int]:
     members = list[int]()
     for place in range(percents.shape[1]):
         if not any(
-            correlation(percents[:, one], percents[:, place]) >= ALIKE
-            for one in members
+            correlation(percents[:, member], percents[:, place]) >= ALIKE
+            for member in members
         ):
             members.append(place)
     return members
 
 
-def correlation(one: Vector, other: Vector) -> float:
+def correlation(first: Vector, second: Vector) -> float:
     """Pearson's r over the rows that both have; NaN for fewer than FEWEST_ROWS of them, and for constants."""
-    both = np.isfinite(one) & np.isfinite(other)
-    if both.sum() < FEWEST_ROWS or np.ptp(one[both]) == 0 or np.ptp(other[both]) == 0:
+    both = np.isfinite(first) & np.isfinite(second)
+    if (
+        both.sum() < FEWEST_ROWS
+        or np.ptp(first[both]) == 0
+        or np.ptp(second[both]) == 0
+    ):
         return math.nan
-    return float(np.corrcoef(one[both], other[both])[0, 1])
+    return float(np.corrcoef(first[both], second[both])[0, 1])

@@ -163,7 +163,9 @@ def _stated(values: Mapping[str, Any], item: Item) -> Opinion:
 def _by_criteria(values: Mapping[str, Any], item: Item) -> Opinion:
     scores: Mapping[str, CriterionScore] = values["criteria_scores"]
     reasons = (
-        f"{name}: {one.explanation}" for name, one in scores.items() if one.explanation
+        f"{name}: {score.explanation}"
+        for name, score in scores.items()
+        if score.explanation
     )
     return Opinion(mean_score(scores), explanation=" ".join(reasons))
 

@@ -170,7 +170,7 @@ class Panel(LearnsCriteria, OneAspect):
             raise OptionError(
                 "infer learns the criteria from labels, and there are none: compile the judge, or give --criteria"
             )
-        if options.infer and any(one.definition for one in words.criteria):
+        if options.infer and any(criterion.definition for criterion in words.criteria):
             raise OptionError(
                 "infer learns the criteria from labels, and --criteria says them; give one"
             )
@@ -274,7 +274,7 @@ class Panel(LearnsCriteria, OneAspect):
         opinions = {
             name: self._opinion(name, answer, item) for name, answer in answers.items()
         }
-        failed = sum(one.failure is not None for one in opinions.values())
+        failed = sum(opinion.failure is not None for opinion in opinions.values())
         if 2 * failed > len(names):
             return _too_few(opinions, answers)
         percent = float(self._averaged([opinions])[0])
@@ -335,8 +335,10 @@ class Panel(LearnsCriteria, OneAspect):
         several = self._of_several([names[place] for place in places])
         standings, weights = _weighed(percents[:, places], rows.human, several)
         self.standings = {
-            names[place]: one.model_copy(update={"weight": round(float(weight), 6)})
-            for place, one, weight in zip(places, standings, weights, strict=True)
+            names[place]: standing.model_copy(
+                update={"weight": round(float(weight), 6)}
+            )
+            for place, standing, weight in zip(places, standings, weights, strict=True)
         }
         shown = self._shares(rows, percents[:, places], weights)
         unscored = np.isnan(percents).sum(axis=0).tolist()
@@ -373,7 +375,9 @@ class Panel(LearnsCriteria, OneAspect):
 
     def fitted(self) -> dict[str, Any]:
         """Return the members with their standings; see `capabilities.Learns`."""
-        standings = {name: one.settings() for name, one in self.standings.items()}
+        standings = {
+            name: standing.settings() for name, standing in self.standings.items()
+        }
         return {"panel": standings} if standings else {}
 
     def load_fitted(self, name: str, data: Any) -> None:
@@ -383,8 +387,8 @@ class Panel(LearnsCriteria, OneAspect):
             OptionError: For data that does not fit.
         """
         standings = {
-            member: parts.read_options(Standing, one, f"member {member}")
-            for member, one in data.items()
+            member: parts.read_options(Standing, values, f"member {member}")
+            for member, values in data.items()
         }
         every = self._every()
         if unknown := sorted(set(standings).difference(every)):
@@ -451,9 +455,9 @@ def _weighed(
 def _reasons(opinions: Mapping[str, Opinion]) -> tuple[str, ...]:
     """Return why each member that is left out is."""
     return tuple(
-        f"member {name} is left out: {one.failure}"
-        for name, one in opinions.items()
-        if one.failure is not None
+        f"member {name} is left out: {opinion.failure}"
+        for name, opinion in opinions.items()
+        if opinion.failure is not None
     )
 
 
@@ -476,9 +480,11 @@ def _verdict(
     answers: Mapping[str, Answer | CallError],
 ) -> Verdict:
     """Return the verdict of the members that gave a score."""
-    heard = {name: one for name, one in opinions.items() if one.failure is None}
+    heard = {
+        name: opinion for name, opinion in opinions.items() if opinion.failure is None
+    }
     left_out = tuple(name for name in opinions if name not in heard)
-    read = [one.read for one in answers.values() if isinstance(one, Answer)]
+    read = [opinion.read for opinion in answers.values() if isinstance(opinion, Answer)]
     usage, raw = spent(answers.values())
     return Verdict(
         percent=percent,
@@ -497,9 +503,9 @@ def _verdict(
 
 def _criteria(read: Sequence[Read]) -> Mapping[str, CriterionScore]:
     """Return the criterion scores of the first member that gave some."""
-    for one in read:
-        if "criteria_scores" in one.values:
-            scores: Mapping[str, CriterionScore] = one.values["criteria_scores"]
+    for answer in read:
+        if "criteria_scores" in answer.values:
+            scores: Mapping[str, CriterionScore] = answer.values["criteria_scores"]
             return scores
     return {}
 
@@ -510,16 +516,16 @@ def _errors(heard: Mapping[str, Opinion]) -> tuple[ErrorSpan, ...]:
 
 
 def _notes(heard: Mapping[str, Opinion]) -> Iterator[str]:
-    for name, one in heard.items():
-        for note in one.notes:
+    for name, opinion in heard.items():
+        for note in opinion.notes:
             yield f"{name}: {note}"
 
 
 def _nearest(heard: Mapping[str, Opinion], percent: float) -> str:
     """Return the explanation of the member that is nearest to the panel's percent, of those that explain."""
-    explained = [one for one in heard.values() if one.explanation]
+    explained = [opinion for opinion in heard.values() if opinion.explanation]
     return (
-        min(explained, key=lambda one: abs(one.percent - percent)).explanation
+        min(explained, key=lambda opinion: abs(opinion.percent - percent)).explanation
         if explained
         else ""
     )
@@ -527,14 +533,14 @@ def _nearest(heard: Mapping[str, Opinion], percent: float) -> str:
 
 def _spread(heard: Mapping[str, Opinion]) -> float:
     return (
-        float(np.std([one.percent for one in heard.values()], ddof=1))
+        float(np.std([opinion.percent for opinion in heard.values()], ddof=1))
         if len(heard) > 1
         else math.nan
     )
 
 
 def _left_out(
-    names: Sequence[str], percents: Matrix, kept: Sequence[int], place: int
+    names: Sequence[str], percents: Matrix, staying: Sequence[int], place: int
 ) -> str:
     """Why a member is asked no more, for the report."""
     column = percents[:, place]
@@ -543,9 +549,15 @@ def _left_out(
         return f"it scored {len(scores)} of {len(column)} rows"
     if np.ptp(scores) == 0:
         return f"it gives every row {scores[0]:.0f} %"
-    found = {one: correlation(percents[:, one], column) for one in kept if one < place}
-    like = max(found, key=lambda one: float(np.nan_to_num(found[one])))
-    return f"{names[like]} says the same (correlation {found[like]:.2f})"
+    correlations = {
+        member: correlation(percents[:, member], column)
+        for member in staying
+        if member < place
+    }
+    like = max(
+        correlations, key=lambda member: float(np.nan_to_num(correlations[member]))
+    )
+    return f"{names[like]} says the same (correlation {correlations[like]:.2f})"
 
 
 def _in_words(
@@ -556,7 +568,7 @@ def _in_words(
     weights: Any,
 ) -> str:
     """The outcome for the members, for the report."""
-    asked = [names[place] for place in places]
+    members = [names[place] for place in places]
     parts_ = [
         f"the mean of {len(places)} standardised member{'s'[: len(places) != 1]} judges"
     ]
@@ -572,6 +584,6 @@ def _in_words(
     parts_ += [
         f"{name} gave no score on {count} rows"
         for name, count in failed.items()
-        if count and name in asked
+        if count and name in members
     ]
     return "; ".join(parts_)

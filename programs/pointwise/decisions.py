@@ -57,8 +57,8 @@ class Decisions(OneAspect):
     def questions(self) -> dict[str, Any]:
         """Return the typed question of each criterion, by its name."""
         return {
-            one.name: self._question(one.definition or one.name)
-            for one in self.knowledge.criteria
+            criterion.name: self._question(criterion.definition or criterion.name)
+            for criterion in self.knowledge.criteria
         }
 
     def _question(self, definition: str) -> dict[str, Any]:

@@ -87,9 +87,9 @@ class Beginnings:
                 for value in demo.values()
             ]
         parts = tuple(listed)
-        for kept in self._recent:
-            if kept.serves(parts, inputs):
-                return [message.copy() for message in kept.messages]
+        for beginning in self._recent:
+            if beginning.serves(parts, inputs):
+                return [message.copy() for message in beginning.messages]
         seen = Inputs(inputs)
         messages = make(seen)
         if _is_fixed((*parts, *seen.read.values())):
@@ -118,4 +118,4 @@ def _is_fixed(values: tuple[Any, ...]) -> bool:
         hash(values)
     except TypeError:
         return False
-    return all(isinstance(one, type) for one in objects)
+    return all(isinstance(part, type) for part in objects)

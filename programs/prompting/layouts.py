@@ -528,7 +528,9 @@ class CriteriaLayout(ScoreLayout):
     def held(self, step: Mapping[str, Any]) -> dict[str, Any]:
         """Return the mean of a step's criterion scores."""
         by_name: Mapping[str, CriterionScore] = step.get("criteria_scores") or {}
-        scores = [one.score for one in by_name.values() if not math.isnan(one.score)]
+        scores = [
+            score.score for score in by_name.values() if not math.isnan(score.score)
+        ]
         return {"score": sum(scores) / len(scores)} if scores else {}
 
     def example(self, demo: Mapping[str, Any]) -> str:
@@ -661,7 +663,8 @@ class CriteriaListLayout(Layout):
             return {}
         return {
             "criteria": json.dumps(
-                {"criteria": [_as_json(one) for one in listed]}, ensure_ascii=False
+                {"criteria": [_as_json(criterion) for criterion in listed]},
+                ensure_ascii=False,
             )
         }
 

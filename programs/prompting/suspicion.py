@@ -90,7 +90,7 @@ async def screened(item: Item) -> tuple[Item, Suspicion | None]:
     return item, strongest
 
 
-def _stronger(one: Suspicion | None, other: Suspicion | None) -> Suspicion | None:
-    if one is None or other is None:
-        return one or other
-    return max(one, other, key=lambda suspicion: suspicion.probability)
+def _stronger(first: Suspicion | None, second: Suspicion | None) -> Suspicion | None:
+    if first is None or second is None:
+        return first or second
+    return max(first, second, key=lambda suspicion: suspicion.probability)

@@ -182,7 +182,7 @@ def experience_of(model: str, name: str = "") -> Experience:
         return Experience()
     experiences = [read_experience(Path(name))] if name else _shipped()
     return next(
-        (one for one in experiences if one.model == model),
+        (experience for experience in experiences if experience.model == model),
         experiences[0].model_copy(update={"states": {}}),
     )
 
@@ -210,6 +210,6 @@ def _shipped() -> list[Experience]:
     ]
     return sorted(
         experiences,
-        key=lambda one: (len(one.card.sets), len(str(one.states))),
+        key=lambda experience: (len(experience.card.sets), len(str(experience.states))),
         reverse=True,
     )

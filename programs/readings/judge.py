@@ -294,8 +294,8 @@ class ModelReadings(AsksForms):
             self.take(experience.head(names, row.states), opened.model, opened.way)
 
     def _experience(self, lm: LanguageModel) -> Experience:
-        known = self.rows.experience(lm, self.options.experience)
-        return known.of_aspect(self.options.aspect)
+        experience = self.rows.experience(lm, self.options.experience)
+        return experience.of_aspect(self.options.aspect)
 
     # -- judging
 
@@ -486,11 +486,11 @@ class ModelReadings(AsksForms):
         """Return the head over its readings; see `capabilities.Learns`."""
         # Judges that were saved before there were limits keep their fingerprints.
         head, whose = self.head, (self.head_model, self.head_way)
-        found = self.panel.fitted() if self.options.forms else {}
+        fitted = self.panel.fitted() if self.options.forms else {}
         if head is not None:
             data = head.data(*whose)
-            found["head"] = data.model_dump(mode="json", exclude_defaults=True)
-        return found
+            fitted["head"] = data.model_dump(mode="json", exclude_defaults=True)
+        return fitted
 
     def load_fitted(self, name: str, data: Any) -> None:
         """Take the data that `fitted` gave.

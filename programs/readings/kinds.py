@@ -133,9 +133,9 @@ def _divided(words: Sequence[str], parts: int) -> Iterator[Sequence[str]]:
         yield words[start:end]
 
 
-def _similarity(common: int, one: Sequence[str], other: Sequence[str]) -> float:
+def _similarity(common: int, first: Sequence[str], second: Sequence[str]) -> float:
     """Return how near two sequences are, from 0 to 1, by the words that they have in common in one order."""
-    total = len(one) + len(other)
+    total = len(first) + len(second)
     return 1 - (total - 2 * common) / total if total else 1.0
 
 

@@ -47,7 +47,7 @@ def reasons(added: Mapping[str, float], above: Mapping[str, float]) -> list[Reas
                 clause.replace("{}", more if above.get(most, total) > 0 else less, 1),
             )
         )
-    return sorted(result, key=lambda one: -abs(one.points))
+    return sorted(result, key=lambda reason: -abs(reason.points))
 
 
 def _words(name: str) -> tuple[str, str, str, str]:

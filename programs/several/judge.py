@@ -271,24 +271,24 @@ class SeveralAspects(Method):
         notes: dict[str, None] = {}
         partly: dict[str, float] = {}
         usage = Usage()
-        for name, one in verdicts.items():
-            if one.failure is not None and name in self._needed():
-                failed.append(f"{name}: {one.failure}")
-            if one.explanation:
-                explained.append(f"{name}: {one.explanation}")
-            for error in one.errors:
+        for name, verdict in verdicts.items():
+            if verdict.failure is not None and name in self._needed():
+                failed.append(f"{name}: {verdict.failure}")
+            if verdict.explanation:
+                explained.append(f"{name}: {verdict.explanation}")
+            for error in verdict.errors:
                 errors.append(replace(error, notes=(*error.notes, f"found for {name}")))
-            for text, share in one.partly.items():
+            for text, share in verdict.partly.items():
                 partly[text] = min(share, partly.get(text, 1.0))
-            notes |= dict.fromkeys(one.notes)
-            usage += one.usage
-            raw += one.raw
+            notes |= dict.fromkeys(verdict.notes)
+            usage += verdict.usage
+            raw += verdict.raw
         return Verdict(
             percent=math.nan if failed else self._percent(verdicts),
             failure="; ".join(failed) or None,
             explanation="\n".join(explained),
             errors=tuple(errors),
-            repaired=any(one.repaired for one in verdicts.values()),
+            repaired=any(verdict.repaired for verdict in verdicts.values()),
             notes=tuple(notes),
             partly=partly,
             usage=usage,
@@ -304,8 +304,8 @@ class SeveralAspects(Method):
         if WHOLE in verdicts:
             return verdicts[WHOLE].percent
         percents = [
-            self._outcomes[name].scale.to_percent(one.score)
-            for name, one in verdicts.items()
+            self._outcomes[name].scale.to_percent(verdict.score)
+            for name, verdict in verdicts.items()
         ]
         return math.fsum(percents) / len(percents)
 
@@ -349,7 +349,9 @@ class SeveralAspects(Method):
 
     def no_bootstrap(self) -> str | None:
         """Return why the answers of an aspect cannot be demonstrations."""
-        return next(filter(None, (one.no_bootstrap() for one in self.members())), None)
+        return next(
+            filter(None, (method.no_bootstrap() for method in self.members())), None
+        )
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         """Return the messages of each step, by aspect."""
@@ -378,11 +380,11 @@ class SeveralAspects(Method):
         self._take(
             {
                 aspect: Part(
-                    one.plain(),
-                    one.outcome,
-                    None if one.beside is None else LinearHead.of(one.beside),
+                    saved.plain(),
+                    saved.outcome,
+                    None if saved.beside is None else LinearHead.of(saved.beside),
                 )
-                for aspect, one in read.items()
+                for aspect, saved in read.items()
             }
         )
 

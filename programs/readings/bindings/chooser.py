@@ -66,7 +66,9 @@ class _Answer:
 
     def __init__(self, reader: OpenVinoReader, request: Request) -> None:
         self._words, self._request = reader.words, request
-        messages = [(one["role"], one["content"]) for one in request.messages]
+        messages = [
+            (message["role"], message["content"]) for message in request.messages
+        ]
         self._prompt = reader.prompt(messages)
         self._spoken, self._choices = list[int](), list[TokenChoice]()
         self.reply: Reply | None = None
@@ -127,11 +129,11 @@ class _Answer:
     def _tell(self, logp: Floats) -> None:
         """Note the probabilities at the tokens that come next in the answer."""
         first, count = len(self._choices), self._request.top_logprobs
-        for token, one in zip(self._spoken[first:], logp, strict=False):
-            listed = np.argpartition(-one, min(count, len(one) - 1))[:count]
+        for token, logps in zip(self._spoken[first:], logp, strict=False):
+            listed = np.argpartition(-logps, min(count, len(logps) - 1))[:count]
             numbers = dict.fromkeys([*listed.tolist(), token])
             alternatives = [
-                (self._words.text([each]), float(one[each])) for each in numbers
+                (self._words.text([each]), float(logps[each])) for each in numbers
             ]
             alternatives.sort(key=lambda pair: -pair[1])
             text = self._words.text([token])

@@ -221,8 +221,10 @@ class Body:
         """Rotated by the tokens' places."""
         op = self._op
         first, second = op.split(heads, op.constant(3), 2).outputs()
-        other = op.concat([op.multiply(second, op.constant(np.float32(-1))), first], 3)
-        return op.add(op.multiply(heads, turn[0]), op.multiply(other, turn[1]))
+        rotated = op.concat(
+            [op.multiply(second, op.constant(np.float32(-1))), first], 3
+        )
+        return op.add(op.multiply(heads, turn[0]), op.multiply(rotated, turn[1]))
 
     def _normed(self, states: Any, name: str) -> Any:
         op, shape = self._op, self._shape
@@ -291,8 +293,8 @@ def head(weights: Weights, threads: int) -> Any:
         op.parameter([-1, width], types.f32, name="states"),
         op.parameter([-1, 1], types.i64, name="next"),
     )
-    for one in (states, following):
-        one.output(0).get_tensor().set_names({one.get_friendly_name()})
+    for shape in (states, following):
+        shape.output(0).get_tensor().set_names({shape.get_friendly_name()})
     logp = op.log_softmax(
         op.matmul(states, matrix(weights, name, threads), False, True), 1
     )

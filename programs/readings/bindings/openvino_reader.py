@@ -200,9 +200,9 @@ class OpenVinoReader:
             for batch in batches(rows, BATCH):
                 some = [rows[place] for place in batch.places]
                 states = self._read(some, batch.shared)
-                for place, row, one in zip(batch.places, some, states, strict=True):
+                for place, row, state in zip(batch.places, some, states, strict=True):
                     count = len(row.tokens) - row.start
-                    result[place] = self._all(one.last[-count:])
+                    result[place] = self._all(state.last[-count:])
         return result
 
     def _all(self, states: Floats) -> Floats:
@@ -365,14 +365,16 @@ class OpenVinoReader:
     def _keep(self, past: _Past) -> None:
         """Keep a row for others with its beginning, instead of those that it begins with and of those used long ago."""
         others = [
-            one for one in self._pasts if past.tokens[: len(one.tokens)] != one.tokens
+            earlier
+            for earlier in self._pasts
+            if past.tokens[: len(earlier.tokens)] != earlier.tokens
         ]
         room = KEPT - len(past.tokens)
         self._pasts = [past]
-        for one in reversed(others):
-            room -= len(one.tokens)
+        for earlier in reversed(others):
+            room -= len(earlier.tokens)
             if room >= 0:
-                self._pasts.insert(0, one)
+                self._pasts.insert(0, earlier)
 
 
 def _own_process(name: str) -> int:

@@ -62,7 +62,7 @@ class ServedReader:
                 f"{self._url}/models", headers=self._headers
             ).json()["data"]
             about: dict[str, Any] = next(
-                (one for one in listed if one.get("id") == self.name), {}
+                (model for model in listed if model.get("id") == self.name), {}
             )
             declared = next(
                 (about[key] for key in _CONTEXT if type(about.get(key)) is int), 0

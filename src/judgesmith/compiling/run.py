@@ -622,8 +622,8 @@ class CompileRun:
         heldout = self._of_heldout(labels, labels.scale)
         if (heldout.kind, heldout.levels) != (labels.kind, labels.levels):
             theirs, here = (
-                f"{one.kind} {', '.join(one.categories)}".strip()
-                for one in (heldout, labels)
+                f"{side.kind} {', '.join(side.categories)}".strip()
+                for side in (heldout, labels)
             )
             raise LabelsError(
                 f"{heldout.origin}: its ratings are read as {theirs}, those of {labels.origin} as {here}; say what "

@@ -59,7 +59,9 @@ def compile_aspects(
             more = {} if logged is None else {"mlflow": logged.to_dict()}
             print_json(report.to_dict() | {"judge": str(run.output)} | more)
         else:
-            notes = [n for one in several.labels.values() for n in one.warnings]
+            notes = [
+                n for of_aspect in several.labels.values() for n in of_aspect.warnings
+            ]
             show_aspects(report, shown=notes)
             tell_saved(run.output)
         failed = logged is not None and logged.error is not None
@@ -104,7 +106,9 @@ def _dry_run(
             show_labels(labels)
         show_planned(plan, run.lm)
         return 0
-    understood = {name: one.understood() for name, one in several.labels.items()}
+    understood = {
+        name: of_aspect.understood() for name, of_aspect in several.labels.items()
+    }
     settings = {name: judge.method.settings() for name, judge in several.judges.items()}
     print_json(
         planned(plan)
