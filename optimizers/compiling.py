@@ -47,6 +47,7 @@ from ..programs.capabilities import (
 from ..programs.judge import Judge
 from ..programs.method import Method
 from ..programs.models import engine
+from ..programs.models.as_dspy import value_of
 from ..programs.models.lm import (
     LanguageModel,
     Meter,
@@ -57,7 +58,6 @@ from ..programs.models.lm import (
 from ..programs.models.transport import Reply
 from ..programs.outcome import Calibration, Decision, Outcome
 from ..programs.progress import Progress, Silent
-from ..programs.prompting.result import value_of
 from ..programs.readings.bindings.opening import offer
 from ..programs.refining import Refinement, fitted_always
 from ..signatures.values import Item, Passes, Scale, Usage

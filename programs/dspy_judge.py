@@ -17,12 +17,11 @@ from .aspects import OVERALL
 from .capabilities import locate, ranks_documents
 from .method import Method
 from .models import engine
-from .models.as_dspy import Quiet
+from .models.as_dspy import Quiet, Result
 from .models.lm import LanguageModel, language_model
 from .models.local import note_engine
 from .outcome import Outcome
 from .prompting.predict import called
-from .prompting.result import Result
 
 
 class JudgeSettings(Parameter):  # type: ignore[misc]

@@ -28,11 +28,10 @@ from .capabilities import RanksDocuments, ranks_documents
 from .dspy_judge import DSPyJudge
 from .method import Method
 from .models import engine
-from .models.as_dspy import heard
+from .models.as_dspy import heard, value_of
 from .models.lm import LanguageModel
 from .outcome import Outcome, Preference
 from .progress import counting
-from .prompting.result import value_of
 from .ranking import ranked
 
 

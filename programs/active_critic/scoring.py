@@ -18,10 +18,10 @@ from ...errors import OptionError
 from ...parts import Options, option
 from ...signatures.judging import ScoreCriteria, ScoreOverall
 from ...signatures.values import Criterion, CriterionScore, Item
+from ..models.as_dspy import value_of
 from ..models.lm import LanguageModel
 from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
 from ..prompting.predict import Answer, Evaluator, JudgePredict, material
-from ..prompting.result import value_of
 from .task import TaskKnowledge
 
 

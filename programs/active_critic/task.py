@@ -22,11 +22,11 @@ from ...signatures.task import (
 )
 from ...signatures.values import Criterion, Usage
 from ...tables import shortened
+from ..models.as_dspy import Result
 from ..models.lm import LanguageModel
 from ..prompting.answers import Drawn
 from ..prompting.layouts import CriteriaListLayout, Laid, TextLayout, block
 from ..prompting.predict import Evaluator, JudgePredict, called
-from ..prompting.result import Result
 
 FEWEST, MOST = 4, 10
 

@@ -31,6 +31,7 @@ from ...parts import Options, option
 from ...signatures.judging import CompareOutputs
 from ...signatures.values import Item, Usage, Verdict
 from ..models import row_context
+from ..models.as_dspy import Result, value_of
 from ..models.lm import Capabilities, LanguageModel, Sampling
 from ..models.transport import Message, Reply, Request
 from ..one_aspect import OneAspect
@@ -45,7 +46,6 @@ from ..prompting.predict import (
     called,
     spent,
 )
-from ..prompting.result import Result, value_of
 
 T = TypeVar("T")
 Question = Literal["better-worse", "yes-no", "yes-no-first"]

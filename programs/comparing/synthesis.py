@@ -22,12 +22,12 @@ import dspy
 from ...likeness import folded
 from ...signatures.values import Item, Usage
 from ...signatures.writing import WriteReference
+from ..models.as_dspy import Result, value_of
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
 from ..prompting import answers
 from ..prompting.layouts import Layout, Read, block
 from ..prompting.predict import Evaluator, JudgePredict, Unreadable, called
-from ..prompting.result import Result, value_of
 from .comparison import sampled
 
 #: Raise it with any change of the prompts here: references of another version are written again.

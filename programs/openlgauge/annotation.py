@@ -15,13 +15,13 @@ import dspy
 from ...disarming import disarm
 from ...signatures.judging import AnnotateErrors, MergeAnnotations
 from ...signatures.values import ErrorSpan, Item
+from ..models.as_dspy import value_of
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
 from ..prompting.answers import share_of_words
 from ..prompting.forms import Blocks, Form, Line, choice, number
 from ..prompting.layouts import DIGITS, Layout, Read, Reading
 from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, material
-from ..prompting.result import value_of
 from .reading import (
     LABELS,
     MOST,

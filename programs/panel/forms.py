@@ -24,6 +24,7 @@ from ...signatures.judging import (
 from ...signatures.values import CriterionScore, Item, Opinion
 from ..active_critic.scoring import mean_score
 from ..comparing.comparison import is_listed, said_word
+from ..models.as_dspy import value_of
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
 from ..openlgauge.annotation import AnnotationLayout, Focus
@@ -32,7 +33,6 @@ from ..openlgauge.reading import LABELS
 from ..prompting.forms import Form, choice
 from ..prompting.layouts import CriteriaLayout, Layout, OverallLayout, Read
 from ..prompting.predict import Answer, Evaluator, JudgePredict, material
-from ..prompting.result import value_of
 
 FormName = Literal["criteria", "percent", "errors", "words", "questions", "reference"]
 #: How an output compares with its reference, worst first.

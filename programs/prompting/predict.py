@@ -20,13 +20,12 @@ from dspy.utils.callback import with_callbacks
 from ...errors import ArtifactError, CallError, ModelError
 from ...signatures.values import Item, Scale, Usage, Verdict
 from ..models import engine, row_context
-from ..models.as_dspy import Quiet, listeners, without_system
+from ..models.as_dspy import Quiet, Result, listeners, value_of, without_system
 from ..models.lm import LanguageModel, language_model
 from ..models.transport import Message, Reply, Request
 from .beginnings import Beginnings
 from .demonstrations import labelled, traced
 from .layouts import Layout, Read, judges_row, unmarked
-from .result import Result, value_of
 from .saved import SavedPredictor, saved_predictor, signature_hash
 
 #: What is sent to a model whose answer could not be read. In those words, small ones take the judged text for

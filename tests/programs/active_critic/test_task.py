@@ -15,10 +15,10 @@ from judgesmith.programs.active_critic.task import (
     Labelled,
     TaskInference,
 )
+from judgesmith.programs.models.as_dspy import value_of
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.prompting.predict import AGAIN
-from judgesmith.programs.prompting.result import value_of
 from judgesmith.signatures.task import (
     DescribeTask,
     MergeCriteria,
