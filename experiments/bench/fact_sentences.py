@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
@@ -91,18 +92,26 @@ def auc(low: NDArray[np.float64], wrong: NDArray[np.bool_]) -> float:
 
 def rows_of(found: list[Judged]) -> list[list[Any]]:
     """Return a row for each count, and one for the mean of two in units of their spread."""
-    columns = {
-        name: np.array([one.counts[name] for one in found]) for name in found[0].counts
-    }
-    two = [columns[name] for name in ("details", "supported")]
-    scaled = [(column - np.nanmean(column)) / np.nanstd(column) for column in two]
-    columns["details and supported"] = np.nansum(scaled, axis=0)
-    wrong = {"any": np.array([bool(one.kinds) for one in found])}
-    wrong |= {kind: np.array([kind in one.kinds for one in found]) for kind in KINDS}
-    return [
-        [name, len(found), *(auc(column, of) for of in wrong.values())]
-        for name, column in columns.items()
-    ]
+    counts = pd.DataFrame([one.counts for one in found])
+    scaled = (counts - counts.mean()) / counts.std()
+    counts["details and supported"] = scaled[["details", "supported"]].sum(axis=1)
+    rows = list[list[Any]]()
+    for name in counts:
+        column = counts[name].to_numpy(float)
+        figures = [auc(column, with_error(found, kind)) for kind in ("", *KINDS)]
+        rows.append([name, len(found), *figures])
+    return rows
+
+
+def with_error(found: list[Judged], kind: str) -> NDArray[np.bool_]:
+    """Return which sentences have an error of a kind, or any if that is empty."""
+    return np.array([kind in one.kinds if kind else bool(one.kinds) for one in found])
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    """Return the rows of a file of JUDGESMITH_DATA."""
+    file = Path(os.environ["JUDGESMITH_DATA"]) / name
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def main() -> None:
@@ -114,17 +123,14 @@ def main() -> None:
     options = parser.parse_args()
     if "JUDGESMITH_DATA" not in os.environ:
         parser.error("JUDGESMITH_DATA names the folder of the sets")
-    folder = Path(os.environ["JUDGESMITH_DATA"])
-    texts, spans = (
-        [json.loads(line) for line in (folder / name).open(encoding="utf-8")]
-        for name in ("rotowire_accuracy.jsonl", "rotowire_accuracy.spans.jsonl")
-    )
-    of_text = {one["id"]: one for one in spans}
-    found = [one for row in texts for one in judged(row, of_text[row["id"]])]
+    spans = {one["id"]: one for one in read("rotowire_accuracy.spans.jsonl")}
+    found = list[Judged]()
+    for text in read("rotowire_accuracy.jsonl"):
+        found += judged(text, spans[text["id"]])
     rows = rows_of(found)
     for row in rows:
         print(*row)
-    share_wrong = np.mean([bool(one.kinds) for one in found])
+    share_wrong = with_error(found, "").mean()
     columns = {"count": "", "sentences": "{:,}"} | dict.fromkeys(
         ("any error", "name", "number", "word"), "{:.2f}"
     )

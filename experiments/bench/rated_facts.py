@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from judgesmith.experiments.bench.facts import SIZES, Pair, read_pairs
+from judgesmith.experiments.bench.facts import SIZES, Pair, q_alone, read_pairs
 from judgesmith.experiments.studies.experience import (
     Task,
     draws_of,
@@ -26,7 +26,7 @@ from judgesmith.experiments.studies.experience import (
 )
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.fitting.readings import agreement, weigh
-from judgesmith.programs.readings.experience import Card, Experience
+from judgesmith.programs.readings.experience import FACTS, Card, Experience
 from judgesmith.programs.readings.judge import DIRECT
 
 MORE = Path(__file__).with_name("rated_facts.yaml")
@@ -51,6 +51,13 @@ def reached(task: Task, known: Experience, draws: int) -> list[float]:
     return result
 
 
+def best_count(task: Task) -> float:
+    """Return Q of the best count alone."""
+    names = [name for name in task.table.names if name.startswith(FACTS)]
+    columns = task.table.columns(names).T
+    return max(q_alone(of, task.scores) for of in columns if np.isfinite(of).any())
+
+
 def measured(pairs: Sequence[Pair], draws: int) -> list[list[Any]]:
     """Return a row for each set whose aspect says that facts are rated, and their mean."""
     teachers = [pair.plain for pair in pairs if pair.teaches]
@@ -62,16 +69,15 @@ def measured(pairs: Sequence[Pair], draws: int) -> list[list[Any]]:
         rated = known.of_aspect(aspect_of(task))
         if rated is known:
             continue
-        best = max(
-            agreement(np.nan_to_num(column, nan=np.nanmean(column)), task.scores)
-            for name, column in zip(task.table.names, task.table.values.T, strict=True)
-            if name.startswith("facts.") and np.isfinite(column).any()
-        )
-        numbers = [best, *reached(task, known, draws), *reached(task, rated, draws)]
+        numbers = [
+            best_count(task),
+            *reached(task, known, draws),
+            *reached(task, rated, draws),
+        ]
         rows.append([task.name.replace(".", " "), len(task.scores), *numbers])
         print(*rows[-1], flush=True)
-    means = np.nanmean([row[2:] for row in rows], axis=0).tolist()
-    return [*rows, ["mean", sum(row[1] for row in rows), *means]]
+    sizes, *columns = zip(*(row[1:] for row in rows), strict=True)
+    return [*rows, ["mean", sum(sizes), *np.nanmean(columns, axis=1).tolist()]]
 
 
 def main() -> None:

@@ -257,11 +257,12 @@ def _answers(
     nothing = np.zeros(len(names))
     if first:
         return [(sizes, nothing) for sizes in BESIDE]
-    factual = (_rewarded(names, numbers, known) for known in experience.factual)
-    return [
-        *((sizes, nothing) for sizes in SIZES),
-        *((OF_FACTUAL, rewarded) for rewarded in factual if rewarded.any()),
-    ]
+    answers = [(sizes, nothing) for sizes in SIZES]
+    for known in experience.factual:
+        rewarded = _rewarded(names, numbers, known)
+        if rewarded.any():
+            answers.append((OF_FACTUAL, rewarded))
+    return answers
 
 
 def _rewarded(

@@ -126,13 +126,19 @@ class Experience(parts.Options):
             for name, (m, s, w) in parts_of.items()
         }
         head = LinearHead.of_standardised(numbers, states)
-        likeliest = self.factual[0] if self.factual else {}
-        factual = {name: of for name, of in likeliest.items() if name in names}
-        if any(name.startswith(FACTS) for name in factual):
-            facts = LinearHead.of_standardised(factual, {})
-            head = head.scaled(_FACTUAL_SHARE) + facts.scaled(1 - _FACTUAL_SHARE)
+        if facts := self._likeliest(names):
+            rewarded = LinearHead.of_standardised(facts, {})
+            head = head.scaled(_FACTUAL_SHARE) + rewarded.scaled(1 - _FACTUAL_SHARE)
         head = head.scaled(self.points, self.level)
         return replace(head, limits=self._limits(head))
+
+    def _likeliest(
+        self, names: Collection[str]
+    ) -> dict[str, tuple[Number, Number, Number]]:
+        """Return what ratings of facts most likely reward of these readings; nothing where none counts facts."""
+        known = self.factual[0] if self.factual else {}
+        found = {name: of for name, of in known.items() if name in names}
+        return found if any(name.startswith(FACTS) for name in found) else {}
 
     def of_seen(self, table: Readings) -> Experience:
         """Return the experience without the weights of readings that most rows have beyond their ranges."""
