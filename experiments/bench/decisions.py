@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rapidfuzz import process
 from typer.testing import CliRunner
 
 from judgesmith.agreement.resampling import Agreement, interval_of
@@ -156,7 +157,8 @@ def replaying(task: Task, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             state = body["state"]
             texts = _letters(state.get("source", ""), state["output"])
-            row = known.get(texts) or of_output[_letters(state["output"])]
+            nearest = process.extractOne(_letters(state["output"]), list(of_output))
+            row = known.get(texts) or of_output[nearest[0]]
             answers = {
                 name: {"type": "noul", "noul": min(1.0, max(0.0, row[columns[name]]))}
                 for name in body["questions"]

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from ...errors import ModelError
+from .refusals import Unanswered
 from .transport import Reply, Request, TokenChoice, Transport
 
 
@@ -18,22 +20,37 @@ class Begun:
 
     def __init__(self, server: Transport) -> None:
         self._server = server
+        self._refused = False
 
     async def send(self, request: Request) -> Reply:
-        """Send a request, and return the whole answer."""
-        words = beginning_of(request)
+        """Send a request, and return the whole answer.
+
+        A model that begins every answer with its thoughts takes no beginning of another's; it is asked as before.
+        """
+        words = "" if self._refused else beginning_of(request)
         if not words:
             return await self._server.send(request)
-        ((lead, values),) = request.choices
-        # GBNF writes a literal as JSON does.
-        rests = [json.dumps((lead + value).removeprefix(words)) for value in values]
-        message = {"role": "assistant", "content": words}
-        begun = replace(
-            request,
-            messages=[*request.messages, message],
-            grammar=f"root ::= {' | '.join(rests)}",
-        )
-        return _whole(await self._server.send(begun), words)
+        try:
+            return _whole(await self._server.send(_begun(request, words)), words)
+        except (ModelError, Unanswered) as error:
+            if getattr(error, "again", False):
+                raise
+            plain = await self._server.send(request)
+            self._refused = True
+            return plain
+
+
+def _begun(request: Request, words: str) -> Request:
+    """Return a request whose answer has begun with some words."""
+    ((lead, values),) = request.choices
+    # GBNF writes a literal as JSON does.
+    rests = [json.dumps((lead + value).removeprefix(words)) for value in values]
+    message = {"role": "assistant", "content": words}
+    return replace(
+        request,
+        messages=[*request.messages, message],
+        grammar=f"root ::= {' | '.join(rests)}",
+    )
 
 
 def beginning_of(request: Request) -> str:

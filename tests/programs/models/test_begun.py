@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
+from judgesmith.errors import ModelError
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.begun import Begun
 from judgesmith.programs.models.files import installed
 from judgesmith.programs.models.lm import Connection, language_model
-from judgesmith.programs.models.transport import Reply, Request, TokenChoice
+from judgesmith.programs.models.refusals import Unanswered
+from judgesmith.programs.models.transport import (
+    Reply,
+    Request,
+    TokenChoice,
+)
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.prompting.answers import expectation
 from judgesmith.signatures.values import Item, Scale
@@ -64,6 +70,35 @@ def test_other_answers_are_asked_as_they_were(choices: Any, messages: Any) -> No
     server, asked = Server(), request(*choices, messages=messages)
     engine.run(Begun(server).send(asked))
     assert server.asked == [asked]
+
+
+@pytest.mark.parametrize(
+    "refusal", [ModelError("thinking"), Unanswered("thinking", again=False)]
+)
+def test_a_model_that_takes_no_beginning_is_asked_without(refusal: Exception) -> None:
+    server = Server()
+    taken = server.send
+
+    async def send(sent: Request) -> Reply:
+        if sent.messages[-1]["role"] == "assistant":
+            raise refusal
+        return await taken(sent)
+
+    server.send = send  # type: ignore[method-assign]
+    begun, asked = Begun(server), request(DIGITS)
+    assert engine.run(begun.send(asked)).text.endswith("4")
+    engine.run(begun.send(asked))
+    assert server.asked == [asked, asked]
+
+
+def test_a_busy_server_is_not_asked_in_another_way() -> None:
+    async def send(_: Request) -> Reply:
+        raise Unanswered("busy", again=True)
+
+    server = Server()
+    server.send = send  # type: ignore[method-assign]
+    with pytest.raises(Unanswered, match="busy"):
+        engine.run(Begun(server).send(request(DIGITS)))
 
 
 def test_a_literal_is_written_as_gbnf_has_it() -> None:
