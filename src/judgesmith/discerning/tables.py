@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from ..agreement.discernment import Discernment
 from ..datasets.perturbations.base import Origin
 from ..running.console import wide
 from ..tables import Cell, Column, Table, clean, number, percent
@@ -71,11 +72,7 @@ def origin_table(result: JudgeResult, origin: Origin) -> Table:
             table.section(level)
         for line in lines:
             t = line.test
-            second = (
-                [t.d_normalised if result.form == "paper" else t.d_paper, t.d_expert]
-                if several
-                else []
-            )
+            second = _second_d(t, result.form) if several else []
             sees = Cell(SEES[line.sees], warn=line.sees == "no")
             table.add(
                 line.name + mark(line),
@@ -91,6 +88,12 @@ def origin_table(result: JudgeResult, origin: Origin) -> Table:
                 sees,
             )
     return table
+
+
+def _second_d(test: Discernment, form: str) -> list[float]:
+    """Return D by the other combination of metrics, and by the experts' weights."""
+    other = test.d_normalised if form == "paper" else test.d_paper
+    return [other, test.d_expert]
 
 
 def others_table(result: JudgeResult, kind: str) -> Table:

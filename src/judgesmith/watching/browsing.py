@@ -32,11 +32,10 @@ def render(contents: Browsed, target: Path | None = None) -> str:
     to their rows.
     """
     live = target is None
-    base = (
-        Path()
-        if target is None
-        else Path(os.path.relpath(contents.folder.resolve(), target.resolve().parent))
-    )
+    base = Path()
+    if target is not None:
+        folder, parent = contents.folder.resolve(), target.resolve().parent
+        base = Path(os.path.relpath(folder, parent))
 
     def link(page: str | None) -> str:
         return quote((base / page).as_posix()) if page and not live else ""
@@ -45,83 +44,77 @@ def render(contents: Browsed, target: Path | None = None) -> str:
         return look(at, **parameters) if live else ""
 
     counts = {
-        "judges": contents.judges,
-        "labels": contents.labels,
-        "scored files": contents.scored,
-        "studies": contents.studies,
-        "watched judges": contents.watched,
-        "damaged files": contents.damaged,
+        "judges": len(contents.judges),
+        "labels": len(contents.labels),
+        "scored files": len(contents.scored),
+        "studies": len(contents.studies),
+        "watched judges": len(contents.watched),
+        "damaged files": len(contents.damaged),
     }
-    about = ", ".join(f"{name}: {len(several)}" for name, several in counts.items())  # type: ignore[arg-type]
-    drawn: dict[str, list[Estimate]] = {}
-    for one in contents.judges:
-        if not math.isnan(one.agreement()[0]):
-            estimate = Estimate(
-                one.path, *one.agreement(), one.agreement("zero_shot")[0]
-            )
-            drawn.setdefault(_measure(one), []).append(estimate)
-    figures = Figures(
-        [
-            (
-                f"{name} of each judge with its interval; ring: zero-shot",
-                forest([("", of)], salt=name),
-            )
-            for name, of in drawn.items()
-        ]
-    )
+    about = ", ".join(f"{name}: {count}" for name, count in counts.items())
+    studies: list[Any] = []
+    for study in contents.studies:
+        studies += _study(study, link)
+    damaged = [f"{path}: {reason}" for path, reason in contents.damaged]
     sections = [
-        Section(
-            "Judges",
-            [
-                "Agreement with people on held-out rows as each judge's file says it, by its own objective: numbers of "
-                "different labels or objectives do not compare.",
-                _judges(contents, to),
-                figures if drawn else "",
-            ]
-            if contents.judges
-            else [],
-        ),
-        Section(
-            "Lineage",
-            [
-                "From labels to judge to the files that it scored, by the fingerprint in their rows.",
-                _lineage(contents, to),
-            ]
-            if contents.judges
-            else [],
-        ),
-        Section(
-            "Watched judges",
-            [
-                "The newest run of each history: the same sentinel rows scored again and compared with the baseline.",
-                _watched(contents),
-            ]
-            if contents.watched
-            else [],
-        ),
+        *_of_judges(contents, to),
         Section("Differences", _differences(contents, to)),
         Section("Labels", [_labels(contents, to)]),
         Section("Scored files", [_scored(contents, link, to)]),
-        Section(
-            "Studies", [part for one in contents.studies for part in _study(one, link)]
-        ),
-        Section(
-            "Damaged files",
-            [[f"{path}: {reason}" for path, reason in contents.damaged]],
-        ),
+        Section("Studies", studies),
+        Section("Damaged files", [damaged]),
     ]
-    empty = "There is no saved judge, watched judge, label, scored file or study here."
-    some = (
-        contents.judges
-        or contents.watched
-        or contents.labels
-        or contents.scored
-        or contents.studies
-    )
+    lead = ""
+    if not any(count for name, count in counts.items() if name != "damaged files"):
+        lead = (
+            "There is no saved judge, watched judge, label, scored file or study here."
+        )
     title = f"Judges and runs in {contents.folder.resolve().name or '/'}"
-    return render_page(
-        title, sections, about=[about], notes=contents.notes, lead="" if some else empty
-    )
+    return render_page(title, sections, about=[about], notes=contents.notes, lead=lead)
+
+
+def _of_judges(contents: Browsed, to: Callable[..., str]) -> list[Section]:
+    """Return the sections on judges, their lineage and those that are watched; empty ones without any."""
+    judges: list[Any] = []
+    lineage: list[Any] = []
+    watched: list[Any] = []
+    if contents.judges:
+        judges = [
+            "Agreement with people on held-out rows as each judge's file says it, by its own objective: numbers of "
+            "different labels or objectives do not compare.",
+            _judges(contents, to),
+            _forests(contents),
+        ]
+        lineage = [
+            "From labels to judge to the files that it scored, by the fingerprint in their rows.",
+            _lineage(contents, to),
+        ]
+    if contents.watched:
+        watched = [
+            "The newest run of each history: the same sentinel rows scored again and compared with the baseline.",
+            _watched(contents),
+        ]
+    return [
+        Section("Judges", judges),
+        Section("Lineage", lineage),
+        Section("Watched judges", watched),
+    ]
+
+
+def _forests(contents: Browsed) -> Figures | str:
+    """Return the agreement of the judges as intervals, a figure for each measure; "" without any."""
+    drawn: dict[str, list[Estimate]] = {}
+    for judge in contents.judges:
+        agreement = judge.agreement()
+        if not math.isnan(agreement[0]):
+            zero_shot = judge.agreement("zero_shot")[0]
+            estimate = Estimate(judge.path, *agreement, zero_shot)
+            drawn.setdefault(_measure(judge), []).append(estimate)
+    figures = []
+    for name, estimates in drawn.items():
+        caption = f"{name} of each judge with its interval; ring: zero-shot"
+        figures.append((caption, forest([("", estimates)], salt=name)))
+    return Figures(figures) if figures else ""
 
 
 def _measure(judge: SavedJudge) -> str:

@@ -25,7 +25,7 @@ MOST_MOVED = 20
 def render(look: Look, judge: str) -> str:
     """Return the page. judge: what to call it."""
     run, runs = look.run, look.runs[-MOST_RUNS:]
-    threshold = "–" if run.threshold is None else f"{run.threshold:.2g}"
+    threshold = _threshold(run)
     text = (
         f"A test alarms at p ≤ {threshold}, so that the chance of any false alarm in {look.options.looks} runs is at "
         f"most {look.options.alpha}. Before and now are means. Sentinel rows stay the same: where they change, the "
@@ -52,8 +52,8 @@ def render(look: Look, judge: str) -> str:
         Section("Sentinel rows that moved most", [moved]),
         Section("Runs", [_runs(runs)]),
     ]
-    runs_word = "run" if len(look.runs) == 1 else "runs"
-    about = f"Judge {run.judge}, model {run.model}, {moment(run.time)}, {len(look.runs)} {runs_word}."
+    plural = "" if len(look.runs) == 1 else "s"
+    about = f"Judge {run.judge}, model {run.model}, {moment(run.time)}, {len(look.runs)} run{plural}."
     return render_page(
         f"{'Alarm' if run.alarms else 'Quiet'}: watching {judge}",
         sections,
@@ -63,6 +63,10 @@ def render(look: Look, judge: str) -> str:
         notes=look.notes,
         style="tr.alarm > * { color: var(--warn); font-weight: 600; }",
     )
+
+
+def _threshold(run: Run) -> str:
+    return "–" if run.threshold is None else f"{run.threshold:.2g}"
 
 
 def _state(run: Run) -> str:
