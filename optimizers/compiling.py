@@ -1004,7 +1004,7 @@ def _dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:
 
 
 def _price(judge: Judge, model: str | None, reply: Reply) -> float | None:
-    """Return what the answers of a run cost; None where nobody knows, or no model is named."""
+    """Return what the answers of a run cost; None where it is not known, or no model is named."""
     payers = () if model is None else answering(judge.method, model)
     return shared_price(payers, reply)
 

@@ -127,7 +127,7 @@ def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _divided(words: Sequence[str], parts: int) -> Iterator[Sequence[str]]:
-    """The words in so many parts of about the same length."""
+    """Divide the words into `parts` of about the same length."""
     for part in range(parts):
         start, end = len(words) * part // parts, len(words) * (part + 1) // parts
         yield words[start:end]
