@@ -115,16 +115,12 @@ class Experience(parts.Options):
     def head(self, names: Collection[str], blocks: Collection[str]) -> LinearHead:
         """Return the head, in percent, of a judge without labels that has these readings and these blocks of states."""
         priors = self.trained if TRAINED in names else self.numbers
-        numbers = {name: of for name, of in priors.items() if name in names}
-        parts_of = {
-            name: (of.means, of.spreads, of.weights)
-            for name, of in self.states.items()
-            if name in blocks
-        }
-        states = {
-            name: (np.array(m), np.array(s), np.array(w))
-            for name, (m, s, w) in parts_of.items()
-        }
+        numbers = {name: prior for name, prior in priors.items() if name in names}
+        states = {}
+        for name, block in self.states.items():
+            if name in blocks:
+                means, spreads = np.array(block.means), np.array(block.spreads)
+                states[name] = (means, spreads, np.array(block.weights))
         head = LinearHead.of_standardised(numbers, states)
         if facts := self._likeliest(names):
             rewarded = LinearHead.of_standardised(facts, {})

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -339,7 +339,7 @@ class ModelReadings(AsksForms):
         if far := saying.reasons(unlike, above):
             words = "; ".join(map(attrgetter("words"), far))
             notes.append(f"far from the rows that the judge learnt from: {words}")
-        improbable = [word for word, _ in details.improbable]
+        improbable = list(map(itemgetter(0), details.improbable))
         verdict = Verdict(
             score=math.nan,
             explanation=saying.explained(saying.reasons(added, above), improbable),
