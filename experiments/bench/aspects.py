@@ -145,8 +145,8 @@ def tables(folder: Path, kept: Sequence[Path], draws: int) -> None:
             name: beside(name, one, train, labelled, others)
             for name, one in four.items()
         }
-        used = [name for name, scores in moved.items() if scores is not None]
-        one_judge = others | {name: moved[name] for name in used}
+        better = {name: of for name, of in moved.items() if of is not None}
+        used, one_judge = list(better), others | better
         draw: dict[str, Any] = {"rows": left.tolist(), "used": used}
         draw["four"] = {name: of.tolist() for name, of in others.items()}
         draw["one"] = {name: of.tolist() for name, of in one_judge.items()}
@@ -206,8 +206,9 @@ def judges(of: str, lm: Any) -> list[js.Judge]:
     """Return a judge of all aspects, or of one, without labels."""
     made = {}
     for name in ASPECTS:
-        words = {"labels_aspect": name, "library_aspect": f"{TASK}/{name}"}
-        made[name] = ModelReadings.from_options({}, **words)
+        made[name] = ModelReadings.from_options(
+            {}, labels_aspect=name, library_aspect=f"{TASK}/{name}"
+        )
         made[name].begin(lambda: lm)
     if of == "all":
         parts = {name: Part(one, Outcome(PERCENT)) for name, one in made.items()}
