@@ -6,6 +6,7 @@
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -60,10 +61,16 @@ def measured(judge: Path, scored: Path) -> dict[str, Any]:
 
 
 def run(picture: Path | None = None) -> dict[str, Any]:
-    """Run `judgesmith demo` in an empty folder, and take a picture of its report where a file is named."""
+    """Run `judgesmith demo` in an empty folder, and take a picture of its report where a file is named.
+
+    Its answers are fresh: what earlier versions were answered is kept on disk for the same prompts.
+    """
     with tempfile.TemporaryDirectory() as folder:
+        env = os.environ | {"JUDGESMITH_CACHE": str(Path(folder, "calls.sqlite"))}
         command = [str(Path(sys.executable).with_name("judgesmith")), "demo"]
-        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=env
+        )
         data = measured(
             Path(folder, "demo-judge.json"), Path(folder, "demo-judge.scored.jsonl")
         )
