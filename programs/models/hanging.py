@@ -91,6 +91,7 @@ class Sends(Generic[T]):
         self.count = 1
         self._first: asyncio.Future[T] | None = None
         self._others: asyncio.Task[T] | None = None
+        self._waits = True
 
     async def answer(self) -> T:
         """Return the first answer. The error of the last send is raised if all fail."""
@@ -122,6 +123,7 @@ class Sends(Generic[T]):
             self._first.set_exception(error)
             self._first.exception()  # looked at, should nobody wait for it
         finally:
+            self._waits = False
             watch.cancel()
         assert self._others is not None
         return await self._others
@@ -140,7 +142,7 @@ class Sends(Generic[T]):
         self._others = loop.create_task(self._again(self._first, patience))
 
         def answered(_: asyncio.Task[T]) -> None:
-            if self._first is not None and not self._first.done():
+            if self._waits:
                 timeout.reschedule(loop.time())
 
         self._others.add_done_callback(answered)

@@ -57,7 +57,7 @@ REFUSED = {
         [*ROWS, {"id": None, "source": "s", "output": "x"}],
         "1 rows have no id",
     ),
-    "no ids": ([{"source": "s", "output": "x"}], "has no column of ids"),
+    "no ids": ([{"source": "s", "output": "x"}], "no column of ids"),
     "no output": ([{"id": "a", "note": 3}], "no column for the output text"),
     "judged before": (
         [{"id": "a", "output": "x", "judge_score": 1.0}],

@@ -428,7 +428,7 @@ def test_a_b_and_tie_count_for_each_side(cli: Any, tmp_path: Path) -> None:
     value = told["judges"]["gpt4"]["overall"]["sample"]["pairwise"]["value"]
     assert value == pytest.approx(sum(decided) / len(decided))
     cli("evaluate", path, "--judge", "other").refused_at_once(
-        "call the column for a choice, such as other_winner"
+        "name the column for a choice, such as other_winner"
     )
     assert (
         cli("compile", path, "--signal", "gpt4", "-o", tmp_path / "judge.json").code

@@ -133,7 +133,7 @@ def test_scores_are_explained_on_request(
     assert cli(*asked, "-o", out, "--explain").json["resumed"] == 3
     cli(*asked, "--explain", "--batch").refused_at_once("--explain", "--batch")
     cli(*asked, "--explain", "--lm", "none").refused_at_once(
-        "needs a model that writes", "--lm"
+        "has no model that writes", "--lm"
     )
 
 

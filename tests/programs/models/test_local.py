@@ -135,6 +135,7 @@ def model() -> Path:
 
 @pytest.fixture(scope="module")
 def endpoint(model: Path) -> Iterator[EmbeddedEndpoint]:
+    close_all()  # a server of the same file that another test started is larger
     with pytest.MonkeyPatch.context() as small:
         small.setattr(local, "SLOTS", SLOTS)
         small.setattr(local, "CONTEXT", 512)

@@ -112,6 +112,7 @@ def readers(of: type[Layout] = Layout) -> Iterator[type[Layout]]:
     for layout in of.__subclasses__():
         if (
             layout.__module__.startswith(judgesmith.__name__)
+            and ".bench." not in layout.__module__
             and layout.extract is not Layout.extract
         ):
             yield layout
