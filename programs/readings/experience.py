@@ -30,7 +30,7 @@ _Text = Annotated[str, Field(max_length=400)]
 FACTS = "facts."
 #: Names of aspects whose ratings are of facts that the source has.
 _OF_FACTS = re.compile(
-    r"consisten|faithful|factual|\bfacts?\b|grounded|hallucinat|entail|supported|attribut|truthful"
+    r"consist[a-z]+|faithful|factual|\bfacts?\b|grounded|hallucinat|entail|supported|attribution|attributable|truthful"
 )
 #: What such ratings may reward, the likeliest first: that the source says it in the same words, in likely words, and
 #: all values of a table; or that it has the names, numbers and dates. Reading -> (usual mean, usual spread, weight);
