@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from patience import HANG
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
@@ -198,7 +199,7 @@ def test_whether_to_explain_is_true_or_false(asking: Any, said: str) -> None:
 def exchanged(at: Any, sent: bytes) -> bytes:
     """The answer to raw bytes."""
     with socket.create_connection(
-        (at.http.base_url.host, at.http.base_url.port), timeout=10
+        (at.http.base_url.host, at.http.base_url.port), timeout=HANG
     ) as raw:
         raw.sendall(sent)
         return raw.recv(65_536)
