@@ -162,8 +162,8 @@ def merge(rows: Sequence[Row], share: float = SHARE) -> Merged:
         share: The share of all documents above which nearly equal texts are a template, and no duplicates.
     """
     groups = _Groups(len(rows))
-    sources = _classes("source", list(map(folded, map(attrgetter("source"), rows))))
-    outputs = _classes("output", list(map(folded, map(attrgetter("output"), rows))))
+    sources = _classes("source", _folded(rows, "source"))
+    outputs = _classes("output", _folded(rows, "output"))
     source_of, output_of = _class_of(sources), _class_of(outputs)
     first_with: dict[Hashable, int] = {}
     for index, row in enumerate(rows):
@@ -322,6 +322,10 @@ def _join(
             links += across
         classes = rest
     return links, sorted(left, key=lambda item: -item[1])
+
+
+def _folded(rows: Sequence[Row], field: Field) -> list[Folded]:
+    return [folded(getattr(row, field)) for row in rows]
 
 
 def _classes(name: Field, texts: Sequence[Folded]) -> list[_Class]:

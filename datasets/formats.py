@@ -228,8 +228,7 @@ def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]
                     cells = list(map(unguarded, cells))
                 header = unique(cells, text.name)
                 if ours:
-                    present = filter(set(header).issuperset, _OBJECTS)
-                    packed = list(itertools.chain(*present))
+                    packed = _packed(header)
                 continue
             whole = rows.whole(cells, header)
             if whole is None:
@@ -290,6 +289,11 @@ class _Rows:
 
 
 # --- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def _packed(header: Sequence[str]) -> list[str]:
+    """Return the columns that hold objects in the tables of an annotation tool; none for another table."""
+    return [name for names in _OBJECTS if names <= {*header} for name in names]
 
 
 def _malformed(
