@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from judgesmith.agreement.resampling import (
 )
 from judgesmith.datasets.row import Row
 from judgesmith.experiments.bench.facts import Pair, read_pairs
+from judgesmith.experiments.bench.sets import data_folder
 from judgesmith.experiments.studies.experience import (
     Task,
     TaskSpec,
@@ -275,8 +275,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
-    if "JUDGESMITH_DATA" not in os.environ:
-        parser.error("JUDGESMITH_DATA names the folder of the sets")
+    data_folder()  # ends here where the variable is not set
     run(given.tables, given.draws, given.output)
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import threading
 from collections import Counter
@@ -32,6 +31,7 @@ from typer.testing import CliRunner
 
 from judgesmith.agreement.resampling import Agreement, interval_of
 from judgesmith.cli.main import app
+from judgesmith.experiments.bench.sets import read_set
 from judgesmith.experiments.studies.experience import draws_of
 from judgesmith.experiments.studies.saving import save
 
@@ -108,12 +108,11 @@ def run(*words: object) -> None:
 
 def rows_of(task: Task, most: int) -> list[dict[str, Any]]:
     """Return some rows of whole documents that have a score, with what was recorded of them."""
-    data = Path(os.environ["JUDGESMITH_DATA"])
-    rows = [json.loads(line) for line in (data / f"{task.file}.jsonl").open()]
+    rows = read_set(task.file)
     recorded = dict[str, Any]()
     columns = [column for _, column in task.questions.values() if column]
     if columns:
-        lines = map(json.loads, (data / f"{task.file}.metrics.jsonl").open())
+        lines = read_set(f"{task.file}.metrics")
         recorded = {one["id"]: one["metrics"] for one in lines}
     by: dict[str, list[dict[str, Any]]] = {}
     first = dict[str, str]()

@@ -12,7 +12,6 @@ out, and measured on the same draws: Q over all rows, and Q within systems, with
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from judgesmith.agreement.correlation import within_systems
 from judgesmith.experiments.bench.facts import FOURTEEN, SIZES, Pair, read_pairs
+from judgesmith.experiments.bench.sets import data_folder
 from judgesmith.experiments.studies.experience import (
     Task,
     draws_of,
@@ -156,8 +156,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=15)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    if "JUDGESMITH_DATA" not in os.environ:
-        parser.error("JUDGESMITH_DATA names the folder of the sets")
+    data_folder()  # ends here where the variable is not set
     pairs = list(read_pairs(options.tables))
     tasks = [pair.plain for pair in pairs]
     teachers = [pair.plain for pair in pairs if pair.teaches]

@@ -9,8 +9,6 @@ of each count by sentence, over all sentences: of sentences with any error, and 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
+from judgesmith.experiments.bench.sets import read_set
 from judgesmith.experiments.studies.saving import save
 from judgesmith.programs.readings.facts import (
     Sentence,
@@ -67,10 +66,11 @@ def judged(row: dict[str, Any], spans: dict[str, Any]) -> Iterator[Judged]:
     text, tokens = row["output"], spans["tokenized"].split(" ")
     if "".join(tokens) != "".join(text.split()):
         return
-    sentences, given = sentences_of(text), sentences_of(row["source"])
+    sentences, of_source = sentences_of(text), sentences_of(row["source"])
     errors = list(marked(tokens, spans["errors"]))
     details = details_in(row["source"]) | set(row["source"].casefold().split())
-    supported = {made.text: found for made, _, found in beside(sentences, given)}
+    pairs = beside(sentences, of_source)
+    supported = {sentence.text: found for sentence, _, found in pairs}
     places = located(text, sentences)
     for sentence, (first, end) in zip(sentences, places, strict=True):
         counts = {
@@ -108,12 +108,6 @@ def with_error(found: list[Judged], kind: str) -> NDArray[np.bool_]:
     return np.array([kind in one.kinds if kind else bool(one.kinds) for one in found])
 
 
-def read(name: str) -> list[dict[str, Any]]:
-    """Return the rows of a file of JUDGESMITH_DATA."""
-    file = Path(os.environ["JUDGESMITH_DATA"]) / name
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-
-
 def main() -> None:
     """Measure each count, and save the table on request."""
     parser = argparse.ArgumentParser(
@@ -121,11 +115,9 @@ def main() -> None:
     )
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    if "JUDGESMITH_DATA" not in os.environ:
-        parser.error("JUDGESMITH_DATA names the folder of the sets")
-    spans = {one["id"]: one for one in read("rotowire_accuracy.spans.jsonl")}
+    spans = {one["id"]: one for one in read_set("rotowire_accuracy.spans")}
     found = list[Judged]()
-    for text in read("rotowire_accuracy.jsonl"):
+    for text in read_set("rotowire_accuracy"):
         found += judged(text, spans[text["id"]])
     rows = rows_of(found)
     for row in rows:

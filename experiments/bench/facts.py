@@ -11,7 +11,6 @@ and without.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from judgesmith.datasets.loading import read_labels
 from judgesmith.datasets.records import Labels
 from judgesmith.datasets.row import Row
 from judgesmith.errors import OptionError
+from judgesmith.experiments.bench.sets import data_folder
 from judgesmith.experiments.studies.experience import (
     Specs,
     Task,
@@ -295,8 +295,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=15)
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
-    if "JUDGESMITH_DATA" not in os.environ:
-        parser.error("JUDGESMITH_DATA names the folder of the sets")
+    data_folder()  # ends here where the variable is not set
     if arguments.what == "alone":
         alone(arguments.output)
     else:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.experiments.bench.sets import read_set
 from judgesmith.programs.models import engine, row_context
 from judgesmith.programs.models.lm import LanguageModel, language_model
 from judgesmith.programs.panel.judge import Panel
@@ -52,8 +52,7 @@ class Asked:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows: documents in an order drawn by seed 0, a few rows of each."""
-        file = Path(os.environ["JUDGESMITH_DATA"], f"{self.name}.jsonl")
-        found = list(map(json.loads, file.read_text(encoding="utf-8").splitlines()))
+        found = read_set(self.name)
         rng = np.random.default_rng(0)
         documents: dict[str, list[dict[str, Any]]] = {}
         for place in rng.permutation(len(found)):

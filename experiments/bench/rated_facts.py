@@ -10,7 +10,6 @@ family of each set is left out of the experience.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from judgesmith.experiments.bench.facts import SIZES, Pair, q_alone, read_pairs
+from judgesmith.experiments.bench.sets import data_folder
 from judgesmith.experiments.studies.experience import (
     Task,
     draws_of,
@@ -91,8 +91,7 @@ def main() -> None:
     parser.add_argument("--name", default="facts-rated")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    if "JUDGESMITH_DATA" not in os.environ:
-        parser.error("JUDGESMITH_DATA names the folder of the sets")
+    data_folder()  # ends here where the variable is not set
     pairs = [*read_pairs(options.tables)]
     pairs += read_pairs(options.tables, read_specs(MORE), teaching=False)
     rows = measured(pairs, options.draws)

@@ -10,8 +10,6 @@ the coefficient is also given without the human stories, whose reference is the 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ import numpy as np
 import yaml  # type: ignore[import-untyped,unused-ignore]
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
+from judgesmith.experiments.bench.sets import read_set
 from judgesmith.experiments.studies.saving import save
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "studies" / "papers" / "published"
@@ -41,12 +40,8 @@ class Recorded:
     @classmethod
     def of(cls, name: str) -> Recorded:
         """Read a set and its recorded scores."""
-        folder = Path(os.environ["JUDGESMITH_DATA"])
-        rows = [json.loads(line) for line in _lines(folder / f"{name}.jsonl")]
-        metrics = {
-            row["id"]: row["metrics"]
-            for row in map(json.loads, _lines(folder / f"{name}.metrics.jsonl"))
-        }
+        metrics = {row["id"]: row["metrics"] for row in read_set(f"{name}.metrics")}
+        rows = read_set(name)
         return cls([row | {"metrics": metrics.get(row["id"], {})} for row in rows])
 
     def without(self, system: str) -> Recorded:
@@ -75,10 +70,6 @@ class Recorded:
             and len({row["metrics"][column] for row in rows}) > 1
         ]
         return float(np.mean(found))
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
 
 
 def published(paper: str, table: str) -> dict[str, Any]:
@@ -227,8 +218,6 @@ def main() -> None:
     )
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    if "JUDGESMITH_DATA" not in os.environ:
-        parser.error("JUDGESMITH_DATA names the folder of the sets")
     rows = [*qags(), *summaries(), *data_to_text(), *stories(), *overall()]
     for row in rows:
         print(*row, sep=" | ")

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, hstack
 
+from judgesmith.experiments.bench.sets import data_folder
 from judgesmith.injections import wording
 
 HERE = Path(__file__).resolve().parent
@@ -300,7 +300,7 @@ def main() -> None:
     texts = [
         *written(rng),
         *([] if arguments.without_known else known()),
-        *public(Path(os.environ["JUDGESMITH_DATA"]), rng),
+        *public(data_folder(), rng),
     ]
     rows = Rows(texts)
     print(f"{len(texts)} texts, {rows.matrix.shape[0]} runs", flush=True)
