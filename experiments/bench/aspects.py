@@ -31,8 +31,7 @@ from judgesmith.agreement.differences import Procedure, differences_within
 from judgesmith.agreement.objectives import Q
 from judgesmith.agreement.resampling import Agreement, interval_of
 from judgesmith.datasets.records import Labels
-from judgesmith.experiments.bench.beside import without_family
-from judgesmith.experiments.bench.facts import Pair, read_pairs
+from judgesmith.experiments.bench.facts import Pair, read_pairs, without_family
 from judgesmith.experiments.studies.experience import (
     TaskSpec,
     chosen_rows,

@@ -27,18 +27,17 @@ from judgesmith.agreement.resampling import (
     interval_of,
 )
 from judgesmith.datasets.row import Row
-from judgesmith.experiments.bench.facts import Pair, read_pairs
+from judgesmith.experiments.bench.facts import Pair, read_pairs, without_family
 from judgesmith.experiments.bench.sets import data_folder
 from judgesmith.experiments.studies.experience import (
     Task,
     TaskSpec,
     draws_of,
-    fit_experience,
     located,
 )
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.fitting.readings import ahead, weigh
-from judgesmith.programs.readings.experience import Card, Experience
+from judgesmith.programs.readings.experience import Experience
 from judgesmith.programs.readings.judge import DIRECT
 
 COMMAND = "python experiments/bench/beside.py TABLES -o experiments/results/data"
@@ -277,12 +276,6 @@ def main() -> None:
     given = parser.parse_args()
     data_folder()  # ends here where the variable is not set
     run(given.tables, given.draws, given.output)
-
-
-def without_family(teachers: Sequence[Task], family: str) -> Experience:
-    """Fit an experience to the tasks of all other families."""
-    others = [other for other in teachers if other.family != family]
-    return fit_experience(others, Card())
 
 
 def run(folders: Sequence[Path], draws: int, output: Path | None) -> None:

@@ -40,7 +40,7 @@ from judgesmith.experiments.studies.experience import (
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.examples import Vector
 from judgesmith.optimizers.fitting.readings import agreement, weigh
-from judgesmith.programs.readings.experience import Card
+from judgesmith.programs.readings.experience import Card, Experience
 from judgesmith.programs.readings.facts import facts
 from judgesmith.programs.readings.head import Readings
 from judgesmith.programs.readings.judge import DIRECT
@@ -214,30 +214,35 @@ def joined(table: Readings, rows: Sequence[Text]) -> Readings:
     )
 
 
-def reached(
+def without_family(teachers: Sequence[Task], family: str) -> Experience:
+    """Fit an experience to the tasks of all other families."""
+    others = [other for other in teachers if other.family != family]
+    return fit_experience(others, Card())
+
+
+def reached(task: Task, experience: Experience, draws: int) -> list[float]:
+    """Return Q with no label and with each number of them, on documents without a label."""
+    table, scores = task.table, task.scores
+    head = experience.head(set(table.names) - {DIRECT}, table.states)
+    result = [agreement(head(table), scores)]
+    for size in SIZES:
+        found = []
+        for _, train, left in draws_of(table.groups, size, draws):
+            fit = weigh(table.rows(train), scores[train], experience)
+            found.append(agreement(fit.head(table.rows(left)), scores[left]))
+        result.append(float(np.mean(found)) if found else np.nan)
+    return result
+
+
+def reached_by_task(
     tasks: Sequence[Task], teachers: Sequence[Task], draws: int
 ) -> list[list[float]]:
-    """Q with no label and with each number of them, by task."""
+    """Return what is `reached` on each task, its family left out of the experience."""
     result = []
     for task in tasks:
-        experience = fit_experience(
-            [other for other in teachers if other.family != task.family], Card()
-        )
-        table, scores = task.table, task.scores
-        of = [
-            agreement(
-                experience.head(set(table.names) - {DIRECT}, table.states)(table),
-                scores,
-            )
-        ]
-        for size in SIZES:
-            found = []
-            for _, train, left in draws_of(table.groups, size, draws):
-                fit = weigh(table.rows(train), scores[train], experience)
-                found.append(agreement(fit.head(table.rows(left)), scores[left]))
-            of.append(float(np.mean(found)) if found else np.nan)
-        result.append(of)
-        print(task.name, *(f"{q:.2f}" for q in of), flush=True)
+        experience = without_family(teachers, task.family)
+        result.append(reached(task, experience, draws))
+        print(task.name, *(f"{q:.2f}" for q in result[-1]), flush=True)
     return result
 
 
@@ -251,9 +256,9 @@ def head(folders: Sequence[Path], draws: int, folder: Path | None) -> None:
     of_plain = [pair.plain for pair in pairs if pair.teaches]
     of_facts = [pair.with_facts for pair in pairs if pair.teaches]
     sides = [
-        np.array(reached(plain, of_plain, draws)),
-        np.array(reached(with_facts, of_plain, draws)),
-        np.array(reached(with_facts, of_facts, draws)),
+        np.array(reached_by_task(plain, of_plain, draws)),
+        np.array(reached_by_task(with_facts, of_plain, draws)),
+        np.array(reached_by_task(with_facts, of_facts, draws)),
     ]
     found = np.concatenate(sides, axis=1)
     sizes = np.array([len(task.scores) for task in plain])

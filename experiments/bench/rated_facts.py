@@ -16,18 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from judgesmith.experiments.bench.facts import SIZES, Pair, q_alone, read_pairs
+from judgesmith.experiments.bench.facts import (
+    SIZES,
+    Pair,
+    q_alone,
+    reached,
+    read_pairs,
+    without_family,
+)
 from judgesmith.experiments.bench.sets import data_folder
 from judgesmith.experiments.studies.experience import (
     Task,
-    draws_of,
-    fit_experience,
     read_specs,
 )
 from judgesmith.experiments.studies.saving import save
-from judgesmith.optimizers.fitting.readings import agreement, weigh
-from judgesmith.programs.readings.experience import FACTS, Card, Experience
-from judgesmith.programs.readings.judge import DIRECT
+from judgesmith.programs.readings.experience import FACTS
 
 MORE = Path(__file__).with_name("rated_facts.yaml")
 
@@ -35,20 +38,6 @@ MORE = Path(__file__).with_name("rated_facts.yaml")
 def aspect_of(task: Task) -> str:
     """Return the name of a task's aspect."""
     return task.name.partition(".")[2]
-
-
-def reached(task: Task, known: Experience, draws: int) -> list[float]:
-    """Return Q with no label and with each number of them, on documents without a label."""
-    table, scores = task.table, task.scores
-    head = known.head(set(table.names) - {DIRECT}, table.states)
-    result = [agreement(head(table), scores)]
-    for size in SIZES:
-        found = []
-        for _, train, left in draws_of(table.groups, size, draws):
-            fit = weigh(table.rows(train), scores[train], known)
-            found.append(agreement(fit.head(table.rows(left)), scores[left]))
-        result.append(float(np.mean(found)) if found else np.nan)
-    return result
 
 
 def best_count(task: Task) -> float:
@@ -64,14 +53,13 @@ def measured(pairs: Sequence[Pair], draws: int) -> list[list[Any]]:
     rows = list[list[Any]]()
     for pair in pairs:
         task = pair.with_facts
-        others = [one for one in teachers if one.family != task.family]
-        known = fit_experience(others, Card())
-        rated = known.of_aspect(aspect_of(task))
-        if rated is known:
+        experience = without_family(teachers, task.family)
+        rated = experience.of_aspect(aspect_of(task))
+        if rated is experience:
             continue
         numbers = [
             best_count(task),
-            *reached(task, known, draws),
+            *reached(task, experience, draws),
             *reached(task, rated, draws),
         ]
         rows.append([task.name.replace(".", " "), len(task.scores), *numbers])
