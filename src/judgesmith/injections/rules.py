@@ -29,6 +29,8 @@ from . import wording
 
 #: Log-odds of a frame, and of one that a sentence on markup mentions; from which on neighbours count together.
 FRAME, MENTIONED, NEIGHBOURS = 1.0, -3.5, -1.4
+#: Log-odds that an address in code has beyond its words: nobody writes to a reader in code.
+CODED = 2.0
 #: Characters between two signs that are left out with them: a request may go on there.
 BETWEEN = 300
 #: Up to how many characters the texts of a row are looked at together.
@@ -161,9 +163,10 @@ def _of_code(text: str, floor: float) -> Iterator[Sign]:
     joined = "\n\n".join(decoded)
     begins = np.cumsum([0, *(len(one) + 2 for one in decoded)]).tolist()
     folded = wording.fold(joined)
-    for sign in _of_words(joined, folded, wording.words(folded), floor):
+    for sign in _of_words(joined, folded, wording.words(folded), floor - CODED):
         match = places[bisect_right(begins, sign.begin) - 1]
-        yield Sign(sign.odds + 2, match.start(), match.end(), f"{sign.about}, in code")
+        about = f"{sign.about}, in code"
+        yield Sign(sign.odds + CODED, match.start(), match.end(), about)
 
 
 def _from_base64(code: str) -> bytes:
