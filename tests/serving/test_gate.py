@@ -98,6 +98,11 @@ def test_a_server_for_other_machines_knows_its_names_and_has_a_key(
         host in known
         for host in ("evil.example", "evil.example:8000", "10.evil.example", "")
     )
+    # Digits of other scripts, and raised ones, are no part of an address or a port.
+    assert not any(
+        host in known for host in ("\xb2.\xb3", "10.0.0.\xb2", "evil.example:\xb2")
+    )
+    assert "localhost:\xb2" not in Hosts(80)
     assert "judges.example:8443" in Hosts(8000, frozenset({"judges.example"}))
     cli("serve", judge_file, "--port", 0, "--host", "0.0.0.0").refused(
         "set JUDGESMITH_API_KEY"

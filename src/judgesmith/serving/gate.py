@@ -49,11 +49,10 @@ class Hosts:
 
     def __contains__(self, host: object) -> bool:
         name, colon, port = str(host).rpartition(":")
-        if not colon or not port.isdigit():
+        if not colon or not port.isdecimal():
             name, port = str(host), "80"
-        numeric = name.replace(".", "").isdigit() or name.startswith(
-            "["
-        )  # no DNS answer makes a page's name of it
+        # A page's name is no address, whatever the DNS answers.
+        numeric = name.replace(".", "").isdecimal() or name.startswith("[")
         if self.everywhere and (numeric or name in LOOPBACK):
             return True
         return name in self.names or (name in LOOPBACK and int(port) == self.port)
