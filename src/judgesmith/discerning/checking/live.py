@@ -75,7 +75,7 @@ class Live:
         return result
 
     def scored(self, book: Book, check: str) -> tuple[Vector, list[str | None]]:
-        """Scores in percent of the scale, and the categories, of the rows after a change."""
+        """Return scores as shares of the scale, and the categories, of the rows after a change."""
         mark = self.subject.marks[check if check in self.subject.scorers else PLAIN]
         scale = self.own.scale
         values, categories = np.full(len(self.rows.rows), math.nan), list[str | None]()

@@ -135,13 +135,16 @@ class Run:
     def _checked(self) -> Run:
         """Return the run; own writing is left out where these rows say nothing of it. Raises OptionError."""
         if "own" in self.wanted and (reason := self._not_own()) is not None:
-            self._leave_out_own(reason)
+            left = self._source.left
+            leave_out("own", reason, named=self.wanted["own"], left=left)
         return self
 
-    def _leave_out_own(self, reason: str) -> None:
+    @property
+    def _source(self) -> Live | Recorded:
+        """The judge that gives the scores."""
         source = self.live or self.recorded
         assert source is not None
-        leave_out("own", reason, named=self.wanted["own"], left=source.left)
+        return source
 
     def book(self, output: Path | None, *, overwrite: bool) -> Book:
         """Return the scores that exist already."""
@@ -173,7 +176,6 @@ class Run:
 
     def plan(self) -> dict[str, Any]:
         """Return the rows, checks and texts of a run."""
-        live = self.live or self.recorded
         counted: dict[str, int] = {}
         if self.live is not None:
             for check, items in self.live.items.items():
@@ -183,7 +185,7 @@ class Run:
             "rows": len(self.rows.rows),
             "documents": len(set(self.rows.documents)),
             "checks": counted,
-            "not_made": {} if live is None else dict(live.left),
+            "not_made": dict(self._source.left),
         }
 
     def in_words(self) -> list[str]:
@@ -213,8 +215,7 @@ class Run:
 
     def result(self, book: Book) -> Checked:
         """Every check as numbers. Raises OptionError for one of systems that cannot be made."""
-        source = self.live or self.recorded
-        assert source is not None
+        source = self._source
         scores, categories, name = self._scores(book)
         plain = scores[PLAIN]
         bar, where = self._bar(plain, categories[PLAIN])

@@ -137,7 +137,7 @@ def lead_of(result: Checked) -> str:
     parts = []
     if most is not None:
         parts.append(
-            f"{most.check} flips most of {result.judge}'s decisions: {percent(most.flips.value)}"
+            f"{result.judge}'s decisions flip most often with {most.check}: {percent(most.flips.value)}"
         )
         parts.append(
             f"scores lean with {', '.join(leaning)}"
