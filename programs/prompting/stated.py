@@ -108,10 +108,17 @@ _CORRECTS = re.compile(
 _OF_ASPECT = re.compile(
     r"\A(?:[^\w\n]|_)*+(?P<words>[^\W\d_][\w-]*(?:[ ][\w&-]+){0,3})[ ]\Z"
 )
+_ANOTHERS = (
+    r"not|first|second|one|another|other|initial|previous|draft|rash|early|human|people|person|reader|user|expert|"
+    r"average|reference|typical|careless|low|high|old|possible"
+)
 _NOT_OWN = re.compile(
-    r"\b(?:an?|no|not|first|second|one|another|other|this|that|some|any|lower|higher|better|worse|initial|previous|draft|"
-    r"rash|early|human|people|person|reader|user|expert|average|reference|typical|careless|low|high|old|possible)\b",
+    rf"\b(?:an?|no|this|that|some|any|lower|higher|better|worse|{_ANOTHERS})\b",
     re.IGNORECASE,
+)
+#: Before a label that corrects nothing, "but the user's score: 5", with at most one word between.
+_OF_ANOTHER = re.compile(
+    rf"\b(?:{_ANOTHERS})\b(?:['’]s)?(?:[ ]+\w+)?[^\w\n,;:.!?]*\Z", re.IGNORECASE
 )
 _BOX = re.compile(
     rf"(?:(?<![\\{{])\\{{1,4}}boxed\s?\{{|(?<!\[)\[\[){_VALUE}",
@@ -209,7 +216,7 @@ def _mentions(text: str, label: re.Pattern[str]) -> list[_Mention]:
         if (match["sign"] == ">" or "=" in match["sign"][1:]) and not tag:
             continue  # "score > 80" is a bound
         begins = _BEGINS_LINE.match(before) is not None
-        if not begins and _CORRECTS.search(before):
+        if not begins and _corrects(before):
             value = _value(text, match.end(), own=False)
             if value:
                 mentions.append(_Mention(_stated(value, match.start()), 0))
@@ -236,6 +243,11 @@ def _mentions(text: str, label: re.Pattern[str]) -> list[_Mention]:
         if value is not None and value["ends"] is not None:
             mentions.append(_Mention(_stated(value, match.start()), 0))
     return mentions
+
+
+def _corrects(before: str) -> bool:
+    """Return True if what stands before a label takes an earlier verdict back, and not for somebody else's."""
+    return _CORRECTS.search(before) is not None and not _OF_ANOTHER.search(before)
 
 
 def _rank(value: re.Match[str], begins: bool) -> int:
