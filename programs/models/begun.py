@@ -7,12 +7,11 @@ see. Sent as the beginning of the answer, the words have their usual tokens, and
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from ...errors import ModelError
 from .refusals import Unanswered
-from .transport import Reply, Request, TokenChoice, Transport
+from .transport import Reply, Request, TokenChoice, Transport, quoted
 
 
 class Begun:
@@ -43,8 +42,7 @@ class Begun:
 def _begun(request: Request, words: str) -> Request:
     """Return a request whose answer has begun with some words."""
     ((lead, values),) = request.choices
-    # GBNF writes a literal as JSON does.
-    rests = [json.dumps((lead + value).removeprefix(words)) for value in values]
+    rests = [quoted((lead + value).removeprefix(words)) for value in values]
     message = {"role": "assistant", "content": words}
     return replace(
         request,

@@ -106,6 +106,12 @@ class Request:
         return options
 
 
+def quoted(text: str) -> str:
+    """Return a text as a literal of GBNF."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
 class Transport(Protocol):
     """A way to send requests to a model."""
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...signatures.values import Scale
-from ..models.transport import Choice
+from ..models.transport import Choice, quoted
 
 #: GBNF for one sentence: small models run on and on where a line is all that ends an explanation.
 SENTENCE = r'[A-Z"“‘(] ([^.!?\n] | "." [0-9]){10,200} [.!?]'
@@ -214,13 +214,6 @@ class Form:
             ]
             self._patterns[between] = re.compile(between.join(lines))
         return self._patterns[between].fullmatch(text.strip()) is not None
-
-
-def quoted(text: str) -> str:
-    """Return a text as a literal of GBNF."""
-    return (
-        '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-    )
 
 
 def _object(fields: Mapping[str, Any]) -> dict[str, Any]:

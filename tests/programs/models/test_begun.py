@@ -103,10 +103,11 @@ def test_a_busy_server_is_not_asked_in_another_way() -> None:
 
 def test_a_literal_is_written_as_gbnf_has_it() -> None:
     server = Server()
-    engine.run(Begun(server).send(request(("A:\n", ('"x"', "y\\z")))))
+    engine.run(Begun(server).send(request(("A:\n", ('"x"', "y\\z", "😀")))))
     (grammar,) = (one.grammar or "" for one in server.asked)
     literals = grammar.removeprefix("root ::= ").split(" | ")
-    assert [json.loads(one) for one in literals] == ['\n"x"', "\ny\\z"]
+    assert [json.loads(one) for one in literals] == ['\n"x"', "\ny\\z", "\n😀"]
+    assert "😀" in grammar  # half of an escaped pair is no character
 
 
 @pytest.mark.model
