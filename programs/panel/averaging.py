@@ -9,9 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from ...parts import Options, option
 
@@ -39,6 +41,10 @@ class Standing(Options):
     weight: float = option(
         1.0, "Its weight in the mean of standardised percents.", ge=0, le=100
     )
+
+
+#: The standings of a panel's members by name, as a saved judge holds them.
+Standings = Annotated[dict[str, Standing], Field(min_length=1, max_length=128)]
 
 
 def averaged(percents: Matrix, standings: Sequence[Standing]) -> Vector:

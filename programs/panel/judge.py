@@ -41,6 +41,7 @@ from .averaging import (
     OF_MODELS,
     OF_PROMPTS,
     Standing,
+    Standings,
     averaged,
     correlation,
     standardised,
@@ -57,17 +58,19 @@ TOLD = 0.1
 MEMBERS, IN_JURY = 3, 1
 
 
-def each_once(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names of which none stands there twice.
+def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names.
 
     Raises:
-        OptionError: If one does.
+        OptionError: If one is repeated.
     """
-    if len(set(names)) < len(names):
-        raise OptionError(
-            f"{next(n for n in names if names.count(n) > 1)} stands there twice; name each once"
-        )
+    for name in names:
+        if names.count(name) > 1:
+            raise OptionError(f"{name} is repeated; name each once")
     return names
+
+
+FormNames = Annotated[tuple[FormName, ...], AfterValidator(distinct)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +111,14 @@ class Panel(LearnsCriteria, OneAspect):
             ge=0,
             le=len(FORMS),
         )
-        forms: Annotated[tuple[FormName, ...], AfterValidator(each_once)] = option(
+        forms: FormNames = option(
             (),
             "Which forms, in their order, in place of members: "
             + "; ".join(f"{name}: {form.about}" for name, form in FORMS.items())
             + ".",
         )
         models: Annotated[
-            tuple[str, ...], AfterValidator(each_once), Field(max_length=16)
+            tuple[str, ...], AfterValidator(distinct), Field(max_length=16)
         ] = option(
             (),
             "Further models of a jury, beside the judge's own (a second and third --lm).",
@@ -137,9 +140,7 @@ class Panel(LearnsCriteria, OneAspect):
     options: Options
 
     class Fitted(parts.Options):
-        panel: (
-            Annotated[dict[str, Standing], Field(min_length=1, max_length=128)] | None
-        ) = option(
+        panel: Standings | None = option(
             None,
             "The members that are asked, and how their percents are read beside the others'.",
         )
@@ -408,8 +409,12 @@ class Panel(LearnsCriteria, OneAspect):
 
     def taught(self) -> list[JudgePredict]:
         """Return the predictor of each form."""
-        forms = dict.fromkeys(self._parts(name)[0] for name in self.asked_members())
-        return [getattr(self, f"by_{form}").predict for form in forms]
+        return [member.predict for member in self._by_form().values()]
+
+    def _by_form(self) -> dict[str, Member]:
+        """The member of each form that is asked for; models share it."""
+        forms = [self._parts(name)[0] for name in self.asked_members()]
+        return {form: getattr(self, f"by_{form}") for form in forms}
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
         """Return a labelled row with the errors of a verdict."""
@@ -421,10 +426,7 @@ class Panel(LearnsCriteria, OneAspect):
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         """Return the messages of each form for a row."""
         messages: dict[str, list[Message]] = {}
-        for form in dict.fromkeys(
-            self._parts(name)[0] for name in self.asked_members()
-        ):
-            member: Member = getattr(self, f"by_{form}")
+        for form, member in self._by_form().items():
             messages[form] = member.predict.messages(
                 member.inputs(item, self.focus(), self.knowledge.criteria)
             )
@@ -484,7 +486,7 @@ def _verdict(
         name: opinion for name, opinion in opinions.items() if opinion.failure is None
     }
     left_out = tuple(name for name in opinions if name not in heard)
-    read = [opinion.read for opinion in answers.values() if isinstance(opinion, Answer)]
+    read = [answer.read for answer in answers.values() if isinstance(answer, Answer)]
     usage, raw = spent(answers.values())
     return Verdict(
         percent=percent,

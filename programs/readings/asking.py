@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
-
-from pydantic import AfterValidator
+from typing import Any
 
 from ...parts import option
 from ...signatures.values import Criterion, Item, Verdict
 from ..method import Cost
 from ..models.lm import LanguageModel
 from ..models.transport import Message
-from ..panel.forms import FormName
-from ..panel.judge import Panel, each_once
+from ..panel.judge import FormNames, Panel
 from ..pointwise.direct import DirectScorer
 from ..prompting.predict import JudgePredict
 
@@ -26,7 +23,7 @@ class AsksForms(DirectScorer):
     """
 
     class Options(DirectScorer.Options):
-        forms: Annotated[tuple[FormName, ...], AfterValidator(each_once)] = option(
+        forms: FormNames = option(
             (),
             "Forms in which the model is asked for its own score, which is their mean: a call each (`judgesmith list "
             "methods panel`); empty: one number.",

@@ -30,7 +30,7 @@ from ...tables import shortened
 from ..aspects import Aspect, Task
 from ..method import Cost
 from ..models.lm import Connection, LanguageModel
-from ..panel.averaging import Standing
+from ..panel.averaging import Standings
 from ..refining import HeadFit, Refinement, Refiner, TrainingRows
 from ..registry import methods
 from . import saying, trained
@@ -154,7 +154,7 @@ class ModelReadings(AsksForms):
 
     class Fitted(parts.Options):
         head: HeadData | None = None
-        panel: dict[str, Standing] | None = option(
+        panel: Standings | None = option(
             None, "How the percents of the forms are read beside each other."
         )
 

@@ -209,7 +209,7 @@ def test_a_budget_of_calls_a_row_and_several_criteria() -> None:
         Panel("fluency").cost().calls_per_row,
         Panel("fluency", models=["openai/b"]).cost().calls_per_row,
     ) == (3, 2)
-    with pytest.raises(OptionError, match="words stands there twice"):
+    with pytest.raises(OptionError, match="words is repeated"):
         Panel("fluency", forms=["words", "words"])
     with pytest.raises(OptionError, match="members is 3, and forms names 1"):
         Panel("fluency", forms=["words"], members=3)

@@ -138,7 +138,7 @@ def test_a_row_that_most_forms_fail_on_has_no_score(scripted: MakeScripted) -> N
 def test_members_without_forms_and_forms_named_twice_are_refused(
     scripted: MakeScripted, tmp_path: Path
 ) -> None:
-    with pytest.raises(OptionError, match="words stands there twice"):
+    with pytest.raises(OptionError, match="words is repeated"):
         ModelReadings("fluency", forms=["words", "words"])
     lm, _ = scripted(saying(rough(20), rough(20)))
     data = to_dict(js.compile(asked().method, rows(), lm=lm, heldout=0.25))
