@@ -67,7 +67,7 @@ class Path(NamedTuple):
 
 async def merged(
     first: Sequence[int],
-    two: Sequence[int],
+    second: Sequence[int],
     prefer: Preference,
     *,
     beam: int,
@@ -78,19 +78,19 @@ async def merged(
     At each place the worse of the two runs' next outputs follows. A comparison whose likelier outcome has at least 0.5
     + margin is taken as it stands; of an uncertain one both outcomes are followed, and the `beam` likeliest orders are
     kept. Orders that have placed the same outputs go on alike, so that only the likeliest of them is kept: with beam >
-    min(len(one), len(two)) and margin 0.5 the result is the likeliest of all. beam 1 is greedy.
+    min(len(first), len(second)) and margin 0.5 the result is the likeliest of all. beam 1 is greedy.
 
     Raises:
         CallError: For a failed comparison.
     """
-    paths = {0: Path()}  # by the number of outputs of `one` in it
-    for placed in range(len(first) + len(two)):
-        open_places = [i for i in paths if i < len(first) and placed - i < len(two)]
+    paths = {0: Path()}  # by the number of outputs of `first` in it
+    for placed in range(len(first) + len(second)):
+        open_places = [i for i in paths if i < len(first) and placed - i < len(second)]
         odds = dict(
             zip(
                 open_places,
                 await together(
-                    [prefer(first[i], two[placed - i]) for i in open_places]
+                    [prefer(first[i], second[placed - i]) for i in open_places]
                 ),
                 strict=True,
             )
@@ -100,7 +100,7 @@ async def merged(
             if i not in odds:  # a run has ended
                 ended = i == len(first)
                 following = [
-                    (i, path.then(two[placed - i], None))
+                    (i, path.then(second[placed - i], None))
                     if ended
                     else (i + 1, path.then(first[i], None))
                 ]
@@ -109,7 +109,7 @@ async def merged(
                     1 - 1e-9, max(1e-9, odds[i])
                 )  # the first run's output is the better one
                 following = [
-                    (i, path.then(two[placed - i], better)),
+                    (i, path.then(second[placed - i], better)),
                     (i + 1, path.then(first[i], 1 - better)),
                 ]
                 if abs(better - 0.5) >= margin:

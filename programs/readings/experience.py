@@ -26,7 +26,7 @@ from .kinds import TRAINED
 
 _Numbers = Annotated[tuple[Number, ...], Field(min_length=1, max_length=20_000)]
 _Text = Annotated[str, Field(max_length=400)]
-#: How the names of readings begin that say what of an output its source has.
+#: Prefix of the readings that compare an output with its source.
 FACTS = "facts."
 #: Names of aspects whose ratings are of facts that the source has.
 _OF_FACTS = re.compile(
@@ -132,9 +132,9 @@ class Experience(parts.Options):
         self, names: Collection[str]
     ) -> dict[str, tuple[Number, Number, Number]]:
         """Return what ratings of facts most likely reward of these readings; nothing where none counts facts."""
-        known = self.factual[0] if self.factual else {}
-        found = {name: of for name, of in known.items() if name in names}
-        return found if any(name.startswith(FACTS) for name in found) else {}
+        priors = self.factual[0] if self.factual else {}
+        numbers = {name: prior for name, prior in priors.items() if name in names}
+        return numbers if any(name.startswith(FACTS) for name in numbers) else {}
 
     def of_seen(self, table: Readings) -> Experience:
         """Return the experience without the weights of readings that most rows have beyond their ranges."""

@@ -293,8 +293,9 @@ def head(weights: Weights, threads: int) -> Any:
         op.parameter([-1, width], types.f32, name="states"),
         op.parameter([-1, 1], types.i64, name="next"),
     )
-    for shape in (states, following):
-        shape.output(0).get_tensor().set_names({shape.get_friendly_name()})
+    for parameter in (states, following):
+        own_name = parameter.get_friendly_name()
+        parameter.output(0).get_tensor().set_names({own_name})
     logp = op.log_softmax(
         op.matmul(states, matrix(weights, name, threads), False, True), 1
     )

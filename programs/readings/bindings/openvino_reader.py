@@ -208,8 +208,8 @@ class OpenVinoReader:
     def _all(self, states: Floats) -> Floats:
         some = np.zeros((len(states), 1), np.int64)
         self._head.infer({"states": states, "next": some})
-        logits: Floats = self._head.get_tensor("all").data.copy()
-        return logits
+        logp: Floats = self._head.get_tensor("all").data.copy()
+        return logp
 
     def states(self, tokens: Sequence[int], layer: int, *, start: int = 0) -> Floats:
         """Return the last computed layer's states at the tokens from `start` on: tokens x width.
