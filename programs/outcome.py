@@ -52,7 +52,7 @@ class Calibration:
         both = (self.percent, self.score)
         if not all(math.isfinite(x) for knots in both for x in knots):
             raise ArtifactError("a calibration's knots must be finite numbers")
-        if any(b <= a for knots in both for a, b in itertools.pairwise(knots)):
+        if not all(map(_increases, both)):
             raise ArtifactError("a calibration's knots must strictly increase")
 
     def __call__(self, percent: float) -> float:
@@ -105,6 +105,11 @@ class Calibration:
         if rising.sum() < 2:
             return cls.linear(scale)
         return cls(tuple(knots[rising].tolist()), tuple(scores[rising].tolist()))
+
+
+def _increases(knots: Sequence[float]) -> bool:
+    """Return True if the numbers strictly increase."""
+    return all(a < b for a, b in itertools.pairwise(knots))
 
 
 def _interpolated(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
@@ -313,11 +318,6 @@ class Sides(Details):
 
 #: The coverage of a verdict's interval.
 COVERAGE = 0.9
-
-
-def _increases(knots: Sequence[float]) -> bool:
-    """Return whether numbers strictly increase."""
-    return all(a < b for a, b in itertools.pairwise(knots))
 
 
 @dataclass(frozen=True, slots=True)
