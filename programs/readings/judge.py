@@ -178,12 +178,13 @@ class ModelReadings(AsksForms):
 
     def cost(self) -> Cost:
         """Return the direct scorer's cost if its score has a weight, otherwise none."""
-        asks = (
-            self.options.first in ("", MODEL)
-            if self.head is None
-            else DIRECT in self.head.weights
-        )
-        return super().cost() if asks else Cost(0)
+        return super().cost() if self._asks() else Cost(0)
+
+    def _asks(self) -> bool:
+        """Return True if the model is asked for its own score of a row."""
+        if self.head is None:
+            return self.options.first in ("", MODEL)
+        return DIRECT in self.head.weights
 
     @property
     def rows(self) -> RowReader:
@@ -465,7 +466,7 @@ class ModelReadings(AsksForms):
 
     def _settled(self, rows: TrainingRows) -> tuple[Any, str]:
         """Return the own scores of the training rows, and what of its forms is to be told."""
-        if not self.options.forms:
+        if not self.options.forms or self._leader(rows.lm) is not None:
             return rows.percents, ""
         (settle,) = self.panel.refiners()
         settled = settle(rows)
@@ -509,7 +510,9 @@ class ModelReadings(AsksForms):
 
     def facts(self) -> dict[str, str]:
         """Return its readings; each group's contribution to a score is in the verdicts (`details`)."""
-        facts = super().facts() | (self.panel.facts() if self.options.forms else {})
+        facts = super().facts()
+        if self.options.forms and self._asks():
+            facts |= self.panel.facts()
         if self.head is None:
             return facts
         groups = dict.fromkeys(

@@ -127,6 +127,19 @@ def test_forms_are_standardised_and_those_that_say_the_same_go(
     assert alike.score(**ROW).failure is None and len(transport.requests) == 1
 
 
+def test_forms_that_are_not_asked_are_not_settled(scripted: MakeScripted) -> None:
+    lm, transport = scripted(saying(rough(20), rough(20)))
+    options = {"reader": "none", "surface": False, "experience": "none"}
+    options |= {"signals": ["metric=0..100"], "first": "metric"}
+    method = ModelReadings("fluency", forms=FORMS, **options)
+    rated = [{**row, "metric": f"{row['score']:.0f}"} for row in rows()]
+    made = js.compile(method, rated, lm=lm, heldout=0.25)
+    assert not transport.requests and made.method.fitted() == {}
+    assert not any("standardised" in note for note in made.report.notes)
+    assert "members" not in made.method.facts()
+    assert made.score(**ROW, metric="50").score == pytest.approx(50, abs=5)
+
+
 def test_a_row_that_most_forms_fail_on_has_no_score(scripted: MakeScripted) -> None:
     lm, _ = scripted(saying(rough(20), rough(20)))
     made = js.compile(asked().method, rows(), lm=lm, heldout=0.25)
