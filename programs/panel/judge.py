@@ -31,7 +31,6 @@ from ..comparing.comparison import settled
 from ..method import Cost, Words
 from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
-from ..one_aspect import OneAspect
 from ..openlgauge.annotation import Focus, error_list
 from ..prompting.layouts import Read
 from ..prompting.predict import Answer, JudgePredict, spent
@@ -82,7 +81,7 @@ class Heard(Details):
 
 
 @methods.register
-class Panel(LearnsCriteria, OneAspect):
+class Panel(LearnsCriteria):
     """A panel of members that ask for the same judgement in different forms, averaged.
 
     Options: `judgesmith list methods panel`.
