@@ -104,8 +104,8 @@ class PairMetric(ComparedMetric):
     #: What an empty output gets: it is a bad text, not a failure.
     empty: ClassVar[float | str] = 0.0
 
-    def value(self, output: str, reference: str) -> float:
-        """Higher is better; NaN where there is none. Both texts are not blank."""
+    def value(self, output: str, other: str) -> float:
+        """Compare an output with a reference, or its source: higher is better, NaN for no value. Neither is blank."""
         raise NotImplementedError
 
     def values(self, rows: Sequence[Compared]) -> Iterator[float | str]:
@@ -116,7 +116,7 @@ class PairMetric(ComparedMetric):
         if not output:
             return self.empty
         try:
-            values = [self.value(output, reference) for reference in others]
+            values = [self.value(output, other) for other in others]
         except (
             CallError,
             OptionError,

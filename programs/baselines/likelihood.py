@@ -105,9 +105,9 @@ class GptScore(PairMetric):
         )
         return f"{instruction} The result has to be excellent in {aspect.name}: {aspect.definition}"
 
-    def value(self, output: str, reference: str) -> float:
+    def value(self, output: str, other: str) -> float:
         """Return the mean log-probability of the output's tokens after the other text, in nats."""
-        read = windows(Text(reference, output, instruction=self.asked), self._reader)
+        read = windows(Text(other, output, instruction=self.asked), self._reader)
         return float(np.mean(read_windows(self._reader, read.each).logp))
 
     def partly(self, output: str, others: Sequence[str]) -> dict[str, float]:

@@ -27,8 +27,8 @@ class _Rouge(PairMetric):
         logging.getLogger("absl").setLevel(logging.ERROR)
         return package.RougeScorer([self.name], use_stemmer=True)
 
-    def value(self, output: str, reference: str) -> float:
-        return float(self._scorer.score(reference, output)[self.name].fmeasure)
+    def value(self, output: str, other: str) -> float:
+        return float(self._scorer.score(other, output)[self.name].fmeasure)
 
 
 @metrics.register
