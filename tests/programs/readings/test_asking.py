@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from members import form_of, noisy, quality, said
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, OptionError
@@ -20,28 +20,6 @@ from judgesmith.testing.scripted import MakeScripted
 
 FORMS = ("percent", "words")
 ROW = {"source": "A source.", "output": "From here it is 70 miles."}
-LABELS = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")
-
-
-def asks_words(request: Request) -> bool:
-    return "Rating: <one of" in request.messages[0]["content"]
-
-
-def saying(
-    percent: Callable[[Request], float], word: Callable[[Request], float]
-) -> Callable[[Request], str]:
-    """A model with an own answer to each form."""
-
-    def answer(request: Request) -> str:
-        if asks_words(request):
-            return f"Rating: {LABELS[round(word(request) / 25)]}"
-        return f"Score: {percent(request):.0f}"
-
-    return answer
-
-
-def miles(request: Request) -> float:
-    return float(request.messages[-1]["content"].rpartition("it is ")[2].split()[0])
 
 
 def asked(**given: Any) -> Judge:
@@ -66,21 +44,10 @@ def rows(count: int = 60) -> list[dict[str, Any]]:
     return found
 
 
-def rough(width: float) -> Callable[[Request], float]:
-    """What is seen, but for noise of the text's own."""
-
-    def seen(request: Request) -> float:
-        text = request.messages[-1]["content"]
-        off = width * (
-            sum(map(ord, text)) * (3 if asks_words(request) else 7) % 21 - 10
-        )
-        return float(np.clip(miles(request) + off / 10, 0, 100))
-
-    return seen
-
-
 def test_until_it_is_compiled_it_is_the_panel(scripted: MakeScripted) -> None:
-    judge = asked(lm=scripted(saying(lambda _: 80, lambda _: 50))[0])
+    percents = {"percent": 80, "words": 50}
+    lm, _ = scripted(lambda request: said(form_of(request), percents[form_of(request)]))
+    judge = asked(lm=lm)
     verdict = judge.score(**ROW)
     assert verdict.percent == 65 and verdict.usage.calls == 2
     assert {name: one.percent for name, one in verdict.opinions.items()} == {
@@ -95,7 +62,7 @@ def test_until_it_is_compiled_it_is_the_panel(scripted: MakeScripted) -> None:
 def test_the_mean_of_the_forms_is_weighed_beside_the_readings(
     scripted: MakeScripted, tmp_path: Path
 ) -> None:
-    lm, transport = scripted(saying(rough(20), rough(20)))
+    lm, transport = scripted(noisy(20))
     made = js.compile(asked().method, rows(), lm=lm, heldout=0.25)
     fitted = made.method.fitted()
     assert sorted(fitted) == ["head", "panel"] and sorted(fitted["panel"]) == [*FORMS]
@@ -116,11 +83,18 @@ def test_the_mean_of_the_forms_is_weighed_beside_the_readings(
 def test_forms_are_standardised_and_those_that_say_the_same_go(
     scripted: MakeScripted,
 ) -> None:
-    lm, transport = scripted(saying(lambda request: miles(request) / 10, rough(60)))
+    seen = noisy(60)
+
+    def answer(request: Request) -> str:
+        if form_of(request) == "words":
+            return seen(request)
+        return said("percent", quality(request) / 10)
+
+    lm, transport = scripted(answer)
     made = js.compile(asked().method, rows(), lm=lm, heldout=0.25)
     standings = made.method.fitted()["panel"]
     assert standings["percent"]["spread"] < standings["words"]["spread"]
-    lm, transport = scripted(saying(miles, miles))
+    lm, transport = scripted(noisy(0))
     alike = js.compile(asked().method, rows(), lm=lm, heldout=0.25)
     assert [*alike.method.fitted()["panel"]] == ["percent"]
     transport.requests.clear()
@@ -128,7 +102,7 @@ def test_forms_are_standardised_and_those_that_say_the_same_go(
 
 
 def test_forms_that_are_not_asked_are_not_settled(scripted: MakeScripted) -> None:
-    lm, transport = scripted(saying(rough(20), rough(20)))
+    lm, transport = scripted(noisy(20))
     options = {"reader": "none", "surface": False, "experience": "none"}
     options |= {"signals": ["metric=0..100"], "first": "metric"}
     method = ModelReadings("fluency", forms=FORMS, **options)
@@ -141,7 +115,7 @@ def test_forms_that_are_not_asked_are_not_settled(scripted: MakeScripted) -> Non
 
 
 def test_a_row_that_most_forms_fail_on_has_no_score(scripted: MakeScripted) -> None:
-    lm, _ = scripted(saying(rough(20), rough(20)))
+    lm, _ = scripted(noisy(20))
     made = js.compile(asked().method, rows(), lm=lm, heldout=0.25)
     silent = scripted(lambda request: Unanswered("HTTP 400", again=False))[0]
     verdict = made.with_(lm=silent).score(**ROW)
@@ -153,7 +127,7 @@ def test_members_without_forms_and_forms_named_twice_are_refused(
 ) -> None:
     with pytest.raises(OptionError, match="words is repeated"):
         ModelReadings("fluency", forms=["words", "words"])
-    lm, _ = scripted(saying(rough(20), rough(20)))
+    lm, _ = scripted(noisy(20))
     data = to_dict(js.compile(asked().method, rows(), lm=lm, heldout=0.25))
     data["program"]["options"].pop("forms")
     (tmp_path / "judge.json").write_text(json.dumps(data))
