@@ -79,7 +79,9 @@ def test_no_options_help_opens_with_a_clause(model: type[Options]) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
-def test_a_commands_help_opens_with_an_imperative(command: type[Command]) -> None:
+def test_no_commands_help_opens_with_a_clause_or_a_question(
+    command: type[Command],
+) -> None:
     first = sentences(inspect.getdoc(command) or "")[0]
     assert not CLAUSE.match(first), first
     assert not first.endswith("?"), first

@@ -86,9 +86,11 @@ def test_each_aspect_has_the_scale_of_its_own(monkeypatch: pytest.MonkeyPatch) -
     assert {name: one.scale for name, one in labels.items()} == scales
 
 
-@pytest.mark.parametrize("labels", [{}, []])
-def test_no_labels_are_no_aspects(labels: Any) -> None:
-    with pytest.raises(LabelsError):
+@pytest.mark.parametrize(
+    ("labels", "problem"), [({}, "rows are needed"), ([], "there are no rows in it")]
+)
+def test_no_labels_are_no_aspects(labels: Any, problem: str) -> None:
+    with pytest.raises(LabelsError, match=problem):
         js.compile(DirectScorer("fluency"), labels, lm="none")
 
 
@@ -231,13 +233,26 @@ def test_a_gate_may_be_for_one_aspect(folder: Path) -> None:
     assert Gate.parse("tone: of voice:q>=1").aspect == plain_name("tone: of voice")
 
 
-def test_a_gate_of_an_unknown_aspect_costs_nothing(folder: Path) -> None:
-    judge, labels = folder / "judge.json", folder / "labels.jsonl"
-    live = ("evaluate", labels, "--judge", judge, "--human", "all")
-    done = run(*live, "--fail-under", "style:spearman>=.3")
+def test_a_gate_of_an_unknown_aspect_costs_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[Item] = []
+    judge = SeveralAspects.judge
+
+    async def noted(self: SeveralAspects, item: Item, lm: Any) -> Verdict:
+        judged.append(item)
+        return await judge(self, item, lm)
+
+    monkeypatch.setattr(SeveralAspects, "judge", noted)
+    rated = ("--judge", folder / "judge.json", "--human", "all")
+    live = ("evaluate", folder / "labels.jsonl", *rated, "--fail-under")
+    done = run(*live, "style:spearman>=.3")
     assert "there is no aspect 'style'; there are fluency, coherence" in str(
         done.exception
     )
+    assert judged == []
+    assert run(*live, "fluency:spearman>=.3").exit_code == 0
+    assert judged != []
 
 
 def test_the_report_compares_each_aspect_with_people(folder: Path) -> None:

@@ -295,7 +295,7 @@ def of_facts(seed: int, truth: tuple[str, ...]) -> tuple[Readings, np.ndarray]:
     y = rng.normal(size=200)
     names = (*WORDS, DETAILS, *(f"n{i}" for i in range(40)))
     knows = np.array([name in truth for name in names])
-    values = 1.0 * rng.normal(size=(200, len(names))) + np.outer(y, knows)
+    values = rng.normal(size=(200, len(names))) + np.outer(y, knows)
     values[:, :5] = 0.6 + 0.1 * values[:, :5]
     return Readings(names, values, tuple(range(200))), 3 + y
 
