@@ -237,12 +237,12 @@ def _nearly(words: str, text: str) -> Grounded | None:
     lasts = _nearest(
         tail.dest_end - 1, size, lambda at: _is_edge(text, _end(text, places[at]))
     )
-    similarity, start, end = 0.0, 0, 0
+    best = 0.0, 0, 0
     for first, last in product(starts, lasts):
         if first <= last:
             ratio = fuzz.ratio(wanted, folded[first : last + 1])
-            best = max((similarity, start, end), (ratio, first, last + 1))
-            similarity, start, end = best
+            best = max(best, (ratio, first, last + 1))
+    similarity, start, end = best
     if similarity < least:
         return None
     return Grounded(places[start], _end(text, places[end - 1]), "fuzzy", similarity)
