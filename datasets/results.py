@@ -236,7 +236,7 @@ def _promptfoo(result: Mapping[str, Any]) -> Record:
         judges["promptfoo"] = _verdict(grading.get("score"), grading.get("reason"))
     record = {name: cell for name, cell in row.items() if cell}
     if people:
-        record["scores"] = {"overall": "pass" if people[-1].get("pass") else "fail"}
+        record["scores"] = {"overall": _thumb(people[-1])}
     return record | {JUDGES: judges}
 
 
@@ -245,6 +245,14 @@ def _promptfoo(result: Mapping[str, Any]) -> Record:
 
 def _assertion(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return _object(part.get("assertion"), "assertion")
+
+
+def _thumb(part: Mapping[str, Any]) -> str:
+    """Return the word for a person's thumb. Raises ValueError where it points nowhere: that is no fail."""
+    passed = part.get("pass")
+    if not isinstance(passed, bool):
+        raise ValueError(f"pass of a person's thumb is {_shown(passed)}")
+    return "pass" if passed else "fail"
 
 
 def _verdict(score: Any, reason: Any = None) -> Record | None:

@@ -154,6 +154,16 @@ def test_a_picture_of_promptfoo_is_an_empty_text() -> None:
     assert rows is not None and not rows[0].get("output")
 
 
+@pytest.mark.parametrize("passed", [{}, {"pass": None}, {"pass": "no"}])
+def test_a_thumb_of_promptfoo_that_points_nowhere_is_no_fail(
+    passed: dict[str, Any],
+) -> None:
+    grading = {"componentResults": [{"assertion": {"type": "human"}, **passed}]}
+    data = {"results": {"results": [PROMPTFOO | {"gradingResult": grading}]}}
+    with pytest.raises(LabelsError, match=r"^run\.json, row 1: pass of a person's"):
+        results_in(data, "run.json")
+
+
 def test_an_answer_of_promptfoo_that_is_no_text_is_shown_whole() -> None:
     calls = [{"function": {"name": "f", "arguments": "{}"}}]
     data = {"results": {"results": [PROMPTFOO | {"response": {"output": calls}}]}}
