@@ -82,7 +82,9 @@ def alone(
 ) -> tuple[Vector, Vector]:
     """Return an aspect's scores by itself, of the labelled rows by what did without them and of the others."""
     table = pair.with_facts.table
-    own = np.nan_to_num(table.columns([DIRECT])[:, 0])
+    own = table.columns([DIRECT])[:, 0]
+    if np.isnan(own).any():
+        raise ValueError(f"{pair.spec.aspect}: a row has no own score; leave it out")
     every = np.ones(len(train), dtype=bool)
     rows = training(pair, train, own[train])
     fit = rows.fit_head(table.rows(train), every, known, DIRECT, strong=False)

@@ -316,10 +316,15 @@ def done(
     recorded = any(column for _, column in task.questions.values())
     question = "yes-no" if recorded else "levels"
     kept = folder / f"{Path(task.file).stem}.{question}.json"
-    if kept.exists():
-        return
     work = folder / f"{kept.stem}-work"
     work.mkdir(exist_ok=True)
+    settings = json.dumps({"by": by, "draws": draws, "rows": len(rows)})
+    of_work = work / "settings.json"
+    if of_work.exists() and of_work.read_text() != settings:
+        raise ValueError(f"{work} is of other settings; take another folder")
+    of_work.write_text(settings)
+    if kept.exists():
+        return
     asked = scored(task, rows, work, base, question)
     found = measured(task, asked, work, draws)
     kept.write_text(json.dumps({"task": task.name, "by": by, "found": found}))

@@ -6,7 +6,7 @@ Tasks and draws are those of `judgesmith study replay`: prompts of one model are
 held out. The head is that beside a strong judge; its readings are length, overlap and repetition, which need no model.
 The own score is one prompt's, or the panel's mean; members are further signals of the head, or are not. `where ahead`:
 as compiling does, the head judges only where it is clearly ahead of the own score alone. Intervals are 95 %, Student's
-t over the models of their tasks' means. Outcomes are kept in FILE, and the same command goes on there.
+t over the models of their tasks' means. Outcomes are kept in FILE, from which the same command goes on.
 """
 
 from __future__ import annotations
@@ -108,9 +108,12 @@ def weighed(
 
 
 def outcomes(draws: int, kept: Path | None) -> Iterator[dict[str, Any]]:
-    """Yield the mean over draws for each task and number of labels, those of an earlier run from its file."""
+    """Yield the mean over draws for each task and number of labels, from its file where it is there."""
     lines = kept.read_text(encoding="utf-8").splitlines() if kept else []
-    earlier = {(one["task"], one["labels"]): one for one in map(json.loads, lines)}
+    earlier = {}
+    for one in map(json.loads, lines):
+        if one.get("draws") == draws:
+            earlier[one["task"], one["labels"]] = one
     for spec in read_sets(None):
         for task in tasks_of(spec, None):
             title = f"{task.family}, {task.model}, {task.aspect}"
@@ -125,7 +128,8 @@ def outcomes(draws: int, kept: Path | None) -> Iterator[dict[str, Any]]:
                         for name in found[0]
                     }
                     whose = f"{task.family}, {task.model}"
-                    one = {"task": title, "labels": size, "of": whose, "q": means}
+                    one = {"task": title, "labels": size, "draws": draws}
+                    one |= {"of": whose, "q": means}
                     earlier[title, size] = one
                     if kept:
                         with kept.open("a", encoding="utf-8") as file:

@@ -142,6 +142,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=280)
     parser.add_argument("-o", "--output", type=Path, required=True)
     given = parser.parse_args()
+    given.output.mkdir(parents=True, exist_ok=True)
     ends = time.monotonic() + given.seconds
     lm, model = language_model(given.lm), given.lm.rpartition("/")[2]
     table = Table(given.output / f"{model}.jsonl")
