@@ -156,23 +156,23 @@ def gaussian(
         OptionError: If all rows belong to one group.
     """
     groups = numbered(table.groups)
-    experience = (
-        Experience(numbers={str(own): (0.0, 0.0, 1.0)}) if first else experience
-    )
+    if first:
+        experience = Experience(numbers={str(own): (0.0, 0.0, 1.0)})
     experience = experience.of_seen(table)
-    shares_of = _shares(table.names, own, first)
+    shares = _shares(table.names, own, first)
     numbers, states = _blocks(table, experience)
     wanted, unit = target(scores, 2 * experience.points)
-    kernels, raters = _kernels(shares_of, numbers, states), same_rater(table.raters)
+    kernels, raters = _kernels(shares, numbers, states), same_rater(table.raters)
+    of_raters = OF_RATERS[:1] if raters is None else OF_RATERS
     tried = [
         (replace(sizes, raters=size, log_prior=sizes.log_prior + likely), rewarded)
         for sizes, rewarded in _answers(table.names, numbers, experience, first)
-        for size, likely in OF_RATERS[: 1 if raters is None else None]
+        for size, likely in of_raters
     ]
     expected = np.sum(
         [block.z @ block.expected for block in (numbers, *states.values())], axis=0
     )
-    document = WITHIN if within else DOCUMENT_BESIDE if first else DOCUMENT
+    document = _of_documents(within=within, first=first)
     shared = LEVEL + document * (groups[:, None] == groups)
     strict = np.zeros_like(shared) if raters is None else raters
     fits = [
@@ -187,26 +187,26 @@ def gaussian(
         for sizes, rewarded in tried
     ]
     evidence = np.array([fit.evidence for fit in fits])
-    shares = np.exp(evidence - evidence.max())
-    shares /= shares.sum()
-    trust = float(shares @ np.array([sizes.experience for sizes, _ in tried]))
+    posterior = np.exp(evidence - evidence.max())  # of each answer
+    posterior /= posterior.sum()
+    trust = float(posterior @ np.array([sizes.experience for sizes, _ in tried]))
     factual = np.array([sizes.factual * rewarded for sizes, rewarded in tried])
     prior = _head(
         table.names,
         numbers,
         states,
-        trust * numbers.expected + shares @ factual,
+        trust * numbers.expected + posterior @ factual,
         {b: trust * s.expected for b, s in states.items()},
     )
     learnt = LinearHead(0.0)
-    for share, (sizes, _), fit in zip(shares, tried, fits, strict=True):
-        learnt += _learnt(
-            table.names, shares_of, numbers, states, sizes, fit.dual
-        ).scaled(float(share) * unit)
+    for share, (sizes, _), fit in zip(posterior, tried, fits, strict=True):
+        learnt += _learnt(table.names, shares, numbers, states, sizes, fit.dual).scaled(
+            float(share) * unit
+        )
     head = learnt + prior.scaled(unit)
     base = float(scores.mean() - head(table).mean())
-    left_out = shares @ np.array([fit.left_out for fit in fits])
-    deviation = np.sqrt(shares @ np.array([fit.variance for fit in fits]))
+    left_out = posterior @ np.array([fit.left_out for fit in fits])
+    deviation = np.sqrt(posterior @ np.array([fit.variance for fit in fits]))
     return Fitted(
         head.scaled(1.0, base).held_to(table), unit * left_out, unit * deviation, learnt
     )
@@ -229,6 +229,13 @@ def same_rater(raters: Sequence[tuple[str, ...]]) -> Matrix | None:
 
 
 # Its parts ------------------------------------------------------------------------------------------------------------
+
+
+def _of_documents(*, within: bool, first: bool) -> float:
+    """Return the variance of what rows of one document have in common."""
+    if within:
+        return WITHIN
+    return DOCUMENT_BESIDE if first else DOCUMENT
 
 
 def _blocks(
@@ -258,22 +265,22 @@ def _answers(
     if first:
         return [(sizes, nothing) for sizes in BESIDE]
     answers = [(sizes, nothing) for sizes in SIZES]
-    for known in experience.factual:
-        rewarded = _rewarded(names, numbers, known)
+    for factual in experience.factual:
+        rewarded = _rewarded(names, numbers, factual)
         if rewarded.any():
             answers.append((OF_FACTUAL, rewarded))
     return answers
 
 
 def _rewarded(
-    names: Sequence[str], numbers: _Block, known: Mapping[str, tuple[float, ...]]
+    names: Sequence[str], numbers: _Block, factual: Mapping[str, tuple[float, ...]]
 ) -> Vector:
     """Return the weights that are expected of ratings of facts, for scores of unit spread; 0 if no count varies.
 
-    known: reading -> (mean, spread, weight).
+    factual: reading -> (mean, spread, weight).
     """
     nothing = (0.0, 0.0, 0.0)
-    weights = np.array([known.get(name, nothing)[2] for name in names])
+    weights = np.array([factual.get(name, nothing)[2] for name in names])
     counted = np.array([name.startswith(FACTS) for name in names], bool)
     varies = float(np.std(numbers.z @ (weights * counted))) > FLAT
     spread = float(np.std(numbers.z @ weights))
@@ -293,9 +300,9 @@ def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
     if spread <= 0:
         return np.zeros(rows), unit
     ranks = scipy.stats.rankdata(scores)
-    return (
-        (scores - scores.mean()) / spread + (ranks - ranks.mean()) / ranks.std()
-    ) / 2 * (spread / unit), unit
+    standard = (scores - scores.mean()) / spread
+    standard_ranks = (ranks - ranks.mean()) / ranks.std()
+    return (standard + standard_ranks) / 2 * (spread / unit), unit
 
 
 def _shares(
@@ -373,9 +380,8 @@ def _fit(
     )
     left_out, variance = np.zeros(len(wanted)), np.zeros(len(wanted))
     weights, scores = linear @ inverse, expected + linear @ dual
-    for at in _by_size(
-        groups
-    ):  # what a fit without each group gives, from the whole one's inverse
+    # What a fit without each group gives, from the whole one's inverse.
+    for at in _by_size(groups):
         pairs = at[:, :, None], at[:, None, :]
         own = np.linalg.inv(inverse[pairs])
         left_out[at] = (
