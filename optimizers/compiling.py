@@ -550,11 +550,14 @@ class Compiler:
             most_cost or math.inf
         )
         if beyond:
-            note = f"agreement is told from {single.heldout} held-out rows: folds would take up to {plan.calls:,} calls"
+            note = (
+                f"agreement is estimated on {single.heldout} held-out rows: folds would take up to "
+                f"{plan.calls:,} calls"
+            )
             return replace(single, notes=(*single.notes, note))
         note = (
-            f"agreement is told from folds of all rows; --heldout {QUARTER:g} tells it from {single.heldout} rows, "
-            f"with up to {single.calls:,} calls"
+            f"agreement is estimated by folds of all rows; --heldout {QUARTER:g} estimates it on {single.heldout} "
+            f"rows, with up to {single.calls:,} calls"
         )
         return replace(plan, notes=(*plan.notes, note))
 

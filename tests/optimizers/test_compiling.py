@@ -516,7 +516,7 @@ def test_folds_give_way_to_a_budget_and_the_plan_says_what_they_cost(
         1,
     ) and 4 * held.calls < folds.calls
     assert (
-        f"--heldout 0.25 tells it from 12 rows, with up to {held.calls} calls"
+        f"--heldout 0.25 estimates it on 12 rows, with up to {held.calls} calls"
         in folds.notes[-1]
     )
     assert not any("folds" in note for note in held.notes)
@@ -526,7 +526,7 @@ def test_folds_give_way_to_a_budget_and_the_plan_says_what_they_cost(
         Compiler(search=search, max_calls=folds.calls).plan(judge, labels, None).folds
         == 4
     )
-    note = f"agreement is told from 12 held-out rows: folds would take up to {folds.calls:,} calls"
+    note = f"agreement is estimated on 12 held-out rows: folds would take up to {folds.calls:,} calls"
     assert (
         note
         in Compiler(search=search, max_calls=folds.calls - 1)
