@@ -64,8 +64,11 @@ def asked(
             answer = await several.ascore(item, TaskContext("", tuple(CRITERIA)), lm)
             scores = answer.read.values["criteria_scores"].values()
             return float(np.mean([one.score for one in scores]))
-        known = {"aspect": f"{about.name}: {about.definition}", "name": about.name}
-        compared = await pairs.acompare(item, before.output, lm, **known)
+        about_aspect = {
+            "aspect": f"{about.name}: {about.definition}",
+            "name": about.name,
+        }
+        compared = await pairs.acompare(item, before.output, lm, **about_aspect)
         return compared.better - compared.worse
 
     return number
@@ -150,13 +153,13 @@ def main() -> None:
     asking.add_argument("--sets", default=",".join(ASPECTS))
     asking.add_argument("--kinds", default=",".join(KINDS))
     comparing.add_argument("--save", type=Path)
-    given = parser.parse_args()
-    if given.action == "ask":
-        given.folder.mkdir(parents=True, exist_ok=True)
-        names, kinds = given.sets.split(","), given.kinds.split(",")
-        ask(given.folder, given.way, given.rows, names, kinds)
+    options = parser.parse_args()
+    if options.action == "ask":
+        options.folder.mkdir(parents=True, exist_ok=True)
+        names, kinds = options.sets.split(","), options.kinds.split(",")
+        ask(options.folder, options.way, options.rows, names, kinds)
     else:
-        compare(given.folder, given.save)
+        compare(options.folder, options.save)
 
 
 if __name__ == "__main__":

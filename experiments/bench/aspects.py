@@ -78,7 +78,7 @@ def training(pair: Pair, train: np.ndarray, own: Vector) -> Training:
 
 
 def alone(
-    pair: Pair, train: np.ndarray, left: np.ndarray, known: Experience
+    pair: Pair, train: np.ndarray, left: np.ndarray, experience: Experience
 ) -> tuple[Vector, Vector]:
     """Return an aspect's scores by itself, of the labelled rows by what did without them and of the others."""
     table = pair.with_facts.table
@@ -87,7 +87,7 @@ def alone(
         raise ValueError(f"{pair.spec.aspect}: a row has no own score; leave it out")
     every = np.ones(len(train), dtype=bool)
     rows = training(pair, train, own[train])
-    fit = rows.fit_head(table.rows(train), every, known, DIRECT, strong=False)
+    fit = rows.fit_head(table.rows(train), every, experience, DIRECT, strong=False)
     if not fit.ahead:
         return own[train], own[left]
     return np.clip(fit.percents, 0, 100), np.clip(fit.head(table.rows(left)), 0, 100)
@@ -127,7 +127,7 @@ def beside(
 def tables(folder: Path, kept: Sequence[Path], draws: int) -> None:
     """Keep the scores of each draw, both ways."""
     pairs = list(read_pairs(kept))
-    known = without_family([one.plain for one in pairs if one.teaches], FAMILY)
+    experience = without_family([one.plain for one in pairs if one.teaches], FAMILY)
     aspects = {one.spec.aspect: one for one in pairs if "summeval" in one.spec.labels}
     four = {name: aspects[name] for name in ASPECTS}
     first = four[ASPECTS[0]]
@@ -139,7 +139,7 @@ def tables(folder: Path, kept: Sequence[Path], draws: int) -> None:
     found: dict[str, Any] = {"documents": list(groups), "draws": []}
     found["human"] = {n: one.with_facts.scores.tolist() for n, one in four.items()}
     for _, train, left in draws_of(groups, LABELS, draws):
-        fits = {n: alone(one, train, left, known) for n, one in four.items()}
+        fits = {n: alone(one, train, left, experience) for n, one in four.items()}
         labelled = {name: fit[0] for name, fit in fits.items()}
         others = {name: fit[1] for name, fit in fits.items()}
         moved = {
@@ -205,16 +205,16 @@ def compare(folder: Path, target: Path | None) -> None:
 
 def judges(of: str, lm: Any) -> list[js.Judge]:
     """Return a judge of all aspects, or of one, without labels."""
-    made = {}
+    methods = {}
     for name in ASPECTS:
-        made[name] = ModelReadings.from_options(
+        methods[name] = ModelReadings.from_options(
             {}, labels_aspect=name, library_aspect=f"{TASK}/{name}"
         )
-        made[name].begin(lambda: lm)
+        methods[name].begin(lambda: lm)
     if of == "all":
-        parts = {name: Part(one, Outcome(PERCENT)) for name, one in made.items()}
+        parts = {name: Part(one, Outcome(PERCENT)) for name, one in methods.items()}
         return [js.Judge(SeveralAspects.of_parts(parts), lm=lm)]
-    return [js.Judge(made[of], lm=lm)]
+    return [js.Judge(methods[of], lm=lm)]
 
 
 def timed(folder: Path, path: Path, of: str) -> None:
@@ -266,14 +266,14 @@ def main() -> None:
     timing.add_argument("rows", type=Path)
     timing.add_argument("--of", choices=("all", *ASPECTS), required=True)
     comparing.add_argument("--save", type=Path)
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    if given.action == "tables":
-        tables(given.folder, given.tables, given.draws)
-    elif given.action == "time":
-        timed(given.folder, given.rows, given.of)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    if options.action == "tables":
+        tables(options.folder, options.tables, options.draws)
+    elif options.action == "time":
+        timed(options.folder, options.rows, options.of)
     else:
-        compare(given.folder, given.save)
+        compare(options.folder, options.save)
 
 
 if __name__ == "__main__":

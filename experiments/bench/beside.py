@@ -137,11 +137,11 @@ def beside(pair: Pair) -> Beside | None:
 
 
 def scored(
-    task: Task, train: np.ndarray, left: np.ndarray, known: Experience
+    task: Task, train: np.ndarray, left: np.ndarray, experience: Experience
 ) -> Vector:
     """Scores of the rows that are left, by what compiling takes: the mixture, or the model's own score."""
     rows, y, rest = task.table.rows(train), task.scores[train], task.table.rows(left)
-    fit = weigh(rows, y, known)
+    fit = weigh(rows, y, experience)
     own = np.nan_to_num(task.table.columns([DIRECT])[:, 0])
     members = [str(group) for group in rows.groups]
     of_rows = Rows(y, members, members)
@@ -191,16 +191,16 @@ def difference(ours: Agreement, theirs: Agreement) -> list[float]:
 Parts = dict[str, list[tuple[np.ndarray, Vector]]]
 
 
-def our_scores(of: Beside, known: Experience, draws: int) -> Parts:
+def our_scores(of: Beside, experience: Experience, draws: int) -> Parts:
     """Scores with each number of labels, of the rows without one, by draw."""
     task = of.task
-    head = known.head(set(task.table.names) - {DIRECT}, task.table.states)
+    head = experience.head(set(task.table.names) - {DIRECT}, task.table.states)
     every = np.arange(len(task.scores))
     found: Parts = {"0 labels": [(every, head(task.table))]}
     for size in SIZES:
         drawn = draws_of(task.table.groups, size, draws)
         found[f"{size} labels"] = [
-            (left, scored(task, train, left, known)) for _, train, left in drawn
+            (left, scored(task, train, left, experience)) for _, train, left in drawn
         ]
     return found
 
@@ -273,9 +273,9 @@ def main() -> None:
     parser.add_argument("tables", nargs="+", type=Path)
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
+    options = parser.parse_args()
     data_folder()  # ends here where the variable is not set
-    run(given.tables, given.draws, given.output)
+    run(options.tables, options.draws, options.output)
 
 
 def run(folders: Sequence[Path], draws: int, output: Path | None) -> None:
@@ -286,8 +286,8 @@ def run(folders: Sequence[Path], draws: int, output: Path | None) -> None:
     for pair in pairs:
         if (of := beside(pair)) is None:
             continue
-        known = without_family(teachers, pair.plain.family)
-        ours = our_scores(of, known, draws)
+        experience = without_family(teachers, pair.plain.family)
+        ours = our_scores(of, experience, draws)
         pooled += measured(of, ours, "pooled")
         print(of.name, *pooled[-1][5:8], flush=True)
         if of.systems is not None and of.systems.max() > 0:

@@ -49,8 +49,8 @@ def main() -> None:
     parser.add_argument("found", nargs="+", type=Path)
     parser.add_argument("--model", default="local/qwen2.5-0.5b")
     parser.add_argument("--save", type=Path)
-    given = parser.parse_args()
-    table = [line for path in given.found for line in lines_of(path)]
+    options = parser.parse_args()
+    table = [line for path in options.found for line in lines_of(path)]
     table.sort(key=lambda line: -line[5][0])
     for line in table:
         print(*line)
@@ -58,7 +58,7 @@ def main() -> None:
         "judgesmith discern JUDGE.json ROWS.jsonl --check all --json",
         "python experiments/bench/checks.py FOUND.json",
     ]
-    save(given.save, "checks", COLUMNS, table, commands=commands, model=given.model)
+    save(options.save, "checks", COLUMNS, table, commands=commands, model=options.model)
 
 
 if __name__ == "__main__":

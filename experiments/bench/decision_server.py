@@ -104,16 +104,16 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=4750)
     parser.add_argument("--model", default="qwen2.5-0.5b")
     parser.add_argument("--logits", action="store_true", help="read, for the server")
-    given = parser.parse_args()
-    if given.logits:
-        answering(given.model)
+    options = parser.parse_args()
+    if options.logits:
+        answering(options.model)
         return
     package = import_module("logit_classifier")
     service: Any = import_module("logit_classifier.service")
-    words = Words(given.reader, given.model)
+    words = Words(options.reader, options.model)
     service.Classifier = lambda config: package.Classifier(config, words)
     run = import_module("uvicorn").run
-    run(service.app, host="127.0.0.1", port=given.port, log_level="warning")
+    run(service.app, host="127.0.0.1", port=options.port, log_level="warning")
 
 
 if __name__ == "__main__":

@@ -120,12 +120,12 @@ def rows_of(task: Task, most: int) -> list[dict[str, Any]]:
         texts = _letters(row.get("source") or "", row["output"])
         if first.setdefault(texts, row["id"]) != row["id"]:
             continue  # the same texts again
-        known = recorded.get(row["id"], {})
+        scores = recorded.get(row["id"], {})
         if task.aspect in row["scores"] and all(
-            known.get(c) is not None for c in columns
+            scores.get(c) is not None for c in columns
         ):
             row["scores"] = {task.aspect: row["scores"][task.aspect]}
-            by.setdefault(row["doc_id"], []).append(row | {"recorded": known})
+            by.setdefault(row["doc_id"], []).append(row | {"recorded": scores})
     result = list[dict[str, Any]]()
     for name in np.random.default_rng(0).permutation(sorted(by)):
         if len(result) + len(by[name]) <= most:
@@ -142,11 +142,11 @@ def _letters(*texts: str) -> str:
 def replaying(task: Task, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A server that answers questions about an output by what was recorded of it; yields its address."""
     columns = {name: column for name, (_, column) in task.questions.items()}
-    known = {
+    of_texts = {
         _letters(row.get("source") or "", row["output"]): row["recorded"]
         for row in rows
     }
-    if len(known) < len(rows):
+    if len(of_texts) < len(rows):
         raise RuntimeError(f"{task.name}: outputs are not told apart")
     # A row that seems to address the judge is asked about once more, without that.
     of_output = {_letters(row["output"]): row["recorded"] for row in rows}
@@ -157,7 +157,7 @@ def replaying(task: Task, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             state = body["state"]
             texts = _letters(state.get("source", ""), state["output"])
             nearest = process.extractOne(_letters(state["output"]), list(of_output))
-            row = known.get(texts) or of_output[nearest[0]]
+            row = of_texts.get(texts) or of_output[nearest[0]]
             answers = {
                 name: {"type": "noul", "noul": min(1.0, max(0.0, row[columns[name]]))}
                 for name in body["questions"]
@@ -345,20 +345,22 @@ def main() -> None:
     parser.add_argument("--api-base", default="")
     parser.add_argument("--by", default="a served model")
     parser.add_argument("--save", type=Path)
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    if given.action == "compare":
-        compare(given.folder, given.save)
-    elif given.action == "served":
-        for task in map(SERVED.__getitem__, given.sets.split(",")):
-            rows = rows_of(task, given.rows)
-            done(given.folder, task, rows, given.by, given.api_base, given.draws)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    if options.action == "compare":
+        compare(options.folder, options.save)
+    elif options.action == "served":
+        for task in map(SERVED.__getitem__, options.sets.split(",")):
+            rows = rows_of(task, options.rows)
+            done(
+                options.folder, task, rows, options.by, options.api_base, options.draws
+            )
     else:
         for task in RECORDED:
             by = "detectors" if task.questions is DETECTORS else "UniEval"
-            rows = rows_of(task, given.rows)
+            rows = rows_of(task, options.rows)
             with replaying(task, rows) as base:
-                done(given.folder, task, rows, f"{by}, replayed", base, given.draws)
+                done(options.folder, task, rows, f"{by}, replayed", base, options.draws)
 
 
 if __name__ == "__main__":

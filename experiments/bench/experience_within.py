@@ -80,18 +80,18 @@ def q_within(predicted: Vector, human: Vector, systems: Sequence[str]) -> float:
     return float(sum(within_systems(predicted, human, codes, COEFFICIENTS)))
 
 
-def reached(task: Task, known: Experience, labels: int, draws: int) -> Vector:
+def reached(task: Task, experience: Experience, labels: int, draws: int) -> Vector:
     """Return Q and Q within systems on documents without a label, as means over draws."""
     table, scores, systems = task.table, task.scores, np.array(task.systems)
     if not labels:
-        predicted = known.head(set(table.names) - {DIRECT}, table.states)(table)
+        predicted = experience.head(set(table.names) - {DIRECT}, table.states)(table)
         found = [
             (agreement(predicted, scores), q_within(predicted, scores, task.systems))
         ]
         return np.array(found[0])
     found = []
     for _, train, left in draws_of(table.groups, labels, draws):
-        head = weigh(table.rows(train), scores[train], known).head
+        head = weigh(table.rows(train), scores[train], experience).head
         predicted = head(table.rows(left))
         of_left = systems[left].tolist() if len(systems) else []
         pooled = agreement(predicted, scores[left])
@@ -104,17 +104,17 @@ def measured(
 ) -> NDArray[np.float64]:
     """Measure every task in every way: shape (tasks, ways, 2), pooled and within systems."""
     result = []
-    known = dict[tuple[str, Variant], Experience]()
+    experiences = dict[tuple[str, Variant], Experience]()
     for pair in pairs:
         task = pair.plain
         others = [one for one in teachers if one.family != task.family]
         for variant in (BEFORE, INSIDE, RANGES, SHIPPED):
-            if (task.family, variant) not in known:
-                known[task.family, variant] = variant.learn(others)
+            if (task.family, variant) not in experiences:
+                experiences[task.family, variant] = variant.learn(others)
         aspect = task.name.partition(".")[2]
         of_task = []
         for labels, variant in MEASURED:
-            experience = known[task.family, variant]
+            experience = experiences[task.family, variant]
             rows = pair.with_facts if variant.facts else task
             expected = experience.of_aspect(aspect) if variant.facts else experience
             of_task.append(reached(rows, expected, labels, draws))

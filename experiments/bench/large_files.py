@@ -38,9 +38,9 @@ GROUP = 10_000
 
 def write(path: Path, count: int) -> None:
     """Write the rows as Parquet."""
-    table, made = None, rows(count)
+    table, records = None, rows(count)
     for _ in range(0, count, GROUP):
-        part = pa.Table.from_pylist(list(islice(made, GROUP)))
+        part = pa.Table.from_pylist(list(islice(records, GROUP)))
         table = table or pq.ParquetWriter(path, part.schema)
         table.write_table(part)
     assert table is not None
@@ -82,8 +82,8 @@ def measure(count: int, base: str, folder: Path) -> dict[str, Any]:
     file, output = folder / "rows.parquet", folder / "scored.jsonl"
     write(file, count)
     levels: list[float] = []
-    said = folder / "errors"
-    with said.open("w") as errors, scoring(file, output, base, errors) as process:
+    error_file = folder / "errors"
+    with error_file.open("w") as errors, scoring(file, output, base, errors) as process:
         done = place = 0
         used = now = 0.0
         while process.poll() is None:
@@ -95,7 +95,7 @@ def measure(count: int, base: str, folder: Path) -> dict[str, Any]:
             time.sleep(0.1)
     lines = finished(output, place)[0] + done
     if process.returncode or lines != count:
-        raise RuntimeError(f"{lines} rows; {said.read_text()[-500:]}")
+        raise RuntimeError(f"{lines} rows; {error_file.read_text()[-500:]}")
     return {"mb": levels, "cpu_ms": round(1000 * used / count, 3), "rows": count}
 
 

@@ -93,16 +93,16 @@ def kind_of(form: str) -> str:
 
 def table(model: str, name: str, kind: str, lines: Sequence[dict[str, Any]]) -> Answers:
     """Return the rows that every form was asked for."""
-    said: dict[str, dict[str, float]] = defaultdict(dict)
+    percents_of: dict[str, dict[str, float]] = defaultdict(dict)
     for line in lines:
         percent = line["percent"]
-        said[line["id"]][line["form"]] = np.nan if percent is None else percent
+        percents_of[line["id"]][line["form"]] = np.nan if percent is None else percent
     forms = tuple(dict.fromkeys(line["form"] for line in lines))
     rows = SETS[name].rows()
-    rows = [row for row in rows if len(said.get(row["id"], {})) == len(forms)]
+    rows = [row for row in rows if len(percents_of.get(row["id"], {})) == len(forms)]
     percents = []
     for row in rows:
-        percents.append([said[row["id"]][form] for form in forms])
+        percents.append([percents_of[row["id"]][form] for form in forms])
     human = [row["scores"][SETS[name].aspect] for row in rows]
     return Answers(
         *(model, name, kind, forms, np.array(percents, float)),
@@ -314,8 +314,8 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--save", type=Path)
-    given = parser.parse_args()
-    every = list(tables(given.folder))
+    options = parser.parse_args()
+    every = list(tables(options.folder))
     forms = [one for one in every if one.kind == FORMS]
     wordings = [one for one in every if one.kind == WORDINGS]
     commands = [
@@ -327,7 +327,7 @@ def main() -> None:
         for row in rows:
             print(name, json.dumps(row), flush=True)
         if rows:
-            save(given.save, name, columns, rows, commands=commands, seed=0)
+            save(options.save, name, columns, rows, commands=commands, seed=0)
 
     title, counts = {"model, set and aspect": ""}, {"rows": "{:.0f}"}
     alone = {**counts, "failed": "{:.0%}", "different scores": "{:.0f}", "Q": "{:.2f}"}

@@ -172,10 +172,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--kept", type=Path)
     parser.add_argument("--save", type=Path)
-    given = parser.parse_args()
-    if given.kept:
-        given.kept.touch()
-    rows = table_of(list(outcomes(given.draws, given.kept)))
+    options = parser.parse_args()
+    if options.kept:
+        options.kept.touch()
+    rows = table_of(list(outcomes(options.draws, options.kept)))
     for row in rows:
         print(json.dumps(row))
     columns = {"judge": "", "Q, 40 labels": "{:.3f}"}
@@ -183,9 +183,9 @@ def main() -> None:
         (f"− the panel, {size} labels" for size in SIZES),
         "{:+.3f} [{:+.3f}, {:+.3f}]",
     )
-    command = f"python experiments/bench/panel_signals.py --draws {given.draws}"
-    notes = f"{given.draws} draws a task"
-    save(given.save, "panel-signals", columns, rows, commands=[command], notes=notes)
+    command = f"python experiments/bench/panel_signals.py --draws {options.draws}"
+    notes = f"{options.draws} draws a task"
+    save(options.save, "panel-signals", columns, rows, commands=[command], notes=notes)
 
 
 if __name__ == "__main__":

@@ -143,9 +143,9 @@ async def answers(
     found = []
     items = list(map(asked.item, rows))
     verdicts = await at_once(lambda item: method.judge(item, lm), items, lm)
-    for row, said in zip(rows, verdicts, strict=True):
-        number = None if said.failure else round(said.percent, 4)
-        found.append({"id": row["id"], "percent": number, "text": said.raw[-1:]})
+    for row, verdict in zip(rows, verdicts, strict=True):
+        number = None if verdict.failure else round(verdict.percent, 4)
+        found.append({"id": row["id"], "percent": number, "text": verdict.raw[-1:]})
     return found
 
 
@@ -180,12 +180,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=400)
     parser.add_argument("--seconds", type=float, default=280)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    given = parser.parse_args()
-    given.output.mkdir(parents=True, exist_ok=True)
-    ends = time.monotonic() + given.seconds
-    lm = language_model(given.lm)
-    table = Table(given.output / f"{given.lm.rpartition('/')[2]}.jsonl")
-    for line in ask(given.set, given.forms.split(","), lm, table, given.rows):
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    ends = time.monotonic() + options.seconds
+    lm = language_model(options.lm)
+    table = Table(options.output / f"{options.lm.rpartition('/')[2]}.jsonl")
+    for line in ask(options.set, options.forms.split(","), lm, table, options.rows):
         print(line, flush=True)
         if time.monotonic() > ends:
             break

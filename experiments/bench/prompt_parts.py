@@ -126,7 +126,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--save", type=Path)
-    given = parser.parse_args()
+    options = parser.parse_args()
     specs = {spec.family: spec for spec in read_sets(None)}
     panels: dict[str, list[Task]] = {}
     rows = []
@@ -143,7 +143,7 @@ def main() -> None:
     columns |= {"models ahead": "{:.0f} of {:.0f}", "comparisons": "{:.0f}"}
     columns |= {"rows": "{:.0f}", "least that is found": "{:.2f}"}
     command = "python experiments/bench/prompt_parts.py"
-    save(given.save, "prompt-parts", columns, rows, commands=[command], seed=0)
+    save(options.save, "prompt-parts", columns, rows, commands=[command], seed=0)
 
 
 if __name__ == "__main__":

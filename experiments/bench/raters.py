@@ -129,12 +129,12 @@ def gains(
 
     It is that on rows of the other raters, on other rows of the same raters, and within all raters.
     """
-    known, found = np.flatnonzero(~np.isnan(human)), []
+    rated, found = np.flatnonzero(~np.isnan(human)), []
     rng = np.random.default_rng(seed)
     people = np.unique(raters)
     for _ in range(repeats):
         half = rng.permutation(people)[: len(people) // 2 + 1]
-        order = rng.permutation(known)
+        order = rng.permutation(rated)
         ours = np.isin(raters[order], half)
         some, same, new = order[ours][:LABELS], order[ours][LABELS:], order[~ours]
         names = [(str(name),) for name in raters[some]]
@@ -156,10 +156,10 @@ def of_rubric(path: Path, repeats: int) -> list[list[object]]:
     values, rows = rubric(records), list[list[object]]()
     for number in range(9):
         human = np.array([r["scores"].get(f"q{number}", math.nan) for r in records])
-        made = gains(values, human, raters, repeats, number)
+        found = gains(values, human, raters, repeats, number)
         _, by = by_person(human[:, None].tolist(), raters[:, None].tolist())
-        new, same, inside = (spoken(made[:, k + 1] - made[:, k]) for k in (0, 2, 4))
-        means = made.mean(axis=0).tolist()
+        new, same, inside = (spoken(found[:, k + 1] - found[:, k]) for k in (0, 2, 4))
+        means = found.mean(axis=0).tolist()
         icc = between_raters(by)
         without = [means[0], means[2], means[4]]
         line = [f"q{number}", icc, without[0], new, without[1], same, without[2]]
@@ -170,17 +170,19 @@ def of_rubric(path: Path, repeats: int) -> list[list[object]]:
 
 def main() -> None:
     """Run both parts, or one."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--only", choices=("simulated", "llm_rubric"))
     parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--results", type=Path)
-    given = parser.parse_args()
-    command = f"python experiments/bench/raters.py --repeats {given.repeats} --only"
+    options = parser.parse_args()
+    command = f"python experiments/bench/raters.py --repeats {options.repeats} --only"
     gain = "{:+.3f} [{:+.3f}, {:+.3f}]"
-    if given.only != "llm_rubric":
+    if options.only != "llm_rubric":
         save(
-            given.results,
+            options.results,
             "raters_simulated",
             {
                 "ICC": "{:.2f}",
@@ -189,14 +191,14 @@ def main() -> None:
                 "with": "{:.2f}",
                 "gain in Q": gain,
             },
-            of_simulation(given.repeats),
+            of_simulation(options.repeats),
             commands=[f"{command} simulated"],
-            repeats=given.repeats,
+            repeats=options.repeats,
         )
-    if given.data is None or given.only == "simulated":
+    if options.data is None or options.only == "simulated":
         return
     save(
-        given.results,
+        options.results,
         "raters_llm_rubric",
         {
             "aspect": "",
@@ -208,9 +210,9 @@ def main() -> None:
             "within raters": "{:.2f}",
             "gain  ": gain,
         },
-        of_rubric(given.data / "strong/llm_rubric.jsonl", given.repeats),
+        of_rubric(options.data / "strong/llm_rubric.jsonl", options.repeats),
         commands=[f"{command} llm_rubric --data data/"],
-        repeats=given.repeats,
+        repeats=options.repeats,
     )
 
 

@@ -159,19 +159,19 @@ def main() -> None:
     kinds = ["overall", "criteria", "openlgauge", "pairwise"]
     parser.add_argument("--kinds", nargs="*", choices=kinds, default=kinds)
     parser.add_argument("--save", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     figures = {
-        kind: measure(kind, given.rows, given.repetitions) for kind in given.kinds
+        kind: measure(kind, options.rows, options.repetitions) for kind in options.kinds
     }
     save(
-        DATA if given.save else None,
+        DATA if options.save else None,
         "speed-rows",
         {"judge": "", "calls": "{:g}", "ms of processor": "{:.2f}"},
         [[kind, one["calls"], one["cpu_ms"]] for kind, one in figures.items()],
         commands=[shlex.join(["python", "experiments/bench/rows.py", *sys.argv[1:]])],
         notes=load(),
     )
-    if given.json:
+    if options.json:
         print(json.dumps(figures))
         return
     for kind, figure in figures.items():

@@ -41,9 +41,9 @@ def context() -> TaskContext:
     return TaskContext(task.description if task else "", criteria, aspect.name)
 
 
-def shown_rows(number: int, known: Mapping[str, str]) -> list[dict[str, Any]]:
+def shown_rows(number: int, reasons: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the rows of a set of demonstrations: one of each quarter of the human scores."""
-    pool = [row for row in SETS[NAME].rows()[-POOL:] if row["id"] in known]
+    pool = [row for row in SETS[NAME].rows()[-POOL:] if row["id"] in reasons]
     pool.sort(key=lambda row: row["scores"][SETS[NAME].aspect])
     rng = np.random.default_rng([number, 7])
     quarters = np.array_split(np.arange(len(pool)), SHOWN)
@@ -65,16 +65,16 @@ def own_reasons(
     rows: list[dict[str, Any]], lm: LanguageModel, file: Path
 ) -> Mapping[str, str]:
     """Return the judge's own explanations of rows, which are kept in a file."""
-    known: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     if file.exists():
-        known = json.loads(file.read_text(encoding="utf-8"))
+        reasons = json.loads(file.read_text(encoding="utf-8"))
     scorer = OverallScorer("before", "said")
     for row in rows:
-        if row["id"] not in known:
+        if row["id"] not in reasons:
             answer = engine.run(scorer.ascore(SETS[NAME].item(row), context(), lm))
-            known[row["id"]] = answer.read.values["explanation"]
-    file.write_text(json.dumps(known, ensure_ascii=False), encoding="utf-8")
-    return known
+            reasons[row["id"]] = answer.read.values["explanation"]
+    file.write_text(json.dumps(reasons, ensure_ascii=False), encoding="utf-8")
+    return reasons
 
 
 def scorer_of(demos: list[dict[str, Any]]) -> OverallScorer:
@@ -94,12 +94,12 @@ def ask(
     arms = {"demos none": scorer_of([])}
     for number in range(DRAWS):
         rows = shown_rows(number, teacher)
-        said: Mapping[str, Mapping[str, str]] = {
+        reasons_of: Mapping[str, Mapping[str, str]] = {
             "own": own_reasons(rows, lm, own),
             "teacher": teacher,
         }
         for arm in ARMS:
-            whys = said.get(arm, {})
+            whys = reasons_of.get(arm, {})
             demos = []
             for row in rows:
                 demos.append(demonstration(row, arm, whys.get(row["id"], "")))
@@ -141,13 +141,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=80)
     parser.add_argument("--seconds", type=float, default=280)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    given = parser.parse_args()
-    given.output.mkdir(parents=True, exist_ok=True)
-    ends = time.monotonic() + given.seconds
-    lm, model = language_model(given.lm), given.lm.rpartition("/")[2]
-    table = Table(given.output / f"{model}.jsonl")
-    own = given.output / f"own-{model}.json"
-    for line in ask(lm, table, given.rows, given.reasons, own):
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    ends = time.monotonic() + options.seconds
+    lm, model = language_model(options.lm), options.lm.rpartition("/")[2]
+    table = Table(options.output / f"{model}.jsonl")
+    own = options.output / f"own-{model}.json"
+    for line in ask(lm, table, options.rows, options.reasons, own):
         print(line, flush=True)
         if time.monotonic() > ends:
             break
