@@ -328,10 +328,43 @@ def test_words_are_decisions(recorded: Any) -> None:
     recorded("word", *swapped).refused("leave open", "write numbers")
 
 
+def test_words_after_a_change_are_read_as_the_judges(cli: Any, tmp_path: Path) -> None:
+    steps = ("poor", "fair", "good", "excellent")
+    worded = [
+        record
+        | {"grade": steps[i % 4], "capped": steps[min(i % 4, 2)]}
+        | {"raised": steps[max(i % 4, 1)]}
+        for i, record in enumerate(records())
+    ]
+    rows = write(tmp_path / "worded.jsonl", worded)
+    command = ("--check", "repeat", "--recorded")
+    found = cli("discern", "grade", rows, *command, "repeat=capped", "--json").told
+    (repeat,) = found["checks"]
+    # Of four categories the best one became the next, in a quarter of the rows.
+    assert repeat["change"]["value"] == pytest.approx(-1 / 12)
+    assert repeat["flips"]["value"] == pytest.approx(1 / 4)
+    # A column with fewer words says nothing of those that it lacks, and numbers are no words.
+    for judge, after in (
+        ("capped", "grade"),
+        ("capped", "raised"),
+        ("grade", "word"),
+        ("word", "gpt4"),
+    ):
+        refused = cli("discern", judge, rows, *command, f"repeat={after}")
+        refused.refused(f"--recorded repeat={after}", "in the same words")
+    named = "capped=poor,fair,good,excellent"
+    found = cli("discern", named, rows, *command, "repeat=grade", "--json").told
+    assert found["checks"][0]["flips"]["value"] == pytest.approx(1 / 4)
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
         (("gpt5", "--check", "own"), ("gpt5", "neither a file", "gpt4")),
+        (
+            ("gpt4", "--check", "repeat", "--recorded", "repeat=gone"),
+            ("--recorded repeat=gone: not a column of rows.jsonl", "again"),
+        ),
         (("gpt4", "--check", "repeat"), ("--recorded repeat=COLUMN",)),
         (("gpt4", "--check", "lenght"), ("lenght", "did you mean 'length'")),
         (("gpt4", "--check", "own", "--recorded", "x=again"), ("CHECK=COLUMN",)),

@@ -98,17 +98,18 @@ def _refuse_opposite(
         )
 
 
+def same_categories(marks: Marks, other: Marks) -> bool:
+    """Return True if words are the categories of other marks, or both pass or fail."""
+    both = len(marks.levels) == 2 and other.kind == marks.kind == "binary"
+    return bool(marks.values) and (both or marks.names == other.names)
+
+
 def places_like(scores: Vector, marks: Marks, people: Marks | None) -> Vector | None:
     """Return each row's category number, NaN if there is none, of a judge that decides as people do.
 
     It decides in their words, or between two as they do; None for another judge.
     """
-    both = (
-        people is not None
-        and len(marks.levels) == 2
-        and people.kind == marks.kind == "binary"
-    )
-    if people is None or not marks.values or not (both or marks.names == people.names):
+    if people is None or not same_categories(marks, people):
         return None
     places = np.full(len(scores), np.nan)
     rated = ~np.isnan(scores)

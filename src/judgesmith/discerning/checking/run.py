@@ -328,7 +328,7 @@ class Run:
 
     def _beside(self, column: str) -> Vector:
         """Another judge's scores of the rows."""
-        _, values, _ = read_column(self.file, Column.of(column), "--recorded own=")
+        values = read_column(self.file, Column.of(column), "--recorded own=").values
         places = {id(record): at for at, record in enumerate(self.file.records)}
         return values[[places[id(record)] for record in self.rows.records]]
 
