@@ -88,6 +88,8 @@ def test_estimate_says_what_is_wrong(
     )
     for arguments, message in (
         ((files[0], "--human", "none.csv"), "none.csv: no such file"),
+        ((files[0], "--human", "none.xlsx"), "none.xlsx: no such file"),
+        ((files[0], "--human", "none.csv.gz"), "none.csv.gz: no such file"),
         ((files[0], "--human", other), "no id of other.jsonl is in scored.jsonl"),
         ((files[0], "--human", files[1], "--judge", "nothing"), "no column 'nothing'"),
         ((files[1], "--human", files[1]), "no row has a verdict"),

@@ -32,7 +32,7 @@ from .sources import (
     Judged,
     aspects_of,
     grouped,
-    inside,
+    has_column,
     joined_by_id,
     matched,
     own_categories,
@@ -317,17 +317,13 @@ def _judge(joined: Judged, files: Sequence[File], spec: Spec) -> None:
     result: dict[str, Vector] = {}
     for aspect in joined.human:
         column = spec.column.replace(ASPECT, aspect.removeprefix("zscores."))
-        holder = next((file for file in files if _has_column(file, column)), None)
+        holder = next((file for file in files if has_column(file, column)), None)
         if holder is not None:
             result[aspect] = _read_column(joined, holder, spec, column, aspect)
     _has_numbers(joined, files, spec, result)
     joined.judges[spec.name] = result
     if spec.column in VERDICTS:
         joined.on_scale.add(spec.name)
-
-
-def _has_column(file: File, path: str) -> bool:
-    return any(inside(record, path) is not None for record in file.records)
 
 
 def _metric_scores(joined: Judged, base: File, column: str) -> Vector:

@@ -445,6 +445,11 @@ def inside(record: Mapping[str, Any], path: str) -> Any:
     return value
 
 
+def has_column(file: File, path: str) -> bool:
+    """Return True if a row of a file has a value in a column, or at a path."""
+    return any(inside(record, path) is not None for record in file.records)
+
+
 def read_raters(joined: Judged, file: File) -> None:
     """Read `<set>.annotators.jsonl` beside the file: {"id", "annotations": [{aspect: rating}, …]}."""
     beside = beside_file(file, "annotators")

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..agreement.correlation import Vector
 from ..datasets.benchmarks.registry import PREFIX
+from ..datasets.formats import kind_of
 from ..datasets.orders import check_orders
 from ..datasets.records import merge_groups
 from ..datasets.row import Row
@@ -23,6 +24,7 @@ from ..evaluating.sources import (
     FileRows,
     Judged,
     grouped,
+    has_column,
     inside,
     joined_by_id,
     places,
@@ -33,9 +35,6 @@ from ..evaluating.sources import (
     with_metrics,
 )
 from ..likeness import folded
-
-#: Endings of a name that is a file and no column.
-TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
 @dataclass
@@ -110,8 +109,8 @@ def read_few(
         raise OptionError(
             f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings"
         )
-    if own and Path(own[0]).suffix.lower() in TABLES:
-        raise LabelsError(f"{own[0]}: no such file")
+    if own and kind_of(Path(own[0])) is not None and not has_column(file, own[0]):
+        raise LabelsError(f"{own[0]}: no such file; check the path")
     if own or (not files and labels_needed):
         named = own[0] if own else aspect
         result.aspect, result.human = _people(file, named, result.notes)
@@ -124,7 +123,7 @@ def read_few(
 def _verdict_columns(file: File) -> list[str]:
     """Return the column of the verdicts of `judgesmith score`, none without any."""
     for name in VERDICTS:
-        if any(inside(record, name) is not None for record in file.records):
+        if has_column(file, name):
             return [name]
     return []
 
@@ -135,7 +134,7 @@ def _read_judge(result: Scored, file: File, name: str) -> None:
     Raises:
         LabelsError: If there is no such column.
     """
-    if all(inside(record, name) is None for record in file.records):
+    if not has_column(file, name):
         raise LabelsError(
             f"{file.origin}: there is no column {name!r}; there are {some(file.names())}"
         )
