@@ -36,9 +36,8 @@ from judgesmith.programs.panel.averaging import (
     weights_by_labels,
     worth_asking,
 )
+from judgesmith.programs.readings.head import Matrix, Vector
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 SIZES = (20, 40, 100)
 #: Resamples of documents, and draws of labels in each; and draws for the values themselves.
 RESAMPLES, DRAWS, MANY = 200, 5, 100
@@ -48,6 +47,11 @@ POWER = 2.8
 OWN, CONTROL = "library+task", "short"
 FORMS, WORDINGS, DEMOS = "forms", "wordings", "demos"
 INTERVAL = "{:+.2f} [{:+.2f}, {:+.2f}]"
+
+
+def around(value: float, error: float) -> list[float]:
+    """Return a value with the ends of its 95 % interval; error: its standard error."""
+    return [value, value - 1.96 * error, value + 1.96 * error]
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,13 @@ class Answers:
         """The model, the set and its aspect."""
         asked = SETS[self.name]
         return f"{self.model}, {asked.name} {asked.aspect}"
+
+    def rows_by_document(self) -> list[NDArray[Any]]:
+        """Return the places of the rows of each document."""
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, document in enumerate(self.documents):
+            places[document].append(place)
+        return [np.array(some) for some in places.values()]
 
     def by_length(self) -> Answers:
         """Return the same answers with the shortness of the texts as labels."""
@@ -188,10 +199,7 @@ def gains(answers: Answers, size: int) -> tuple[dict[str, float], dict[str, Vect
 
     A document that is drawn twice stands on one side of a split: copies of a row are never on both.
     """
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, document in enumerate(answers.documents):
-        places[document].append(place)
-    documents = [np.array(some) for some in places.values()]
+    documents = answers.rows_by_document()
     plain = drawn(answers, size, documents, [size, 0], MANY)
     found: dict[str, list[float]] = defaultdict(list)
     rng = np.random.default_rng([size, 1])
@@ -233,8 +241,7 @@ def differences(
     cells: list[Any] = []
     for one, other in pairs:
         errors.append(float((spread[one] - spread[other]).std()))
-        centre, half = plain[one] - plain[other], 1.96 * errors[-1]
-        cells.append([centre, centre - half, centre + half])
+        cells.append(around(plain[one] - plain[other], errors[-1]))
     return [*row, *cells, POWER * errors[0]]
 
 
@@ -277,10 +284,7 @@ def arms_of(answers: Answers) -> dict[str, list[int]]:
 
 def resampled(answers: Answers) -> tuple[Vector, Matrix]:
     """Return Q of each column, and over resamples of the documents, shape (resamples, columns)."""
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, document in enumerate(answers.documents):
-        places[document].append(place)
-    documents = [np.array(some) for some in places.values()]
+    documents = answers.rows_by_document()
     rng, found = np.random.default_rng(0), []
     for _ in range(5 * RESAMPLES):
         picks = rng.integers(len(documents), size=len(documents)).tolist()
@@ -303,7 +307,7 @@ def taught(answers: Answers, labels: str) -> Iterator[list[Any]]:
             apart = again[:, columns].mean(axis=1) - again[:, rest].mean(axis=1)
             centre = float(q[columns].mean() - q[rest].mean())
             error = float(apart.std())
-            row.append([centre, centre - 1.96 * error, centre + 1.96 * error])
+            row.append(around(centre, error))
         yield [*row, POWER * error]
 
 

@@ -36,11 +36,9 @@ from judgesmith.optimizers.examples import item_of
 from judgesmith.optimizers.fitting.readings import ahead, nested, weigh
 from judgesmith.programs.panel.averaging import averaged, standings_of
 from judgesmith.programs.readings.experience import Experience
-from judgesmith.programs.readings.head import LinearHead, Readings
+from judgesmith.programs.readings.head import LinearHead, Matrix, Readings, Vector
 from judgesmith.programs.readings.kinds import SIGNAL, surface
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 SIZES = (40,)
 MEAN, FIRST = f"{SIGNAL}.mean", f"{SIGNAL}.member 0"
 #: The own score of each head, and whether members are its signals.

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.experiments.bench.panel_gains import POWER, around
 from judgesmith.experiments.studies.replay import (
     ReplaySet,
     Task,
@@ -31,7 +32,6 @@ from judgesmith.experiments.studies.replay import (
 from judgesmith.experiments.studies.saving import save
 
 RESAMPLES = 60
-POWER = 2.8
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def row_of(part: Part, spec: ReplaySet, tasks: Sequence[Task]) -> list[Any]:
     error = float(gains[1:].std())
     centre = float(gains[0])
     ahead = sum(np.mean(values) > 0 for values in by_model.values())
-    interval = [centre, centre - 1.96 * error, centre + 1.96 * error]
+    interval = around(centre, error)
     counted = [[int(ahead), len(by_model)], used, len(tasks[0].rows.human)]
     return [
         part.name,
