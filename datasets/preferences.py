@@ -53,9 +53,11 @@ _BETTER = word_set(
     "preferred stronger superior one"
 )
 _ARTICLE = re.compile(r"\ba (?=(?:bit|little|lot|tad)\b)(?:bit|little|lot|tad)\b")
-#: Words of a cell that may name the worse output.
+#: Words of a cell that may name the worse output; `t` ends don't and isn't.
 _WORSE = word_set(
-    "not no worse worst bad loses lost loser inferior weaker poorer dislike dislikes reject rejects less"
+    "not no worse worst bad loses lost loser inferior weaker poorer dislike dislikes reject rejects less "
+    "t dont isnt doesnt cannot never neither nor none without except anything opposite against avoid avoids hate hates "
+    "dispreferred than over to beats beat behind below under"
 )
 #: Both ends of a preference that is a number: all for output 1, and all for output 2.
 _FIRST, _SECOND = 1.0, 2.0
@@ -213,8 +215,8 @@ class Pairs:
         for place, column in enumerate(self.outputs):
             if word in (folded(column), _plain(column).replace("_", " ")):
                 return 1.0 - place
-        if (said := _share_said(word)) is not None:
-            return said
+        if (share := _share_in_words(word)) is not None:
+            return share
         raise ValueError(
             f"{cell!r} names neither output; write A, B or tie, or remove the row"
         )
@@ -296,7 +298,7 @@ def _details(record: Mapping[str, Any]) -> Any:
     return verdict.get("details") if isinstance(verdict, Mapping) else None
 
 
-def _share_said(word: str) -> float | None:
+def _share_in_words(word: str) -> float | None:
     """Return the share of the first output by words such as `a`, "Response B", "A is much better" and "A>>B".
 
     None for words that name no output or both, or that may name the worse one.

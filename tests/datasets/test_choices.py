@@ -47,6 +47,14 @@ def test_words_for_a_tie(cell: str) -> None:
         "A and B",
         "A is better than B",
         "A>A",
+        "it isn't B",
+        "I don’t like A",
+        "better than B",
+        "preferred over A",
+        "superior to B",
+        "dispreferred: A",
+        "anything except B",
+        "neither A",
     ],
 )
 def test_words_that_may_name_the_worse_output_are_refused(cell: str) -> None:
