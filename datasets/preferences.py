@@ -301,7 +301,7 @@ def _details(record: Mapping[str, Any]) -> Any:
 def _share_in_words(word: str) -> float | None:
     """Return the share of the first output by words such as `a`, "Response B", "A is much better" and "A>>B".
 
-    None for words that name no output or both, or that may name the worse one.
+    None for words that name no output or both, that may name the worse one, or that speak of a tie, too.
     """
     if relation := _RELATION.fullmatch(word):
         first, sign, second = relation.groups()
@@ -313,7 +313,9 @@ def _share_in_words(word: str) -> float | None:
     while words and words[-1] in _BETTER:
         words.pop()
     sides = {_SIDES[one] for one in words if one in _SIDES}
-    if not words or words[-1] not in _SIDES or len(sides) > 1 or _WORSE & {*words}:
+    if not words or words[-1] not in _SIDES or len(sides) > 1:
+        return None
+    if (_WORSE | _TIES) & {*words}:
         return None
     return 1.0 - _SIDES[words[-1]]
 

@@ -55,6 +55,7 @@ def test_words_for_a_tie(cell: str) -> None:
         "dispreferred: A",
         "anything except B",
         "neither A",
+        "tie (A)",
     ],
 )
 def test_words_that_may_name_the_worse_output_are_refused(cell: str) -> None:
