@@ -51,8 +51,7 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
     )
     begin: Path | None = flag(
         None,
-        "Saved judge to start from. Its method, model, task, criteria and demonstrations are kept, and refined by "
-        "the labels.",
+        "Saved judge to start from, with its method, model, task, criteria and demonstrations. The labels refine it.",
         "--start",
         metavar="JUDGE",
     )

@@ -95,7 +95,7 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
     )
     spans: str | None = flag(
         None,
-        "File or bench/NAME with human error spans, to compare the judge's with.",
+        "File or bench/NAME with human error spans. The judge's spans are compared with them.",
         metavar="TRUTH",
     )
     output: Path | None = flag(

@@ -300,7 +300,7 @@ class Run:
         listed = ", ".join(sorted(set(filter(None, systems)))[:12])
         absent = [name for name in chosen if name not in systems]
         if not listed:
-            return "no column says the system of an output; name it with --columns system=NAME"
+            return "no column has the systems of the outputs; name it with --columns system=NAME"
         if absent:
             return f"no row is of {absent[0]}; the systems are {listed}"
         if not chosen:
