@@ -31,12 +31,13 @@ from judgesmith.agreement.differences import Procedure, differences_within
 from judgesmith.agreement.objectives import Q
 from judgesmith.agreement.resampling import Agreement, interval_of
 from judgesmith.datasets.records import Labels
-from judgesmith.experiments.bench.facts import Pair, read_pairs, without_family
+from judgesmith.experiments.bench.facts import Pair, read_pairs
 from judgesmith.experiments.studies.experience import (
     TaskSpec,
     chosen_rows,
     draws_of,
     located,
+    without_family,
 )
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.examples import examples_of

@@ -27,13 +27,14 @@ from judgesmith.agreement.resampling import (
     interval_of,
 )
 from judgesmith.datasets.row import Row
-from judgesmith.experiments.bench.facts import Pair, read_pairs, without_family
+from judgesmith.experiments.bench.facts import Pair, read_pairs
 from judgesmith.experiments.bench.sets import data_folder
 from judgesmith.experiments.studies.experience import (
     Task,
     TaskSpec,
     draws_of,
     located,
+    without_family,
 )
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.fitting.readings import ahead, weigh

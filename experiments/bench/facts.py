@@ -29,18 +29,18 @@ from judgesmith.experiments.studies.experience import (
     TaskSpec,
     chosen_rows,
     draws_of,
-    fit_experience,
     load,
     located,
     percents,
     read_specs,
     systems_of,
     whole_groups,
+    without_family,
 )
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.examples import Vector
 from judgesmith.optimizers.fitting.readings import agreement, weigh
-from judgesmith.programs.readings.experience import Card, Experience
+from judgesmith.programs.readings.experience import Experience
 from judgesmith.programs.readings.facts import facts
 from judgesmith.programs.readings.head import Readings
 from judgesmith.programs.readings.judge import DIRECT
@@ -212,12 +212,6 @@ def joined(table: Readings, rows: Sequence[Text]) -> Readings:
     return Readings(
         both, np.column_stack([table.values, values]), table.groups, table.states
     )
-
-
-def without_family(teachers: Sequence[Task], family: str) -> Experience:
-    """Fit an experience to the tasks of all other families."""
-    others = [other for other in teachers if other.family != family]
-    return fit_experience(others, Card())
 
 
 def reached(task: Task, experience: Experience, draws: int) -> list[float]:

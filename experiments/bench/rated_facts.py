@@ -22,13 +22,9 @@ from judgesmith.experiments.bench.facts import (
     q_alone,
     reached,
     read_pairs,
-    without_family,
 )
 from judgesmith.experiments.bench.sets import data_folder
-from judgesmith.experiments.studies.experience import (
-    Task,
-    read_specs,
-)
+from judgesmith.experiments.studies.experience import Task, read_specs, without_family
 from judgesmith.experiments.studies.saving import save
 from judgesmith.programs.readings.experience import FACTS
 

@@ -264,10 +264,10 @@ def draw_labels(
     return train, np.flatnonzero([str(member) not in of_train for member in members])
 
 
-def save(path: Path, known: RowTable) -> None:
+def save(path: Path, rows: RowTable) -> None:
     """Write readings and scores to an .npz file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = known.table
+    table = rows.table
     states: dict[str, Any] = {
         f"states/{block}": v.astype(np.float16) for block, v in table.states.items()
     }
@@ -276,8 +276,8 @@ def save(path: Path, known: RowTable) -> None:
         names=np.array(table.names),
         values=table.values,
         groups=np.array([str(g) for g in table.groups]),
-        scores=known.scores,
-        systems=np.array(known.systems, dtype=str),
+        scores=rows.scores,
+        systems=np.array(rows.systems, dtype=str),
         **states,
     )
 
@@ -521,18 +521,18 @@ def spread(
 
 
 def worth(
-    task: Task, known: Experience, draws: int, sizes: Sequence[int] = SIZES
+    task: Task, experience: Experience, draws: int, sizes: Sequence[int] = SIZES
 ) -> Worth:
     """Measure the worth of experience for a task.
 
     Args:
         task: The task.
-        known: The experience of other families.
+        experience: The experience of other families.
         draws: Number of draws of labels.
         sizes: Numbers of labels.
     """
     table, scores = task.table, task.scores
-    head = known.head(set(table.names) - {DIRECT}, table.states)
+    head = experience.head(set(table.names) - {DIRECT}, table.states)
     by_labels, seconds = {}, [0.0]
     permuted: list[tuple[float, float]] = []
     for size in sizes:
@@ -540,7 +540,7 @@ def worth(
         for number, train, left in draws_of(table.groups, size, draws):
             rows, y, rest = table.rows(train), scores[train], table.rows(left)
             started = time.perf_counter()
-            weighed = weigh(rows, y, known)
+            weighed = weigh(rows, y, experience)
             seconds.append(time.perf_counter() - started)
             plain = weigh(rows, y, Experience())
             given, own = (
@@ -566,7 +566,7 @@ def worth(
             )
             if size == 40:
                 noise = np.random.default_rng([number, 8]).permutation(y)
-                mixed = weigh(rows, noise, known)
+                mixed = weigh(rows, noise, experience)
                 permuted.append(
                     (
                         agreement(mixed.left_out, noise),
@@ -597,6 +597,12 @@ def _deviation(fit: Fitted) -> float:
     return float(np.sqrt(np.mean(fit.deviation**2)))
 
 
+def without_family(teachers: Sequence[Task], family: str) -> Experience:
+    """Fit an experience to the tasks of all other families."""
+    others = [other for other in teachers if other.family != family]
+    return fit_experience(others, Card())
+
+
 def leave_family_out(
     tasks: Sequence[Task],
     learnt_from: Sequence[Task],
@@ -611,12 +617,11 @@ def leave_family_out(
         draws: Number of draws of labels.
         step: Called after each task.
     """
-    result, known = [], dict[str, Experience]()
+    result, by_family = [], dict[str, Experience]()
     for task in tasks:
-        if task.family not in known:
-            others = [other for other in learnt_from if other.family != task.family]
-            known[task.family] = fit_experience(others, Card())
-        result.append(worth(task, known[task.family], draws))
+        if task.family not in by_family:
+            by_family[task.family] = without_family(learnt_from, task.family)
+        result.append(worth(task, by_family[task.family], draws))
         step()
     return result
 
