@@ -176,7 +176,10 @@ class SeveralCompiler:
 
     def __post_init__(self) -> None:
         if len(self.labels) < 2:
-            raise OptionError("several aspects are two at least; name more")
+            names = ", ".join(self.labels) or "none"
+            raise OptionError(
+                f"a judge of several aspects needs two at least, and got {names}; name another one"
+            )
         if any(of_aspect.kind == "preference" for of_aspect in self.labels.values()):
             raise OptionError(
                 "preferences say which output is better as a whole; compile them without several aspects"
@@ -203,11 +206,11 @@ class SeveralCompiler:
 
     def plan(self, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
         """Return calls, tokens and cost of all aspects together; `Plan.aspects` has those of each."""
+        if self.heldout:
+            return self._plan_of(None, lm, teacher=teacher)
         free = all(
             self.compiler.folds_are_free(judge, lm) for judge in self.judges.values()
         )
-        if self.heldout:
-            return self._plan_of(None, lm, teacher=teacher)
         return self.compiler.chosen_plan(
             self.rows,
             lambda parts: self._plan_of(parts, lm, teacher=teacher),
@@ -526,7 +529,7 @@ def _sum_of(plans: Mapping[str, Plan], parts: Parts, rows: int) -> Plan:
         rows=rows,
         train=sum(parts.fits(rows)),
         heldout=parts.heldout,
-        folds=len(parts.runs[0]) if parts.crossed else 0,
+        folds=parts.folds,
         runs=len(parts.runs),
         parts=parts,
         cost=cost,
