@@ -47,7 +47,7 @@ class Levels:
             heldout: The judge's own agreement, over all rows.
         """
         result = [
-            f"{COMPARED[level]}, where only rows of one {COMPARED[level][7:-1]} are compared: Q {_span(agreement)}"
+            f"{COMPARED[level]}, where only rows of one {_one_of(level)} are compared: Q {_span(agreement)}"
             + (
                 "; the interval holds 0, so that this judge cannot tell such rows apart"
                 if agreement.low <= 0
@@ -63,6 +63,11 @@ class Levels:
                 f"{means}: the judge is no better than that" if worse else means
             )
         return result
+
+
+def _one_of(level: Level) -> str:
+    """Return what the rows that a level compares have in common: a system or a document."""
+    return COMPARED[level].removeprefix("within ").removesuffix("s")
 
 
 def levels_of(objective: Objective, examples: Sequence[dspy.Example]) -> list[Level]:
