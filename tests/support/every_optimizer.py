@@ -172,7 +172,8 @@ EVALUATORS: dict[str, Subject] = {
 class Seen:
     """A metric that any prediction satisfies, and those best whose prompts showed most demonstrations.
 
-    So a search chooses a program that has some.
+    So a search chooses a program that has some. It reads the last prompt that was sent, and on several threads that may
+    be another row's: every search runs on one.
     """
 
     requests: ClassVar[list[Any]] = []
@@ -254,7 +255,12 @@ def together(subject: Subject, module: Any, lm: Any) -> Any:
     with dspy.context(experimental=True):
         search = BetterTogether(good, p=dspy.BootstrapFewShot(good))
         return search.compile(
-            module, trainset=subject.rows, valset=subject.rows, strategy="p"
+            module,
+            trainset=subject.rows,
+            valset=subject.rows,
+            strategy="p",
+            num_threads=1,
+            seed=0,
         )
 
 
