@@ -60,6 +60,7 @@ from ..programs.outcome import Calibration, Decision, Outcome
 from ..programs.progress import Progress, Silent
 from ..programs.readings.bindings.opening import offer
 from ..programs.refining import Refinement, fitted_always
+from ..programs.sharing import shared
 from ..signatures.values import Item, Passes, Scale, Usage
 from .budget import Budget, BudgetShare
 from .crossing import FEW_LABELS, FOLDS, RUNS
@@ -281,7 +282,8 @@ class Compiler:
         share = BudgetShare(budget, lm, plan, calls_of)
         started, before = time.monotonic(), meter.usage
         try:
-            with self._paid_from(lm):
+            # Each fold scores rows that another one has read.
+            with self._paid_from(lm), shared():
                 engine.run(lm.capabilities())
                 # A model is probed once a process: that is no part of what these labels cost.
                 calls, tokens = meter.logical, meter.logical_tokens

@@ -226,8 +226,9 @@ def values_in(source: str) -> list[tuple[str, str]]:
             return list(_leaves(json.loads(text), ""))
         except (ValueError, RecursionError):
             pass
-    for form in (_EQUALS, _BRACKETS):
-        matches = list(form.finditer(text))
+    for mark, form in (("=", _EQUALS), ("[", _BRACKETS)):
+        # Prose without the mark takes milliseconds to be gone through for nothing.
+        matches = list(form.finditer(text)) if mark in text else []
         if matches and sum(len(match[0]) for match in matches) >= MOSTLY * len(text):
             return [(match[1].strip(), match[2].strip(" '\"")) for match in matches]
     return _cells_in(text)

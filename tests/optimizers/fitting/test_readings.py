@@ -17,6 +17,7 @@ from judgesmith.optimizers.planning import PROBES
 from judgesmith.programs import artifact, loading
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.programs.readings import kinds
 from judgesmith.programs.readings.bindings import opening
 from judgesmith.programs.readings.bindings.opening import Opened
 from judgesmith.programs.readings.judge import ModelReadings
@@ -106,6 +107,13 @@ def test_folds_of_a_judge_that_only_weighs_cost_no_call(
         ScriptedTransport(guessing()),
     )
     monkeypatch.setitem(opening._opened, "test/model at None", Opened(reader, MODEL))
+    counted, count = list[str](), kinds.surface
+
+    def counting(source: str, output: str) -> dict[str, float]:
+        counted.append(output)
+        return count(source, output)
+
+    monkeypatch.setattr(kinds, "surface", counting)
     lm = js.LanguageModel("test/model", transport, identity="test")
     plan = Compiler(search=None).plan(Judge(ModelReadings("fluency")), labels, lm)
     judge = js.compile(ModelReadings("fluency"), labels, lm=lm)
@@ -117,6 +125,7 @@ def test_folds_of_a_judge_that_only_weighs_cost_no_call(
         and plan.calls == 24 + PROBES
     )
     assert reader.reads == 24
+    assert sorted(counted) == sorted(row.output for row in labels.rows)
     assert "(5 times 4 folds)" in report.notes[0] and "all 24 labels" in report.notes[0]
     assert [line.count("5 × 4-fold") for line in report.table().title.splitlines()] == [
         1
