@@ -199,7 +199,8 @@ class Judge(DSPyJudge):
         Args:
             rows: Mappings or objects with source, output, context, reference, or with messages; a table of pandas,
                 polars, pyarrow or DuckDB with such columns; `judgesmith.rows` knows the names.
-            concurrency: Rows under way at once; by default the model's limit.
+            concurrency: Rows under way at once; by default as many as the model takes calls. Where it is no less than
+                that, the prompts of a quarter more are prepared.
             progress: A bar (True), nothing (False), or a function that is called with the number of finished rows.
                 None: a bar in a notebook and where stderr is a terminal, elsewhere a line in the log of `judgesmith`
                 now and then.
@@ -222,7 +223,9 @@ class Judge(DSPyJudge):
             return await self.verdict(Item.of(row), lm)
 
         verdicts = engine.ordered_map(
-            one, rows, in_flight=concurrency or pipeline.rows_at_once(self.method, lm)
+            one,
+            rows,
+            in_flight=pipeline.rows_at_once(self.method, lm, concurrency),
         )
         with counting(progress, "judging", rows) as finished:
             for done, verdict in enumerate(verdicts, start=1):
@@ -258,7 +261,9 @@ class Judge(DSPyJudge):
             return await self.verdict(Item.of(row), lm)
 
         stream = engine.aordered_map(
-            one, rows, in_flight=concurrency or pipeline.rows_at_once(self.method, lm)
+            one,
+            rows,
+            in_flight=pipeline.rows_at_once(self.method, lm, concurrency),
         )
         with counting(progress, "judging", rows) as finished:
             async with aclosing(stream) as verdicts:

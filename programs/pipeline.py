@@ -161,11 +161,24 @@ async def explained(
     )
 
 
-def rows_at_once(method: Method, lm: LanguageModel) -> int:
-    """Return how many rows are best under way at once."""
+def rows_at_once(
+    method: Method, lm: LanguageModel, concurrency: int | None = None
+) -> int:
+    """Return how many rows are best under way at once.
+
+    The model limits its calls. Where that limit binds, a quarter more rows have their prompts ready: a call that ends
+    is followed at once by another, instead of by the writing of its prompt.
+
+    Args:
+        method: The method that judges them.
+        lm: Its model.
+        concurrency: The caller's limit of rows.
+    """
     # Measured on llama.cpp: for answers of a few tokens one call at a time is faster, since each slot would compute the
     # shared prompt for itself; for longer answers the slots' batching wins.
-    return 1 if method.brief and lm.one_by_one else lm.concurrency
+    best = 1 if method.brief and lm.one_by_one else lm.concurrency
+    rows = concurrency or best
+    return rows + lm.concurrency // 4 if rows >= lm.concurrency else rows
 
 
 def numbers_of(method: Method, record: Mapping[str, Any]) -> dict[str, float | str]:

@@ -90,12 +90,13 @@ class MakeScripted:
         name: str = "test/model",
         sampling: Sampling | None = None,
         attempts: int = 1,
+        concurrency: int | None = None,
         **able: bool,
     ) -> tuple[LanguageModel, ScriptedTransport]:
         """able: what the transport is able to."""
         transport = ScriptedTransport(script, **able)
         self.transports.append(transport)
-        connection = Connection(cache=False, attempts=attempts)
+        connection = Connection(cache=False, attempts=attempts, concurrency=concurrency)
         own: Any = {
             "identity": "test",
             "sampling": sampling,
