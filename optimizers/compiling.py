@@ -40,6 +40,7 @@ from ..programs.capabilities import (
     InfersTask,
     answering,
     inquiry_of,
+    leave_out,
     passes_of,
     set_brief,
     stops_early,
@@ -48,6 +49,7 @@ from ..programs.judge import Judge
 from ..programs.method import Method
 from ..programs.models import engine
 from ..programs.models.as_dspy import value_of
+from ..programs.models.failures import Failures
 from ..programs.models.lm import (
     LanguageModel,
     Meter,
@@ -191,7 +193,8 @@ class Compiler:
 
     search: the optimizer, which is not changed; None: no search (the ablation). heldout: labels to hold out in place of
     a share. inference: how task inference reads, instead of what the options say. progress: the watcher. outcome: what
-    the last fit came to, whatever was taken instead, and the rows that it learnt from.
+    the last fit came to, whatever was taken instead, and the rows that it learnt from. silent: members of the judge
+    that scored no row of the first measurement, and why; no later one asks them.
     """
 
     search: DemonstrationSearch
@@ -202,6 +205,7 @@ class Compiler:
     progress: Progress
     outcome: tuple[Fitted, Labels] | None = field(init=False)
     inferred: dict[str, Inference] = field(init=False)
+    silent: dict[str, str] = field(init=False)
 
     def __init__(
         self,
@@ -248,7 +252,7 @@ class Compiler:
             batches=o.batches, batch_size=o.batch_size, keep=o.keep
         )
         self.teacher, self.progress, self.outcome = teacher, progress or Silent(), None
-        self.inferred = {}
+        self.inferred, self.silent = {}, {}
         if teacher is not None and not self.search.uses_teacher:
             raise OptionError(
                 f"teacher does nothing with optimizer {self.search.name}: {NO_TEACHER}"
@@ -378,6 +382,7 @@ class Compiler:
         )
         outcome, counted, shown = self.outcome, lm.meter, self.progress
         lm.meter, self.progress = Meter(), Silent()
+        lm.failures = replace(lm.failures or Failures(), closed=True)
         try:
             runs = [list[Measured]() for _ in plan.parts.runs]
             for place, split in (
@@ -691,6 +696,7 @@ class Compiler:
         program = search.compile(student, teacher=self.teacher, trainset=examples)
         record = search.record
         assert record is not None
+        self.silent |= record.silent
         refined = list[Refinement]()
         if fitted_always(program.method) or (search.searches and self.options.refine):
             scored, seed = record.scored, self.options.seed
@@ -720,6 +726,7 @@ class Compiler:
             tuple(refined),
             plan.dearer or dearer,
             left_out,
+            silent=dict(self.silent),
         )
         self.decide(fitted, train)
         self.outcome = fitted, train
@@ -782,6 +789,7 @@ class Compiler:
         student.method.meet(
             "" if labels.aspect in OVERALL else labels.aspect, items, lm
         )
+        leave_out(student.method, self.silent)
         return student
 
     def finalists(self, fitted: Fitted, train: Labels) -> Iterator[Fitted]:
@@ -986,16 +994,20 @@ class Compiler:
 
     @contextmanager
     def _paid_from(self, lm: LanguageModel) -> Iterator[None]:
-        """The teacher's calls are paid for from the model's budget, which ends with the run."""
+        """The teacher's calls are paid for from the model's budget, which ends with the run.
+
+        What either could not answer is not asked again until then.
+        """
         own = None if self.teacher is None else self.teacher.meter
+        lm.failures = Failures()
         try:
             if self.teacher is not None:
-                self.teacher.meter = lm.meter
+                self.teacher.meter, self.teacher.failures = lm.meter, lm.failures
             yield
         finally:
-            lm.meter.max_calls = lm.meter.max_cost = None
+            lm.meter.max_calls = lm.meter.max_cost = lm.failures = None
             if self.teacher is not None and own is not None:
-                self.teacher.meter = own
+                self.teacher.meter, self.teacher.failures = own, None
 
 
 def _dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:

@@ -135,6 +135,8 @@ class Fitted:
     left_out: Vector | None = field(default=None, repr=False)
     """Raw scores of the training rows, each by what the rows of other folds choose, for what is said of errors to come;
     None: they were not chosen on, and are `percents`. NaN where a choice cannot be made again."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Members of the judge that scored no row of the first measurement and were asked no more, and why."""
 
     @property
     def percents(self) -> Vector:
@@ -163,7 +165,10 @@ class Fitted:
             for r in self.refined
             if (outcome := r.reason or r.changed)
         ]
-        return [self.dearer, *refined] if self.dearer else refined
+        silent = [
+            f"{name} was asked no more: {why}" for name, why in self.silent.items()
+        ]
+        return [*silent, *filter(None, [self.dearer]), *refined]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,7 +7,8 @@ of others, these answer for all of them. What is fitted after a search is `refin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import (
 )
 
 from ..parts import Options
-from ..signatures.values import Item, Passes, Verdict
+from ..signatures.values import Item, Opinion, Passes, Verdict
 from .active_critic.task import Inference, Inquiry
 from .models.lm import Connection, LanguageModel
 
@@ -86,6 +87,35 @@ def connect_models(method: Any, connection: Connection | None) -> None:
     """Give a method the way to reach the models that it uses beside the judge's own."""
     for member in _users(method):
         member.connect(connection)
+
+
+@runtime_checkable
+class HearsSeveral(Protocol):
+    """A method that hears members, and whose verdicts hold their opinions by name."""
+
+    #: The members that it asks no more.
+    silent: tuple[str, ...]
+
+
+def silent_members(verdicts: Sequence[Verdict]) -> dict[str, str]:
+    """Return the members of a method that scored none of some rows, and why; none where no member scored any."""
+    heard: dict[str, list[Opinion]] = {}
+    for verdict in verdicts:
+        for name, opinion in verdict.opinions.items():
+            heard.setdefault(name, []).append(opinion)
+    silent = dict[str, str]()
+    for name, opinions in heard.items():
+        if all(math.isnan(opinion.percent) for opinion in opinions):
+            why = opinions[0].failure or "no score"
+            silent[name] = f"it scored none of {len(opinions)} rows ({why})"
+    return silent if len(silent) < len(heard) else {}
+
+
+def leave_out(method: Any, names: Iterable[str]) -> None:
+    """Let a method ask these of its members no more."""
+    for member in members_of(method):
+        if isinstance(member, HearsSeveral):
+            member.silent = (*member.silent, *names)
 
 
 def _users(method: Any) -> list[UsesModels]:

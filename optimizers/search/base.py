@@ -26,7 +26,12 @@ from ...agreement.metric import AgreementValue
 from ...agreement.objectives import Objective, Q, objectives
 from ...errors import BudgetError, OptionError
 from ...parts import Options, option, read_options
-from ...programs.capabilities import set_brief, stops_early
+from ...programs.capabilities import (
+    leave_out,
+    set_brief,
+    silent_members,
+    stops_early,
+)
 from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
 from ...programs.outcome import Calibration
@@ -118,6 +123,8 @@ class SearchRecord:
     corrected: float | None = None
     """The chosen one's value corrected for having been chosen: that of these scores, each candidate's brought to the
     chosen one's mean and spread. None where it is undefined."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Members of the judge that no candidate asks, since they scored no row zero-shot, and why."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -365,6 +372,11 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
             refuse_overlap(pool, rows, "valset")
         base = without_demos(student)
         zero_shot = self.score(base, rows, "zero-shot")
+        silent = silent_members(zero_shot.verdicts)
+        if silent:
+            leave_out(base.method, silent)
+            if zero_shot.failed:
+                zero_shot = self._mended(zero_shot, base, rows)
         # The pool's own bootstrapped answers hold no label of another row: they come from a prompt without any. Where
         # the search's passes stop after the score, the teacher's goes on to the end: its answers are shown.
         own = valset is None and teacher is None and not stops_early(base.method)
@@ -388,7 +400,8 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
             stopped = f"the budget ran out; {whole} of {self.evaluations()} candidates were tried"
         tried = tuple(context.tried)
         chosen, reason = self.choose(tried, rows)
-        self.record = self.crossed(SearchRecord(tried, chosen, reason, stopped), rows)
+        record = SearchRecord(tried, chosen, reason, stopped, silent=silent)
+        self.record = self.crossed(record, rows)
         chosen.program._compiled = True
         chosen.program.candidate_programs = [
             c.to_dict() for c in self.record.candidates
@@ -463,6 +476,17 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         """
         self.progress.stage(f"candidate {name}", len(rows))
         return score_rows(brief(program), rows, self.progress, self.num_threads)
+
+    def _mended(
+        self, scored: Scored, program: Judge, rows: Sequence[dspy.Example]
+    ) -> Scored:
+        """Return scores with those of the failed rows by what asks fewer members now."""
+        verdicts = list(scored.verdicts)
+        failed = np.flatnonzero(np.isnan(scored.percents)).tolist()
+        again = self.score(program, [rows[place] for place in failed], "zero-shot")
+        for place, verdict in zip(failed, again.verdicts, strict=True):
+            verdicts[place] = verdict
+        return Scored.of(verdicts)
 
     def _answers(
         self,

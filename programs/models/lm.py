@@ -33,6 +33,7 @@ from . import engine, row_context
 from .as_dspy import TOKENS, plain_text, schema_of, shown, without_system
 from .cache import CallCache
 from .engine import PerLoop
+from .failures import Failures
 from .hanging import Pace, Sends, Usual
 from .ollama import check_ollama, is_ollama, ollama_host
 from .refusals import Denied
@@ -239,6 +240,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         if cache is None and self.connection.cache:
             cache = CallCache()
         self._cache = cache
+        #: What the run that is under way could not use, if it asks nothing twice.
+        self.failures: Failures | None = None
         self._capabilities: Capabilities | None = None
         self._traffic = PerLoop(lambda: _Traffic(self.connection, self.concurrency))
 
@@ -313,12 +316,12 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         return copied
 
     def pay_with(self, lm: LanguageModel) -> None:
-        """Share the budget and the bill of another model.
+        """Share the budget and the bill of another model, and what its run asks no second time.
 
         Raises:
             OptionError: If that has a limit of cost and the price of this model is unknown.
         """
-        self.meter = lm.meter
+        self.meter, self.failures = lm.meter, lm.failures
         if self.meter.max_cost is not None:
             check_priced(self)
 
@@ -413,8 +416,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     ) -> Reply:
         """Answer a request, from the cache if it was answered before.
 
-        Unreadable replies are never kept, and never taken from the cache: the next request gets a new answer. DSPy's
-        callbacks, history and usage show the call.
+        Unreadable replies are never kept on disk, and never taken from there: the next request gets a new answer, but
+        within a run that asks nothing twice (`failures`). DSPy's callbacks, history and usage show the call.
 
         Args:
             request: The request.
@@ -506,6 +509,10 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         reply = _thaw(cache.get(key))
         if reply is not None and readable(reply):
             return reply, Usage(cached=1)
+        failures = self.failures or Failures()
+        if (reply := failures.earlier(key)) is not None:
+            readable(reply)
+            return reply, Usage(cached=1)
         while (first := under_way.get(key)) is not None:
             try:
                 reply = await asyncio.shield(first)
@@ -522,11 +529,15 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         try:
             reply, usage = await self._ask(request)
             # The environment may name another server by now.
-            if readable(reply) and self._key(request) == key:
+            if not readable(reply):
+                failures.keep(key, reply)
+            elif self._key(request) == key:
                 cache.put(key, _freeze(reply))
             promise.set_result(reply)
             return reply, usage
         except Exception as error:
+            if isinstance(error, CallError):
+                failures.keep(key, error)
             promise.set_exception(error)
             promise.exception()  # looked at, so that asyncio does not complain when no other caller waited
             raise
@@ -555,13 +566,14 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             self.meter.usage += Usage(calls=tries, retries=tries - 1)
             if not await self._serves(traffic):
                 raise
-            raise CallError(f"{self.name}: {error.reason}") from None
+            raise _lasting(f"{self.name}: {error.reason}") from None
         except Unanswered as error:
             self.meter.usage += Usage(calls=tries, retries=tries - 1)
             text = f" after {tries} tries" if tries > 1 else ""
             if error.reached:
                 traffic.unreached = 0
-                raise CallError(f"{self.name}: {error}{text}") from None
+                kind = CallError if error.again else _lasting
+                raise kind(f"{self.name}: {error}{text}") from None
             traffic.unreached += 1
             if traffic.unreached >= OUTAGE_AFTER:
                 raise OutageError(
@@ -733,6 +745,13 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         except (CallError, orjson.JSONDecodeError):
             schema = False
         return Capabilities(logprobs, schema, system, self._knows_grammar)
+
+
+def _lasting(text: str) -> CallError:
+    """Return the error of a request that the server refused, and would refuse again."""
+    error = CallError(text)
+    error.lasting = True
+    return error
 
 
 def _patience(error: Unanswered, tries: int) -> float:

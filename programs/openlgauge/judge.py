@@ -190,6 +190,14 @@ class OpeNLGauge(OneAspect):
         self._connection: Connection | None = None
         self._open: dict[str, LanguageModel] = {}
         self._brief = False
+        #: Annotators that are asked no more; see `capabilities.HearsSeveral`.
+        self.silent: tuple[str, ...] = ()
+
+    @property
+    def _annotators(self) -> tuple[Member, ...]:
+        """The annotators that are asked."""
+        named = self.options.annotators
+        return tuple(member for member in named if member.name not in self.silent)
 
     def build(self) -> None:
         """Make the annotator and the supervisor."""
@@ -237,10 +245,10 @@ class OpeNLGauge(OneAspect):
 
     def refiners(self) -> list[Refiner]:
         """Return the fit of the annotators' weights, if there are several."""
-        return [self._weigh_annotators] if len(self.options.annotators) > 1 else []
+        return [self._weigh_annotators] if len(self._annotators) > 1 else []
 
     def _weigh_annotators(self, rows: TrainingRows) -> Refinement:
-        annotators = self.options.annotators
+        annotators = self._annotators
         names = [member.name for member in annotators]
         opinions = score_matrix(
             [verdict.opinions for verdict in rows.verdicts],
@@ -276,7 +284,7 @@ class OpeNLGauge(OneAspect):
                 "temperature": float(m.temperature),
                 "weight": round(float(m.weight), 6),
             }
-            for m in self.options.annotators
+            for m in self._annotators
         ]
         return {"ensemble": members} if members else {}
 
@@ -294,7 +302,7 @@ class OpeNLGauge(OneAspect):
 
     def models(self) -> tuple[str, ...]:
         """Return the names of the annotators' models."""
-        return tuple(dict.fromkeys(m.model for m in self.options.annotators))
+        return tuple(dict.fromkeys(m.model for m in self._annotators))
 
     def connect(self, connection: Connection | None) -> None:
         """Take the way to reach these models."""
@@ -320,7 +328,7 @@ class OpeNLGauge(OneAspect):
 
     async def prepare(self, lm: LanguageModel) -> None:
         """Settle one reading for all annotators."""
-        models = [self._model(m, lm) for m in self.options.annotators] or [lm]
+        models = [self._model(m, lm) for m in self._annotators] or [lm]
         able = [await model.capabilities() for model in models]
         reading: Reading = "said" if self.options.reading == "said" else "expected"
         if self.options.reading == "auto" and not all(a.logprobs for a in able):
@@ -329,13 +337,13 @@ class OpeNLGauge(OneAspect):
 
     def cost(self) -> Cost:
         """Return a call for each annotator, and one for the supervisor."""
-        annotations = max(1, len(self.options.annotators))
+        annotations = max(1, len(self._annotators))
         return Cost(annotations + 1 if self._supervises else annotations)
 
     @property
     def _supervises(self) -> bool:
         """Return True if a model merges the reports of several annotators."""
-        return self.options.supervisor == "lm" and len(self.options.annotators) > 1
+        return self.options.supervisor == "lm" and len(self._annotators) > 1
 
     @property
     def brief(self) -> bool:
@@ -368,8 +376,8 @@ class OpeNLGauge(OneAspect):
 
     async def judge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Collect all annotators' opinions, average their scores and merge their errors."""
-        members = self.options.annotators or (Member(lm.name, lm.sampling.temperature),)
-        models = [self._model(member, lm) for member in self.options.annotators] or [lm]
+        members = self._annotators or (Member(lm.name, lm.sampling.temperature),)
+        models = [self._model(member, lm) for member in self._annotators] or [lm]
         calls = map(partial(self._opinion, item), members, models)
         answered = await asyncio.gather(*calls)
         answers = list(map(itemgetter(1), answered))
@@ -386,7 +394,7 @@ class OpeNLGauge(OneAspect):
             percent=percent,
             explanation=_nearest(opinions, percent),
             errors=errors,
-            opinions=opinions if self.options.annotators else {},
+            opinions=opinions if self._annotators else {},
             spread=_spread(percents[usable]),
             repaired=any(answer.read.repaired for answer in answers),
             notes=tuple(self._notes(opinions, merge_notes)),

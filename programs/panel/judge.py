@@ -147,6 +147,8 @@ class Panel(LearnsCriteria):
     def __init__(self, aspect: str | Aspect = "overall", **options: Any) -> None:
         super().__init__(aspect, **options)
         self.standings: dict[str, Standing] = {}
+        #: Members that are asked no more; see `capabilities.HearsSeveral`.
+        self.silent: tuple[str, ...] = ()
         self._connection: Connection | None = None
         self._open: dict[str, LanguageModel] = {}
 
@@ -194,7 +196,8 @@ class Panel(LearnsCriteria):
         """Return the members by name: a form, and for a model beside the judge's own `form of MODEL`."""
         if self.standings:
             return tuple(self.standings)
-        return self._every()[: self.options.row_calls or None]
+        named = self._every()[: self.options.row_calls or None]
+        return tuple(name for name in named if name not in self.silent)
 
     def _every(self) -> tuple[str, ...]:
         """The members by name, however many calls a row may take."""
@@ -238,7 +241,7 @@ class Panel(LearnsCriteria):
         Raises:
             OptionError: If they have none.
         """
-        self.standings = {}  # of a judge that is compiled again
+        self.standings, self.silent = {}, ()  # of a judge that is compiled again
         lacking = [name for name in self.options.forms if FORMS[name].needs_reference]
         if lacking and not any(item.reference for item in items):
             raise OptionError(
@@ -328,7 +331,7 @@ class Panel(LearnsCriteria):
 
     def _settle_members(self, rows: TrainingRows) -> Refinement:
         """Leave out members that say what another one says, standardise and weigh the others."""
-        names = self.asked_members()
+        names = sorted({*self.asked_members(), *self.silent}, key=self._every().index)
         opinions = [verdict.opinions for verdict in rows.verdicts]
         percents = _percents(opinions, names)
         places = worth_asking(percents)
@@ -472,7 +475,8 @@ def _too_few(
     if members == 1:
         why = str(next(iter(opinions.values())).failure)
     usage, raw = spent(answers.values())
-    return Verdict.failed(why, usage=usage, raw=raw)
+    failed = Verdict.failed(why, usage=usage, raw=raw)
+    return failed.model_copy(update={"opinions": opinions})
 
 
 def _verdict(

@@ -32,6 +32,8 @@ class AsksForms(DirectScorer):
 
     options: Options
     panel: Panel
+    #: Forms that are asked no more; see `capabilities.HearsSeveral`.
+    silent: tuple[str, ...] = ()
 
     def build(self) -> None:
         """Make the steps that ask: of one number, or of the forms."""
@@ -50,7 +52,7 @@ class AsksForms(DirectScorer):
         """Ask the model for its score of a row."""
         if not self.options.forms:
             return await super().judge(item, lm)
-        self.panel.knowledge = self.knowledge
+        self.panel.knowledge, self.panel.silent = self.knowledge, self.silent
         return await self.panel.judge(item, lm)
 
     def cost(self) -> Cost:
@@ -59,6 +61,7 @@ class AsksForms(DirectScorer):
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
         """Forget what a judge that is compiled again learnt of its forms."""
+        self.silent = ()
         if self.options.forms:
             self.panel.meet(aspect, items, lm)
 

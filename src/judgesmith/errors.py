@@ -45,6 +45,9 @@ class OutageError(ModelError):
 class CallError(JudgesmithError):
     """One call to a language model failed for good, after its retries. The row it was for has no score."""
 
+    lasting = False
+    """Whether the same call would fail again."""
+
 
 class NoScoreError(JudgesmithError):
     """A row has no score, where another framework asks for one; the message says why."""

@@ -1,9 +1,11 @@
 """Panels and juries from the command line: made, compiled, scored."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from json_lines import Rows, lines
 
 
@@ -47,6 +49,70 @@ def test_members_and_a_second_model_make_a_panel(
     assert told["scored"] == 40
     assert all(row["verdict"]["details"]["left_out"] == [] for row in lines(out))
     assert "member" in cli("show", judge).said
+
+
+@pytest.mark.parametrize(
+    "more", [("--forms", "percent"), ("--forms", "percent", "--cv", 3)]
+)
+def test_a_member_that_answers_nothing_is_asked_about_each_row_once(
+    more: tuple[object, ...], server: Any, cli: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    server.answer = lambda ask: answer(ask) if ask.body["model"] == "a" else ""
+    rows, judge = rows_file(40), tmp_path / "judge.json"
+    given = ("compile", rows, "--as", "general/fluency", "-o", judge, "--json")
+    jury = ("--lm", "openai/a", "--lm", "openai/b", "--api-base", server.base)
+    told = cli(*given, *jury, *more).told
+    asked = [ask for ask in server.judged if ask.body["model"] == "b"]
+    assert 0 < len(asked) <= 2 * 40
+    assert told["heldout"]["failed"] == 0
+    (why,) = [note for note in told["notes"] if "was asked no more" in note]
+    assert why.startswith("percent of openai/b was asked no more: it scored none of ")
+    assert "the answer is empty" in why
+    shown = cli("show", judge).said
+    assert "openai/b" not in shown.partition("members")[2].splitlines()[0]
+
+
+@pytest.mark.parametrize("optimizer", ["zero-shot", "random-search"])
+def test_an_annotator_that_answers_nothing_is_asked_about_each_row_once(
+    optimizer: str, server: Any, cli: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    server.answer = lambda ask: answer(ask) if ask.body["model"] == "a" else ""
+    given = ("compile", rows_file(24), "--as", "general/fluency", "--json")
+    where = ("--method", "openlgauge", "--lm", "openai/a", "--api-base", server.base)
+    ensemble = ("--annotators", "openai/a,openai/b")
+    judge = tmp_path / "judge.json"
+    told = cli(*given, *where, *ensemble, "--optimizer", optimizer, "-o", judge).told
+    asked = [ask for ask in server.asks if ask.body["model"] == "b"]
+    assert 24 <= len([ask for ask in asked if ask.step != "probe"]) <= 2 * 24
+    assert any(note.startswith("openai/b was asked no more") for note in told["notes"])
+    assert '"openai/b"' not in judge.read_text(encoding="utf-8")
+
+
+def test_of_three_models_the_one_that_answers_judges(
+    server: Any, cli: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    server.answer = lambda ask: answer(ask) if ask.body["model"] == "a" else ""
+    lms: list[object] = []
+    for name in "abc":
+        lms += ["--lm", f"openai/{name}"]
+    given = ("compile", rows_file(40), "--as", "general/fluency", "--json", *lms)
+    told = cli(*given, "-o", tmp_path / "judge.json", "--api-base", server.base).told
+    assert told["heldout"]["failed"] == 0
+    assert sum("was asked no more" in note for note in told["notes"]) == 2
+
+
+def test_a_row_without_an_answer_is_asked_about_once_in_a_run(
+    server: Any, cli: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    def some(ask: Any) -> str:
+        return "" if ask.step != "probe" and "1" in ask.mark else answer(ask)
+
+    server.answer = some
+    given = ("compile", rows_file(40), "--as", "general/fluency", "--json")
+    where = ("--lm", "openai/a", "--api-base", server.base, "--members", 1)
+    assert cli(*given, *where, "-o", tmp_path / "judge.json").code == 0
+    texts = [json.dumps(ask.body["messages"]) for ask in server.judged]
+    assert len(texts) == len(set(texts)) > 40
 
 
 def test_a_panel_without_labels_and_what_is_refused(

@@ -1,0 +1,40 @@
+"""Calls of a run that came to nothing, so that the same question is not put again in it.
+
+Usable answers are kept on disk, others are not: a later run may get a better one. But a run that goes through its rows
+many times, as cross-validation does, would ask a model that answers nothing anew each time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...errors import CallError
+from .transport import Reply
+
+
+@dataclass(slots=True)
+class Failures:
+    """Unusable answers and failed calls, by request.
+
+    closed: whether nothing is to be asked any more: passing failures, such as a server that was busy, count too.
+    """
+
+    closed: bool = False
+    _kept: dict[bytes, Reply | CallError] = field(default_factory=dict)
+
+    def keep(self, key: bytes, failure: Reply | CallError) -> None:
+        """Keep what a request came to."""
+        self._kept[key] = failure
+
+    def earlier(self, key: bytes) -> Reply | None:
+        """Return the unusable answer that a request had; None where it is to be asked.
+
+        Raises:
+            CallError: If the call failed.
+        """
+        failure = self._kept.get(key)
+        if not isinstance(failure, CallError):
+            return failure
+        if failure.lasting or self.closed:
+            raise type(failure)(str(failure))
+        return None
