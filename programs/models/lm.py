@@ -235,7 +235,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         #: Whether short answers come sooner one after the other: each of llama.cpp's slots computes a shared beginning
         #: for itself.
         self.one_by_one = False
-        #: Computes a model inside this process: `llama.cpp`, or what chooses answers (`openvino bf16`); "" for others.
+        #: Computes a model inside this process: `llama.cpp`, or what chooses answers (`openvino bf16 128`); else "".
         self.computed_by = ""
         if cache is None and self.connection.cache:
             cache = CallCache()

@@ -400,14 +400,25 @@ def precision() -> str:
     return "bf16" if "BF16" in able else "f32"
 
 
-def compiled(model: Any, threads: int, *, results: str = "") -> Any:
-    """Return a graph compiled for this processor, with as many threads.
+def way(weights: Weights) -> str:
+    """Return what tells the numbers of this way of computing from others: precision, and columns of a group."""
+    return f"openvino {precision()} {weights.group}"
 
-    results: the precision of what products give; "" is `precision`. Where weights have 8 bits, OpenVINO gives the
-    states 8 bits, too, whatever this is. Without that (DYNAMIC_QUANTIZATION_GROUP_SIZE=0) products take one and a half
-    to two times as long.
+
+def compiled(model: Any, threads: int, group: int, *, results: str = "") -> Any:
+    """Return a graph compiled for this processor.
+
+    Where weights have 8 bits, OpenVINO gives the states 8 bits, too. Without that (a group of 0) products take one and
+    a half to two times as long.
+
+    Args:
+        model: The graph.
+        threads: Threads that compute.
+        group: Columns of the states that share a scale.
+        results: The precision of what products give; "" is `precision`.
     """
     options = {
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": group,
         "INFERENCE_PRECISION_HINT": results or precision(),
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": 1,

@@ -24,7 +24,7 @@ from ...models.threads import thread_count
 from ..passages import Passage, Piece
 from ..reader import Floats, Reader
 from .embedded_reader import EmbeddedReader
-from .graph import Shape, precision
+from .graph import Shape, way
 from .kept import KeptReader, default_store_path
 from .openvino_reader import OpenVinoReader
 from .served_reader import ServedReader
@@ -46,7 +46,7 @@ class Opened:
     """A reader, with a mark that tells its model from every other.
 
     The mark is the file's SHA-256, or the served model's name and address. way: the way of computing, if several give
-    nearly the same: `openvino bf16`, `openvino f32`; "" for others.
+    nearly the same: `openvino bf16 128`, `openvino f32 64`; "" for others.
     """
 
     reader: Reader
@@ -243,8 +243,8 @@ def _looked_at(path: Path, changed: int) -> tuple[str, bool]:
     try:
         chat([("system", "s"), ("user", "u")], answer=True)
     except ValueError:
-        return f"{OPENVINO} {precision()}", False
-    return f"{OPENVINO} {precision()}", True
+        return way(weights), False
+    return way(weights), True
 
 
 def _embedded(path: Path, name: str) -> Opened:

@@ -16,7 +16,7 @@ from ....errors import ModelError, OptionError
 from ..passages import Chat, Message, Passage, Piece, rendered
 from ..reader import Ability, Floats, TokenReading, check_layers, common_length
 from .batches import WORTH, Row, batches
-from .graph import Adapter, Body, Shape, Turns, compiled, head, hidden, precision
+from .graph import Adapter, Body, Shape, Turns, compiled, head, hidden, way
 from .vocabulary import Vocabulary
 from .weights import Weights
 
@@ -114,14 +114,18 @@ class OpenVinoReader:
         ]
         added = None if adapter is None else Adapter(Weights(adapter))
         body = Body(weights, shape, self._until, threads, added)
-        self._layers: Any = compiled(body.model, threads).create_infer_request()
+        self._layers: Any = compiled(
+            body.model, threads, weights.group
+        ).create_infer_request()
         del body  # its constants, which the processor has in a form of its own now
         self._head: Any = None
         if not until:
             # In bf16 a log-probability would be rounded to 1/16 or 1/8, and this takes as long.
-            words = compiled(head(weights, threads), threads, results="f32")
-            self._head = words.create_infer_request()
-        self.way = f"openvino {precision()}"  # what else tells its results from another reader's
+            words = head(weights, threads)
+            self._head = compiled(
+                words, threads, weights.group, results="f32"
+            ).create_infer_request()
+        self.way = way(weights)
         self._pasts = list[_Past]()  # the one used last at the end
         self.computed = 0  # tokens that went through the model, for reports of cost
 

@@ -1,7 +1,7 @@
 """A GGUF file's settings and tensors, read without llama.cpp or torch. Extra: `local`.
 
-Matrices come as bytes in groups of 32 columns with one scale each. Files in 5 or 8 bits a weight hold them in that very
-form, and nothing is lost; any other is rounded to it, to 1/254 of a group's largest weight.
+Matrices come as bytes in groups of columns with one scale each. Files in 5 or 8 bits hold them in groups of 32,
+and nothing is lost then; all else is rounded, to 1/254 of a group's largest weight.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,8 +21,9 @@ from ....errors import ModelError
 from ....extras import from_extra
 from ..reader import Floats
 
-#: Columns that share a scale.
-GROUP = 32
+#: Columns that share a scale: the fewest, as files have them, and the most. A product of 8-bit numbers adds up whole
+#: numbers within a group, and larger ones take a fifth to a third less time.
+GROUP, LARGEST_GROUP = 32, 128
 #: Weights that are converted at a time: what a core's cache holds is converted twice as fast.
 _AT_ONCE = 1 << 20
 #: struct's letters of GGUF's numbers, by their code.
@@ -49,7 +51,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """A matrix in groups of 32 columns: whole numbers of rows x groups x 32, and scales of rows x groups x 1."""
+    """A matrix in groups of columns: whole numbers of rows x groups x columns, and scales of rows x groups x 1."""
 
     numbers: Bytes
     scales: Halves
@@ -114,10 +116,27 @@ class Weights:
         result: Floats = floats[places.reshape(wanted.shape)]
         return result
 
+    @cached_property
+    def group(self) -> int:
+        """Return how many columns share a scale: the most that all matrices can be divided into.
+
+        Raises:
+            ModelError: For a file with a matrix that has no groups of 32.
+        """
+        matrices = filter(_is_matrix, self.tensors.values())
+        widths = [tensor.shape[1] for tensor in matrices]
+        group = math.gcd(LARGEST_GROUP, *widths)
+        if group < GROUP:
+            odd = next(width for width in widths if width % GROUP)
+            raise ModelError(
+                f"{self._path}: a matrix has {odd} columns, which is no multiple of {GROUP}"
+            )
+        return group
+
     def groups(
         self, name: str, *, threads: int = 1, added: Floats | None = None
     ) -> Groups:
-        """Return a matrix in groups.
+        """Return a matrix in groups of `group` columns.
 
         Args:
             name: The tensor.
@@ -127,29 +146,23 @@ class Weights:
         Raises:
             ModelError: For a width that is no multiple of 32.
         """
-        tensor = self._tensor(name)
+        tensor, group = self._tensor(name), self.group
         rows, width = tensor.shape
-        if width % GROUP:
-            raise ModelError(
-                f"{self._path}: rows of {name} have {width} columns, which is no multiple of {GROUP}"
-            )
         result = Groups(
-            np.empty((rows, width // GROUP, GROUP), np.int8),
-            np.empty((rows, width // GROUP, 1), np.float16),
+            np.empty((rows, width // group, group), np.int8),
+            np.empty((rows, width // group, 1), np.float16),
         )
         step = max(1, _AT_ONCE // width)
 
         def convert(first: int) -> None:
             raw = self._raw(name, first, min(step, rows - first))
-            if added is None and tensor.kind in _SPLIT:
+            if group == GROUP and added is None and tensor.kind in _SPLIT:
                 numbers, scales = _SPLIT[tensor.kind](raw)
             else:
                 floats = self._plain(tensor, raw)
-                numbers, scales = _rounded(
-                    floats
-                    if added is None
-                    else floats + added[first : first + len(raw)]
-                )
+                if added is not None:
+                    floats = floats + added[first : first + len(raw)]
+                numbers, scales = _rounded(floats, group)
             part = slice(first, first + len(raw))
             result.numbers[part] = numbers.reshape(result.numbers[part].shape)
             result.scales[part] = scales.reshape(result.scales[part].shape)
@@ -269,8 +282,12 @@ def _read(file: BinaryIO, size: int) -> bytes:
 # Groups --------------------------------------------------------------------------------------------------------------
 
 
-def _rounded(floats: Floats) -> tuple[Bytes, Halves]:
-    groups = floats.reshape(-1, GROUP)
+def _is_matrix(tensor: Tensor) -> bool:
+    return len(tensor.shape) == 2
+
+
+def _rounded(floats: Floats, group: int) -> tuple[Bytes, Halves]:
+    groups = floats.reshape(-1, group)
     scales = (
         np.maximum(groups.max(axis=1), -groups.min(axis=1)) / np.float32(127)
     ).astype(np.float16)

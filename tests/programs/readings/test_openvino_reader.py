@@ -23,7 +23,7 @@ from judgesmith.programs.readings.bindings.batches import Row, batches
 from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
 from judgesmith.programs.readings.bindings.openvino_reader import STEP, OpenVinoReader
 from judgesmith.programs.readings.bindings.vocabulary import Vocabulary
-from judgesmith.programs.readings.bindings.weights import GROUP, Weights
+from judgesmith.programs.readings.bindings.weights import Weights
 from judgesmith.programs.readings.passages import Passage, Piece, Text, passage
 from judgesmith.programs.readings.trained import LAYER
 
@@ -79,12 +79,13 @@ def rows(count: int, *, seed: int = 3) -> list[Text]:
 
 
 @pytest.mark.parametrize("kind", ["Q8_0", "Q5_0", "Q4_0", "Q4_1", "F16", "F32"])
+@pytest.mark.parametrize(("width", "group"), [(96, 32), (192, 64), (384, 128)])
 def test_every_kind_of_weights_becomes_bytes_in_groups(
-    tmp_path: Path, kind: str
+    tmp_path: Path, kind: str, width: int, group: int
 ) -> None:
     import gguf
 
-    floats = np.random.default_rng(1).normal(0, 0.2, (48, 96)).astype(np.float32)
+    floats = np.random.default_rng(1).normal(0, 0.2, (48, width)).astype(np.float32)
     floats[5] = 0
     form = gguf.GGMLQuantizationType[kind]
     writer = gguf.GGUFWriter(str(tmp_path / "one.gguf"), "llama")
@@ -96,10 +97,25 @@ def test_every_kind_of_weights_becomes_bytes_in_groups(
     weights = Weights(tmp_path / "one.gguf")
     whole, groups = weights.floats("one"), weights.groups("one", threads=2)
     again = (groups.numbers * groups.scales.astype(np.float32)).reshape(whole.shape)
-    largest = np.abs(whole).reshape(48, -1, GROUP).max(axis=2).repeat(GROUP, axis=1)
-    exact = kind in ("Q8_0", "Q5_0")
+    assert groups.numbers.shape == (48, width // group, weights.group)
+    largest = np.abs(whole).reshape(48, -1, group).max(axis=2).repeat(group, axis=1)
+    exact = kind in ("Q8_0", "Q5_0") and group == 32
     assert (np.abs(again - whole) <= (0 if exact else largest / 200 + 1e-6)).all()
     assert (weights.rows("one", np.array([[5, 7]])) == whole[[[5, 7]]]).all()
+
+
+def test_columns_that_are_in_no_group_are_refused(tmp_path: Path) -> None:
+    import gguf
+
+    writer = gguf.GGUFWriter(str(tmp_path / "odd.gguf"), "llama")
+    for name, width in (("one", 128), ("two", 72)):
+        writer.add_tensor(name, np.zeros((4, width), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(ModelError, match="72 columns, which is no multiple of 32"):
+        Weights(tmp_path / "odd.gguf").groups("one")
 
 
 def test_a_file_that_is_cut_off_or_lies_about_its_size_is_refused(
