@@ -53,11 +53,18 @@ _BETTER = word_set(
     "preferred stronger superior one"
 )
 _ARTICLE = re.compile(r"\ba (?=(?:bit|little|lot|tad)\b)(?:bit|little|lot|tad)\b")
-#: Words of a cell that may name the worse output; `t` ends don't and isn't.
-_WORSE = word_set(
-    "not no worse worst bad loses lost loser inferior weaker poorer dislike dislikes reject rejects less "
-    "t dont isnt doesnt cannot never neither nor none without except anything opposite against avoid avoids hate hates "
-    "dispreferred than over to beats beat behind below under"
+#: Words before a side that say no more than that it is the better one. Behind any other word the cell may name the worse
+#: one ("worse: A", "anything but B"), and is not read.
+_BEFORE = (
+    _BETTER
+    | _WINNER_WORDS
+    | {word for name in _OUTPUTS for word in name.split("_") if word}
+    | word_set(
+        "the my our i we it final overall human annotator rater verdict vote votes voted result rating label decision "
+        "choose chose pick picks picked select selects selected selection prefers like liked likes favor favors favour "
+        "favours win go goes with for definitely probably certainly maybe system story dialogue dialog article essay "
+        "paragraph sentence variant version item number model prompt description passage code image"
+    )
 )
 #: Both ends of a preference that is a number: all for output 1, and all for output 2.
 _FIRST, _SECOND = 1.0, 2.0
@@ -301,7 +308,7 @@ def _details(record: Mapping[str, Any]) -> Any:
 def _share_in_words(word: str) -> float | None:
     """Return the share of the first output by words such as `a`, "Response B", "A is much better" and "A>>B".
 
-    None for words that name no output or both, that may name the worse one, or that speak of a tie, too.
+    None for words that name no output or both, and for others that may name the worse one or a tie.
     """
     if relation := _RELATION.fullmatch(word):
         first, sign, second = relation.groups()
@@ -315,7 +322,7 @@ def _share_in_words(word: str) -> float | None:
     sides = {_SIDES[one] for one in words if one in _SIDES}
     if not words or words[-1] not in _SIDES or len(sides) > 1:
         return None
-    if (_WORSE | _TIES) & {*words}:
+    if not _BEFORE.issuperset(words[:-1]):
         return None
     return 1.0 - _SIDES[words[-1]]
 
