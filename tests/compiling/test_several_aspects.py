@@ -199,15 +199,17 @@ def test_a_later_run_leaves_no_score_by_aspect_of_an_earlier_one(
 ) -> None:
     records = [json.loads(line) for line in (folder / "scored.jsonl").open()][:2]
     for record in records:
-        # columns that score wrote, and one of the user's own
-        record |= {"judge_id": "1", "judge_score_style": "3", "judge_style": "mine"}
+        # the user's own columns, and behind them those that score wrote
+        record |= {"judge_style": "mine", "judge_score_gpt4": "2"}
+        record |= {"judge_id": "1", "judge_score_style": "3"}
     records[1].pop("judge_id")
     scored, table = tmp_path / "scored.jsonl", tmp_path / "table.csv"
     scored.write_text("".join(json.dumps(record) + "\n" for record in records))
     write_table(scored, table)
     with table.open(encoding="utf-8-sig") as file:
         again, first = csv.DictReader(file)
-    assert again["judge_score_style"] == "" and again["judge_style"] == "mine"
+    assert again["judge_score_style"] == ""
+    assert (again["judge_style"], again["judge_score_gpt4"]) == ("mine", "2")
     assert first["judge_score_style"] == "3"
     assert float(again["judge_score_fluency"]) == pytest.approx(
         records[0]["verdict"]["aspects"]["fluency"]["score"]

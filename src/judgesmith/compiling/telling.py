@@ -77,17 +77,11 @@ def show_labels(labels: Labels) -> None:
     nearest = np.abs(scores[:, None] - np.array(levels)).argmin(axis=1)
     counts = np.bincount(nearest, minlength=len(levels))
     names = labels.categories or tuple(f"{level:g}" for level in levels)
-    split = (
-        sum(undecided(score, np.array(levels)) for score in scores)
-        if labels.categories
-        else 0
-    )
-    if split:
-        counts -= np.bincount(
-            nearest[[undecided(s, np.array(levels)) for s in scores]],
-            minlength=len(levels),
-        )
-        names, counts = (*names, "split"), np.append(counts, split)
+    if labels.categories:
+        split = [undecided(score, np.array(levels)) for score in scores]
+        if any(split):
+            counts -= np.bincount(nearest[split], minlength=len(levels))
+            names, counts = (*names, "split"), np.append(counts, sum(split))
     for name, count in zip(names, counts, strict=True):
         out.print(
             f"  {name:>10} {'▇' * round(24 * count / counts.max())} {count}",
@@ -134,8 +128,13 @@ def tell_logged(logged: Logged) -> None:
     from ..running.console import err, out
 
     if logged.error is not None:
+        missing = (
+            "has not logged it"
+            if logged.run is None
+            else f"has only part of it, as run {logged.run}"
+        )
         err.print(
-            f"the judge is saved, but MLflow has not logged it: {logged.error}; the same command tries again, with "
+            f"the judge is saved, but MLflow {missing}: {logged.error}; the same command tries again, with "
             "finished calls from the disk",
             markup=False,
             style="red",

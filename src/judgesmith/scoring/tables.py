@@ -203,14 +203,12 @@ def _joined(one: pa.Schema, other: pa.Schema) -> pa.Schema:
 
 
 def _own(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the input's columns; where an earlier run wrote them, without its scores by aspect."""
-    dropped = _BY_ASPECT if "judge_id" in record else ()
-    return {
-        name: value
-        for name, value in record.items()
-        if name not in ("verdict", "judge", "asked", "seen")
-        and not name.startswith(dropped)
-    }
+    """Return the input's columns, without the scores by aspect that an earlier run wrote behind its own columns."""
+    names = list(record)
+    behind = names[names.index("judge_id") :] if "judge_id" in record else []
+    dropped = {name for name in behind if name.startswith(_BY_ASPECT)}
+    dropped.update(("verdict", "judge", "asked", "seen"))
+    return {name: value for name, value in record.items() if name not in dropped}
 
 
 def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
