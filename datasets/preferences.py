@@ -53,7 +53,7 @@ _BETTER = word_set(
     "preferred stronger superior one"
 )
 _ARTICLE = re.compile(r"\ba (?=(?:bit|little|lot|tad)\b)(?:bit|little|lot|tad)\b")
-#: Words before a side that say no more than that it is the better one. Behind any other word the cell may name the worse
+#: Words before a side that say no more than that it is the better one. With any other word the cell may name the worse
 #: one ("worse: A", "anything but B"), and is not read.
 _BEFORE = (
     _BETTER

@@ -21,7 +21,8 @@ def test_the_demo_writes_judge_scores_and_report_flags_the_injection_and_says_wh
     assert [row.row.id for row in rows] == ["n01", "n02", "n03", "n04"]
     assert [bool(row.verdict.suspicious) for row in rows] == [False, False, False, True]
     page = (tmp_path / "demo.html").read_text(encoding="utf-8")
-    assert "<strong>Suspicious:</strong>" in page and "1 suspicious" in page
+    assert "<strong>Suspicious:</strong>" in page
+    assert "1 suspicious" in page
     end = said[said.index("n04 addresses the judge") :]
     assert "demo.html" in end.replace("\n", "")
     assert [

@@ -62,61 +62,49 @@ def test_what_sees_more_is_on_the_front_and_can_be_taken(
         json.loads((tmp_path / "made.json").read_text()),
         len(server.asks),
     )
-    assert "front" not in plain and not list(tmp_path.glob("*.html"))
+    assert "front" not in plain
+    assert not list(tmp_path.glob("*.html"))
     most = (
         compiled(*ALSO, "--dry-run").told["calls"] - compiled("--dry-run").told["calls"]
     )
     few, bare = (found := compiled(*ALSO).told["front"])["points"]
     again = json.loads((tmp_path / "made.json").read_text())
-    assert (
-        again["provenance"].pop("created")
-        and best["provenance"].pop("created")
-        and again == best
-    )
+    assert again["provenance"].pop("created")
+    assert best["provenance"].pop("created")
+    assert again == best
     assert (
         found["front"]
         == [few["name"], bare["name"]]
         == ["labeled few-shot", "zero-shot"]
     )
-    assert (
-        few["agreement"][0] > bare["agreement"][0]
-        and few["tokens"] > bare["tokens"] > 0
-    )
+    assert few["agreement"][0] > bare["agreement"][0]
+    assert few["tokens"] > bare["tokens"] > 0
     # 8 texts that all lose score: p = 2**-8
-    assert few["least_d"][0] < 1 and bare["least_d"][0] == pytest.approx(
-        8 * math.log(2) / math.log(20)
-    )
-    assert (few["false_alarms"], bare["false_alarms"]) == (0, 1) and few[
-        "gain"
-    ] > 0 > bare["gain"]
+    assert few["least_d"][0] < 1
+    assert bare["least_d"][0] == pytest.approx(8 * math.log(2) / math.log(20))
+    assert (few["false_alarms"], bare["false_alarms"]) == (0, 1)
+    assert few["gain"] > 0 > bare["gain"]
     seen, compared = Seen(best["provenance"]), {ask.mark for ask in server.asks[asked:]}
     held_out = {
         r["id"]
         for r in lines(tmp_path / "rows.jsonl")
         if not seen.knows(r["source"], r["output"])
     }
-    assert (
-        len(held_out) == 16
-        and not held_out & compared
-        and 0 < len(server.asks) - asked <= most
-    )
+    assert len(held_out) == 16
+    assert not held_out & compared
+    assert 0 < len(server.asks) - asked <= most
     asked, taken = len(server.asks), compiled(*ALSO, "--take", "zero-shot").told
     assert [p["name"] for p in taken["front"]["points"]] == [
         "zero-shot",
         "labeled few-shot",
     ]
-    assert (
-        taken["selected"]["candidate"] == "zero-shot"
-        and taken["heldout"] == plain["zero_shot"]
-    )
-    assert (
-        any("asked for by its name" in note for note in taken["notes"])
-        and len(server.asks) == asked
-    )
+    assert taken["selected"]["candidate"] == "zero-shot"
+    assert taken["heldout"] == plain["zero_shot"]
+    assert any("asked for by its name" in note for note in taken["notes"])
+    assert len(server.asks) == asked
     page = (tmp_path / "made.front.html").read_text()
-    assert (
-        page.count("<svg") == 4 and page.count("<title>labeled few-shot</title>") == 4
-    )
+    assert page.count("<svg") == 4
+    assert page.count("<title>labeled few-shot</title>") == 4
 
 
 def test_what_cannot_be_compared_is_refused_and_a_budget_holds_for_all(

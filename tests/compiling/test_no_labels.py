@@ -100,9 +100,8 @@ def test_one_sentence_is_a_judge_that_labels_correct(
     )
     assert cli("score", rows, "--judge", judge, *model[2:]).code == 0
     verdicts = [row["verdict"] for row in lines(tmp_path / "rows.scored.jsonl")]
-    assert {v["category"] for v in verdicts} == {"pass", "fail"} and verdicts[0][
-        "explanation"
-    ] == "It says please."
+    assert {v["category"] for v in verdicts} == {"pass", "fail"}
+    assert verdicts[0]["explanation"] == "It says please."
     assert "The reply is polite." in server.asks[-1].text
     labels = write(
         tmp_path / "labels.jsonl",
@@ -122,9 +121,8 @@ def test_one_sentence_is_a_judge_that_labels_correct(
     )
     assert cli(*started).code == 0
     read = js.load(better, lm=NAME)
-    assert read.method.knowledge.criteria[
-        0
-    ].name == "The reply is polite." and read.outcome.decision.names == (
+    assert read.method.knowledge.criteria[0].name == "The reply is polite."
+    assert read.outcome.decision.names == (
         "false",
         "true",
     )

@@ -77,9 +77,8 @@ def test_every_kind_of_labels_gives_a_judge_that_is_saved(
         one.score("A source.", "An output.", gpt4=0.4)
         for one in (judge, js.load(tmp_path / "judge.json"))
     ]
-    assert (
-        verdicts[0].to_dict() == verdicts[1].to_dict() and verdicts[0].failure is None
-    )
+    assert verdicts[0].to_dict() == verdicts[1].to_dict()
+    assert verdicts[0].failure is None
 
 
 @pytest.mark.parametrize(
@@ -174,20 +173,16 @@ def test_what_was_fitted_is_kept_where_a_judge_cannot_be_saved(
         ],
     )
     kept = tmp_path / "judge.recovery.json"
-    assert done.exit_code == 1 and not judge.exists()
-    assert str(kept) in "".join(
-        str(done.exception).split("\n")
-    ) and "finished calls" in str(done.exception)
+    assert done.exit_code == 1
+    assert not judge.exists()
+    assert str(kept) in "".join(str(done.exception).split("\n"))
+    assert "finished calls" in str(done.exception)
     data = json.loads(kept.read_text(encoding="utf-8"))
-    assert (
-        data["format"] == "judgesmith.recovery/1"
-        and "cannot be saved" in data["problem"]
-    )
-    assert (
-        data["scoring"]["calibration"]
-        and data["report"]["heldout"]
-        and data["kind"] == "readings"
-    )
+    assert data["format"] == "judgesmith.recovery/1"
+    assert "cannot be saved" in data["problem"]
+    assert data["scoring"]["calibration"]
+    assert data["report"]["heldout"]
+    assert data["kind"] == "readings"
     with pytest.raises(ArtifactError, match=r"judgesmith\.recovery/1"):
         js.load(kept)
 
@@ -223,9 +218,8 @@ def test_a_raw_score_beyond_its_range_is_a_failure(
     verdict = js.Judge(Beyond(), lm=lm, scale=Scale(1, 5)).score(
         "A source.", "An output."
     )
-    assert (verdict.failure is None) == (failure is None) and (failure or "") in (
-        verdict.failure or ""
-    )
+    assert (verdict.failure is None) == (failure is None)
+    assert (failure or "") in (verdict.failure or "")
     assert (
         math.isnan(verdict.score)
         if failure
@@ -238,8 +232,6 @@ def test_a_score_at_the_end_of_its_scale_is_on_it() -> None:
         (low, low + step) for low in (0.0, -0.1, 1e6) for step in (0.07, 0.3, 1e-9, 7.1)
     ]
     for low, high in ends:
-        assert (
-            Scale(low, high).to_percent(high) == 100.0
-            and Scale(low, high).to_percent(low) == 0.0
-        )
+        assert Scale(low, high).to_percent(high) == 100.0
+        assert Scale(low, high).to_percent(low) == 0.0
     assert Scale(1, 5).to_percent(7) == 150.0

@@ -195,7 +195,8 @@ def test_a_panel_learns_its_criteria_from_the_labels_first(
     asked = ("--forms", "percent,criteria", "--infer", "--heldout", 0.25)
     given = ("compile", rows, "--as", "general/fluency", "-o", judge, *where)
     plan = cli(*given, *asked, "--json", "--dry-run").told
-    assert plan["row_calls"] == 2 and not server.asks
+    assert plan["row_calls"] == 2
+    assert not server.asks
     cli(*given, *asked)
     assert "observe" in {ask.step for ask in server.asks}
     assert len(server.judged) == 2 * 40

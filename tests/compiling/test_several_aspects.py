@@ -139,12 +139,16 @@ def test_one_file_has_every_aspect_with_its_own_scale_and_agreement(
     assert judge.method.scales == {"fluency": Scale(1, 5), "coherence": Scale(0, 100)}
     for name, rows_ in (("fluency", 40), ("coherence", 26)):
         agreed = saved["provenance"]["aspects"][name]["heldout"]
-        assert agreed["low"] < agreed["value"] < agreed["high"] and agreed["n"] == rows_
+        assert agreed["low"] < agreed["value"] < agreed["high"]
+        assert agreed["n"] == rows_
     assert len(saved["provenance"]["seen"]) == 40
     said = (folder / "said.txt").read_text()
-    assert "fluency" in said and "coherence" in said and "3-fold" in said
+    assert "fluency" in said
+    assert "coherence" in said
+    assert "3-fold" in said
     shown = run("show", folder / "judge.json").output
-    assert "agreement, fluency" in shown and "aspect coherence" in shown
+    assert "agreement, fluency" in shown
+    assert "aspect coherence" in shown
 
 
 def test_a_verdict_has_a_verdict_of_each_aspect_and_the_mean_on_a_common_scale(
@@ -153,10 +157,12 @@ def test_a_verdict_has_a_verdict_of_each_aspect_and_the_mean_on_a_common_scale(
     judge = js.load(folder / "judge.json")
     verdict = judge.score("A source.", "Some words.", a=5.0, b=2.0)
     one, two = verdict.aspects["fluency"], verdict.aspects["coherence"]
-    assert 1 <= one.score <= 5 and 0 <= two.score <= 100
+    assert 1 <= one.score <= 5
+    assert 0 <= two.score <= 100
     # (fluency in percent + coherence in percent) / 2
     assert verdict.score == pytest.approx(((one.score - 1) * 25 + two.score) / 2)
-    assert one.interval is not None and one.interval.low <= one.score
+    assert one.interval is not None
+    assert one.interval.low <= one.score
     data = json.loads(json.dumps(verdict.to_dict()))
     assert data["aspects"]["fluency"]["score"] == pytest.approx(one.score, abs=1e-6)
     again = js.Verdict.model_validate_json(json.dumps(data))
@@ -225,12 +231,14 @@ def test_a_gate_may_be_for_one_aspect(folder: Path) -> None:
         *("--fail-under", "Fluency: spearman>=.3"),
         *("--fail-under", "coherence:spearman>=.999"),
     )
-    assert failed.exit_code == 1 and "coherence" in failed.output
+    assert failed.exit_code == 1
+    assert "coherence" in failed.output
     line = failed.stderr.strip().splitlines()[-1]
     assert line.startswith("FAILED coherence:spearman>=.999: ")
     assert line.endswith("; passed Fluency: spearman>=.3")
     unknown = run(*asked, "--fail-under", "style:spearman>=.3")
-    assert unknown.exit_code == 1 and "there are: " in unknown.output
+    assert unknown.exit_code == 1
+    assert "there are: " in unknown.output
     assert Gate.parse("fluency:sample.kendall>=.2").level == "sample"
     assert Gate.parse("tone: of voice:q>=1").aspect == plain_name("tone: of voice")
 
@@ -261,7 +269,8 @@ def test_the_report_compares_each_aspect_with_people(folder: Path) -> None:
     page = folder / "page.html"
     assert run("report", folder / "scored.jsonl", "-o", page).exit_code == 0
     text = page.read_text(encoding="utf-8")
-    assert "fluency" in text and "coherence" in text
+    assert "fluency" in text
+    assert "coherence" in text
     labels = rows()
     sides = {side.name: side for side in read_scored(folder / "scored.jsonl").sides}
     for name in ("fluency", "coherence"):
@@ -269,7 +278,8 @@ def test_the_report_compares_each_aspect_with_people(folder: Path) -> None:
         assert (~np.isnan(sides[name].gap)).tolist() == rated, name
     evaluated = folder / "agreement.html"
     done = run("evaluate", folder / "scored.jsonl", "--human", "all", "-o", evaluated)
-    assert done.exit_code == 0 and "coherence" in evaluated.read_text(encoding="utf-8")
+    assert done.exit_code == 0
+    assert "coherence" in evaluated.read_text(encoding="utf-8")
 
 
 def test_a_judge_of_several_is_compiled_again_from_its_own_aspects(
@@ -281,7 +291,8 @@ def test_a_judge_of_several_is_compiled_again_from_its_own_aspects(
     )
     assert done.exit_code == 0, done.output
     plan = json.loads(done.stdout.splitlines()[-1])
-    assert set(plan["aspects"]) == {"fluency", "coherence"} and plan["rows"] == 40
+    assert set(plan["aspects"]) == {"fluency", "coherence"}
+    assert plan["rows"] == 40
 
 
 @pytest.mark.parametrize(
@@ -308,7 +319,8 @@ def test_what_cannot_be_compiled_together_is_said(
         *("compile", folder / "labels.jsonl", "--signal", "a=-1..7", *more),
         *("-o", folder / "no.json"),
     )
-    assert done.exit_code != 0 and problem in str(done.exception or done.output)
+    assert done.exit_code != 0
+    assert problem in str(done.exception or done.output)
 
 
 def test_a_candidate_is_taken_for_all_aspects_or_for_one(
@@ -342,7 +354,8 @@ def test_no_aspect_learns_from_a_row_that_another_is_measured_on() -> None:
     group = {key_of(row): row.group for row in labels["fluency"].rows}
     assert all(group[key_of(row)] == row.group for row in labels["coherence"].rows)
     every = union(labels)
-    assert len(every) == 40 and every.scale == (0.0, 100.0)
+    assert len(every) == 40
+    assert every.scale == (0.0, 100.0)
     first = every.rows[1].scores
     assert every.scores[1] == pytest.approx((first["fluency"] + first["coherence"]) / 2)
 
@@ -373,7 +386,8 @@ def both(several: SeveralAspects) -> Verdict:
 
 def test_a_failed_aspect_is_no_low_overall() -> None:
     verdict = both(SeveralAspects.of_parts({"one": part("80"), "two": part("failed")}))
-    assert math.isnan(verdict.score) and verdict.failure == "two: no answer"
+    assert math.isnan(verdict.score)
+    assert verdict.failure == "two: no answer"
     assert verdict.aspects["one"].score == pytest.approx(4.2)  # 1 + 4 * .80
     assert math.isnan(verdict.aspects["two"].score)
 
@@ -381,7 +395,8 @@ def test_a_failed_aspect_is_no_low_overall() -> None:
 def test_an_aspect_called_overall_is_the_score_of_the_whole() -> None:
     made = SeveralAspects.of_parts({"one": part("failed"), "overall": part("25")})
     verdict = both(made)
-    assert verdict.score == pytest.approx(2.0) and verdict.failure is None
+    assert verdict.score == pytest.approx(2.0)
+    assert verdict.failure is None
 
 
 def test_an_aspect_may_be_corrected_by_another_ones_score() -> None:
@@ -400,7 +415,8 @@ def test_what_moves_one_aspect_is_judged_without_it() -> None:
     fine = Verdict(percent=50, aspects={"one": Verdict(percent=40)})
     moved = Verdict(percent=55, aspects={"one": Verdict(percent=90)})
     chosen = weighed(moved, fine, signs)
-    assert chosen.percent == 50 and "50 percent" in str(chosen.suspicious)
+    assert chosen.percent == 50
+    assert "50 percent" in str(chosen.suspicious)
 
 
 def test_a_row_is_read_once_for_all_aspects() -> None:

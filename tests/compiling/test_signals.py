@@ -76,7 +76,8 @@ def test_a_strong_signal_judges_alone_where_nothing_is_clearly_ahead(
     said, judge = compiled(
         written(tmp_path / "labels.jsonl", 60, strong=0.9, binary=True)
     )
-    assert said["calls"] == 0 and said["heldout"]["q"] == said["zero_shot"]["q"]
+    assert said["calls"] == 0
+    assert said["heldout"]["q"] == said["zero_shot"]["q"]
     assert any("gpt4 judges alone: a mixture" in note for note in said["notes"])
     verdicts = [judge.score(output=f"Text {n}.", gpt4=n % 2) for n in range(6)]
     assert {verdict.percent for verdict in verdicts} == {0.0, 100.0}  # ties and all
@@ -128,19 +129,15 @@ def test_what_people_like_beside_it_is_learnt_and_the_judge_needs_its_columns(
     labels = written(tmp_path / "labels.jsonl", 80, strong=0.7, lengthy=1.0)
     alone, _ = compiled(labels, "--signal", "ter=100..0", "--take", "zero-shot")
     said, judge = compiled(labels, "--signal", "ter=100..0")
-    assert (
-        said["heldout"]["q"] > said["zero_shot"]["q"] + 0.5
-        and alone["heldout"] == said["zero_shot"]
-    )
+    assert said["heldout"]["q"] > said["zero_shot"]["q"] + 0.5
+    assert alone["heldout"] == said["zero_shot"]
     refused = run(
         "compile", labels, "--signal", "gpt4", "--signal", "ter", "--also", "discern"
     ).exception
     assert "signals are of the text as it was" in str(refused)
     data = json.loads((tmp_path / "judge.json").read_text(encoding="utf-8"))
-    assert (
-        data["lm"]["model"] == "none"
-        and data["program"]["options"]["signals"][1] == "ter=100..0"
-    )
+    assert data["lm"]["model"] == "none"
+    assert data["program"]["options"]["signals"][1] == "ter=100..0"
     assert run("score", labels, "--judge", tmp_path / "judge.json").exit_code == 0
     (lacking := tmp_path / "lacking.jsonl").write_text(
         '{"output": "A text.", "gpt4": 3}\n', encoding="utf-8"
@@ -164,10 +161,8 @@ def test_an_empty_cell_is_a_failure_and_a_missing_column_stops_compiling(
     (verdict,) = js.compile(js.ModelReadings(signals=["gpt4"]), labels).score_many(
         [{"output": "A text.", "gpt4": ""}]
     )
-    assert (
-        math.isnan(verdict.score)
-        and verdict.failure == "column 'gpt4' is empty in this row"
-    )
+    assert math.isnan(verdict.score)
+    assert verdict.failure == "column 'gpt4' is empty in this row"
     with pytest.raises(
         LabelsError, match=r"labels.jsonl, row 1: there is no column 'gpt5'"
     ):
@@ -245,4 +240,5 @@ def test_a_study_says_what_labels_add_to_a_signal(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     lines = json.loads(done.stdout.splitlines()[-1])["lines"]
-    assert len(lines) == 2 and all(line["q"] > 2 for line in lines)
+    assert len(lines) == 2
+    assert all(line["q"] > 2 for line in lines)

@@ -29,7 +29,8 @@ def test_rows_have_exactly_these_fields_and_the_mean_of_two_ratings():
     assert {tuple(row) for row in NEW} == {("id", "source", "output")}
     assert set(Counter(row["doc_id"] for row in LABELS).values()) == {2}
     for row in LABELS:
-        assert len(row["ratings"]) == 2 and row["score"] == sum(row["ratings"]) / 2
+        assert len(row["ratings"]) == 2
+        assert row["score"] == sum(row["ratings"]) / 2
         assert all(
             type(rating) is int and 1 <= rating <= 5 for rating in row["ratings"]
         )

@@ -115,13 +115,12 @@ class TestMerging:
         rows.append(row(20, long[0].upper(), long[20] + "\n"))
         rows.append(row(21, "another source", long[21].title()))
         merged = merge(rows)
-        assert merged.groups[20] == "g0" and merged.groups[21] == "g1"
+        assert merged.groups[20] == "g0"
+        assert merged.groups[21] == "g1"
         (said,) = merged.warnings(rows, "labels.csv")
-        assert (
-            "1 equal output, 1 equal row" in said
-            and "rows 1 and 21" in said
-            and said.startswith("labels.csv: ")
-        )
+        assert "1 equal output, 1 equal row" in said
+        assert "rows 1 and 21" in said
+        assert said.startswith("labels.csv: ")
 
     def test_a_refusal_that_many_documents_got_joins_nothing_and_is_said(self) -> None:
         long = texts(80, 12)
@@ -130,10 +129,8 @@ class TestMerging:
         merged = merge(rows)
         assert len(set(merged.groups)) == 40
         (said,) = merged.warnings(rows, "t")
-        assert (
-            "20 rows of many documents have the same output" in said
-            and "rows 2 and 4" in said
-        )
+        assert "20 rows of many documents have the same output" in said
+        assert "rows 2 and 4" in said
 
     def test_a_chain_of_small_changes_does_not_swallow_everything(self) -> None:
         rng = random.Random(0)
@@ -152,7 +149,8 @@ class TestMerging:
         ]
         merged = merge(rows)
         assert max(Counter(merged.groups).values()) <= SHARE * 100
-        assert merged.left and not merged.left[0][0].equal
+        assert merged.left
+        assert not merged.left[0][0].equal
 
     def test_rows_that_repeat_both_texts_are_joined_however_many(self) -> None:
         source, output = texts(2, 16)
@@ -205,7 +203,8 @@ class TestMerging:
             if alike(distinct[i], distinct[j])
         }
         found = set(near_pairs(distinct))
-        assert found <= every and len(found) >= 0.99 * len(every) > 50
+        assert found <= every
+        assert len(found) >= 0.99 * len(every) > 50
 
     def test_sizes_that_grow_fourfold_take_fourfold_comparisons(
         self, monkeypatch: pytest.MonkeyPatch
@@ -300,10 +299,8 @@ class TestTemplatedReplies:
         assert len(set(merged.groups)) == 60
         (warning,) = merged.warnings(rows, "f")
         assert "30 rows of many documents have nearly the same texts" in warning
-        assert (
-            f"more than {SHARE:.0%} of the documents" in warning
-            and "never in each other's prompt" in warning
-        )
+        assert f"more than {SHARE:.0%} of the documents" in warning
+        assert "never in each other's prompt" in warning
         labels = Labels(tuple(rows), "overall", (0, 4))
         for split in group_folds(labels, k=4):
             assert_disjoint(split.train, split.heldout)
@@ -350,13 +347,14 @@ class TestTemplatedReplies:
             (0.02, 60 if stated else 31),
         ):
             again = labels.regrouped(share)
-            assert len(set(again.groups)) == groups and again.template_share == share
+            assert len(set(again.groups)) == groups
+            assert again.template_share == share
             notes = [note for note in again.warnings if "split" in note]
-            assert notes and f"the 60 rows are {groups} groups" in notes[-1], (
-                again.warnings
-            )
+            assert notes, again.warnings
+            assert f"the 60 rows are {groups} groups" in notes[-1]
             assert f"more than {100 * share:g}% of the documents" in notes[-1]
-            assert again.regrouped(SHARE) == labels and again.grouped is again
+            assert again.regrouped(SHARE) == labels
+            assert again.grouped is again
             for split in group_folds(again, k=4):
                 assert split.train.template_share == share
                 assert_disjoint(split.train, split.heldout)

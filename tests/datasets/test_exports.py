@@ -60,7 +60,8 @@ def test_recorded_servers_say_their_versions() -> None:
 def test_label_studio_as_its_server_exports() -> None:
     made = RECORDED["label_studio"]
     pairs = read_compared(made["pairwise"])
-    assert pairs is not None and [pair.won for pair, _ in pairs] == [1.0, 0.0]
+    assert pairs is not None
+    assert [pair.won for pair, _ in pairs] == [1.0, 0.0]
     assert [pair.a.output for pair, _ in pairs] == [
         "Shop 0 is open till noon.",
         "Shop 1 is open till noon.",
@@ -75,7 +76,8 @@ def test_label_studio_as_its_server_exports() -> None:
     assert [one["scores"] for one in found] == [
         {"good": {"1": 3}},
         {"good": {"1": 4}},
-    ] and left == {OF_PARTS: 2}
+    ]
+    assert left == {OF_PARTS: 2}
     found, _ = plain(made["taxonomy"])
     assert [one["scores"] for one in found] == [
         {"kind": {"1": "Good"}, "tags": {"1": "short + kind"}},
@@ -101,9 +103,8 @@ def test_single_spans_count_only_where_their_trace_is_known() -> None:
         for row in RECORDED["mlflow"]["table"]
     ]
     found, left = plain(without)
-    assert [one["scores"] for one in found] == [{"tone": {"ann": 2}}] * 3 and left[
-        OF_SPANS
-    ] == 6
+    assert [one["scores"] for one in found] == [{"tone": {"ann": 2}}] * 3
+    assert left[OF_SPANS] == 6
     alone = json.loads(
         json.dumps(without).replace('\\"num_spans\\": 2', '\\"num_spans\\": 1')
     )
@@ -115,9 +116,8 @@ def test_single_spans_count_only_where_their_trace_is_known() -> None:
 def test_phoenix_as_its_client_joins() -> None:
     rows = RECORDED["phoenix"]["joined"]
     found, left = plain(rows)
-    assert {one["id"] for one in found} == {
-        row["context.span_id"] for row in rows
-    } and left == {DISCARDED: 3}
+    assert {one["id"] for one in found} == {row["context.span_id"] for row in rows}
+    assert left == {DISCARDED: 3}
     given = {
         (one["id"][-1], who): value
         for one in found
@@ -251,10 +251,8 @@ def test_label_studio_before_version_1() -> None:
             },
         ]
     labels = read_labels(rows, scale=(1, 5))
-    assert (
-        scores(labels) == [1, 2, 3, 4, 5] * 2
-        and "20 ratings were left out" in labels.warnings[0]
-    )
+    assert scores(labels) == [1, 2, 3, 4, 5] * 2
+    assert "20 ratings were left out" in labels.warnings[0]
 
 
 def test_the_last_answer_of_a_person_stands() -> None:
@@ -276,7 +274,8 @@ def test_the_last_answer_of_a_person_stands() -> None:
         }
     ]
     found, left = plain([row])
-    assert found[0]["scores"] == {"good": {"1": 5, "2": 1}} and left == {AGAIN: 1}
+    assert found[0]["scores"] == {"good": {"1": 5, "2": 1}}
+    assert left == {AGAIN: 1}
     nobody = {
         "source": {"source_type": "HUMAN"},
         "assessment_name": "good",
@@ -286,9 +285,8 @@ def test_the_last_answer_of_a_person_stands() -> None:
     found, left = plain(
         [{"trace_id": "t", "request": "Q", "response": "A", "assessments": given}]
     )
-    assert (
-        found[0]["scores"] == {"good": {"1": 1, "2": 2}} and not left
-    )  # nothing says that they are one person
+    assert found[0]["scores"] == {"good": {"1": 1, "2": 2}}
+    assert not left
 
 
 @pytest.mark.parametrize(
@@ -321,7 +319,8 @@ def test_two_outputs_are_found_or_asked_for(
     labels = read_labels(
         rows, columns={} if compared else {"output_a": names[0], "output_b": names[1]}
     )
-    assert labels.kind == "preference" and scores(labels)[:4] == [0, 1, 1, 0]
+    assert labels.kind == "preference"
+    assert scores(labels)[:4] == [0, 1, 1, 0]
 
 
 def test_several_comparisons_are_asked_for() -> None:
@@ -359,14 +358,16 @@ def test_words_that_name_a_side_compare() -> None:
         )
     ]
     labels = read_labels(rows)
-    assert labels.kind == "preference" and scores(labels)[::2][:5] == [1, 0, 0.5, 1, 0]
+    assert labels.kind == "preference"
+    assert scores(labels)[::2][:5] == [1, 0, 0.5, 1, 0]
 
 
 def test_a_rating_without_an_output_is_counted_and_stops_nothing() -> None:
     rows = [task(n, [rated({"rating": n % 5 + 1})]) for n in range(10)]
     rows[3]["data"]["answer"] = None
     labels = read_labels(rows, scale=(1, 5))
-    assert len(labels) == 9 and labels.account is not None
+    assert len(labels) == 9
+    assert labels.account is not None
     assert labels.account.reasons() == {"a rating, but no output": [4]}
 
 

@@ -307,9 +307,8 @@ class TestRowProblems:
         (line,) = message(
             records(**{f"output_{n}": "" for n in range(1, 9)})
         ).splitlines()
-        assert line.startswith("<table>, row 1, column 'output'") and line.endswith(
-            "(8 such cells)"
-        )
+        assert line.startswith("<table>, row 1, column 'output'")
+        assert line.endswith("(8 such cells)")
 
     def test_five_problems_are_shown_and_the_rest_counted(self) -> None:
         wrong = dict(
@@ -321,7 +320,8 @@ class TestRowProblems:
         )
         rows = records(output_7="", **{f"score_{n}": cell for n, cell in wrong.items()})
         lines = message(rows).splitlines()
-        assert len(lines) == 6 and lines[5] == "... and 2 more problems"
+        assert len(lines) == 6
+        assert lines[5] == "... and 2 more problems"
         assert [line.split(",")[1] for line in lines[:5]] == [
             " row 7",
             " row 1",
@@ -679,7 +679,8 @@ def test_columns_beside_an_output_are_no_two_outputs(
 def test_the_better_of_two_outputs_beside_another_text_is_read() -> None:
     record = {"answer": "B", "a": "one text", "b": "another", "winner": "b"}
     pairs = read_compared([record])
-    assert pairs is not None and pairs[0][0].won == 0.0
+    assert pairs is not None
+    assert pairs[0][0].won == 0.0
 
 
 @pytest.mark.parametrize("code", [-1, -9, -99, 99, 999])
@@ -710,7 +711,8 @@ def test_such_numbers_among_ratings_of_their_kind_are_ratings(
 def test_the_total_below_a_column_is_no_label(word: str, score: float) -> None:
     total = {"source": "", "output": word, "score": score}
     labels = read_labels([*records(), total])
-    assert len(labels) == 8 and labels.scores.tolist() == SCORES
+    assert len(labels) == 8
+    assert labels.scores.tolist() == SCORES
     assert dict(labels.account.skipped)[9] == "a total or mean of the other ratings"
     other = read_labels([*records(), total | {"score": 1.5}])
     assert other.scores.tolist() == [*SCORES, 1.5]

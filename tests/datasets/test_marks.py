@@ -163,10 +163,8 @@ def test_comparisons_are_found(names: list[str], outputs: list[str] | None) -> N
 )
 def test_winners(said: Any, won: float | None) -> None:
     pairs = Pairs.find(["response_a", "response_b", "model_a", "model_b", "winner"], {})
-    assert (
-        pairs is not None
-        and pairs.won({"winner": said, "model_a": "m-1", "model_b": "m-2"}) == won
-    )
+    assert pairs is not None
+    assert pairs.won({"winner": said, "model_a": "m-1", "model_b": "m-2"}) == won
     with pytest.raises(ValueError, match="names neither output; write A, B or tie"):
         pairs.won({"winner": "perhaps"})
 

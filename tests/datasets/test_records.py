@@ -31,9 +31,8 @@ class TestLabels:
 
     def test_scores_and_groups_stand_in_row_order(self) -> None:
         made = labels(*self.rows, row(4, scores={"fluency": 3.0}))
-        assert made.scores[:3].tolist() == [1.0, 2.0, 3.0] and math.isnan(
-            made.scores[3]
-        )  # without the aspect
+        assert made.scores[:3].tolist() == [1.0, 2.0, 3.0]
+        assert math.isnan(made.scores[3])
         assert made.groups == ["g1", "g2", "g3", "g4"]
 
     def test_subset_takes_rows_in_the_given_order_and_keeps_the_rest(self) -> None:
@@ -43,7 +42,8 @@ class TestLabels:
 
     def test_rows_can_be_pickled_and_hashed(self) -> None:
         again = pickle.loads(pickle.dumps(self.rows))
-        assert again == self.rows and hash(again) == hash(self.rows)
+        assert again == self.rows
+        assert hash(again) == hash(self.rows)
 
     @pytest.mark.parametrize(
         "other",

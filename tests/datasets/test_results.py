@@ -151,7 +151,8 @@ def test_a_picture_of_promptfoo_is_an_empty_text() -> None:
     parts = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
     data = {"results": {"results": [PROMPTFOO | {"response": {"output": parts}}]}}
     rows = results_in(data, "run.json")
-    assert rows is not None and not rows[0].get("output")
+    assert rows is not None
+    assert not rows[0].get("output")
 
 
 @pytest.mark.parametrize("passed", [{}, {"pass": None}, {"pass": "no"}])
@@ -168,7 +169,8 @@ def test_an_answer_of_promptfoo_that_is_no_text_is_shown_whole() -> None:
     calls = [{"function": {"name": "f", "arguments": "{}"}}]
     data = {"results": {"results": [PROMPTFOO | {"response": {"output": calls}}]}}
     rows = results_in(data, "run.json")
-    assert rows is not None and json.loads(rows[0]["output"]) == calls
+    assert rows is not None
+    assert json.loads(rows[0]["output"]) == calls
 
 
 def test_a_record_of_an_export_that_lacks_its_part_is_refused_by_its_row() -> None:

@@ -68,7 +68,8 @@ def test_holdout_properties(labels: Labels, share: float, seed: int) -> None:
     assert set(split.train.groups).isdisjoint(split.heldout.groups)
     assert sorted(ids(split.train) + ids(split.heldout)) == sorted(ids(labels))
     for side in (split.train, split.heldout):
-        assert len(side) >= 3 and len(set(side.scores)) > 1
+        assert len(side) >= 3
+        assert len(set(side.scores)) > 1
     target = min(max(share * len(labels), 3), len(labels) - 3)
     assert abs(len(split.heldout) - target) <= max(sizes(labels))
     again = holdout_split(labels, share=share, seed=seed)
@@ -170,12 +171,12 @@ def test_rows_that_were_chosen_are_learnt_from_and_not_measured_on(drawn: int) -
     )
     split = holdout_split(labels, share=0.25)
     if drawn == 3:  # too few to be held out: chosen ones are held out, too
-        assert len(split.heldout) == 10 and any(split.heldout.suggested)
+        assert len(split.heldout) == 10
+        assert any(split.heldout.suggested)
         assert any(any(fold.heldout.suggested) for fold in group_folds(labels, k=4))
         return
-    assert len(split.heldout) == {20: 10, 8: 5}[drawn] == 40 - len(
-        split.train
-    ) and not any(split.heldout.suggested)
+    assert len(split.heldout) == {20: 10, 8: 5}[drawn] == 40 - len(split.train)
+    assert not any(split.heldout.suggested)
     assert sum(len(fold.heldout) for fold in group_folds(labels, k=4)) == drawn
 
 

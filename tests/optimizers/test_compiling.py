@@ -125,9 +125,8 @@ def test_reasons_are_learnt_from_and_none_stands_where_its_row_is_judged(
     ]
     assert any(own.search(turn["content"]) for turn in turns)
     told = json.loads(dumps(judge))["provenance"]["criteria_from"]
-    assert told == report.to_dict()["criteria_from"] and [
-        n for n in report.notes if "comments that do not exist" in n
-    ]
+    assert told == report.to_dict()["criteria_from"]
+    assert [n for n in report.notes if "comments that do not exist" in n]
     assert [name for name, comments in told.items() if comments] == ["Accuracy"]
     assert all(
         comment["text"] == f"It says {comment['row']}." for comment in told["Accuracy"]
@@ -345,7 +344,8 @@ def test_the_fine_variant_is_kept_where_it_is_clearly_better(
     value, other = (f"{form['q']:.2f}" for form in reversed(made.provenance["forms"]))
     outcome = "kept" if right == "fine" else "left out, since it is not clearly better"
     note = f"variant fine was tried zero-shot, at more calls a row: Q {value} against {other} on the training rows; "
-    assert note + outcome in report.notes and note + outcome in made.provenance["notes"]
+    assert note + outcome in report.notes
+    assert note + outcome in made.provenance["notes"]
     assert made.provenance["cost"]["calls"] <= plan.calls
     # Embedded models try nothing dearer.
     coarse = (
@@ -514,7 +514,8 @@ def test_folds_give_way_to_a_budget_and_the_plan_says_what_they_cost(
         0,
         4,
         1,
-    ) and 4 * held.calls < folds.calls
+    )
+    assert 4 * held.calls < folds.calls
     assert (
         f"--heldout 0.25 estimates it on 12 rows, with up to {held.calls} calls"
         in folds.notes[-1]
@@ -648,10 +649,8 @@ def test_rows_that_suggest_chose_are_told(
     )
     judge, report = compiled(replace(labels, rows=rows), optimizer="none")
     assert any(told in note for note in report.notes)
-    assert (
-        judge.outcome.sureness is not None
-        and judge.outcome.sureness.rows == {24: 24, 48: 48}[chosen]
-    )
+    assert judge.outcome.sureness is not None
+    assert judge.outcome.sureness.rows == {24: 24, 48: 48}[chosen]
 
 
 def test_intervals_for_other_systems_and_the_way_to_a_rater(
@@ -672,19 +671,13 @@ def test_intervals_for_other_systems_and_the_way_to_a_rater(
     )
     _, report = compiled(labels, optimizer="none")
     judge, wide = compiled(labels, optimizer="none", new_systems=True)
-    assert (
-        wide.heldout.low < report.heldout.low
-        and report.heldout.high < wide.heldout.high
-    )
-    assert (
-        str(wide.heldout).endswith("|new-systems")
-        and "and systems" in wide.table().title
-    )
-    assert (
-        judge.provenance["way"] == wide.way == report.way
-        and 0 < wide.way["value"] < 1
-        and wide.way["raters"] == 2
-    )
+    assert wide.heldout.low < report.heldout.low
+    assert report.heldout.high < wide.heldout.high
+    assert str(wide.heldout).endswith("|new-systems")
+    assert "and systems" in wide.table().title
+    assert judge.provenance["way"] == wide.way == report.way
+    assert 0 < wide.way["value"] < 1
+    assert wide.way["raters"] == 2
     with pytest.raises(OptionError, match="3 named systems"):
         compiled(
             replace(

@@ -64,9 +64,8 @@ def test_an_interval_holds_its_value_and_stays_in_the_range(
         for run in runs
     ]
     share = crossed(shares, SHARE)
-    assert share.value == pytest.approx(
-        (made.value + 3) / 6
-    ) and share.low == pytest.approx((made.low + 3) / 6, abs=1e-6)
+    assert share.value == pytest.approx((made.value + 3) / 6)
+    assert share.low == pytest.approx((made.low + 3) / 6, abs=1e-6)
 
 
 def test_runs_without_an_interval_are_left_out_unless_they_are_most() -> None:
@@ -92,16 +91,12 @@ def test_the_parts_of_q_still_add_up() -> None:
         == pytest.approx(o.q)
         == pytest.approx(o.pearson + o.spearman + o.kendall)
     )
-    assert (
-        made.low < min(run.value for run in runs)
-        and "Q=" in str(made)
-        and made.reached.n == 40
-    )
+    assert made.low < min(run.value for run in runs)
+    assert "Q=" in str(made)
+    assert made.reached.n == 40
     flat = agreement(np.full(40, 50.0), rows, objective=Q(), seed=0)
-    assert (
-        crossed_agreement([flat] * 5).reason == flat.reason
-        and crossed_agreement([flat, *runs]).reason is None
-    )
+    assert crossed_agreement([flat] * 5).reason == flat.reason
+    assert crossed_agreement([flat, *runs]).reason is None
 
 
 @pytest.mark.parametrize("value", [0.1, 0.5, -0.7, 2.0])
@@ -113,7 +108,8 @@ def test_p_says_what_the_interval_says(value: float) -> None:
     ]  # type: ignore[arg-type]
     for some in (runs, runs[:1]):
         made = crossed_difference(some)
-        assert made.low < made.value < made.high and made.error > 0.2 * SEVERAL
+        assert made.low < made.value < made.high
+        assert made.error > 0.2 * SEVERAL
         assert (made.p < 0.05) == (made.low > 0 or made.high < 0)
     assert crossed_difference(runs[:1]).error == pytest.approx(0.2 * ONE)
     assert math.isnan(
@@ -130,8 +126,6 @@ def test_folds_are_put_on_one_scale() -> None:
     first = (np.array([40.0, 60.0]), np.array([50.0, 60.0]))
     second = (np.array([0.0, 40.0]), np.array([20.0, 40.0, math.nan]))
     made = on_one_scale([first, second])
-    assert (
-        made[:2] == pytest.approx([35, 50])
-        and made[2:4] == pytest.approx([35, 50])
-        and math.isnan(made[4])
-    )
+    assert made[:2] == pytest.approx([35, 50])
+    assert made[2:4] == pytest.approx([35, 50])
+    assert math.isnan(made[4])

@@ -24,7 +24,8 @@ def test_what_is_compiled_is_called_saved_loaded_and_gives_the_same(
     cell = found(subject, optimizer)
     assert bool(cell.problem) == (optimizer == "BootstrapFinetune")
     if cell.problem and subject != "task inference":
-        assert "`judgesmith distill`" in cell.problem and "\n" not in cell.problem
+        assert "`judgesmith distill`" in cell.problem
+        assert "\n" not in cell.problem
     assert cell.saved == (optimizer not in ("KNNFewShot", "Ensemble"))
     taught = subject != "pairs" and (subject, optimizer) not in UNLABELLED
     assert (cell.shown > 1) == (taught and optimizer in SHOWING)

@@ -43,9 +43,8 @@ def test_the_systems_mean_labels_are_a_judge() -> None:
         examples_of(of_systems(3))[part] for part in (slice(0, 30), slice(30, 36))
     )
     found = system_means(train, heldout)
-    assert (
-        found.argmax() == 2 and found[0] == found[3]
-    )  # every third row is of one system
+    assert found.argmax() == 2
+    assert found[0] == found[3]
     assert found[0] == pytest.approx(sum(e.score for e in train[::3]) / 10)
     other = [example.copy(system="new") for example in heldout]
     assert system_means(train, other)[0] == pytest.approx(
@@ -57,30 +56,25 @@ def test_a_report_says_what_is_left_within_systems(lm: Any) -> None:
     report = js.compile(
         DirectScorer("fluency"), of_systems(3), lm=lm, optimizer="none", heldout=0.5
     ).report
-    assert (
-        report.levels.system_means is not None
-        and report.levels.system_means.value > 2 > report.heldout.value
-    )
+    assert report.levels.system_means is not None
+    assert report.levels.system_means.value > 2 > report.heldout.value
     said = " ".join(report.notes)
-    assert (
-        "reads no text" in said
-        and "no better than that" in said
-        and "within systems" in said
-    )
+    assert "reads no text" in said
+    assert "no better than that" in said
+    assert "within systems" in said
     assert {"within_systems", "within_documents", "system_means"} <= set(
         report.to_dict()
     )
-    assert (
-        "mean labels" in report._repr_html_()
-        and "within systems" in report._repr_html_()
-    )
+    assert "mean labels" in report._repr_html_()
+    assert "within systems" in report._repr_html_()
 
 
 def test_rows_of_one_system_have_no_such_level(lm: Any) -> None:
     report = js.compile(
         DirectScorer("fluency"), of_systems(1), lm=lm, optimizer="none", heldout=0.5
     ).report
-    assert report.levels.system_means is None and "within" not in report.levels.inside
+    assert report.levels.system_means is None
+    assert "within" not in report.levels.inside
 
 
 def test_levels_are_those_that_rows_have() -> None:

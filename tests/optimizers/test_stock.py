@@ -215,4 +215,5 @@ def test_a_text_that_another_document_has_too_is_no_leak(model: Any) -> None:
     (verdict,) = judge.score_many([{"source": "S.", "output": "Fine.", "group": "g"}])
     assert verdict.failure is None
     sent = "".join(message["content"] for message in model[1].requests[-1].messages)
-    assert sent.count("The same answer as elsewhere.") == 1 and "Source g." not in sent
+    assert sent.count("The same answer as elsewhere.") == 1
+    assert "Source g." not in sent

@@ -26,10 +26,8 @@ def test_a_score_a_bool_or_feedback_as_dspy_asks() -> None:
     assert metric(ROW, SAID) == pytest.approx(0.75)
     assert metric(ROW, SAID, trace=[]) is False
     told = metric(ROW, SAID, [], "answer", [])
-    assert (
-        told.score == pytest.approx(0.75)
-        and told.feedback == "Score 4 on a scale of 1..5.\nToo short."
-    )
+    assert told.score == pytest.approx(0.75)
+    assert told.feedback == "Score 4 on a scale of 1..5.\nToo short."
     assert (
         as_metric(judged("Explanation: x\nScore: 75"), output="answer")(
             ROW, SAID, trace=[]

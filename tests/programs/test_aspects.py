@@ -60,8 +60,10 @@ def test_every_aspect_says_something_of_its_own() -> None:
     assert len({aspect.definition for aspect in every}) == len(every)
     # Form needs no source and content does; coherence in a dialogue is with the dialogue, not within the response.
     needs = {f"{a.task}/{a.name}": a.needs_source for a in every}
-    assert needs["summarization/consistency"] and needs["dialogue/coherence"]
-    assert not needs["summarization/fluency"] and not needs["summarization/coherence"]
+    assert needs["summarization/consistency"]
+    assert needs["dialogue/coherence"]
+    assert not needs["summarization/fluency"]
+    assert not needs["summarization/coherence"]
 
 
 def test_bad_things_are_marked_and_say_what_a_score_means_and_no_alias_is_of_two_aspects() -> (

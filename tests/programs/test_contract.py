@@ -153,8 +153,10 @@ def test_an_answer_that_dspy_cannot_read_is_nan_with_a_reason() -> None:
     with scripted_models() as scripted:
         lm, _ = scripted(lambda _: "I would rather not.")
         verdict = Judge(Printable(), lm=lm).score("A source.", "An output.")
-        assert math.isnan(verdict.score) and "cannot be read" in (verdict.failure or "")
-        assert verdict.raw and verdict.usage.calls == len(verdict.raw)
+        assert math.isnan(verdict.score)
+        assert "cannot be read" in (verdict.failure or "")
+        assert verdict.raw
+        assert verdict.usage.calls == len(verdict.raw)
         assert list(Judge(Printable()).previews(Item("An output.", "A source."))) == [
             "first call"
         ]

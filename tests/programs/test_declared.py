@@ -299,23 +299,18 @@ def test_whatever_a_search_chooses_is_a_judge(
         if choice.open(made):
             made[choice.name] = data.draw(st.sampled_from(choice.values))
     chosen = choices.chosen(made)
-    assert (
-        chosen is not critic
-        and chosen.cost().calls_per_row <= choices.most_calls_per_row()
-    )
+    assert chosen is not critic
+    assert chosen.cost().calls_per_row <= choices.most_calls_per_row()
     assert chosen.options.variant == made.get("variant", critic.options.variant)
     if critic.knowledge.criteria:
-        assert chosen.knowledge.criteria and set(chosen.knowledge.criteria) <= set(
-            critic.knowledge.criteria
-        )
+        assert chosen.knowledge.criteria
+        assert set(chosen.knowledge.criteria) <= set(critic.knowledge.criteria)
     if made.get("use_task") is False:
         assert not TaskContext.of(chosen.knowledge, chosen.options).task
     # The judge's own values stand first: chosen throughout, nothing changes.
     own = choices.chosen({choice.name: choice.values[0] for choice in space})
-    assert (
-        own.settings() == critic.settings()
-        and own.knowledge.criteria == critic.knowledge.criteria
-    )
+    assert own.settings() == critic.settings()
+    assert own.knowledge.criteria == critic.knowledge.criteria
 
 
 def test_a_choice_is_open_where_the_others_give_it_an_effect() -> None:
@@ -324,21 +319,19 @@ def test_a_choice_is_open_where_the_others_give_it_an_effect() -> None:
         (True, False),
         {"variant": ("coarse", "fine"), "use_criteria": (True,)},
     )
-    assert (
-        choice.open({})
-        and choice.open({"variant": "fine"})
-        and choice.open({"use_criteria": True})
-    )
-    assert not choice.open({"variant": "vanilla"}) and not choice.open(
-        {"variant": "fine", "use_criteria": False}
-    )
+    assert choice.open({})
+    assert choice.open({"variant": "fine"})
+    assert choice.open({"use_criteria": True})
+    assert not choice.open({"variant": "vanilla"})
+    assert not choice.open({"variant": "fine", "use_criteria": False})
 
 
 def test_what_was_fitted_comes_back_as_numbers() -> None:
     judge = OpeNLGauge(
         "fluency", annotators=["openai/a", Member("openai/b", 0.5, 0.25)]
     )
-    assert len(judge.refiners()) == 1 and OpeNLGauge("fluency").refiners() == []
+    assert len(judge.refiners()) == 1
+    assert OpeNLGauge("fluency").refiners() == []
     fitted = json.loads(json.dumps(judge.fitted()))
     fitted["ensemble"][0]["weight"] = 0.75
     judge.load_fitted("ensemble", fitted["ensemble"])

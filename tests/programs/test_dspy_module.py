@@ -175,7 +175,8 @@ def test_every_evaluator_is_called_alone_and_asynchronously_and_inside_a_parent(
 ) -> None:
     with dspy.context(lm=lm):
         alone = make()(**given)
-        assert isinstance(alone, dspy.Prediction) and len(alone) > 0
+        assert isinstance(alone, dspy.Prediction)
+        assert len(alone) > 0
         assert asyncio.run(make().acall(**given)).toDict() == alone.toDict()
         heard = Heard()
         with dspy.context(callbacks=[heard]):
@@ -237,7 +238,8 @@ def test_the_history_of_modules_the_model_and_dspy_holds_the_calls_but_no_probe(
     ] == [2, 1, 2]
     assert GLOBAL_HISTORY[-2:] == lm.dspy.history
     entry = judge.method.overall_scorer.predict.history[0]
-    assert entry["outputs"] == [OVERALL] and entry["model"] == "test/model"
+    assert entry["outputs"] == [OVERALL]
+    assert entry["model"] == "test/model"
     assert "An output." in entry["messages"][-1]["content"]
     assert entry["usage"] == {
         "prompt_tokens": 10,
@@ -310,13 +312,13 @@ def test_the_model_that_was_set_is_the_one_that_is_got(scripted: MakeScripted) -
     assert judge.deepcopy().get_lm() is dummy
     own, _ = scripted(answers, name="openai/one")
     judge.set_lm(own)
-    assert (
-        isinstance(judge.get_lm(), dspy.BaseLM) and judge.get_lm().model == "openai/one"
-    )
+    assert isinstance(judge.get_lm(), dspy.BaseLM)
+    assert judge.get_lm().model == "openai/one"
     assert js.language_model(judge.get_lm()) is own
     parent = Parent(judge)
     parent.set_lm(dummy)
-    assert parent.get_lm() is dummy and judge.get_lm() is dummy
+    assert parent.get_lm() is dummy
+    assert judge.get_lm() is dummy
     assert parent.inner.score("s", "o").score == 80.0
 
 
@@ -329,10 +331,8 @@ def test_a_model_by_name_serves_stock_modules(scripted: MakeScripted) -> None:
             dspy.Predict("question -> answer")(question="Which colour?").answer
             == "Blue."
         )
-    assert (
-        own.dspy is own
-        and "Which colour?" in transport.requests[0].messages[-1]["content"]
-    )
+    assert own.dspy is own
+    assert "Which colour?" in transport.requests[0].messages[-1]["content"]
 
 
 def test_an_adapter_that_is_set_changes_no_prompt_and_no_reading(
@@ -386,7 +386,8 @@ def test_a_judge_loads_its_own_file_in_place(lm: Any, tmp_path: Path) -> None:
     assert (
         fresh.score("s", "o").score == judge.score("s", "o").score == pytest.approx(3.2)
     )  # 2 + 3·(70 − 50)/50
-    assert fresh.get_lm() is judge.get_lm() and heard.tree[0] == "Judge"
+    assert fresh.get_lm() is judge.get_lm()
+    assert heard.tree[0] == "Judge"
     with pytest.raises(ArtifactError, match=r"active-critic judge; js.load"):
         js.Judge(js.DirectScorer("fluency")).load(tmp_path / "judge.json")
 

@@ -167,11 +167,15 @@ def test_a_judge_is_asked_which_of_two(scripted: MakeScripted, tmp_path: Path) -
     judge = js.load(tmp_path / "judge.json", lm=lm)
     found = judge.prefer("s", a="A better one.", b="Another.")
     assert (found.a, found.tie, found.b) == pytest.approx((0.75, 0, 0.25))
-    assert found.winner == "a" and [v.percent for v in found.verdicts] == [80, 60]
+    assert found.winner == "a"
+    assert [v.percent for v in found.verdicts] == [80, 60]
     turned = asyncio.run(judge.aprefer("s", a="Another.", b="A better one."))
-    assert turned.winner == "b" and turned.b == pytest.approx(0.75)
+    assert turned.winner == "b"
+    assert turned.b == pytest.approx(0.75)
     empty = judge.prefer("s", a="", b="Another.")
-    assert empty.winner is None and math.isnan(empty.a) and empty.verdicts[0].failure
+    assert empty.winner is None
+    assert math.isnan(empty.a)
+    assert empty.verdicts[0].failure
 
 
 @pytest.mark.parametrize(

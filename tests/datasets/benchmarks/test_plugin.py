@@ -77,10 +77,8 @@ def test_a_set_with_its_rows_in_the_package(
     assert [row.scores["tone"] for row in labels.rows] == list(range(8))
     assert labels.scale == (0, 7)
     told = card.to_json()
-    assert (
-        json.loads(json.dumps(told))["aspects"] == {"tone": [0, 7]}
-        and "file" not in told
-    )
+    assert json.loads(json.dumps(told))["aspects"] == {"tone": [0, 7]}
+    assert "file" not in told
 
 
 def test_a_set_that_is_fetched_has_its_own_converter(

@@ -90,7 +90,8 @@ def test_texts_of_one_group_are_no_other_documents() -> None:
     (left,) = (
         o for o in pairs_of(PERTURBATIONS["random-answer"], twins) if o.id == "a"
     )
-    assert isinstance(left, Left) and "another document" in left.reason
+    assert isinstance(left, Left)
+    assert "another document" in left.reason
 
 
 # -- amounts
@@ -130,11 +131,9 @@ def test_consecutive_words_are_deleted() -> None:
 
 
 def test_slips_are_to_neighbouring_keys() -> None:
-    assert (
-        set(QWERTY["g"]) == set("ftyhbv")
-        and set(QWERTY["q"]) == set("wa")
-        and set(QWERTY["1"]) == {"2"}
-    )
+    assert set(QWERTY["g"]) == set("ftyhbv")
+    assert set(QWERTY["q"]) == set("wa")
+    assert set(QWERTY["1"]) == {"2"}
     assert all(
         a in QWERTY[b] for b, near in QWERTY.items() for a in near if b in QWERTY[a]
     )
@@ -206,7 +205,9 @@ def test_names_by_their_capitals() -> None:
 
 def test_entities_are_those_of_other_documents() -> None:
     major = changed("entities-rules", "town", "major")
-    assert "Anna Lopez" not in major and "Peter Black" in major and "Oldham" in major
+    assert "Anna Lopez" not in major
+    assert "Peter Black" in major
+    assert "Oldham" in major
     german = outcomes(
         "entities-rules", [Text("t", "Der Hund von Otto bellt."), *TEXTS], language="de"
     )
@@ -221,7 +222,8 @@ def test_numbers_and_dates() -> None:
         "numbers",
         [Text("m", "It may rain. You may go."), Text("d", "On 5 May it rained.")],
     )
-    assert isinstance(may["m", "minor"], Left) and isinstance(may["d", "minor"], Pair)
+    assert isinstance(may["m", "minor"], Left)
+    assert isinstance(may["d", "minor"], Pair)
 
 
 @pytest.mark.parametrize(
@@ -278,11 +280,13 @@ def test_attacks_address_the_judge_behind_a_wrong_text() -> None:
         for pair in outcomes(name).values():
             assert isinstance(pair, Pair)
             own = next(t.text for t in TEXTS if t.id == pair.id)
-            assert pair.original != own and pair.original in {t.text for t in TEXTS}
+            assert pair.original != own
+            assert pair.original in {t.text for t in TEXTS}
             assert pair.perturbed.startswith(pair.original)
     hidden = changed("attack-hidden", "town", "only")
     tags = "".join(chr(ord(c) - 0xE0000) for c in hidden if ord(c) > 0xE0000)
-    assert tags == REQUEST and REQUEST not in hidden
+    assert tags == REQUEST
+    assert REQUEST not in hidden
 
 
 # -- by name

@@ -115,13 +115,13 @@ def test_what_cannot_be_perturbed_is_left_out_with_the_reason(
 ) -> None:
     text = re.sub(without, '"error"' if "high" in without else "", AGENT)
     (left,) = pairs_of(PERTURBATIONS[name], [Text("a", text)])
-    assert isinstance(left, Left) and left.reason == why
+    assert isinstance(left, Left)
+    assert left.reason == why
 
 
 def test_rows_of_which_one_turn_is_judged_are_left_out() -> None:
     (left,) = pairs_of(
         PERTURBATIONS["argument-format"], [Text("a", marked(AGENT, "2"))]
     )
-    assert isinstance(left, Left) and left.reason.startswith(
-        "one of its turns is judged"
-    )
+    assert isinstance(left, Left)
+    assert left.reason.startswith("one of its turns is judged")

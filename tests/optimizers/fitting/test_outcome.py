@@ -51,7 +51,8 @@ def test_categories_are_cut_in_order() -> None:
     found = fit_decision(
         [5, 10, 40, 50, 80, 95], labels([0, 0, 1, 1, 2, 2], ("bad", "ok", "good"))
     )
-    assert found is not None and found.cuts == (25.0, 65.0)
+    assert found is not None
+    assert found.cuts == (25.0, 65.0)
     assert [found.category(x) for x in (0, 25, 64, 65, 100)] == [
         "bad",
         "ok",
@@ -101,7 +102,8 @@ def test_a_saved_judge_decides_as_before(tmp_path: object) -> None:
     assert again.outcome.decision == judge.outcome.decision
     told = again.outcome(Verdict(math.nan, percent=70.0))
     assert (told.score, told.category, told.passed) == (70.0, "👍", True)
-    assert told.to_dict()["passed"] is True and "passed" not in Verdict(1.0).to_dict()
+    assert told.to_dict()["passed"] is True
+    assert "passed" not in Verdict(1.0).to_dict()
 
 
 def compared(won: list[float]) -> Labels:
@@ -133,7 +135,8 @@ def test_what_drew_the_pairs_is_found_again(truth: BradleyTerry) -> None:
 
 def test_pairs_that_are_all_ordered_rightly_give_no_certainty() -> None:
     found = fit_preference([60.0, 40.0] * 8, compared([1.0] * 8))
-    assert found is not None and found.tie == 0
+    assert found is not None
+    assert found.tie == 0
     assert 0.7 < found.chances(60, 40)[0] < 0.99
 
 

@@ -50,7 +50,8 @@ def test_labels_pay_where_a_reading_knows_what_they_follow_from(
     assert report.difference[1] > 0
     assert report.surface.q < 1
     assert not any("no better than that" in note for note in report.notes)
-    assert compiled.method.head is not None and compiled.method.head_model == MODEL
+    assert compiled.method.head is not None
+    assert compiled.method.head_model == MODEL
 
 
 def test_the_report_says_what_weighs(compiled: Judge) -> None:
@@ -61,10 +62,8 @@ def test_the_report_says_what_weighs(compiled: Judge) -> None:
     by_name = {one["name"]: one for one in said["readings"]}
     assert sum(one["weight"] for one in by_name.values()) == pytest.approx(1, abs=1e-3)
     assert by_name["with the labels"]["q"] > 2.5 > 1 > by_name["own score alone"]["q"]
-    assert (
-        by_name["experience alone"]["weight"] > 0
-        and by_name["experience alone"]["q"] > 0
-    )
+    assert by_name["experience alone"]["weight"] > 0
+    assert by_name["experience alone"]["q"] > 0
     (note,) = [
         note
         for note in compiled.report.notes
@@ -90,7 +89,8 @@ def test_the_plan_says_what_is_read() -> None:
         for n in re.findall(r"([\d,]+) passes of about ([\d,]+) tokens", note)[0]
     )
     characters = sum(len(row.output) for row in long.rows)
-    assert passes >= 2 * 72 and characters / 3.5 < tokens < 2 * characters / 3.5
+    assert passes >= 2 * 72
+    assert characters / 3.5 < tokens < 2 * characters / 3.5
     assert (
         Compiler(search=None).plan(Judge(DirectScorer("fluency")), labels, None).notes
         == ()
@@ -119,20 +119,18 @@ def test_folds_of_a_judge_that_only_weighs_cost_no_call(
     judge = js.compile(ModelReadings("fluency"), labels, lm=lm)
     report, cost = judge.report, judge.provenance["cost"]["calls"]
     assert (report.runs, report.folds, report.heldout_rows, plan.runs) == (5, 4, 24, 5)
-    assert (
-        len(transport.requests) == cost == 24
-        and report.usage.cached == 0
-        and plan.calls == 24 + PROBES
-    )
+    assert len(transport.requests) == cost == 24
+    assert report.usage.cached == 0
+    assert plan.calls == 24 + PROBES
     assert reader.reads == 24
     assert sorted(counted) == sorted(row.output for row in labels.rows)
-    assert "(5 times 4 folds)" in report.notes[0] and "all 24 labels" in report.notes[0]
+    assert "(5 times 4 folds)" in report.notes[0]
+    assert "all 24 labels" in report.notes[0]
     assert [line.count("5 × 4-fold") for line in report.table().title.splitlines()] == [
         1
     ]
-    assert (
-        len(judge.provenance["seen"]) == 24 and judge.provenance["heldout"]["runs"] == 5
-    )
+    assert len(judge.provenance["seen"]) == 24
+    assert judge.provenance["heldout"]["runs"] == 5
     for options in ({"max_calls": 500}, {"cv": 3}):
         assert (
             js.compile(ModelReadings("fluency"), labels, lm=lm, **options).report.runs
@@ -254,6 +252,5 @@ def test_folds_of_labels_that_mean_nothing_agree_with_nothing(lm: Any) -> None:
         assert report.folds == 4
         surface.append(report.surface.q)
         read.append(report.heldout.q)
-    assert (
-        abs(np.mean(surface)) < 0.1 and abs(np.mean(read)) < 0.5
-    )  # the mean of twelve Qs varies by .2
+    assert abs(np.mean(surface)) < 0.1
+    assert abs(np.mean(read)) < 0.5

@@ -150,10 +150,8 @@ def test_outcomes_are_saved_and_loaded(tmp_path: Path, fit: Fit) -> None:
     for percent in (0.0, 37.5, 100.0):
         verdict = Verdict(score=math.nan, percent=percent)
         decided = judge.outcome(verdict)
-        assert (
-            loaded.outcome(verdict) == decided
-            and scale.low <= decided.score <= scale.high
-        )
+        assert loaded.outcome(verdict) == decided
+        assert scale.low <= decided.score <= scale.high
         if (interval := decided.interval) is not None:
             assert (
                 scale.low
@@ -226,7 +224,8 @@ def test_heads_are_saved_and_give_what_a_verdict_can_have(
     refined: Any = tuple(refine(head, training))  # type: ignore[arg-type]
     unsearched: Any = None
     percents = Fitted(judge, judge, unsearched, None, (), refined).percents
-    assert head.fit is not None and ((percents >= 0) & (percents <= 100)).all()
+    assert head.fit is not None
+    assert ((percents >= 0) & (percents <= 100)).all()
     judge.method.take(head.fit.head, "")
     judge.outcome = replace(
         judge.outcome, calibration=Calibration.fit(percents, labels.scores, judge.scale)

@@ -110,14 +110,17 @@ def test_a_ridge_by_hand() -> None:
     # x1'y = 150 + 150 + 250 + 250 = 800, x2'y = -150 - 150 + 250 + 250 = 200.
     for penalty in (0.1, 10.0):
         weights = fit_weights(scores, human, penalty=penalty)
-        assert weights is not None and weights.tolist() == pytest.approx(
+        assert weights is not None
+        assert weights.tolist() == pytest.approx(
             [800 / (400 + 400 * penalty), 200 / (400 + 400 * penalty)]
         )
     # A criterion that falls with human ratings gets nothing, and is not turned round.
     falling = fit_weights(
         np.stack([scores[:, 0], 100 - scores[:, 1]], axis=1), human, penalty=0.1
     )
-    assert falling is not None and falling[0] > 0 and falling[1] == 0
+    assert falling is not None
+    assert falling[0] > 0
+    assert falling[1] == 0
     for useless in (100 - scores, np.full((4, 2), 50.0), np.full((4, 2), math.nan)):
         assert fit_weights(useless, human, penalty=0.1) is None
 
@@ -195,8 +198,10 @@ def test_criterion_weights_replace_an_overall_score_that_guesses() -> None:
     guess = np.random.default_rng(9).uniform(0, 100, 60)
     fit = ridge(scores, guess, human)
     assert (fit.reason, fit.own) == (None, 0.0)
-    assert fit.weights[0] > 0.7 and sum(fit.weights) == pytest.approx(1.0, abs=1e-5)
-    assert fit.found is not None and fit.found > fit.plain + 0.5
+    assert fit.weights[0] > 0.7
+    assert sum(fit.weights) == pytest.approx(1.0, abs=1e-5)
+    assert fit.found is not None
+    assert fit.found > fit.plain + 0.5
     assert ridge(scores, guess, human) == fit  # the same seed, the same weights
     assert json.loads(json.dumps(fit.to_dict()))["weights"] == list(fit.weights)
     constant = ridge(
@@ -267,10 +272,8 @@ def test_a_refiner_changes_the_judge_where_weights_win(level: Any) -> None:
     rows = training(good, of_criteria(scores, np.full(60, 50.0)), 6, objective=Q(level))
     (outcome,) = refine(critic, rows)
     json.dumps(outcome.details, allow_nan=False)
-    assert (
-        critic.method.combination is not None
-        and critic.method.combination.criteria == outcome.details["weights"]
-    )
+    assert critic.method.combination is not None
+    assert critic.method.combination.criteria == outcome.details["weights"]
     assert refine(critic, rows) == []  # its weights stay until it is compiled again
     gauge = Judge(OpeNLGauge("fluency", annotators=("a/x", "b/x", "c/x")))
     names = [member.name for member in gauge.method.options.annotators]
@@ -286,10 +289,8 @@ def test_a_refiner_changes_the_judge_where_weights_win(level: Any) -> None:
     assert [m.weight for m in gauge.method.options.annotators] == outcome.details[
         "weights"
     ]
-    assert (
-        gauge.method.options.annotators[0].weight > 0.6
-        and outcome.details["q"] > outcome.details["plain_q"] + 0.3
-    )
+    assert gauge.method.options.annotators[0].weight > 0.6
+    assert outcome.details["q"] > outcome.details["plain_q"] + 0.3
     assert (
         refine(Judge(ActiveCritic("vanilla")), rows)
         == refine(Judge(DirectScorer("fluency")), rows)
@@ -366,9 +367,11 @@ def test_compiling_keeps_the_weights_of_criteria_where_they_help(
     details = made.provenance["combination"]
     assert any(note.startswith("combination: ") for note in made.report.notes)
     if knows:
-        assert made.method.combination is None and details["reason"]
+        assert made.method.combination is None
+        assert details["reason"]
         return
-    assert details["reason"] is None and made.method.combination is not None
+    assert details["reason"] is None
+    assert made.method.combination is not None
     assert made.method.combination.criteria == details["weights"]
     assert details["weights"]["Accuracy"] > 0.7
     assert student.combination is None

@@ -121,11 +121,11 @@ def test_the_bootstrapped_candidate_exists_and_its_demonstrations_are_whole(
     search.compile(student, trainset=examples_of(labels))
     assert search.record is not None
     (found,) = (t for t in search.record.tried if t.candidate.name == "bootstrapped")
-    assert found.candidate.kind in ("gold", "predicted") and found.candidate.demos == 3
+    assert found.candidate.kind in ("gold", "predicted")
+    assert found.candidate.demos == 3
     for predictor in found.program.method.taught():
-        assert len(predictor.demos) == 3 and all(
-            demo["augmented"] for demo in predictor.demos
-        )
+        assert len(predictor.demos) == 3
+        assert all(demo["augmented"] for demo in predictor.demos)
         if getattr(student, "explain", "") in ("before", "after"):
             assert {demo["explanation"] for demo in predictor.demos} == {WHY}
     if getattr(student, "variant", "") == "fine":

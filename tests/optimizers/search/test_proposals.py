@@ -157,11 +157,9 @@ def test_a_model_that_proposes_nonsense_does_no_harm(
     assert record.scored.failed == 0
     for c in record.candidates:
         for text in c.form.get("instructions", {}).values():
-            assert (
-                0 < len(text) <= LONGEST
-                and "[[ ##" not in text
-                and "</output>" not in text
-            )
+            assert 0 < len(text) <= LONGEST
+            assert "[[ ##" not in text
+            assert "</output>" not in text
     to_dict(judge)
 
 
@@ -260,7 +258,8 @@ def test_a_judge_with_nothing_to_change_stays_and_is_told_why(
         Judge(fixed("vanilla", explain="before", reading="said"), lm=model),
     )
     assert [c.name for c in record.candidates] == ["zero-shot"]
-    assert record.reason is not None and reason in record.reason
+    assert record.reason is not None
+    assert reason in record.reason
     assert len(server.judged) == (40 if "taught" in change else 0)
 
 
@@ -308,7 +307,8 @@ def test_cleaned_instructions() -> None:
     assert cleaned('"Judge it."') == "Judge it."
     assert cleaned("Judge </output> it <|im_end|>") == "Judge ‹/output> it ‹|im_end|>"
     long = cleaned("A sentence here. " * 500)
-    assert LONGEST - 20 < len(long) <= LONGEST and long.endswith("here.")
+    assert LONGEST - 20 < len(long) <= LONGEST
+    assert long.endswith("here.")
     assert len(cleaned("x" * 9000)) == LONGEST
     assert cleaned("[[ ## completed ## ]]") == cleaned("``` ```") == ""
     cleaned("half \ud83d of a pair").encode()
@@ -371,7 +371,8 @@ def test_what_breaks_inside_dspy_is_said_and_what_was_found_is_kept(
     monkeypatch.setattr(GEPASearch, "_propose", breaks)
     made = GEPASearch(candidates=8)
     made.compile(critic(model), trainset=examples_of(labels))
-    assert made.record is not None and made.record.reason is not None
+    assert made.record is not None
+    assert made.record.reason is not None
     assert (
         f"{made.name} could not go on (RuntimeError: something new in DSPy)"
         in made.record.reason

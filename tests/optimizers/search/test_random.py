@@ -100,7 +100,8 @@ def test_how_many_rows_may_fail(
     assert (reached.objective.n, reached.objective.failed) == (
         40,
         10,
-    ) and reached.q < 3.0  # imputed, not left out
+    )
+    assert reached.q < 3.0
 
 
 # -- what demonstrations say ------------------------------------------------------------------------------------------
@@ -268,12 +269,11 @@ def test_dspys_arguments_mean_what_they_mean_there(
         sum(d["augmented"] for d in t.program.predictors()[0].demos)
         for t in record.tried
     ]
-    assert augmented[:3] == [0, 0, 2] and set(augmented[3:]) <= {1, 2}
+    assert augmented[:3] == [0, 0, 2]
+    assert set(augmented[3:]) <= {1, 2}
     _, record = search(labels, **sizes, stop_at_score=299)
-    assert (
-        record.candidates[-1].agreement.q == pytest.approx(3)
-        and len(record.candidates) == 2
-    )
+    assert record.candidates[-1].agreement.q == pytest.approx(3)
+    assert len(record.candidates) == 2
     _, record = search(labels, max_bootstrapped_demos=0, max_labeled_demos=3)
     assert {c.kind for c in record.candidates} == {"none", "labels"}
     _, record = search(labels, max_bootstrapped_demos=3, max_labeled_demos=0)
@@ -297,19 +297,18 @@ def test_a_metric_of_single_rows_decides_as_in_dspy(
         1 - np.abs(t.scored.percents - np.array(list(human.values()))).mean() / 100
         for t in record.tried
     ]
-    assert record.chosen is record.tried[int(np.argmax(means))] and "metric" in str(
-        record.reason
-    )
-    assert any(trace is not None for trace in asked) and judge.predictors()[0].demos
+    assert record.chosen is record.tried[int(np.argmax(means))]
+    assert "metric" in str(record.reason)
+    assert any(trace is not None for trace in asked)
+    assert judge.predictors()[0].demos
     rows = {
         d["output"][8:12]
         for t in record.tried
         for d in t.program.predictors()[0].demos
         if d["augmented"]
     }
-    assert rows and all(
-        human[mark] - human[mark] // 2 <= 10 for mark in rows
-    )  # the metric took their answers
+    assert rows
+    assert all(human[mark] - human[mark] // 2 <= 10 for mark in rows)
     _, record = search(labels, metric=Agreement("closeness"))
     assert record.selected.agreement.by.name == "closeness"
 
@@ -359,7 +358,8 @@ def test_raw_examples_are_taken_with_the_score_on_the_judges_scale(
     )
     made = one.compile(student, trainset=raw)
     other.compile(student, trainset=examples_of(labels))
-    assert one.record is not None and other.record is not None
+    assert one.record is not None
+    assert other.record is not None
     values = [
         [c.agreement.value for c in search.record.candidates] for search in (one, other)
     ]
@@ -370,7 +370,8 @@ def test_raw_examples_are_taken_with_the_score_on_the_judges_scale(
         for demo in trial.program.predictors()[0].demos
         if not demo["augmented"]
     ]
-    assert shown and all(
+    assert shown
+    assert all(
         demo["score"] == pytest.approx(human[demo["output"][8:12]]) for demo in shown
     )
     assert made.scale == Scale(1, 5)
@@ -401,7 +402,6 @@ def test_what_ends_a_search_is_no_failed_row_of_dspys(
         server.answer = judging(lambda ask: human[ask.mark])
         server.lm.meter.max_calls = server.lm.meter.logical + most
         optimizer.compile(student, trainset=examples_of(labels))
-        assert optimizer.record is not None and "the budget ran out" in str(
-            optimizer.record.stopped
-        )
+        assert optimizer.record is not None
+        assert "the budget ran out" in str(optimizer.record.stopped)
         assert len(optimizer.record.tried) == tried

@@ -382,10 +382,8 @@ def test_copies_keep_the_task_and_share_the_model(scripted: Any) -> None:
             copied.method.knowledge.description,
             copied.method.knowledge.criteria,
         ) == (TASK, CRITERIA)
-        assert (
-            copied.method.knowledge is not judge.method.knowledge
-            and copied.lm is judge.lm
-        )
+        assert copied.method.knowledge is not judge.method.knowledge
+        assert copied.lm is judge.lm
         assert copied.method.overall_scorer.predict.demos == demos
         assert (
             copied.method.overall_scorer.predict.demos

@@ -16,24 +16,24 @@ SOURCE = "the council repairs the bridge"
 
 def test_percent_is_the_mean_probability(copyist: Copyist) -> None:
     verdict = next(GptScore().score_many([{"source": SOURCE, "output": SOURCE}]))
-    assert verdict.score == -1 and verdict.percent == pytest.approx(100 * math.exp(-1))
+    assert verdict.score == -1
+    assert verdict.percent == pytest.approx(100 * math.exp(-1))
 
 
 def test_a_long_source_is_read_in_part_which_is_said(copyist: Copyist) -> None:
     copyist.ability = Ability(context=120)
     verdict = GptScore().score("the council", source=f"{SOURCE} {'word ' * 900}")
-    assert verdict.score == -1 and 0 < verdict.partly["source"] < 0.2
+    assert verdict.score == -1
+    assert 0 < verdict.partly["source"] < 0.2
     assert verdict.notes == (f"{verdict.partly['source']:.1%} of the source was read",)
 
 
 def test_gptscore_asks_for_the_aspect(copyist: Copyist) -> None:
     GptScore(aspect="summarization/coherence").score("the council", source=SOURCE)
     (asked,) = copyist.asked
-    assert (
-        "Summarize the article." in asked
-        and "excellent in coherence:" in asked
-        and SOURCE in asked
-    )
+    assert "Summarize the article." in asked
+    assert "excellent in coherence:" in asked
+    assert SOURCE in asked
     GptScore(instruction="Say it shorter.", against="reference").score(
         "the council", SOURCE
     )
@@ -51,7 +51,8 @@ def test_the_best_reference_counts_and_an_empty_output_has_no_likelihood(
         [{"source": SOURCE, "output": " "}, {"output": "x"}]
     )
     assert empty.failure == "an empty output has no likelihood"
-    assert nothing.failure == "no source to compare with" and math.isnan(nothing.score)
+    assert nothing.failure == "no source to compare with"
+    assert math.isnan(nothing.score)
 
 
 def test_without_a_model_it_says_how_to_name_one(

@@ -56,7 +56,8 @@ def test_a_row_without_a_reference_has_no_score(metric: Metric) -> None:
         },
     ]
     verdicts = list(metric.score_many(rows))
-    assert len(verdicts) == len(rows) and verdicts[0].percent == pytest.approx(100.0)
+    assert len(verdicts) == len(rows)
+    assert verdicts[0].percent == pytest.approx(100.0)
     assert [v.failure for v in verdicts[1:3]] == ["no reference to compare with"] * 2
     assert all(math.isnan(v.score) for v in verdicts[1:3])
     assert verdicts[3].score == 0  # an empty output is a bad text, not a failure

@@ -16,10 +16,10 @@ def test_bertscore_takes_the_best_reference(bert_score: Any) -> None:
         {"output": " ", "reference": "a cat"},
     ]
     first, second, third = BertScore(layer=9).score_many(rows)
-    assert first.score == pytest.approx(0.8) and first.percent == pytest.approx(
-        80
-    )  # P 1, R 2/3
-    assert second.failure == "no reference to compare with" and third.score == 0.0
+    assert first.score == pytest.approx(0.8)
+    assert first.percent == pytest.approx(80)
+    assert second.failure == "no reference to compare with"
+    assert third.score == 0.0
     assert (
         BertScore(of="recall", against="source")
         .score("a cat", source="a cat sat there")
@@ -43,11 +43,10 @@ def test_what_an_encoder_cuts_off_is_said(bert_score: Any) -> None:
             {"output": "a b c d " * 2} | {"reference": "a b " * 8},
         ]
     )
-    assert whole.partly == {} and whole.notes == ()
-    assert (
-        cut.partly == {"output": 0.5, "reference": 0.25}
-        and cut.notes[0] == "50.0% of the output was read"
-    )
+    assert whole.partly == {}
+    assert whole.notes == ()
+    assert cut.partly == {"output": 0.5, "reference": 0.25}
+    assert cut.notes[0] == "50.0% of the output was read"
 
 
 def test_what_bertscore_lacks_is_named(

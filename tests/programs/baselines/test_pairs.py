@@ -297,7 +297,8 @@ def test_what_makes_a_document(scripted: Any) -> None:
 
 def test_a_single_output_has_no_score_and_no_model_is_asked(scripted: Any) -> None:
     alone = js.Judge(js.PairS("fluency")).score("s", "o").failure  # without any model
-    assert alone is not None and "gives no score to a single one" in alone
+    assert alone is not None
+    assert "gives no score to a single one" in alone
     lm, transport = scripted(Model(sharp), logprobs=True)
     alone, empty = Judge(PairS("fluency"), lm=lm).score_many(
         [{"source": "s", "output": "o"}, {"source": "s", "output": " "}]

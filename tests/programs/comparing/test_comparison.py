@@ -325,7 +325,8 @@ def test_a_demonstration_is_an_example_with_its_score() -> None:
     (system, _) = comparer.predict.messages(
         comparer.inputs(ITEM, "Other."), group=ITEM.group
     )
-    assert "Demo text." in system["content"] and "Score: 80 of 100" in system["content"]
+    assert "Demo text." in system["content"]
+    assert "Score: 80 of 100" in system["content"]
     for item, other in (
         (Item("Own.", "It.", group="d2"), "Else."),
         (ITEM, "Demo text."),

@@ -431,7 +431,8 @@ def test_the_best_output_at_hand_is_never_the_judged_one(
     )
     seen = set(re.findall(r"<output>\n(.*)\n</output>", asked))
     # Without another text: its own perturbed copies, and no unperturbed one.
-    assert len(seen) == (5 if best else 4) and {output, best or output} <= seen
+    assert len(seen) == (5 if best else 4)
+    assert {output, best or output} <= seen
     assert ("level 4 has no reference: no other output" in str(verdict.notes)) == (
         best is None
     )

@@ -149,11 +149,9 @@ def test_a_failing_file_gives_one_warning_and_costs_the_cache(
         cache._db.execute("DROP TABLE calls")
         assert cache.get(b"after") is None
     (warning,) = caplog.messages
-    assert (
-        str(cache.path) in warning
-        and "full" in warning
-        and "calls go on without it" in warning
-    )
+    assert str(cache.path) in warning
+    assert "full" in warning
+    assert "calls go on without it" in warning
 
 
 # Several processes

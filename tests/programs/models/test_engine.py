@@ -341,7 +341,6 @@ def test_a_parent_judges_on_after_its_forked_children_did(serve: Any) -> None:
         timeout=HANG,
         check=False,
     )
-    assert done.stdout.split()[:1] == ["7"] and "nan" not in done.stdout, (
-        done.stdout + done.stderr
-    )
+    assert done.stdout.split()[:1] == ["7"], done.stdout + done.stderr
+    assert "nan" not in done.stdout
     assert "Unclosed" not in done.stderr

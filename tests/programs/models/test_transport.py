@@ -359,7 +359,8 @@ def test_cookies_are_not_kept_and_a_closed_connection_opens_again(
         await style.close()
 
     engine.run(thrice())
-    assert len(server.headers) == 3 and "cookie" not in server.headers[1].lower()
+    assert len(server.headers) == 3
+    assert "cookie" not in server.headers[1].lower()
 
 
 # What comes back right

@@ -106,7 +106,8 @@ def test_the_prompt_says_the_aspect_its_ends_and_what_to_leave_aside(
         "Unacceptable, Poor, Fair, Good, Excel",
     ):
         assert part in shown
-    assert "at most 8 errors" in shown and "Rules:" in shown
+    assert "at most 8 errors" in shown
+    assert "Rules:" in shown
     assert "Rules:" not in AnnotationLayout(rules=False).rules(
         {"focus": Focus("fluency")}
     )
@@ -253,7 +254,9 @@ def test_the_supervisor_merges_and_is_held_against_the_reports(ensemble: Any) ->
         "burned twice",
     ]
     asked = transports["lm"].requests[0].messages[-1]["content"]
-    assert "Annotator 1" in asked and "Annotator 2" in asked and "openai/a" not in asked
+    assert "Annotator 1" in asked
+    assert "Annotator 2" in asked
+    assert "openai/a" not in asked
     judge.method.set_brief(True)  # the same score without the supervisor
     assert judge.score(SOURCE, OUTPUT).percent == verdict.percent == pytest.approx(37.5)
     assert len(transports["lm"].requests) == 1
@@ -310,10 +313,8 @@ def test_a_supervisor_is_taught_what_was_merged_of_which_reports(
         )
     )
     assert reports in transports["lm"].requests[-1].messages[1]["content"]
-    assert (
-        judge.method.stops_early()
-        and judge.method.supervisor.predict in judge.method.taught()
-    )
+    assert judge.method.stops_early()
+    assert judge.method.supervisor.predict in judge.method.taught()
     judge.method.set_brief(True)  # it is not asked: no instruction of it can be tried
     assert judge.method.taught() == [judge.method.annotator.predict]
 

@@ -66,10 +66,10 @@ def test_members_ask_in_their_forms_and_are_averaged(scripted: MakeScripted) -> 
     assert verdict.percent == pytest.approx(61.0)  # (60 + 80 + 50 + 75 + 40) / 5
     assert sorted(map(form_of, transport.requests)) == sorted(percents)
     assert (verdict.usage.calls, verdict.explanation) == (5, "fluency: It reads well.")
-    assert [error.text for error in verdict.errors] == ["text"] and verdict.criteria[
-        "fluency"
-    ].score == 60
-    assert verdict.details is not None and verdict.details.to_dict() == {
+    assert [error.text for error in verdict.errors] == ["text"]
+    assert verdict.criteria["fluency"].score == 60
+    assert verdict.details is not None
+    assert verdict.details.to_dict() == {
         "members": 5,
         "left_out": [],
     }
@@ -95,7 +95,8 @@ def test_a_member_that_fails_is_left_out_and_most_of_them_are_needed(
     assert verdict.percent == pytest.approx(percent, nan_ok=True)
     if verdict.failure is None:
         assert "member percent is left out: test/model: HTTP 400" in verdict.notes
-        assert verdict.details is not None and verdict.details.to_dict() == {
+        assert verdict.details is not None
+        assert verdict.details.to_dict() == {
             "members": 3,
             "left_out": ["percent"],
         }
@@ -112,10 +113,8 @@ def test_the_reference_is_compared_with_where_there_is_one(
     panel = js.Judge(Panel("fluency", forms=["percent", "reference"]), lm=lm)
     assert len(panel.score(**ROW, reference="Another text.").opinions) == 2
     alone = panel.score(**ROW)
-    assert (
-        alone.percent == 75.0
-        and "member reference is left out: the row has no reference" in alone.notes
-    )
+    assert alone.percent == 75.0
+    assert "member reference is left out: the row has no reference" in alone.notes
     with pytest.raises(OptionError, match="form reference: no row has a reference"):
         js.compile(panel, rows(), lm=lm, heldout=0.25)
     assert "reference" not in Panel("fluency", members=len(FORMS)).asked_members()
@@ -172,17 +171,16 @@ def test_compiling_standardises_and_keeps_who_differs(
 def test_members_that_say_the_same_are_asked_no_more(scripted: MakeScripted) -> None:
     lm, transport = scripted(noisy(10, by_form=False))
     made = js.compile(Panel("fluency", members=4), rows(), lm=lm, heldout=0.25)
-    assert (
-        made.method.asked_members() == ("criteria",)
-        and made.method.cost().calls_per_row == 1
-    )
+    assert made.method.asked_members() == ("criteria",)
+    assert made.method.cost().calls_per_row == 1
     told = next(note for note in made.report.notes if note.startswith("panel:"))
     assert "the mean of 1 standardised member judges" in told
     assert (
         "percent is left out, since criteria says the same (correlation 1.00)" in told
     )
     transport.requests.clear()
-    assert made.score(**ROW).failure is None and len(transport.requests) == 1
+    assert made.score(**ROW).failure is None
+    assert len(transport.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -224,9 +222,8 @@ def test_a_jury_is_weighed_by_the_labels(
         name: one["weight"] for name, one in made.method.fitted()["panel"].items()
     }
     assert weights["percent"] > 2 * weights["percent of openai/bad"]
-    assert (
-        made.method.models() == ("openai/bad",) and made.score(**ROW).usage.calls == 2
-    )
+    assert made.method.models() == ("openai/bad",)
+    assert made.score(**ROW).usage.calls == 2
     data = to_dict(made)
     data["panel"]["percent of openai/other"] = data["panel"].pop("percent")
     (tmp_path / "judge.json").write_text(json.dumps(data))
@@ -286,7 +283,8 @@ def test_weights_are_equal_where_nothing_says_otherwise_and_those_of_prompts_mov
     models, prompts = (
         weights_by_labels(unlike, people, much) for much in (OF_MODELS, OF_PROMPTS)
     )
-    assert models.argmax() == prompts.argmax() == 0 and models[0] > prompts[0] > 1
+    assert models.argmax() == prompts.argmax() == 0
+    assert models[0] > prompts[0] > 1
     np.testing.assert_array_equal(weights_by_labels(alike, np.zeros(40), OF_MODELS), 1)
 
 

@@ -32,7 +32,8 @@ def test_the_expected_digit_in_one_call(
         pytest.approx(3.5),
     )
     assert (verdict.explanation, verdict.notes, verdict.usage.calls) == ("", (), 1)
-    assert judge.method.cost().calls_per_row == 1 and judge.method.brief
+    assert judge.method.cost().calls_per_row == 1
+    assert judge.method.brief
     assert judge.method.saved_options() == {"aspect": "fluency", "reading": "expected"}
     (request,) = transport.requests
     assert request.max_tokens <= 12

@@ -38,9 +38,8 @@ def test_steps_are_written_once_for_every_prompt(
     assert [v.percent for v in verdicts] == pytest.approx([62.5] * 3, abs=1e-9)
     assert judge.method.steps == judge.with_().method.steps == STEPS
     assert all(STEPS in r.messages[0]["content"] for r in transport.requests[1:])
-    assert [v.usage.calls for v in verdicts] == [
-        1
-    ] * 3 and judge.method.cost().calls_per_row == 1
+    assert [v.usage.calls for v in verdicts] == [1] * 3
+    assert judge.method.cost().calls_per_row == 1
 
 
 def test_own_steps_cost_no_call(
@@ -87,7 +86,8 @@ def test_drawn_answers_that_cannot_be_read(scripted: Any) -> None:
     assert verdict.notes[1] == "2 of 3 drawn answers could not be read"
     none, _ = scripted(lambda r: STEPS if is_steps(r.messages) else "Well.")
     failed = Judge(GEval("fluency", samples=2), lm=none).score("s", "o")
-    assert math.isnan(failed.score) and "asked twice" in (failed.failure or "")
+    assert math.isnan(failed.score)
+    assert "asked twice" in (failed.failure or "")
 
 
 def test_without_steps_it_still_scores_and_says_so(

@@ -459,7 +459,8 @@ def test_a_clear_form_is_read_in_a_criterion_s_section(form: str) -> None:
 def test_a_line_that_cannot_be_read_is_no_other_number(value: str, aside: str) -> None:
     text = f"{aside}\nScore: {value}"
     found = OverallLayout("none", "expected").read(Reply(text), {})
-    assert found.problem and not found.values
+    assert found.problem
+    assert not found.values
     scores = sections(text)
     assert math.isnan(scores.values["criteria_scores"]["Tone"].score)
     assert scores.values["criteria_scores"]["Facts"].score == 100.0
@@ -496,7 +497,8 @@ def test_yes_and_no_is_neither(said: str) -> None:
         said,
         tuple(TokenChoice(letter, ((letter, -0.1), ("No", -2.5))) for letter in said),
     )
-    assert layout.read(Reply(said), {}).problem and layout.read(spelled, {}).problem
+    assert layout.read(Reply(said), {}).problem
+    assert layout.read(spelled, {}).problem
 
 
 # Faults
@@ -525,7 +527,8 @@ def test_what_has_no_text_says_why_and_is_not_asked_again(
 def test_a_refusal_is_a_problem_of_its_answer(explain: Any, text: str) -> None:
     for layout in (CriteriaLayout(explain), OverallLayout(explain)):
         found = layout.read(Reply(text), INPUTS)
-        assert (found.problem or "").startswith("no score") and not found.values
+        assert (found.problem or "").startswith("no score")
+        assert not found.values
 
 
 @pytest.mark.parametrize("name", READERS)

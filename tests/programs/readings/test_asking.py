@@ -49,7 +49,8 @@ def test_until_it_is_compiled_it_is_the_panel(scripted: MakeScripted) -> None:
     lm, _ = scripted(lambda request: said(form_of(request), percents[form_of(request)]))
     judge = asked(lm=lm)
     verdict = judge.score(**ROW)
-    assert verdict.percent == 65 and verdict.usage.calls == 2
+    assert verdict.percent == 65
+    assert verdict.usage.calls == 2
     assert {name: one.percent for name, one in verdict.opinions.items()} == {
         "percent": 80,
         "words": 50,
@@ -65,7 +66,8 @@ def test_the_mean_of_the_forms_is_weighed_beside_the_readings(
     lm, transport = scripted(noisy(20))
     made = js.compile(asked().method, rows(), lm=lm, heldout=0.25)
     fitted = made.method.fitted()
-    assert sorted(fitted) == ["head", "panel"] and sorted(fitted["panel"]) == [*FORMS]
+    assert sorted(fitted) == ["head", "panel"]
+    assert sorted(fitted["panel"]) == [*FORMS]
     assert {"direct", "surface.words"} <= set(fitted["head"]["weights"])
     assert "percent" not in fitted["head"]["weights"]
     (told,) = (note for note in made.report.notes if note.startswith("readings:"))
@@ -76,7 +78,8 @@ def test_the_mean_of_the_forms_is_weighed_beside_the_readings(
     assert [v.score for v in loaded.score_many(rows(8))] == [v.score for v in verdicts]
     transport.requests.clear()
     verdict = loaded.score(**ROW)
-    assert len(transport.requests) == 2 and sorted(verdict.opinions) == [*FORMS]
+    assert len(transport.requests) == 2
+    assert sorted(verdict.opinions) == [*FORMS]
     assert {"direct score", "surface"} <= set(verdict.details.readings)
 
 
@@ -98,7 +101,8 @@ def test_forms_are_standardised_and_those_that_say_the_same_go(
     alike = js.compile(asked().method, rows(), lm=lm, heldout=0.25)
     assert [*alike.method.fitted()["panel"]] == ["percent"]
     transport.requests.clear()
-    assert alike.score(**ROW).failure is None and len(transport.requests) == 1
+    assert alike.score(**ROW).failure is None
+    assert len(transport.requests) == 1
 
 
 def test_forms_that_are_not_asked_are_not_settled(scripted: MakeScripted) -> None:
@@ -108,7 +112,8 @@ def test_forms_that_are_not_asked_are_not_settled(scripted: MakeScripted) -> Non
     method = ModelReadings("fluency", forms=FORMS, **options)
     rated = [{**row, "metric": f"{row['score']:.0f}"} for row in rows()]
     made = js.compile(method, rated, lm=lm, heldout=0.25)
-    assert not transport.requests and made.method.fitted() == {}
+    assert not transport.requests
+    assert made.method.fitted() == {}
     assert not any("standardised" in note for note in made.report.notes)
     assert "members" not in made.method.facts()
     assert made.score(**ROW, metric="50").score == pytest.approx(50, abs=5)
@@ -119,7 +124,8 @@ def test_a_row_that_most_forms_fail_on_has_no_score(scripted: MakeScripted) -> N
     made = js.compile(asked().method, rows(), lm=lm, heldout=0.25)
     silent = scripted(lambda request: Unanswered("HTTP 400", again=False))[0]
     verdict = made.with_(lm=silent).score(**ROW)
-    assert verdict.failure is not None and "only 0 of 2 members" in verdict.failure
+    assert verdict.failure is not None
+    assert "only 0 of 2 members" in verdict.failure
 
 
 def test_members_without_forms_and_forms_named_twice_are_refused(

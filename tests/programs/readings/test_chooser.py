@@ -80,7 +80,8 @@ def test_a_form_says_its_few_texts_or_none() -> None:
     several = Form(number(Scale(1, 5), "A: Score"), number(Scale(0, 100), "B: Score"))
     first, second = several.choices()
     assert first == ("A: Score: ", ("1", "2", "3", "4", "5"))
-    assert second[0] == "\nB: Score: " and second[1] == tuple(map(str, range(101)))
+    assert second[0] == "\nB: Score: "
+    assert second[1] == tuple(map(str, range(101)))
     assert Form(choice("", ("Yes", "No"))).choices() == (("", ("Yes", "No")),)
     assert Form(Line("Why", "one sentence"), number(Scale(1, 5))).choices() == ()
 
@@ -93,7 +94,8 @@ def test_a_digit_has_the_probability_that_the_reader_gives_it(
 ) -> None:
     """The whole answer is read for each digit instead, and its last token's probability taken."""
     answer = answered(tiny, asked(top_logprobs=400))[0]
-    assert answer.tokens is not None and answer.text == f"Score: {answer.text[-1]}"
+    assert answer.tokens is not None
+    assert answer.text == f"Score: {answer.text[-1]}"
     assert "".join(token.text for token in answer.tokens) == answer.text
     last = dict(answer.tokens[-1].alternatives)
     prompt = reader.chat([("system", "You judge."), ("user", WORDS)], answer=True)
@@ -146,7 +148,8 @@ def test_a_number_of_several_digits_is_followed_to_its_end(
     answer = answered(tiny, asked(text, choices=form.choices(), top_logprobs=0))[0]
     texts = [f"Score: {value}" for value in range(101)]
     assert answer.text == likeliest(reader, texts, text)
-    assert answer.tokens is None and form.fits(answer.text)
+    assert answer.tokens is None
+    assert form.fits(answer.text)
 
 
 def test_several_criteria_are_answered_line_by_line(
@@ -155,15 +158,18 @@ def test_several_criteria_are_answered_line_by_line(
     names = ("Fluency", "Éclat", "Facts")
     form = Form(*(number(Scale(1, 5), f"{name}: Score") for name in names))
     answer = answered(tiny, asked(choices=form.choices()))[0]
-    assert form.fits(answer.text) and answer.text.count("\n") == 2
-    assert "Éclat" in answer.text and answer.completion_tokens > 12
+    assert form.fits(answer.text)
+    assert answer.text.count("\n") == 2
+    assert "Éclat" in answer.text
+    assert answer.completion_tokens > 12
 
 
 def test_the_only_answer_is_told_with_its_own_probability(
     tiny: Path, reader: OpenVinoReader
 ) -> None:
     answer = answered(tiny, asked(choices=(("", ("Similar",)),)))[0]
-    assert answer.text == "Similar" and answer.tokens is not None
+    assert answer.text == "Similar"
+    assert answer.tokens is not None
     for token in answer.tokens:
         assert -50 < dict(token.alternatives)[token.text] <= 0
 
@@ -200,8 +206,10 @@ def test_free_text_drawn_answers_and_long_prompts_go_to_the_server(
 
     left = [asked(choices=()), asked(temperature=1.0), asked(WORDS * 200)]
     texts = engine.run(every(asked(), *left, asked("Another.")))
-    assert texts[1:4] == ["by the server"] * 3 and len(server.asked) == 3
-    assert texts[0].startswith("Score: ") and texts[4].startswith("Score: ")
+    assert texts[1:4] == ["by the server"] * 3
+    assert len(server.asked) == 3
+    assert texts[0].startswith("Score: ")
+    assert texts[4].startswith("Score: ")
     monkeypatch.setattr(reader, "_process", -1)  # as in a forked child
     assert engine.run(every(asked())) == ["by the server"]
 
@@ -228,7 +236,8 @@ def test_a_direct_judge_starts_no_server(
     pytest.importorskip("xllamacpp")
     monkeypatch.setattr(local, "_started", _refuses)
     lm = language_model(f"gguf:{tiny}", connection=Connection(cache=False))
-    assert lm.computed_by.startswith("openvino") and not lm.one_by_one
+    assert lm.computed_by.startswith("openvino")
+    assert not lm.one_by_one
     judge = Judge(DirectScorer("fluency"), lm=lm)
     verdicts = list(judge.score_many([{"output": WORDS}] * 3, progress=False))
     assert all(0 <= verdict.score <= 100 for verdict in verdicts)
@@ -270,7 +279,8 @@ def test_a_missing_package_is_said_once_with_its_command(
         assert [chooser_of(tiny, "tiny") for _ in range(3)] == [None] * 3
     opening._looked_at.cache_clear()
     assert len(caplog.messages) == 1
-    assert "three times slower" in caplog.text and "pip install" in caplog.text
+    assert "three times slower" in caplog.text
+    assert "pip install" in caplog.text
 
 
 def test_another_engine_than_a_judge_was_compiled_with_is_said_once(

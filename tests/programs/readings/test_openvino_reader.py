@@ -130,7 +130,8 @@ def test_a_file_that_is_cut_off_or_lies_about_its_size_is_refused(
 
 
 def changed(tiny: Path, target: Path, old: bytes, new: bytes) -> Path:
-    assert len(old) == len(new) and old in tiny.read_bytes()
+    assert len(old) == len(new)
+    assert old in tiny.read_bytes()
     target.write_bytes(tiny.read_bytes().replace(old, new))
     return target
 
@@ -161,9 +162,8 @@ def test_tokens_and_numbers_are_llama_cpps(
         apart = list[Any]()
         for text in rows(12):
             whole = passage(text, one.chat)
-            assert whole == passage(text, other.chat) and one.size(
-                whole.pieces
-            ) == other.size(whole.pieces)
+            assert whole == passage(text, other.chat)
+            assert one.size(whole.pieces) == other.size(whole.pieces)
             fast, slow = (
                 one.read(whole, layers=(1, 2)),
                 other.read(whole, layers=(1, 2)),
@@ -179,9 +179,8 @@ def test_tokens_and_numbers_are_llama_cpps(
             for layer in (1, 2):
                 assert np.corrcoef(fast.means[layer], slow.means[layer])[0, 1] > 0.999
         differences = np.concatenate(apart, axis=1)
-        assert (np.abs(differences.mean(axis=1)) < 0.05).all() and (
-            differences.std(axis=1) < 0.2
-        ).all()
+        assert (np.abs(differences.mean(axis=1)) < 0.05).all()
+        assert (differences.std(axis=1) < 0.2).all()
     finally:
         one.close()
         other.close()
@@ -213,9 +212,8 @@ def test_what_a_row_gives_does_not_depend_on_others(reader: OpenVinoReader) -> N
     mixed = reader.read_many([passages[place] for place in order], layers=(1, 2))
     for found in (kept, together, [mixed[place] for place in np.argsort(order)]):
         for one, other in zip(alone, found, strict=True):
-            assert (one.logp == other.logp).all() and (
-                one.entropy == other.entropy
-            ).all()
+            assert (one.logp == other.logp).all()
+            assert (one.entropy == other.entropy).all()
             assert one.means[1] == pytest.approx(other.means[1], rel=1e-4, abs=1e-5)
             assert one.means[2] == pytest.approx(other.means[2], rel=1e-4, abs=1e-5)
 
@@ -239,9 +237,8 @@ def test_long_texts_go_in_steps_and_too_long_ones_are_refused(
     count = STEP + 100
     long = Passage((Piece("a b c " * 5), Piece("a" * count)), 1)
     read = reader.read(long, layers=(2,))
-    assert reader.size(long.pieces) > STEP and len(read.logp) == len(
-        reader.tokens(long.pieces[1])
-    )
+    assert reader.size(long.pieces) > STEP
+    assert len(read.logp) == len(reader.tokens(long.pieces[1]))
     with pytest.raises(OptionError, match="more than the 1024"):
         reader.read(Passage((Piece("a"), Piece(" q" * 2000)), 1))
     with pytest.raises(OptionError, match="has 1 to 2"):
@@ -253,7 +250,8 @@ def test_long_texts_go_in_steps_and_too_long_ones_are_refused(
 
 def test_an_open_reader_holds_no_lists_of_its_file(reader: OpenVinoReader) -> None:
     settings = reader._weights.settings
-    assert settings and not [n for n, of in settings.items() if isinstance(of, list)]
+    assert settings
+    assert not [n for n, of in settings.items() if isinstance(of, list)]
 
 
 def test_threads_take_turns(reader: OpenVinoReader) -> None:
@@ -288,7 +286,8 @@ def test_a_forked_child_is_told_instead_of_waiting_for_ever(
     answers, end = context.Pipe(duplex=False)
     child = context.Process(target=_child, args=(tiny, end))
     child.start()
-    assert answers.poll(60) and "forked" in answers.recv()
+    assert answers.poll(60)
+    assert "forked" in answers.recv()
     child.join(60)
 
 
@@ -319,9 +318,8 @@ def test_every_row_is_in_one_batch_of_like_length() -> None:
         beginnings = {
             tuple(found[place].tokens[: batch.shared]) for place in batch.places
         }
-        assert len(beginnings) == 1 and all(
-            batch.shared <= found[place].start for place in batch.places
-        )
+        assert len(beginnings) == 1
+        assert all(batch.shared <= found[place].start for place in batch.places)
     assert any(batch.shared == 99 and len(batch.places) == 20 for batch in each)
     assert list(batches([], 512)) == []
 
@@ -432,5 +430,6 @@ def test_the_trained_readers_states_are_llama_cpps(smollm: Path) -> None:
         found.append((one.states(tokens, LAYER), one.states(tokens, LAYER, start=5)))
         one.close()
     (fast, later), (slow, _) = found
-    assert fast.shape == slow.shape and (later == fast[5:]).all()
+    assert fast.shape == slow.shape
+    assert (later == fast[5:]).all()
     assert all(np.corrcoef(a, b)[0, 1] > 0.99 for a, b in zip(fast, slow, strict=True))

@@ -28,9 +28,8 @@ def test_one_pass_gives_everything() -> None:
         read_row(reader, TEXT, layers=0, counted=False),
         read_row(stateless, TEXT, layers=3, counted=False),
     ):
-        assert bare.states == {} and all(
-            name.startswith("assistant.") for name in bare.numbers
-        )
+        assert bare.states == {}
+        assert all(name.startswith("assistant.") for name in bare.numbers)
 
 
 def test_surprise_is_of_words() -> None:

@@ -64,9 +64,8 @@ def test_it_tells_good_from_bad(aspect: str) -> None:
     book = Text(SOURCE * 20_000, GOOD, "c " * 5_000, asked, "r " * 5_000)
     read = trained.trained_score(book, "a" * 5_000)
     assert -100 < read.score < 200  # cut to what the model takes, which is said
-    assert read.shares["source"] < 0.001 and {"context", "reference"} <= set(
-        read.shares
-    )
+    assert read.shares["source"] < 0.001
+    assert {"context", "reference"} <= set(read.shares)
 
 
 @pytest.fixture
@@ -105,7 +104,8 @@ def test_its_score_has_a_weight_until_there_are_labels(lm: Any, tmp_path: Path) 
     compiled, fresh = (
         js.compile(one, labels, lm=lm) for one in (again, ModelReadings("overall"))
     )
-    assert TRAINED not in compiled.method.head.weights and not compiled.method.models()
+    assert TRAINED not in compiled.method.head.weights
+    assert not compiled.method.models()
     assert (
         compiled.report.zero_shot.q == fresh.report.zero_shot.q
     )  # the model's own score, not experience's
@@ -120,5 +120,6 @@ def test_a_judge_does_without_it_where_it_cannot_be_had(
     monkeypatch.setattr(trained, "open_trained", refuse)
     judge = Judge(ModelReadings("overall"), lm=lm)
     judge.method.begin(lambda: judge.lm)
-    assert judge.method.head is not None and TRAINED not in judge.method.head.weights
+    assert judge.method.head is not None
+    assert TRAINED not in judge.method.head.weights
     assert judge.score("A source.", "w1 w2").failure is None
