@@ -26,7 +26,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ...agreement.correlation import Codes
+from ...agreement.correlation import Codes, midranks
 from ...programs.readings.experience import FACTS, Experience
 from ...programs.readings.head import LinearHead, Matrix, Readings, Vector, over
 from ...programs.readings.kinds import SIGNAL
@@ -299,7 +299,7 @@ def target(scores: Vector, expected: float = 0.0) -> tuple[Vector, float]:
     )
     if spread <= 0:
         return np.zeros(rows), unit
-    ranks = scipy.stats.rankdata(scores)
+    ranks = midranks(scores)
     standard = (scores - scores.mean()) / spread
     standard_ranks = (ranks - ranks.mean()) / ranks.std()
     return (standard + standard_ranks) / 2 * (spread / unit), unit

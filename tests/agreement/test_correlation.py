@@ -14,6 +14,7 @@ from judgesmith.agreement.correlation import (
     CorrelationSum,
     correlate,
     impute,
+    midranks,
 )
 from judgesmith.errors import OptionError
 
@@ -87,6 +88,12 @@ def test_agrees_with_scipy_on_ties(data):
             assert math.isnan(value)
         else:
             assert value == pytest.approx(scipy_value(f.__name__, x, y), abs=1e-12)
+
+
+@given(tied_data(low=0))
+def test_midranks_are_scipys(data):
+    for x in data:
+        assert (midranks(x) == stats.rankdata(x)).all()
 
 
 def test_a_million_rows():  # comparing all pairs would take hours

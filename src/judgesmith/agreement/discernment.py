@@ -20,7 +20,7 @@ import numpy.typing as npt
 import scipy
 
 from ..errors import OptionError
-from .correlation import Vector
+from .correlation import Vector, midranks
 from .resampling import Range, drawn_again, limits, percentiles
 
 Form = Literal["normalised", "paper"]
@@ -108,7 +108,7 @@ def _differences(before: npt.ArrayLike, after: npt.ArrayLike) -> tuple[Vector, i
 
 def _test(some: Vector, exact: bool) -> tuple[float, float]:
     """Return p and rank-biserial correlation of differences that are not 0."""
-    ranks = scipy.stats.rankdata(np.abs(some))
+    ranks = midranks(np.abs(some))
     above, total = float(ranks[some > 0].sum()), float(ranks.sum())
     if exact:
         p = _counted(ranks, above)

@@ -628,7 +628,10 @@ class _Side:
 
     def weights(self, w: Vector) -> Vector:
         """Return the weight of each distinct value: (rounds, rows) -> (rounds, values)."""
-        return np.asarray(np.add.reduceat(w[:, self.order], self.starts, axis=1))
+        ordered = np.asarray(w[:, self.order])
+        if len(self.starts) == len(self.order):  # no ties: nothing to add up
+            return ordered
+        return np.asarray(np.add.reduceat(ordered, self.starts, axis=1))
 
     def flat(self, g: Vector) -> npt.NDArray[np.bool_]:
         drawn = g > 0

@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rated import table as table_of
 
+from judgesmith.agreement.meta import inputs
 from judgesmith.agreement.meta.evaluation import meta_evaluate, rows_of
-from judgesmith.agreement.meta.inputs import MANY
-from judgesmith.agreement.resampling import Measure, bootstrap_q
+from judgesmith.agreement.meta.inputs import FEWER, MANY
+from judgesmith.agreement.resampling import Agreement, Measure, bootstrap_q
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.evaluating.gate import Gate
 
@@ -133,20 +134,40 @@ def test_q_is_the_sum_and_accuracy_counts_ties() -> None:
 # Uncertainty ---------------------------------------------------------------------------------------------------------
 
 
-def test_many_rows_take_fewer_resamples_and_hold_the_truth() -> None:
+def one_of_many(rows: int, seed: int) -> Any:
+    """The cell of a judge that has the true correlation .6 with people."""
+    rng = np.random.default_rng(seed)
+    human = rng.normal(size=rows)
+    predicted = 0.6 * human + 0.8 * rng.normal(size=len(human))
+    result = meta_evaluate(
+        {"j": predicted}, human, coefficients=("pearson",), seed=seed
+    )
+    return result.cell("j", "overall", "pooled", "pearson")
+
+
+def test_many_rows_take_fewer_resamples_and_hold_the_truth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Above 20,000 rows once, and then with fewer rows that count as many: sixty such tables take half a minute."""
+    drawn: list[int] = []
+    real = Agreement.resample
+
+    def resample(self: Agreement, rounds: int, seed: int) -> Any:
+        drawn.append(rounds)
+        return real(self, rounds, seed)
+
+    monkeypatch.setattr(Agreement, "resample", resample)
+    many = one_of_many(MANY + 1, 0)
+    assert many["low"] <= 0.6 <= many["high"] <= many["low"] + 0.05
+    monkeypatch.setattr(inputs, "MANY", 1000)
     held = 0
     for seed in range(60):
-        rng = np.random.default_rng(seed)
-        human = rng.normal(size=MANY + 1)
-        predicted = 0.6 * human + 0.8 * rng.normal(size=len(human))  # rho = .6
-        result = meta_evaluate(
-            {"j": predicted}, human, coefficients=("pearson",), seed=seed
-        )
-        cell = result.cell("j", "overall", "pooled", "pearson")
+        cell = one_of_many(inputs.MANY + 1, seed)
         held += cell["low"] <= 0.6 <= cell["high"]
     assert (
         held >= 52
     )  # of 60; binomial with p = .95 falls below in 1 of 200 cases, and the seeds are fixed
+    assert drawn == [FEWER] * 61
 
 
 def test_better_judges_are_told_from_worse_and_equal_ones_are_not() -> None:
