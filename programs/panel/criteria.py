@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Sequence
+from typing import Any, Self
 
+from ...errors import OptionError
 from ...parts import option
+from ...signatures.values import Criterion
 from ..active_critic.task import Inference, Inquiry
+from ..aspects import Aspect
 from ..models.lm import LanguageModel
 from ..one_aspect import OneAspect
 
@@ -22,6 +26,33 @@ class LearnsCriteria(OneAspect):
         )
 
     options: Options
+
+    def __init__(
+        self,
+        aspect: str | Aspect = "overall",
+        *,
+        criteria: Sequence[Criterion] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(aspect, criteria=criteria, **options)
+        self._stated = tuple(one.name for one in criteria if one.definition)
+        self._check_one_source()
+
+    def choose(self, **options: Any) -> None:
+        """Change options; see `Method.choose`.
+
+        Raises:
+            OptionError: For unknown options, and if stated criteria would be inferred.
+        """
+        super().choose(**options)
+        self._check_one_source()
+
+    def _check_one_source(self) -> None:
+        """Raise an OptionError if criteria are stated and to be inferred."""
+        if self.options.infer and self._stated:
+            raise OptionError(
+                f"infer learns the criteria from labels, and criteria={list(self._stated)} states them; give one"
+            )
 
     def inquiry(self) -> Inquiry | None:
         """Return what is to be learnt, until it is."""

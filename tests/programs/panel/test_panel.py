@@ -204,6 +204,17 @@ def test_a_model_that_says_nothing_of_rows_is_asked_no_more(
     assert "gave no score" not in told
 
 
+def test_stated_criteria_are_not_inferred_in_their_place() -> None:
+    stated = [js.Criterion("Tone", "It is polite.")]
+    with pytest.raises(OptionError, match=r"infer .* criteria=\['Tone'\] states them"):
+        Panel("Tone", criteria=stated, infer=True)
+    with pytest.raises(OptionError, match="infer learns"):
+        Panel("Tone", criteria=stated).with_(infer=True)
+    named = Panel("Tone", criteria=[js.Criterion("Tone", "")], infer=True)
+    assert named.inquiry() is not None
+    assert Panel("fluency", infer=True).inquiry() is not None
+
+
 def test_where_no_member_says_anything_all_stay(scripted: MakeScripted) -> None:
     lm, _ = scripted(lambda request: said(form_of(request), 50.0))
     made = js.compile(Panel("fluency", members=2), rows(), lm=lm, heldout=0.25)
