@@ -1,7 +1,7 @@
 """Calls of a run that came to nothing, so that the same question is not put again in it.
 
 Usable answers are kept on disk, others are not: a later run may get a better one. But a run that goes through its rows
-many times, as cross-validation does, would ask a model that answers nothing anew each time.
+many times, as cross-validation does, would ask a model that answers nothing again each time.
 """
 
 from __future__ import annotations
