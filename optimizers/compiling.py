@@ -697,6 +697,7 @@ class Compiler:
         record = search.record
         assert record is not None
         self.silent |= record.silent
+        leave_out(student.method, record.silent)
         refined = list[Refinement]()
         if fitted_always(program.method) or (search.searches and self.options.refine):
             scored, seed = record.scored, self.options.seed
