@@ -26,7 +26,7 @@ class AsksForms(DirectScorer):
         forms: FormNames = option(
             (),
             "Forms in which the model is asked for its own score, which is their mean: a call each (`judgesmith list "
-            "methods panel`); empty: one number.",
+            "methods panel`), each read in a way of its own; empty: one number, read as `reading` says.",
             added=True,
         )
 
