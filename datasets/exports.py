@@ -15,11 +15,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from ..conversation import judged, parsed, rendered
 from ..errors import LabelsError
 from ..rows import ROLES, as_text, folded_name, named_roles, source_key
+from .marks import word_set
+from .meanings import by_machine, rater_in, rating_in
 from .preferences import Pairs, names_a_side, only_pair
 
 Record: TypeAlias = dict[str, Any]
@@ -663,6 +666,87 @@ def langfuse_score(score: Mapping[str, Any]) -> Answer:
     )
 
 
+def _is_langfuse(record: Mapping[str, Any]) -> bool:
+    """Return True for a trace of another Langfuse API, whose scores say where they come from."""
+    scores = _objects(record.get("scores"))
+    return {"input", "output"} <= set(record) and any(
+        {"name", "value", "dataType"} <= set(score) for score in scores
+    )
+
+
+def _prodigy(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
+    """An accepted choice of an option, or the decision itself; what was ignored does not count."""
+    ours = ("meta", "options", "accept", "answer")
+    texts = {
+        name: cell
+        for name, cell in record.items()
+        if name not in ours and not name.startswith("_")
+    }
+    decision, value = record["answer"], record["answer"]
+    left = DISCARDED if decision == "ignore" else ""
+    if "accept" in record:
+        value, left = record["accept"], "" if decision == "accept" else DISCARDED
+    answer = Answer("rating", record.get("_annotator_id"), value, left)
+    return {**_object(parsed(record.get("meta"))), **texts}, [answer]
+
+
+#: What an object with a rating calls what is rated. A `name` is a rater's, unless a source is beside it.
+_RATED = ("aspect", "criterion", "dimension", "attribute")
+#: Of a finding at a place in the output, which is no rating of it.
+_OF_FINDINGS = frozenset({"start", "end", "span", "location", "severity"})
+_SOURCES = ("source", "source_type", "annotator_kind")
+_NO_PERSON = word_set("eval code llm llm_judge model machine auto automated judge")
+#: Columns whose objects name aspects.
+_BY_ASPECT = frozenset[str]().union(*named_roles("ratings")["scores"])
+
+
+def _names_ratings(record: Mapping[str, Any]) -> bool:
+    """Return True if a record has lists of objects that name what they rate: [{"aspect": "tone", "rating": 4}]."""
+    return any(itertools.starmap(_are_named, record.items()))
+
+
+def _are_named(column: str, cell: Any) -> bool:
+    rated = _listed(cell)
+    read = partial(_named_answer, column)
+    return bool(rated) and not by_machine(column) and all(map(read, rated))
+
+
+def _named(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
+    texts, answers = dict[str, Any](), list[Answer | None]()
+    for name, cell in record.items():
+        if _are_named(name, cell):
+            answers += map(partial(_named_answer, name), _listed(cell))
+        else:
+            texts[name] = cell
+    return texts, filter(None, answers)
+
+
+def _named_answer(column: str, rated: Any) -> Answer | None:
+    """Return the rating in an object that says what it rates; None for anything else."""
+    if not isinstance(rated, Mapping) or _OF_FINDINGS & set(rated):
+        return None
+    sources = [str(rated[key]) for key in _SOURCES if _there(rated.get(key))]
+    by_name = bool(sources) or folded_name(column) in _BY_ASPECT
+    about = _first(rated, (*_RATED, "name") if by_name else _RATED)
+    value = rating_in(rated)
+    if not isinstance(about, str) or value is None:
+        return None
+    by_person = not any(source.casefold() in _NO_PERSON for source in sources)
+    return Answer(
+        about,
+        rater_in({key: rated[key] for key in rated if key != "name"}) or None,
+        value,
+        "" if by_person else DISCARDED,
+        _first(rated, sorted(_REASONS)),
+    )
+
+
+def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """Return the first cell of these that says something; None without one."""
+    cells = (record.get(name) for name in names)
+    return next(filter(_there, cells), None)
+
+
 def _has(*keys: str) -> Callable[[Mapping[str, Any]], bool]:
     return lambda record: set(keys) <= set(record)
 
@@ -686,6 +770,9 @@ _TOOLS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool], Reader], ...] = (
         _phoenix,
     ),
     ("Langfuse", _has("input", "output", "scores", "sessionId"), _langfuse),
+    ("Langfuse", _is_langfuse, _langfuse),
+    ("Prodigy", _has("answer", "_input_hash"), _prodigy),
+    ("a tool that names each rating", _names_ratings, _named),
 )
 #: Exports that cannot be labels: columns that they have, and those that they would have if they could; the message.
 _REFUSED = (

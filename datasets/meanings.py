@@ -153,7 +153,7 @@ def _inside(part: Any) -> tuple[str, Any]:
         beside = _NAMES["rater_in_object"] | _ABOUT
         free = [name for name in part if not words_of(str(name)) & beside]
         held = (
-            (_rater_in(part), part[free[0]])
+            (rater_in(part), part[free[0]])
             if len(free) == 1 and _is_number(part[free[0]])
             else None
         )
@@ -164,21 +164,33 @@ def one_rating(value: Any) -> tuple[str, Any] | None:
     """Return the rater and the rating of an object that names its rating and has no further number; otherwise None."""
     if not isinstance(value, Mapping):
         return None
-    hits = [
+    hits = _named_rating(value)
+    others = [
+        name for name in value if name not in hits and not words_of(str(name)) & _ABOUT
+    ]
+    rating = rating_in(value)
+    if rating is None or any(_is_number(value[name]) for name in others):
+        return None
+    return rater_in(value), rating
+
+
+def _named_rating(value: Mapping[Any, Any]) -> list[Any]:
+    return [
         name
         for name in value
         if words_of(str(name)) & _NAMES["rating_in_object"] and not unrated(value[name])
     ]
-    others = [
-        name for name in value if name not in hits and not words_of(str(name)) & _ABOUT
-    ]
+
+
+def rating_in(value: Mapping[Any, Any]) -> Any:
+    """Return the rating of an object, by the only key that names one; None without it."""
+    hits = _named_rating(value)
     single = len(hits) == 1 and not isinstance(value[hits[0]], list | Mapping)
-    if not single or any(_is_number(value[name]) for name in others):
-        return None
-    return _rater_in(value), value[hits[0]]
+    return value[hits[0]] if single else None
 
 
-def _rater_in(value: Mapping[Any, Any]) -> str:
+def rater_in(value: Mapping[Any, Any]) -> str:
+    """Return the rater that an object names, "" without one."""
     named = [
         value[name] for name in value if words_of(str(name)) & _NAMES["rater_in_object"]
     ]

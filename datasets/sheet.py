@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..conversation import judged
+from ..conversation import judged, parsed
 from ..errors import LabelsError, OptionError
 from ..likeness import folded
 from ..rows import DERIVED, as_text
@@ -39,6 +39,7 @@ from .records import (
     remembered,
 )
 from .row import OVERALL, Row
+from .statuses import rejected, status_columns
 
 Record: TypeAlias = dict[str, Any]
 _Parsed: TypeAlias = Sequence[tuple[Row, Mapping[str, str]]]
@@ -394,10 +395,15 @@ class Sheet:
             aspect: The aspect whose score is read.
         """
         labelled = []
+        statuses = status_columns(self.records, self._beside(roles))
         for place, ((row, reasons), line) in enumerate(
             zip(parsed, self.lines, strict=True)
         ):
-            if aspect in reasons:
+            states = [str(self.records[place].get(name)) for name in statuses]
+            ends = [state for state in states if rejected(state)]
+            if ends and aspect in row.scores:
+                self.skipped[line] = f"a rating that is marked {ends[0]!r}"
+            elif aspect in reasons:
                 self.problems.append((line, reasons[aspect]))
             elif aspect not in row.scores:
                 self.skipped[line] = (
@@ -427,6 +433,13 @@ class Sheet:
             )
             self.raters = set(map(str, range(max(1, most))))
         return rows
+
+    def _beside(self, roles: Columns) -> list[str]:
+        """Return the columns without a role."""
+        used = {*roles.texts.values(), *self.judged_by, roles.objects}
+        for column, raters in roles.aspects.values():
+            used |= {column, *raters}
+        return [name for name in self.names if name not in used]
 
     def _by_output(
         self, rows: Iterable[tuple[int, Row]], roles: Columns
@@ -637,12 +650,27 @@ class Sheet:
                 f"{self.origin}, column {name!r}: the keys of its objects were taken as raters and averaged; if they "
                 f"are aspects, pass --columns scores={name}"
             )
+        for name in filter(self._has_names, columns):
+            lines.append(
+                f"{self.origin}, column {name!r}: the names in its objects were taken as raters and averaged; if they "
+                "are aspects, write `aspect` for `name`"
+            )
         return lines
 
     def _has_objects(self, column: str) -> bool:
         """Return True if a cell of a column is an object of several ratings."""
         cells = (record.get(column) for record in self.records)
         return any(isinstance(cell, Mapping) and not one_rating(cell) for cell in cells)
+
+    def _has_names(self, column: str) -> bool:
+        """Return True if a cell of a column is a list of objects with different names."""
+        for record in self.records:
+            cell = parsed(record.get(column))
+            objects = cell if isinstance(cell, list) else []
+            named = [one.get("name") for one in objects if isinstance(one, Mapping)]
+            if len(set(map(str, named))) > 1:
+                return True
+        return False
 
     def _chat_note(self, column: str) -> str:
         """Return the note on chats whose last turn is judged."""

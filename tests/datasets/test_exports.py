@@ -593,3 +593,147 @@ def test_one_reading_of_a_trace_s_input(
 )
 def test_one_reading_of_a_trace_s_output(value: Any, text: str) -> None:
     assert as_text(trace_output(value).value) == text
+
+
+# Ratings in lists of objects that name them
+
+
+def objects(
+    *parts: dict[str, Any], column: str = "ratings", source: str = "source"
+) -> list[dict[str, Any]]:
+    """Rows whose column holds these objects; a value n stands for the row's own rating."""
+    return [
+        {source: asked, "output": output}
+        | {
+            column: [
+                {k: n % 5 + 1 if v == "n" else v for k, v in p.items()} for p in parts
+            ]
+        }
+        for n, (asked, output) in enumerate(TEXTS)
+    ]
+
+
+OWN = [n % 5 + 1 for n in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "aspect", "left"),
+    [
+        pytest.param(
+            objects(
+                {"name": "quality", "value": "n", "source": "ANNOTATION"}
+                | {"dataType": "NUMERIC"},
+                {"name": "leak", "value": 0.2, "source": "EVAL", "dataType": "NUMERIC"},
+                column="scores",
+                source="input",
+            ),
+            "quality",
+            10,
+            id="Langfuse without a session",
+        ),
+        pytest.param(
+            objects(
+                {"name": "quality", "score": "n", "annotator_kind": "HUMAN"},
+                {"name": "quality", "score": 1, "annotator_kind": "LLM"},
+                column="annotations",
+            ),
+            "quality",
+            10,
+            id="a person and a model",
+        ),
+        pytest.param(
+            objects(
+                {"aspect": "tone", "rating": "n"},
+                {"aspect": "facts", "rating": 2},
+            ),
+            "tone",
+            0,
+            id="two aspects",
+        ),
+        pytest.param(
+            objects(
+                {"name": "tone", "value": "n"},
+                {"name": "facts", "value": 2},
+                column="scores",
+            ),
+            "tone",
+            0,
+            id="scores by name",
+        ),
+    ],
+)
+def test_objects_that_name_what_they_rate_are_of_aspects(
+    rows: list[dict[str, Any]], aspect: str, left: int
+) -> None:
+    labels = read_labels(rows, aspect=aspect)
+    assert labels.scores.tolist() == OWN
+    assert plain(rows)[1] == ({DISCARDED: left} if left else {})
+
+
+def test_names_may_be_raters_and_then_it_is_said() -> None:
+    rows = objects(
+        {"name": "ann", "value": "n"}, {"name": "bob", "value": 3}, column="score"
+    )
+    labels = read_labels(rows)
+    assert labels.scores.tolist() == [(own + 3) / 2 for own in OWN]
+    assert any(
+        "names in its objects were taken as raters" in w for w in labels.warnings
+    )
+
+
+def test_findings_and_scores_of_judges_are_no_ratings() -> None:
+    rows = objects(
+        {"aspect": "facts", "label": "major", "start": 1, "end": 4}, column="errors"
+    )
+    scores = objects({"aspect": "facts", "score": 3}, column="llm_scores")
+    for n, (row, scored) in enumerate(zip(rows, scores, strict=True)):
+        row |= {"score": n % 5 + 1, "llm_scores": scored["llm_scores"]}
+    assert recognised(rows, "rows") is None
+    assert read_labels(rows).scores.tolist() == OWN
+
+
+def test_prodigy_choices_and_decisions() -> None:
+    rows = [
+        {
+            "text": output,
+            "meta": {"source": source},
+            "options": [],
+            "accept": [str(own)],
+        }
+        | {"answer": "ignore" if own == 3 else "accept", "_input_hash": own}
+        for own, (source, output) in zip(OWN, TEXTS, strict=True)
+    ]
+    labels = read_labels(rows)
+    assert labels.scores.tolist() == [own for own in OWN if own != 3]
+    assert labels.rows[0].source == TEXTS[0][0]
+    for row, own in zip(rows, OWN, strict=True):
+        del row["accept"]
+        row["answer"] = ("reject", "accept", "ignore")[own % 3]
+    labels = read_labels(rows, min_rows=4)
+    assert labels.kind == "binary"
+    assert labels.scores.tolist() == [own % 3 for own in OWN if own % 3 < 2]
+
+
+# Ratings that were rejected
+
+
+@pytest.mark.parametrize(
+    "column", ["AssignmentStatus", "ASSIGNMENT:status", "status", "review_status"]
+)
+def test_a_rating_that_was_rejected_is_no_label(column: str) -> None:
+    rows = [
+        {"source": source, "output": output, "rating": own}
+        | {column: "Rejected" if own == 4 else "Approved"}
+        for own, (source, output) in zip(OWN, TEXTS, strict=True)
+    ]
+    labels = read_labels(rows)
+    assert labels.scores.tolist() == [own for own in OWN if own != 4]
+    assert [reason for _, reason in labels.account.skipped] == [
+        "a rating that is marked 'Rejected'"
+    ] * 2
+    # of anything else, and as the rating itself, it is no status of a label
+    ordered = [{"order_status": row.pop(column), **row} for row in map(dict, rows)]
+    assert read_labels(ordered).scores.tolist() == OWN
+    decided = [{k: row[k] for k in ("source", "output", column)} for row in rows]
+    labels = read_labels(decided, columns={"score": column})
+    assert labels.scores.tolist() == [float(own != 4) for own in OWN]
