@@ -728,14 +728,15 @@ def names_of(
         records: The records.
         verdicts: True to include the columns that `score` writes.
     """
-    every = (item for record in records for item in record.items())
-    return list(
-        dict.fromkeys(
-            n
-            for n, cell in every
-            if verdicts or n != "verdict" or not isinstance(cell, Mapping)
-        )
-    )
+    each = (tuple(record) if verdicts else _unscored(record) for record in records)
+    # Most records have the same columns, and are told apart as wholes.
+    return list(dict.fromkeys(itertools.chain.from_iterable(dict.fromkeys(each))))
+
+
+def _unscored(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the columns of a record without the verdict that `score` writes."""
+    scored = isinstance(record.get("verdict"), Mapping)
+    return tuple(name for name in record if not scored or name != "verdict")
 
 
 def undecided(score: float, levels: NDArray[np.float64]) -> bool:

@@ -1,12 +1,17 @@
 """The way to one human rater, and the test of replacing one."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy
 
-from judgesmith.agreement.replacement import alternative_annotator_test, way_to_rater
+from judgesmith.agreement.replacement import (
+    alternative_annotator_test,
+    way_to_rater,
+    ways_to_rater,
+)
 from judgesmith.errors import LabelsError, OptionError
 
 
@@ -31,6 +36,20 @@ def test_the_way_to_a_rater_is_nothing_for_a_guess_and_the_whole_for_a_rater() -
     assert math.isnan(
         way_to_rater([1, 2, 3, 4], [[1, 4], [2, 3], [3, 2], [4, 1]]).value
     )  # raters who disagree
+
+
+def test_several_judges_have_the_ways_that_each_has_alone() -> None:
+    rng = np.random.default_rng(1)
+    ratings = rng.normal(size=(60, 1)) + rng.normal(size=(60, 3)) / 3
+    judges = [ratings.mean(axis=1), rng.normal(size=60), np.full(60, np.nan)]
+    judges[1][:5] = np.nan
+    options: Any = {"documents": np.arange(60) // 3, "rounds": 50, "seed": 2}
+    together = ways_to_rater(judges, ratings, **options)
+    alone = [way_to_rater(judge, ratings, **options) for judge in judges]
+    assert repr(together) == repr(alone)
+    assert together[0].low < together[0].value < together[0].high
+    assert together[2].value == 0
+    assert ways_to_rater([], ratings) == []
 
 
 # The alternative annotator test --------------------------------------------------------------------------------------

@@ -120,12 +120,15 @@ def test_kendall_beyond_the_sign_matrix_is_the_same(monkeypatch):
         .multinomial(12, np.full(12, 1 / 12), size=20)
         .astype(float)
     )
-    at_once = WeightedRows(x, y, doc, names)
+    at_once, alone, looped = (WeightedRows(x, y, doc, names) for _ in range(3))
+    expected = at_once(counts)
+    monkeypatch.setattr(resampling, "SIGNS_AT_ONCE", 10)
+    each = [alone(one[None]) for one in counts]
+    assert (np.concatenate(each) == expected).all()
     monkeypatch.setattr(resampling, "PAIRS_AT_ONCE", 10)
-    looped = WeightedRows(x, y, doc, names)
-    assert at_once.signs is not None
-    assert looped.signs is None
-    np.testing.assert_allclose(looped(counts), at_once(counts), atol=1e-12)
+    np.testing.assert_allclose(looped(counts), expected, atol=1e-12)
+    held = ["signs" in vars(one) for one in (at_once, alone, looped)]
+    assert held == [True, False, False]
     flat = looped(
         np.eye(12)[:1] * 3 * (np.arange(12) == 0)
     )  # a document alone may be flat, and warns of nothing

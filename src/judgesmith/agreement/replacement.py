@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,44 +61,78 @@ def way_to_rater(
     >>> way_to_rater([1, 2, 3, 4, 5, 6], [[1, 2], [2, 2], [3, 4], [4, 3], [5, 5], [6, 6]], rounds=0).value > 1
     True
     """
-    x, table = _checked(judge, ratings)
+    (way,) = ways_to_rater(
+        [judge],
+        ratings,
+        documents=documents,
+        rounds=rounds,
+        confidence=confidence,
+        seed=seed,
+    )
+    return way
+
+
+def ways_to_rater(
+    judges: Sequence[npt.ArrayLike],
+    ratings: npt.ArrayLike,
+    *,
+    documents: Iterable[Hashable] | None = None,
+    rounds: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> list[Estimate]:
+    """Compute the way of each judge as `way_to_rater` does; how people agree is computed once for all of them."""
+    checked = [_checked(judge, ratings) for judge in judges]
+    if not checked:
+        return []
+    first, table = checked[0]
     codes = (
-        np.arange(len(x))
+        np.arange(len(first))
         if documents is None
-        else id_codes(documents, len(x), "documents")
+        else id_codes(documents, len(first), "documents")
     )
-    x, count = (
-        impute(x) if not np.isnan(x).all() else np.zeros(len(x)),
-        int(codes.max(initial=-1)) + 1,
-    )
-    sides = against_others(table)
-    people = Agreement.of_mean(
-        [(own, rest, codes[rows], None) for rows, own, rest in sides],
-        count,
-        "pooled",
-        "sum",
-    )
-    ours = Agreement.of_mean(
-        [(x[rows], rest, codes[rows], None) for rows, _, rest in sides],
-        count,
-        "pooled",
-        "sum",
-    )
-    if math.isnan(people.values[0]) or people.values[0] <= 0:
+    count, sides = int(codes.max(initial=-1)) + 1, against_others(table)
+
+    def agreement(each: Iterable[Vector]) -> Agreement:
+        sets = [
+            (scores, rest, codes[rows], None)
+            for scores, (rows, _, rest) in zip(each, sides, strict=True)
+        ]
+        return Agreement.of_mean(sets, count, "pooled", "sum")
+
+    people = agreement(own for _, own, _ in sides)
+    drawn = rounds > 0 and people.reason is None
+    below = people.resample(rounds, seed)[0][0] if drawn else None
+    result = []
+    for scores, _ in checked:
+        x = np.zeros(len(scores)) if np.isnan(scores).all() else impute(scores)
+        ours = agreement(x[rows] for rows, _, _ in sides)
+        way = _way(ours.values[0], people.values[0])
+        if below is not None and ours.reason is None and not math.isnan(way.value):
+            above = ours.resample(rounds, seed)[0][0]
+            way = _bounded(way, above, below, count, confidence)
+        result.append(way)
+    return result
+
+
+def _way(ours: float, people: float) -> Estimate:
+    if math.isnan(people) or people <= 0:
         return Estimate(math.nan)
-    value = (0.0 if math.isnan(ours.values[0]) else ours.values[0]) / people.values[0]
-    if not rounds or people.reason or ours.reason:
-        return Estimate(value)
-    above, below = (side.resample(rounds, seed)[0][0] for side in (ours, people))
+    return Estimate((0.0 if math.isnan(ours) else ours) / people)
+
+
+def _bounded(
+    way: Estimate, above: Vector, below: Vector, documents: int, confidence: float
+) -> Estimate:
+    """Return the way with its interval. above, below: agreement of the judge and of people in the same resamples."""
     if np.quantile(below, (1 - confidence) / 2) <= 0:
         return Estimate(math.nan)
     with np.errstate(
         divide="ignore", invalid="ignore"
     ):  # of a few draws, in which raters do not agree at all
         drawn = above / below
-    return Estimate(
-        value, *limits(drawn, value, count, Range(-math.inf, math.inf), confidence)
-    )
+    ends = Range(-math.inf, math.inf)
+    return Estimate(way.value, *limits(drawn, way.value, documents, ends, confidence))
 
 
 #: With fewer rows a rater's t-test is not to be trusted, and the rater is left out.

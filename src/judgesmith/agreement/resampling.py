@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +43,8 @@ Statistic = Callable[
     [Vector], Vector
 ]  # counts (rounds, documents) -> coefficients (rounds, parts), NaN if undefined
 
+#: Rows up to which a single value of Kendall is taken from a sign matrix, too.
+SIGNS_AT_ONCE = 300
 PAIRS_AT_ONCE = 3000  # rows up to which Kendall keeps a sign matrix (4 bytes a cell); beyond, one scipy call a resample
 _CELLS = 1_000_000  # weights at a time: about ten arrays of this size are alive, 80 MB
 _WITHIN = -1 + 1e-9, 1 - 1e-9  # where the scale of atanh is cut
@@ -380,23 +384,26 @@ class Agreement:
             for x, y, doc, sys in sets
             if len(x)
         ]
-        whole = np.ones((1, documents))
-        statistics = [s for s in statistics if not np.isnan(s(whole)).any()]
+        whole = [s(np.ones((1, documents))) for s in statistics]
+        defined = [not np.isnan(value).any() for value in whole]
+        statistics = list(compress(statistics, defined))
         rows = max((len(x) for x, *_ in sets), default=0)
         if not statistics:
             why = "the agreement is undefined: constant scores or too few rows"
             return cls([], [np.nan], documents, rows, False, why)
 
+        def mean_of(values: Sequence[Vector]) -> Vector:
+            sums = np.stack([value.sum(axis=1) for value in values], axis=1)
+            return mean_defined(sums, axis=1)[:, None]
+
         def mean(counts: Vector) -> Vector:
-            return mean_defined(
-                np.stack([s(counts).sum(axis=1) for s in statistics], axis=1), axis=1
-            )[:, None]
+            return mean_of([s(counts) for s in statistics])
 
         reason = "one document cannot be resampled" if documents < 2 else None
         total = coefficient == "sum"
         return cls(
             [mean],
-            [float(mean(whole)[0, 0])],
+            [float(mean_of(list(compress(whole, defined)))[0, 0])],
             documents,
             rows,
             total,
@@ -647,6 +654,22 @@ class _Side:
         return np.asarray(np.cumsum(g, axis=1) - g / 2 - (total / 2)[:, None])
 
 
+def _signs(x: _Side, y: _Side) -> npt.NDArray[np.float32]:
+    """Return whether each pair of rows is in the same order on both sides (1), in opposite ones (-1) or tied (0)."""
+    sign = np.sign(x.code[:, None] - x.code, dtype=np.float32, casting="unsafe")
+    sign *= np.sign(y.code[:, None] - y.code)
+    return np.asarray(sign)
+
+
+def _surplus(w: Vector, signs: npt.NDArray[np.float32]) -> Vector:
+    """Return twice the concordant less the discordant pairs of each resample.
+
+    Sums of whole numbers below 2**24 are exact in float32, at half the cost.
+    """
+    each = (w.astype(np.float32) @ signs).astype(np.float64)
+    return np.asarray(np.einsum("ij,ij->i", w, each))
+
+
 class WeightedRows:
     """Pooled coefficients when each document counts as often as it was drawn: (rounds, documents) -> (rounds, parts).
 
@@ -655,12 +678,11 @@ class WeightedRows:
 
     def __init__(self, x: Vector, y: Vector, doc: Codes, names: Sequence[str]) -> None:
         self.x, self.y, self.doc, self.names = _Side(x), _Side(y), doc, names
-        self.signs: npt.NDArray[np.float32] | None = None
-        if len(x) <= PAIRS_AT_ONCE and "kendall" in names:
-            a, b = self.x.code, self.y.code
-            sign = np.sign(a[:, None] - a, dtype=np.float32, casting="unsafe")
-            sign *= np.sign(b[:, None] - b)
-            self.signs = sign
+
+    @cached_property
+    def signs(self) -> npt.NDArray[np.float32]:
+        """Whether two rows are in the same order on both sides, 1, or in opposite ones, -1."""
+        return _signs(self.x, self.y)
 
     def __call__(self, counts: Vector) -> Vector:
         """Return the coefficients of counts, (rounds, documents) -> (rounds, parts)."""
@@ -700,23 +722,27 @@ class WeightedRows:
         return np.asarray(covariance / np.sqrt(vx) / np.sqrt(vy))
 
     def _kendall(self, w: Vector, total: Vector, gx: Vector, gy: Vector) -> Vector:
-        if self.signs is None:
-            x, y, times = self.x.code, self.y.code, w.astype(np.intp)
-            return np.array(
-                [
-                    scipy.stats.kendalltau(np.repeat(x, t), np.repeat(y, t)).statistic
-                    for t in times
-                ]
-            )
-        # Sums of whole numbers below 2**24 are exact in float32, at half the cost.
-        surplus = np.einsum(
-            "ij,ij->i", w, (w.astype(np.float32) @ self.signs).astype(np.float64)
-        )
+        if len(self.doc) > PAIRS_AT_ONCE:
+            return self._kendall_each(w)
         x_untied, y_untied = (
             total**2 - np.einsum("ij,ij->i", gx, gx),
             total**2 - np.einsum("ij,ij->i", gy, gy),
         )
-        return np.asarray(surplus / np.sqrt(x_untied * y_untied))
+        pairs = np.sqrt(x_untied * y_untied)
+        if len(w) == 1 and len(self.doc) > SIGNS_AT_ONCE:
+            surplus = np.rint(self._kendall_each(w) * pairs)  # a whole number
+        else:
+            surplus = _surplus(w, self.signs)
+        return np.asarray(surplus / pairs)
+
+    def _kendall_each(self, w: Vector) -> Vector:
+        x, y, times = self.x.code, self.y.code, w.astype(np.intp)
+        return np.array(
+            [
+                scipy.stats.kendalltau(np.repeat(x, t), np.repeat(y, t)).statistic
+                for t in times
+            ]
+        )
 
 
 class WithinSystems:
@@ -734,12 +760,11 @@ class WithinSystems:
         # A score of one system is another value than the same score of the next: what is tied with it stays inside.
         places = (self.sys * len(side.values) + side.code for side in (self.x, self.y))
         self.cells = [_Side(place.astype(np.float64)) for place in places]
-        self.signs: npt.NDArray[np.float32] | None = None
-        if len(x) <= PAIRS_AT_ONCE and "kendall" in names:
-            a, b = self.x.code, self.y.code
-            sign = np.sign(a[:, None] - a, dtype=np.float32, casting="unsafe")
-            sign *= np.sign(b[:, None] - b)
-            self.signs = sign * (self.sys[:, None] == self.sys)
+
+    @cached_property
+    def signs(self) -> npt.NDArray[np.float32]:
+        """Whether two rows of one system are in the same order on both sides, 1, or in opposite ones, -1."""
+        return _signs(self.x, self.y) * (self.sys[:, None] == self.sys)
 
     def __call__(self, counts: Vector) -> Vector:
         """Return the coefficients of counts, (rounds, documents) -> (rounds, parts)."""
@@ -781,19 +806,12 @@ class WithinSystems:
 
     def _surplus(self, w: Vector) -> Vector:
         """Return twice the concordant less the discordant pairs of rows of one system."""
-        if self.signs is not None:
-            return np.asarray(
-                np.einsum(
-                    "ij,ij->i",
-                    w,
-                    (w.astype(np.float32) @ self.signs).astype(np.float64),
-                )
-            )
+        if len(self.doc) <= (PAIRS_AT_ONCE if len(w) > 1 else SIGNS_AT_ONCE):
+            return _surplus(w, self.signs)
         x, y = (side.code.astype(np.float64) for side in (self.x, self.y))
         times = w.astype(np.intp)
-        return np.array(
-            [
-                surplus(np.repeat(x, t), np.repeat(y, t), np.repeat(self.sys, t))
-                for t in times
-            ]
-        )
+        found = [
+            surplus(np.repeat(x, t), np.repeat(y, t), np.repeat(self.sys, t))
+            for t in times
+        ]
+        return np.rint(found)  # whole numbers

@@ -39,7 +39,7 @@ from ..decisions import (
     pairwise_when_drawn,
     places_by_rank,
 )
-from ..replacement import way_to_rater
+from ..replacement import ways_to_rater
 from ..resampling import Agreement, RowSet
 from ..significance import against_others, krippendorff_alpha
 from .accuracy import accuracy, soft_accuracy
@@ -449,19 +449,21 @@ def ways(
             ratings.get(aspect.name, np.empty((len(aspect.rows), 0))), dtype=np.float64
         )[aspect.rows]
         rounds = options.rounds if len(table) <= MANY else 0
-        for judge, x in aspect.x.items() if table.shape[1] > 1 else ():
-            way = way_to_rater(
-                x,
-                table,
-                documents=aspect.units,
-                rounds=rounds,
-                confidence=options.confidence,
-                seed=options.seed,
-            )
-            result.append(
-                {"judge": judge, "aspect": aspect.name, "raters": table.shape[1]}
-                | asdict(way)
-            )
+        if table.shape[1] < 2:
+            continue
+        found = ways_to_rater(
+            list(aspect.x.values()),
+            table,
+            documents=aspect.units,
+            rounds=rounds,
+            confidence=options.confidence,
+            seed=options.seed,
+        )
+        result += [
+            {"judge": judge, "aspect": aspect.name, "raters": table.shape[1]}
+            | asdict(way)
+            for judge, way in zip(aspect.x, found, strict=True)
+        ]
     return result
 
 
