@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from ..errors import OptionError
@@ -108,8 +109,9 @@ class Marks:
     are some (of stars and Likert words, where `kind` is score, those that they can be taken for), and `levels` their
     numbers. scale: the one that the marks themselves state (4/5, stars, words), or None. unknown: the words, where most
     cells are words of no known scale. decimal_comma: some cells are numbers with a decimal comma, in a file where that
-    is clear. signs: some cells are "+" and some "-", which is also how people say that there is no rating. fault: they
-    say whether a fault is there, so that yes may be the worse one; `unknown` has them with yes first.
+    is clear. signs: some cells are "+" and some "-", which is also how people say that there is no rating. falling: the
+    words beside the numbers state that lower ones are better. fault: they say whether a fault is there, so that yes may
+    be the worse one; `unknown` has them with yes first.
     """
 
     kind: Kind = "score"
@@ -120,6 +122,7 @@ class Marks:
     unknown: tuple[str, ...] = ()
     decimal_comma: bool = False
     signs: bool = False
+    falling: bool = False
     fault: bool = False
 
     @classmethod
@@ -200,6 +203,11 @@ class Marks:
             ValueError: For an unknown word, with a remedy.
         """
         word = _word(folded(cell), self.decimal_comma)
+        if self.falling:
+            raise ValueError(
+                "the words beside the numbers say that lower ones are better, but higher scores must be; "
+                "reverse the numbers"
+            )
         if word in self.values:
             return self.values[word]
         if self.signs:
@@ -399,12 +407,27 @@ def _numbered(words: Counter[str]) -> Marks | None:
     for word, match in sorted(numbers.items(), reverse=True):
         texts[values[word]] = match[2].strip(" ()")
     least, most = min(values.values()), max(values.values())
+    if _falls(texts):
+        return Marks("score", values, falling=True)
     if not 1 <= most - least <= 10:
         return Marks("score", values)
     levels = tuple(map(float, range(int(least), int(most) + 1)))
     kind: Kind = "score" if len(levels) >= _LIKERT else "category"
     names = tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels)
     return Marks(kind, values, names, levels)
+
+
+def _falls(texts: Mapping[float, str]) -> bool:
+    """Return True if the words of numbers are better the lower their numbers are."""
+    ends = sorted(texts)
+    lowest, highest = texts[ends[0]], texts[ends[-1]]
+    for ladder in _TABLES:
+        marks = _ladder(Counter(texts.values()), ladder)
+        values = {} if marks is None else marks.values
+        steps = [values[texts[number]] for number in ends if texts[number] in values]
+        if len(steps) > 1:
+            return all(one > other for one, other in pairwise(steps))
+    return bool(_GOOD.search(lowest) and _BAD.search(highest))
 
 
 def _grades(words: Counter[str]) -> Marks | None:

@@ -216,6 +216,14 @@ def speaks_of_machine(name: str) -> bool:
     return bool(words & _NAMES["scorer"]) and not words & _NAMES["person"]
 
 
+def names_a_maximum(name: str) -> bool:
+    """Return True if a column's name says that its cells are the best possible scores: `max_score`, "Out of"."""
+    words = words_of(name)
+    of_scores = _SCORE_WORDS | {"scores", "points", "scale"}
+    most = words & {"max", "maximum", "possible"} and words & of_scores
+    return bool(most) or words == {"out", "of"}
+
+
 def text_like(records: Records, name: str) -> bool:
     """Return True if most cells of a column are texts of a few words, or structures."""
     cells = [cell for record in records if not unrated(cell := record.get(name))]

@@ -21,7 +21,14 @@ from ..rows import ROLES as TEXT_ROLES
 from ..rows import as_text, folded_name, is_missing, named_roles, source_key, texts
 from .duplicates import SHARE, merge
 from .marks import NUMBER, Kind, Marks, named_scale, pointed, reversed_scale, unrated
-from .meanings import by_machine, guessed, likely_scores, nested_ratings, parts_of
+from .meanings import (
+    by_machine,
+    guessed,
+    likely_scores,
+    names_a_maximum,
+    nested_ratings,
+    parts_of,
+)
 from .orders import Orders, order_of, read_marks
 from .row import OVERALL, Row
 
@@ -298,6 +305,24 @@ def refuse_outliers(
             f"{origin}, row {far[0][1]}, column {column!r}: {far[0][0]:g} is far from all other ratings, which are "
             f"{values[0][0]:g} to {most:g}; correct it, or pass --scale LOW HIGH if it is right"
         )
+
+
+def refuse_maxima(
+    origin: str, records: Sequence[Mapping[str, Any]], names: Sequence[str]
+) -> None:
+    """Refuse ratings beside a column that gives each the best possible score, where these differ.
+
+    Raises:
+        LabelsError: For such a column.
+    """
+    for name in filter(names_a_maximum, names):
+        cells = {str(record.get(name)).strip() for record in records}
+        most = sorted(float(cell) for cell in cells if NUMBER.fullmatch(cell))
+        if len(most) > 1:
+            raise LabelsError(
+                f"{origin}: by column {name!r} the ratings are on different scales (up to {most[0]:g} and up to "
+                f"{most[-1]:g}); bring them to one scale, as shares of their maximum, and remove the column"
+            )
 
 
 def refuse_codes(

@@ -34,6 +34,7 @@ from .records import (
     infer_scale,
     is_role,
     refuse_codes,
+    refuse_maxima,
     refuse_outliers,
     refuse_reversed,
     remembered,
@@ -236,6 +237,7 @@ class Sheet:
         self._refuse_unknown(marks, aspect, column)
         rows = self._rows(parsed, roles, aspect)
         refuse_reversed(self.origin, column, rows, aspect)
+        refuse_maxima(self.origin, self.records, self._beside(roles))
         stated, where = (
             self._stated_scale(column or "", marks) if scale is None else (scale, None)
         )

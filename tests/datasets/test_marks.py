@@ -170,6 +170,45 @@ def test_winners(said: Any, won: float | None) -> None:
 
 
 @pytest.mark.parametrize(
+    "cells",
+    [
+        ["1 - Very good", "2 - Good", "4 - Bad", "5 - Very bad"],
+        ["1 (best)", "2", "5 (worst)"],
+        ["1. strongly agree", "3. neutral", "5. strongly disagree"],
+        ["1 = excellent", "2 = not bad", "5 = poor"],
+        ["0: yes", "1: no"],
+    ],
+)
+def test_words_that_are_better_the_lower_their_numbers(cells: list[str]) -> None:
+    rows = [
+        {"output": f"text {n}", "rating": cell, "judge_a": n}
+        for n, cell in enumerate(cells * 4)
+    ]
+    with pytest.raises(
+        LabelsError, match=r"lower ones are better.*reverse the numbers"
+    ):
+        read_labels(rows)
+    turned = [cell.replace(cell[0], str(6 - int(cell[0])), 1) for cell in cells]
+    for row, cell in zip(rows, turned * 4, strict=True):
+        row["rating"] = cell
+    numbers = [6 - int(cell[0]) for cell in cells]
+    assert read_labels(rows).scores.tolist()[: len(cells)] == numbers
+
+
+@pytest.mark.parametrize("name", ["max_score", "Maximum points", "Out of", "scaleMax"])
+def test_ratings_of_different_maxima_are_not_of_one_scale(name: str) -> None:
+    rows: list[dict[str, Any]] = [
+        {"output": f"text {n}", "score": n % 5 + 1, name: (5, 10)[n % 2]}
+        for n in range(12)
+    ]
+    with pytest.raises(LabelsError, match=r"up to 5 and up to 10.*one scale"):
+        read_labels(rows)
+    for row in rows:
+        row[name] = 5
+    assert read_labels(rows).scores.tolist() == [n % 5 + 1 for n in range(12)]
+
+
+@pytest.mark.parametrize(
     "cells", [[0, 1], ["0", "1", "0.5"], [0.0, 1.0, None], ["1", "0", "tie"]]
 )
 def test_bits_may_name_either_output(cells: list[Any]) -> None:
