@@ -327,12 +327,12 @@ def matrix(
         weights.groups(name, threads=threads, added=added),
         weights.tensors[name].shape,
     )
-    numbers, scales = groups.numbers, groups.scales
+    both = groups.numbers, groups.scales
     if order is not None:
-        numbers, scales = numbers[order], scales[order]
-    scaled = op.multiply(
-        op.convert(op.constant(numbers), types.f16), op.constant(scales)
-    )
+        for part in both:
+            part[:] = part[order]
+    numbers, scales = (op.constant(part, shared_memory=True) for part in both)
+    scaled = op.multiply(op.convert(numbers, types.f16), scales)
     return op.convert(op.reshape(scaled, _whole(op, rows, width), False), types.f32)
 
 

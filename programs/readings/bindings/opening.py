@@ -46,7 +46,7 @@ class Opened:
     """A reader, with a mark that tells its model from every other.
 
     The mark is the file's SHA-256, or the served model's name and address. way: the way of computing, if several give
-    nearly the same: `openvino bf16 128`, `openvino f32 64`; "" for others.
+    nearly the same: `openvino bf16 128`, `openvino f32 32`; "" for others.
     """
 
     reader: Reader

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from ....errors import ModelError, OptionError
+from ...models.cache import default_cache_path
 from ..passages import Chat, Message, Passage, Piece, rendered
 from ..reader import Ability, Floats, TokenReading, check_layers, common_length
 from .batches import WORTH, Row, batches
 from .graph import Adapter, Body, Shape, Turns, compiled, head, hidden, way
+from .spilled import Spilled
 from .vocabulary import Vocabulary
 from .weights import Weights
 
@@ -97,7 +99,8 @@ class OpenVinoReader:
         self.name = name or path.name
         self._process = _own_process(self.name)
         self._lock = threading.Lock()
-        self._weights = weights = Weights(path)
+        spilled = Spilled(default_cache_path().parent)
+        self._weights = weights = Weights(path, spilled.empty)
         self._shape = shape = Shape.of(weights)
         self.words = Vocabulary(weights.settings)
         weights.forget()
@@ -128,6 +131,15 @@ class OpenVinoReader:
         self.way = way(weights)
         self._pasts = list[_Past]()  # the one used last at the end
         self.computed = 0  # tokens that went through the model, for reports of cost
+        with spilled.giving_back():
+            self._put_in_order()
+
+    def _put_in_order(self) -> None:
+        """Have the weights brought into the order in which they are multiplied, for which they are read once."""
+        states = self._pass([[0]], _Past(), [0])["last"][0].copy()
+        if self._head is not None:
+            self._numbers(states, [0])
+        self.computed = 0
 
     def close(self) -> None:
         """Free the model's memory; again does nothing."""
