@@ -397,14 +397,12 @@ class Sheet:
             aspect: The aspect whose score is read.
         """
         labelled = []
-        statuses = status_columns(self.records, self._beside(roles))
+        rejections = self._rejections(roles)
         for place, ((row, reasons), line) in enumerate(
             zip(parsed, self.lines, strict=True)
         ):
-            states = [str(self.records[place].get(name)) for name in statuses]
-            ends = [state for state in states if rejected(state)]
-            if ends and aspect in row.scores:
-                self.skipped[line] = f"a rating that is marked {ends[0]!r}"
+            if place in rejections and aspect in row.scores:
+                self.skipped[line] = f"a rating that is marked {rejections[place]!r}"
             elif aspect in reasons:
                 self.problems.append((line, reasons[aspect]))
             elif aspect not in row.scores:
@@ -435,6 +433,16 @@ class Sheet:
             )
             self.raters = set(map(str, range(max(1, most))))
         return rows
+
+    def _rejections(self, roles: Columns) -> dict[int, str]:
+        """Return the places of records whose rating was rejected, with the status that says so."""
+        names = status_columns(self.records, self._beside(roles))
+        return {
+            place: str(record[name])
+            for place, record in enumerate(self.records)
+            for name in names
+            if rejected(record.get(name))
+        }
 
     def _beside(self, roles: Columns) -> list[str]:
         """Return the columns without a role."""
@@ -497,7 +505,17 @@ class Sheet:
         roles = columns.reading(
             self.records, categories, decimal_comma=self.table.decimal_comma
         )
+        refuse_maxima(self.origin, self.records, self._beside(roles))
         parsed = list(map(roles.row, self.records, self.lines))
+        notes = list(self.table.notes)
+        if rejections := self._rejections(roles):
+            for place in rejections:
+                bare = replace(parsed[place][0], scores={}, ratings={}, raters={})
+                parsed[place] = (bare, {})
+            words = ", ".join(sorted(set(map(repr, rejections.values()))))
+            notes.append(
+                f"{self.origin}: the ratings of {len(rejections)} rows are left out, marked {words}"
+            )
         wrong: dict[str, list[tuple[int, str]]] = {}
         for (_, reasons), line in zip(parsed, self.lines, strict=True):
             for aspect, reason in reasons.items():
@@ -517,7 +535,7 @@ class Sheet:
             roles,
             problems,
             self.pairs is not None,
-            notes=tuple(self.table.notes),
+            notes=tuple(notes),
             decimal_comma=self.table.decimal_comma,
             orders=categories,
         )

@@ -101,7 +101,8 @@ def _refuse_opposite(
 def same_categories(marks: Marks, other: Marks) -> bool:
     """Return True if words are the categories of other marks, or both pass or fail."""
     both = len(marks.levels) == 2 and other.kind == marks.kind == "binary"
-    return bool(marks.values) and (both or marks.names == other.names)
+    words = bool(marks.values and marks.names)
+    return words and (both or marks.names == other.names)
 
 
 def places_like(scores: Vector, marks: Marks, people: Marks | None) -> Vector | None:

@@ -107,10 +107,15 @@ def read_judged(sources: Sequence[str], selection: Selection) -> Judged:
         ArtifactError: If the file is not a judge.
     """
     metrics = [source for source in sources if source.startswith(PREFIX)]
-    specs = [Spec.parse(text) for text in (*selection.judges, *metrics)]
+    named = [*selection.judges, *metrics]
+    specs = list(map(Spec.parse, named))
     paths = [source for source in sources if not source.startswith(PREFIX)]
     files = _read_files(paths, selection, _judge_files(specs))
     base = files[0]
+    columns = {name for file in files for name in file.names()}
+    for place, text in enumerate(named):
+        if text in columns:  # which may have a sign of its own: "score (1=bad)"
+            specs[place] = Spec(text, text)
     specs = specs or _of_results(files)
     joined = Judged(base.origin, grouped(base.rows))
     human = selection.human or _judged_aspects(files, specs)
@@ -121,8 +126,26 @@ def read_judged(sources: Sequence[str], selection: Selection) -> Judged:
     for file in files:
         _verdicts(joined, files, file, specs)
     _check_columns(joined, files, selection)
+    _note_failures(joined)
     _mark_seen(joined, unseen=selection.unseen)
     return joined
+
+
+def _note_failures(joined: Judged) -> None:
+    """Note a number outside the scale that many rows have, all other scores being inside.
+
+    It may stand for calls that failed, and counts as a score.
+    """
+    for judge, by_aspect in joined.judges.items():
+        for aspect, scores in by_aspect.items():
+            low, high = joined.scales.get(aspect, (-np.inf, np.inf))
+            outside = scores[(scores < low) | (scores > high)]
+            inside = np.sum((low <= scores) & (scores <= high))
+            if len(set(outside.tolist())) == 1 and inside > len(outside):
+                joined.notes.append(
+                    f"{judge}: {len(outside)} scores of {outside[0]:g} are outside the scale {low:g}..{high:g} of "
+                    f"{aspect!r}, and all others inside it; if they stand for failures, empty these cells"
+                )
 
 
 def _mark_seen(joined: Judged, *, unseen: bool) -> None:
