@@ -13,6 +13,7 @@ import pytest
 from dspy.teleprompt.simba_utils import recursive_mask
 
 import judgesmith as js
+from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.errors import OptionError
 
 ROWS = [
@@ -41,6 +42,24 @@ def averaged(metric: Any, scores: list[float | None]) -> float:
     return float(
         dspy.Evaluate(devset=ROWS, metric=metric, num_threads=2)(Saying(scores)).score
     )
+
+
+def test_dspys_line_of_progress_measures_each_sum_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes, real = list[int](), CorrelationSum.__call__
+
+    def measured(self: Any, predicted: Any, *rest: Any) -> Any:
+        sizes.append(len(predicted))
+        return real(self, predicted, *rest)
+
+    monkeypatch.setattr(CorrelationSum, "__call__", measured)
+    metric = js.Agreement("q", group_of="book", scale=(1, 5))
+    dspy.Evaluate(devset=ROWS, metric=metric, num_threads=1)(
+        Saying([row.rating for row in ROWS])
+    )
+    # fewer than 8 rows have no agreement, and the whole is summed up again at the end
+    assert sizes == [*range(8, 21), 20]
 
 
 @pytest.mark.parametrize("name", ["q", "kappa", "pairwise", "closeness"])

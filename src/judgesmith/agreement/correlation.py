@@ -157,26 +157,27 @@ def flat(x: Vector) -> npt.NDArray[np.bool_]:
     return np.asarray(high - low <= FLAT * np.maximum(np.abs(low), np.abs(high)))
 
 
-def rowwise(x: Vector, y: Vector, name: str) -> Vector:
-    """Return the coefficient of each row of x with the same row of y, both of shape (k, n) without NaN -> shape (k,).
+def rowwise(x: Vector, y: Vector, names: Sequence[str]) -> Vector:
+    """Return coefficients of each row of x with the same row of y, both (k, n) without NaN -> (k, names).
 
     NaN where a row is constant on either side or n < 2.
     """
+    value = np.full((len(x), len(names)), np.nan)
     if x.shape[1] < 2:
-        return np.full(len(x), np.nan)
+        return value
     undefined = flat(x) | flat(y)
     with np.errstate(
         all="ignore"
     ):  # only undefined rows divide by zero, and they are set to NaN below
-        if name == "pearson":
-            value = _cosine(_once(_centred, x), _once(_centred, y))
-        elif name == "spearman":
-            value = _cosine(_once(_centred_ranks, x), _once(_centred_ranks, y))
-        else:
-            value = _kendall_rows(x, y)
-        value = np.clip(value, -1.0, 1.0)  # rounding may leave 1 + 2e-16
+        for column, name in enumerate(names):
+            if name == "kendall":
+                value[:, column] = _kendall_rows(x, y)
+            else:
+                side = _centred if name == "pearson" else _centred_ranks
+                value[:, column] = _cosine(_once(side, x), _once(side, y))
+    value = np.clip(value, -1.0, 1.0)  # rounding may leave 1 + 2e-16
     value[undefined] = np.nan
-    return np.asarray(value, dtype=np.float64)
+    return value
 
 
 def _once(function: Any, x: Vector) -> Vector:
@@ -352,7 +353,7 @@ def _at_level(
     else:
         count = len(x)
     x, y = x[usable], y[usable]
-    return [float(rowwise(x[None], y[None], name)[0]) for name in names], len(x), count
+    return rowwise(x[None], y[None], names)[0].tolist(), len(x), count
 
 
 def within_documents(
@@ -377,13 +378,10 @@ def within_documents(
     for size in np.unique(sizes[sizes > 1]):  # documents of one size make one matrix
         which = np.flatnonzero(sizes == size)
         rows = starts[which][:, None] + np.arange(size)
-        for column, name in enumerate(names):
-            value = rowwise(x[rows], y[rows], name)
-            table[which, column] = (
-                np.where(flat(x[rows]) & ~flat(y[rows]), 0.0, value)
-                if objective
-                else value
-            )
+        one, other = x[rows], y[rows]
+        table[which] = rowwise(one, other, names)
+        if objective:
+            table[which[flat(one) & ~flat(other)]] = 0.0
     return table
 
 

@@ -8,7 +8,7 @@ averages the metric maximises it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -65,7 +65,7 @@ class AgreementValue:
         Whole groups are resampled, or the documents that the objective is made of; for new systems each is left out in
         turn (NaN for fewer than 3).
         """
-        ends, reached = (math.nan, math.nan), by.reached(percents, rows)
+        ends, (reached, q) = (math.nan, math.nan), by.measured(percents, rows)
         if rounds:
             interval = interval_of(
                 by.resampled([percents], rows), rounds=rounds, seed=seed
@@ -79,7 +79,7 @@ class AgreementValue:
                 ends = for_other_systems(
                     ends, reached.value, left_out, whole, 0.95, larger=larger
                 )
-        return cls(by, reached, *ends, seed, by.q(percents, rows), new_systems)
+        return cls(by, reached, *ends, seed, q, new_systems)
 
     @property
     def value(self) -> float:
@@ -223,8 +223,17 @@ class Agreement:
         Raises:
             OptionError: If a field is missing, or documents are needed and unknown.
         """
+        pairs = map(_pair, getattr(result, "results", result))
+        return AgreementValue.of(*self._measurable(pairs), self.by, rounds=rounds)
+
+    def value_of(self, pairs: Iterable[tuple[Any, Any]]) -> Reached:
+        """Return the agreement over (example, prediction) pairs without an interval."""
+        return self.by.reached(*self._measurable(pairs))
+
+    def _measurable(self, pairs: Iterable[tuple[Any, Any]]) -> tuple[Vector, Rows]:
+        """Return predictions in percent of the scale, and people's ratings of the same rows."""
         scores, groups, named = list[tuple[float, float]](), list[str](), list[Any]()
-        for example, prediction in map(_pair, getattr(result, "results", result)):
+        for example, prediction in pairs:
             scores.append(self.both(example, prediction))
             groups.append(self.group(example) or f"row {len(groups)}")
             named.append(example.get("system") if hasattr(example, "get") else None)
@@ -235,9 +244,7 @@ class Agreement:
             for values in (human, predicted)
         )
         systems = list(map(str, named)) if all(named) else None
-        return AgreementValue.of(
-            predicted, Rows(human, groups, groups, systems), self.by, rounds=rounds
-        )
+        return predicted, Rows(human, groups, groups, systems)
 
     def both(self, example: Any, prediction: Any) -> tuple[float, float]:
         """Return the human score, and the predicted one: NaN where there is none."""
@@ -435,12 +442,21 @@ class RowScore(float, Enum):
         return float(self) >= self.metric.close
 
     def __add__(self, other: Any) -> Any:
-        return Total(self.metric, (self,)) + other
+        return Total(self.metric, Together((self,))) + other
 
     __radd__ = __add__
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return float, (float(self),)
+
+
+class Together(tuple[RowScore, ...]):
+    """Rows that are measured together, once: DSPy looks at a sum twice after each row, for its line of progress."""
+
+    @cached_property
+    def reached(self) -> Reached:
+        """The agreement over the rows."""
+        return self[0].metric.value_of([row.pair for row in self])
 
 
 @total_ordering
@@ -449,12 +465,13 @@ class Total:
     """The sum of some `RowScore`s: their number times their agreement, and `times` that."""
 
     metric: Agreement
-    rows: Sequence[RowScore]
+    rows: Together
     times: float = 1.0
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, RowScore | Total):
-            return replace(self, rows=(*self.rows, *getattr(other, "rows", (other,))))
+            rows = Together((*self.rows, *getattr(other, "rows", (other,))))
+            return replace(self, rows=rows)
         # What DSPy counts for a row whose program raised is a plain 0: the row is missing here, see `mean`.
         return self if other == 0 else float(self) + other
 
@@ -476,10 +493,7 @@ class Total:
         """
         if len({id(row.pair[0]) for row in self.rows}) < FEWEST:
             return math.fsum(self.rows) / count
-        by, reached = (
-            self.metric.by,
-            self.metric.over([row.pair for row in self.rows], rounds=0).reached,
-        )
+        by, reached = self.metric.by, self.rows.reached
         if reached.reason is not None:
             return by.worst
         lead = reached.value - by.chance

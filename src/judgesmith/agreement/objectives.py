@@ -122,6 +122,10 @@ class Objective(ABC):
     def reached(self, percents: Vector, rows: Rows) -> Reached:
         """Return the value for these scores; NaN is a row on which the judge failed."""
 
+    def measured(self, percents: Vector, rows: Rows) -> tuple[Reached, Correlated]:
+        """Return the value for these scores, and Q of them."""
+        return self.reached(percents, rows), self.q(percents, rows)
+
     @abstractmethod
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
         """Return the values of one or more judges as functions of how often each unit is drawn."""
@@ -182,8 +186,12 @@ class Q(Objective):
 
     def reached(self, percents: Vector, rows: Rows) -> Reached:
         """Return Q of these scores; NaN is a row on which the judge failed."""
+        return self.measured(percents, rows)[0]
+
+    def measured(self, percents: Vector, rows: Rows) -> tuple[Reached, Correlated]:
+        """Return Q as the value and as itself, computed once."""
         total = self.q(percents, rows)
-        return Reached(total.q, total.n, total.failed, total.reason)
+        return Reached(total.q, total.n, total.failed, total.reason), total
 
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
         """Return Q of one or more judges as functions of how often each unit is drawn."""

@@ -592,12 +592,11 @@ def rowwise_defined(x: Vector, y: Vector, names: Sequence[str]) -> Vector:
     """Return coefficients of each row of x with the same row of y, (k, n) -> (k, names); NaN in both are left out."""
     whole = ~np.isnan(x).any(axis=1)
     value = np.full((len(x), len(names)), np.nan)
-    for column, name in enumerate(names):
-        if whole.any():
-            value[whole, column] = rowwise(x[whole], y[whole], name)
-        for i in np.flatnonzero(~whole):
-            some = ~np.isnan(x[i])
-            value[i, column] = rowwise(x[i][None, some], y[i][None, some], name)[0]
+    if whole.any():
+        value[whole] = rowwise(x[whole], y[whole], names)
+    for i in np.flatnonzero(~whole):
+        some = ~np.isnan(x[i])
+        value[i] = rowwise(x[i][None, some], y[i][None, some], names)[0]
     return value
 
 

@@ -159,7 +159,7 @@ def _agreements(
         )
         present = ~np.isnan(x[0])
         x, ys = x[:, present], ys[:, present]
-    return np.stack([rowwise(x, ys, name) for name in names], axis=1)
+    return rowwise(x, ys, names)
 
 
 # Formulas ------------------------------------------------------------------------------------------------------------

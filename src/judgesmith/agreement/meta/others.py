@@ -193,7 +193,7 @@ def length_bias(
     present = ~np.isnan(x)
     x, y, long = x[present], y[present], lengths[rows][present]
     judge, people, agree = (
-        float(rowwise(a[None], b[None], "spearman")[0])
+        float(rowwise(a[None], b[None], ("spearman",))[0, 0])
         for a, b in ((x, long), (y, long), (x, y))
     )
     partial = {
