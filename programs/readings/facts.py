@@ -1,6 +1,7 @@
 """Count the facts of an output that its source, context and reference have, without a model.
 
-Counted are sequences of words, names, numbers, dates, negations, and the values of a table or meaning representation.
+Counted are sequences of words, names, numbers, dates, negations, and the values of a table or meaning representation,
+on both sides in one spelling (`spellings`).
 Shares of word sequences reward copying, so that they stand among other readings and are weighed by experience and
 labels (experiments/results/facts.md).
 """
@@ -21,6 +22,7 @@ from ..registry import readings
 from .kinds import Reading
 from .passages import Text
 from .reader import TokenReading
+from .spellings import one_spelling
 from .windows import COMMON, SPACELESS
 
 _WORD = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+")
@@ -34,19 +36,6 @@ STEM = 5
 
 _CAPITALISED = re.compile(r"(?<!\w)[A-ZÀ-ÖØ-ÞĀ-ЯΑ-Ω]\w*")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_TO_TWENTY = (
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
-    "nineteen twenty"
-)
-_TENS = "thirty forty fifty sixty seventy eighty ninety"
-_SPELT = dict(
-    zip(
-        f"{_TO_TWENTY} {_TENS}".split(),
-        map(str, (*range(2, 21), *range(30, 100, 10))),
-        strict=True,
-    )
-)
 _CALENDAR = re.compile(
     r"\b(?:(?i:january|february|april|june|july|august|september|october|november|december|monday|tuesday|wednesday"
     r"|thursday|friday|saturday|sunday)|March|May)\b"
@@ -70,20 +59,12 @@ def names_in(text: str) -> set[str]:
 
 
 def numbers_in(text: str) -> set[str]:
-    """Numbers in one form: 1,200 and 1200, 7.50 and 7.5, seven and 7 are the same."""
-    numbers = {_plain_number(match) for match in _NUMBER.findall(text)}
-    return numbers | {
-        _SPELT[word] for word in _WORD.findall(text.casefold()) if word in _SPELT
-    }
+    """Numbers of a text in one spelling (`spellings`), in one form: 7.50 and 7.5, 007 and 7 are the same."""
+    return set(map(_plain_number, _NUMBER.findall(text)))
 
 
 def _plain_number(written: str) -> str:
-    plain = (
-        written.replace(",", "")
-        if _THOUSANDS.fullmatch(written)
-        else written.replace(",", ".")
-    )
-    whole, point, rest = plain.partition(".")
+    whole, point, rest = written.replace(",", ".").partition(".")
     return (whole.lstrip("0") or "0") + (point + rest).rstrip("0").rstrip(".")
 
 
@@ -93,7 +74,7 @@ def dates_in(text: str) -> set[str]:
 
 
 def details_in(text: str) -> set[str]:
-    """Names, numbers and dates."""
+    """Names, numbers and dates of a text in one spelling."""
     return names_in(text) | numbers_in(text) | dates_in(text)
 
 
@@ -278,10 +259,10 @@ def _stem(word: str) -> str:
 def values_said(source: str, output: Sequence[str]) -> float:
     """Return the share of a table's values that an output has; NaN for prose.
 
-    A value is there word for word, or by the attribute if it is yes, no or nothing.
+    A value is there word for word, or by the attribute if it is yes, no or nothing. output: its words in one spelling.
     """
     values = dict.fromkeys(
-        (" ".join(_split(name)), " ".join(_split(value)))
+        (" ".join(_split(name)), " ".join(_split(one_spelling(value))))
         for name, value in values_in(source)
     )
     there = set(map(_stem, output))
@@ -374,8 +355,9 @@ def facts(text: Text) -> dict[str, float]:
     `values_said`. context: of its words those that the context alone has. of_reference: of the reference's words those
     that the output has.
     """
-    material, output = text.material, text.judged
-    output_words, there = _words(output), _words(material)
+    material, output = one_spelling(text.material), one_spelling(text.judged)
+    context, reference = one_spelling(text.context), one_spelling(text.reference)
+    output_words, there = words_in(output), words_in(material)
     return {
         "pairs": found_in(output_words, there, 2),
         "triples": found_in(output_words, there, 3),
@@ -384,10 +366,11 @@ def facts(text: Text) -> dict[str, float]:
         else math.nan,
         **sentence_numbers(sentences_of(output), sentences_of(material)),
         "values": values_said(text.source, output_words),
-        "context": found_in(output_words, _words(text.context), 1),
-        "of_reference": found_in(_words(text.reference), output_words, 1),
+        "context": found_in(output_words, words_in(context), 1),
+        "of_reference": found_in(words_in(reference), output_words, 1),
     }
 
 
-def _words(text: str) -> list[str]:
+def words_in(text: str) -> list[str]:
+    """Return the words of a text, folded."""
     return _WORD.findall(text.casefold())

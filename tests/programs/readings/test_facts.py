@@ -20,6 +20,7 @@ from judgesmith.programs.readings.facts import (
 )
 from judgesmith.programs.readings.kinds import read_row
 from judgesmith.programs.readings.passages import Text
+from judgesmith.programs.readings.spellings import one_spelling
 
 ARTICLE = "Ada Lovelace met Charles Babbage in June 1833. She did not build the engine. It had 1,000 wheels."
 
@@ -50,7 +51,53 @@ def test_sequences_of_words_that_a_source_has() -> None:
     ],
 )
 def test_numbers_have_one_form(text: str, found: set[str]) -> None:
-    assert numbers_in(text) == found
+    assert numbers_in(one_spelling(text)) == found
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("It had 1,200 wheels.", "It had 1200 wheels."),
+        ("It had 1,200 wheels.", "It had 1 , 200 wheels."),
+        ("It had 1,200 wheels.", "It had 1\u202f200 wheels."),
+        ("It had 1,200 wheels.", "It had one thousand two hundred wheels."),
+        ("It had 1,200 wheels.", "It had 1.2 thousand wheels."),
+        ("She was 21 of 95.", "She was twenty-one of ninety five."),
+        ("305 people", "three hundred and five people"),
+        ("2000005 people", "two million and five people"),
+        ("It cost $1.5 million.", "It cost 1,500,000 dollars."),
+        ("£ 53million", "53 million pounds"),
+        ("It rose 5%.", "It rose 5 per cent."),
+        ("It rose 5 %.", "It rose 5 percent."),
+        ("On Jan. 5th", "On January 5"),
+        ("On 5 Sept 1833", "On 5 September 1833"),
+        ("She didn't, can't and won't.", "She did not, can not and will not."),
+        ("She did n’t and cannot.", "She did not and can not."),
+    ],
+)
+def test_two_spellings_of_one_thing_count_alike(one: str, other: str) -> None:
+    assert one_spelling(one) == one_spelling(other)
+    assert facts(Text(one, other)) == pytest.approx(facts(Text(one, one)), nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "One of them, or no one, often won a tenner.",
+        "between 12,34 and 113-107 (32-18)",
+        "Mar and Dec may march; the $ is a dollar.",
+        "100, 200, 300",
+        "v1.200.300 at 1.2.3.4",
+    ],
+)
+def test_what_has_one_spelling_stays(text: str) -> None:
+    assert one_spelling(text).replace("dollars", "$") == text
+
+
+def test_numbers_side_by_side_stay_apart() -> None:
+    assert (
+        one_spelling("between five and six, ten or two") == "between 5 and 6, 10 or 2"
+    )
 
 
 def test_names_are_capitals_where_no_sentence_begins() -> None:
