@@ -28,6 +28,7 @@ from judgesmith.agreement.resampling import (
 )
 from judgesmith.datasets.row import Row
 from judgesmith.experiments.bench.facts import Pair, read_pairs
+from judgesmith.experiments.bench.rated_facts import aspect_of
 from judgesmith.experiments.bench.sets import data_folder
 from judgesmith.experiments.studies.experience import (
     Task,
@@ -288,7 +289,8 @@ def run(folders: Sequence[Path], draws: int, output: Path | None) -> None:
         if (of := beside(pair)) is None:
             continue
         experience = without_family(teachers, pair.plain.family)
-        ours = our_scores(of, experience, draws)
+        rated = experience.of_aspect(aspect_of(pair.plain))
+        ours = our_scores(of, rated, draws)
         pooled += measured(of, ours, "pooled")
         print(of.name, *pooled[-1][5:8], flush=True)
         if of.systems is not None and of.systems.max() > 0:

@@ -2,7 +2,7 @@
 
 And with what is shipped now: facts counted in the source, too, expected to decide where an aspect's name says so.
 
-    python experiments/bench/experience_within.py TABLES... [--draws 15] [-o experiments/results/data]
+    python experiments/bench/experience_within.py TABLES... [--draws 15] [--kept FILE] [-o experiments/results/data]
 
 TABLES are folders of tables that `judgesmith study experience` kept (SET.ASPECT*.npz), the first that has a task
 counting; the sets are those of JUDGESMITH_DATA. All are fitted to the same tasks, the family of the measured one left
@@ -12,6 +12,7 @@ out, and measured on the same draws: Q over all rows, and Q within systems, with
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,13 +101,22 @@ def reached(task: Task, experience: Experience, labels: int, draws: int) -> Vect
 
 
 def measured(
-    pairs: Sequence[Pair], teachers: Sequence[Task], draws: int
+    pairs: Sequence[Pair],
+    teachers: Sequence[Task],
+    draws: int,
+    kept: Path | None,
 ) -> NDArray[np.float64]:
-    """Measure every task in every way: shape (tasks, ways, 2), pooled and within systems."""
-    result = []
+    """Measure every task in every way: shape (tasks, ways, 2), pooled and within systems.
+
+    kept: the file of what tasks have reached before.
+    """
+    lines = kept.read_text(encoding="utf-8").splitlines() if kept else []
+    before: dict[str, Any] = dict(map(json.loads, lines))
     experiences = dict[tuple[str, Variant], Experience]()
     for pair in pairs:
         task = pair.plain
+        if task.name in before:
+            continue
         others = [one for one in teachers if one.family != task.family]
         for variant in (BEFORE, INSIDE, RANGES, SHIPPED):
             if (task.family, variant) not in experiences:
@@ -117,10 +127,13 @@ def measured(
             experience = experiences[task.family, variant]
             rows = pair.with_facts if variant.facts else task
             expected = experience.of_aspect(aspect) if variant.facts else experience
-            of_task.append(reached(rows, expected, labels, draws))
-        result.append(of_task)
+            of_task.append(reached(rows, expected, labels, draws).tolist())
+        before[task.name] = of_task
+        if kept:
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([task.name, of_task]) + "\n")
         print(task.name, *(f"{one[0]:.2f}" for one in of_task), flush=True)
-    return np.array(result)
+    return np.array([before[pair.plain.name] for pair in pairs])
 
 
 def rows_of(tasks: Sequence[Task], found: NDArray[np.float64]) -> list[list[Any]]:
@@ -154,13 +167,17 @@ def main() -> None:
     )
     parser.add_argument("tables", nargs="+", type=Path)
     parser.add_argument("--draws", type=int, default=15)
+    parser.add_argument("--kept", type=Path)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     data_folder()  # ends here where the variable is not set
     pairs = list(read_pairs(options.tables))
     tasks = [pair.plain for pair in pairs]
     teachers = [pair.plain for pair in pairs if pair.teaches]
-    rows = rows_of(tasks, measured(pairs, teachers, options.draws))
+    if options.kept:
+        options.kept.touch()
+    found = measured(pairs, teachers, options.draws, options.kept)
+    rows = rows_of(tasks, found)
     titles = [
         f"{level}{labels} labels: {variant.title}"
         for level in ("", "Q within systems, ")

@@ -3,15 +3,15 @@
 A row's human score is taken to be the sum of what experience expects of it (`programs.readings.experience`), of a
 weight for the judge's own score, of small weights for all numbers and all dimensions of the states, of something that
 its document's rows have in common, and of noise. Only the weights are learnt from the labels; how large each part may
-be was learnt on other tasks. How far experience and the own score may be trusted differs most, so that five answers are
-weighed by how well they explain the labels (their evidence).
+be was learnt on other tasks. How far experience and the own score may be trusted differs most, and how much labels can
+teach beside them, so that six answers are weighed by how well they explain the labels (their evidence).
 
 Beside a strong judge the prior is another: its score has a fixed weight, so that ranks follow it, and everything else
 may only correct it, by answers of nine sizes (experiments/results/strong.md).
 
 What is counted of facts in the source decides few tasks, so that its weight has a variance of its own: each answer
 comes with it and without. Where the aspect's name says that facts are rated, more answers expect these counts to
-decide, as likely before the labels as all others together (experiments/results/facts.md).
+decide, each more likely before the labels than all others together (experiments/results/facts.md).
 
 Source: Gaussian processes with linear kernels (Rasmussen and Williams 2006, §2.1 and §5.4); the composition is ours
 (experiments/results/experience.md).
@@ -40,7 +40,7 @@ SPREAD_ROWS, SCORE_ROWS = 15.0, 3.0
 LEVEL = 1.0
 #: Variance of what rows of one document have in common, and beside a strong judge, who sees what documents are about;
 #: where only rows of one document are compared, it may be large.
-DOCUMENT, DOCUMENT_BESIDE, WITHIN = 0.05, 0.2, 5.0
+DOCUMENT, DOCUMENT_BESIDE, WITHIN = 0.1, 0.2, 5.0
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,13 @@ OF_FACTS = ((0.0, 0.0), (0.1, -1.5))
 #: Variance of what the ratings of one rater have in common, and how likely it is before the labels are seen (log):
 #: none, up to more than half of all (experiments/results/raters.md).
 OF_RATERS = ((0.0, 0.0), (0.05, -2.5), (0.2, -2.5), (0.6, -2.5))
-#: Experience that fits, or less; an own score that is one reading of many, up to one that says nearly all. Each of them
-#: with facts and without.
+#: Experience that fits; the same with labels that are mostly noise, so that they hardly move it; experience that fits
+#: less; an own score that is one reading of many, up to one that says nearly all. Each of them with facts and without.
 SIZES = tuple(
     replace(sizes, facts=facts, log_prior=sizes.log_prior + likely)
     for sizes in (
         Sizes(0.5, 0.02, 0.1, 0.2, 0.5),
+        Sizes(0.5, 0.02, 0.03, 0.06, 0.75),
         Sizes(0.2, 0.02, 0.2, 0.2, 0.5, -1.0),
         Sizes(0.5, 0.5, 0.1, 0.2, 0.4, -3.0),
         Sizes(0.2, 1.0, 0.03, 0.05, 0.3, -3.0),
@@ -84,7 +85,7 @@ SIZES = tuple(
 
 
 #: Where facts are rated: one of `experience.FACTUAL` decides, and little else is to be learnt.
-OF_FACTUAL = Sizes(0.25, 0.02, 0.005, 0.01, 0.5, 0.5, facts=0.02, factual=0.5)
+OF_FACTUAL = Sizes(0.25, 0.02, 0.005, 0.01, 0.5, 1.7, facts=0.02, factual=0.5)
 #: Beside a score that has the first word: its weight, and how much other judges and all other readings may correct it.
 BESIDE = tuple(
     Sizes(first, others, numbers, numbers, max(0.2, 1 - first**2), facts=numbers / 3)

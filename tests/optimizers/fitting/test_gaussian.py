@@ -75,16 +75,33 @@ def test_with_few_labels_experience_decides_and_with_many_the_labels() -> None:
     wrong = Experience(numbers={"noise": (0.0, 100.0, 1.0)}, points=0.5)
     few, many = ([], [])
     for seed in range(8):
-        table, y = made(seed, 300)
+        table, y = made(seed, 300, noise=0.5)
         rest = table.rows(np.arange(100, 300))
         for found, count in ((few, 5), (many, 100)):
             rows, scores = table.rows(np.arange(count)), y[:count]
             heads = [fit(rows, scores, known) for known in (KNOWN, NOTHING, wrong)]
             found.append([agreement(head(rest), y[100:]) for head in heads])
     helped, alone, misled = np.mean(few, axis=0)
-    assert helped > alone + 0.1
+    assert helped > alone + 0.2
     assert misled < alone
     assert np.mean(many, axis=0)[2] > 2
+
+
+def test_labels_that_are_mostly_noise_take_little_from_experience() -> None:
+    lost = []
+    for seed in range(24):
+        table, y = made(seed, 300, noise=1.5)
+        rng = np.random.default_rng(seed + 50)
+        states = {"mid": rng.normal(size=(300, 200)).astype(np.float32)}
+        table = Readings(NAMES, table.values, table.groups, states)
+        labels = y + 2.0 * rng.normal(size=300)
+        train, test = np.arange(40), np.arange(40, 300)
+        fitted = gaussian(table.rows(train), labels[train], KNOWN, own="direct")
+        expected = fitted.head + fitted.learnt.scaled(-1.0)
+        rows = table.rows(test)
+        lost.append(agreement(expected(rows), y[test]))
+        lost[-1] -= agreement(fitted.head(rows), y[test])
+    assert np.mean(lost) < 0.06
 
 
 def test_an_own_score_that_is_good_wins_and_costs_nothing_where_it_is_not() -> None:
