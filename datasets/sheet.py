@@ -278,6 +278,7 @@ class Sheet:
             *_conflicts(self.origin, rows, aspect, (high - low) / 2),
         ]
         warnings += self._splits(rows, aspect, marks)
+        warnings += [] if self.pairs else _rated_twice(self.origin, rows, aspect)
         kind, names, levels = (
             ("preference", (), ()) if self.pairs else self._kind(marks, scale, values)
         )
@@ -763,6 +764,24 @@ def undecided(score: float, levels: NDArray[np.float64]) -> bool:
     """Return True if a mean rating lies in the middle between two categories."""
     far = np.sort(np.abs(levels - score))
     return len(far) > 1 and bool(np.isclose(far[0], far[1]))
+
+
+def _rated_twice(origin: str, rows: Sequence[Row], aspect: str) -> list[str]:
+    """Return a note on outputs that one person rated more than once, not always alike."""
+    lines = []
+    for row in rows:
+        named = zip(
+            row.raters.get(aspect, ()), row.ratings.get(aspect, ()), strict=False
+        )
+        distinct = {(who, rating) for who, rating in named if who}
+        if len(distinct) > len({who for who, _ in distinct}):
+            lines.append(row.line)
+    if not lines:
+        return []
+    return [
+        f"{origin}: {rows_in_words(lines)}: the same person rated one output more than once, and differently; every "
+        "rating counts, so remove those that were replaced"
+    ]
 
 
 def _conflicts(

@@ -195,6 +195,30 @@ def test_words_that_are_better_the_lower_their_numbers(cells: list[str]) -> None
     assert read_labels(rows).scores.tolist()[: len(cells)] == numbers
 
 
+@pytest.mark.parametrize(
+    "name", ["worst", "flagged", "Has defects", "reported by user"]
+)
+def test_a_fault_that_is_there_is_not_taken_for_the_better_answer(name: str) -> None:
+    rows = [{"output": f"text {n}", name: n % 3 == 0} for n in range(12)]
+    with pytest.raises(LabelsError, match=r"names a fault.*--categories"):
+        read_labels(rows)
+    labels = read_labels(rows, categories=["true", "false"])
+    assert labels.scores.tolist() == [float(n % 3 > 0) for n in range(12)]
+
+
+def test_a_person_who_rated_an_output_twice_is_named() -> None:
+    rows: list[dict[str, Any]] = [
+        {"output": f"text {n}", "rating": n % 5 + 1, "annotator": "ann"}
+        for n in range(12)
+    ]
+    again = [row | {"annotator": "bob"} for row in rows] + rows[3:5]
+    said = "rated one output more than once, and differently"
+    assert not any(said in note for note in read_labels(rows + again).warnings)
+    changed = [*rows, rows[2] | {"rating": 1}]
+    (note,) = [note for note in read_labels(changed).warnings if said in note]
+    assert "row 3: " in note
+
+
 @pytest.mark.parametrize("name", ["max_score", "Maximum points", "Out of", "scaleMax"])
 def test_ratings_of_different_maxima_are_not_of_one_scale(name: str) -> None:
     rows: list[dict[str, Any]] = [
