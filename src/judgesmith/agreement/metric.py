@@ -231,7 +231,7 @@ class Agreement:
         return self.by.reached(*self._measurable(pairs))
 
     def _measurable(self, pairs: Iterable[tuple[Any, Any]]) -> tuple[Vector, Rows]:
-        """Return predictions in percent of the scale, and people's ratings of the same rows."""
+        """Return predictions in percent of the scale, and the human ratings of the same rows."""
         scores, groups, named = list[tuple[float, float]](), list[str](), list[Any]()
         for example, prediction in pairs:
             scores.append(self.both(example, prediction))
