@@ -213,7 +213,8 @@ class Weights:
         """Rows of a tensor as floats, in any shape."""
         if tensor.kind in _SPLIT:
             numbers, scales = _SPLIT[tensor.kind](raw)
-            return numbers * scales.astype(np.float32)
+            floats: Floats = numbers * scales.astype(np.float32)
+            return floats
         kind = self._gguf.GGMLQuantizationType(tensor.kind)
         try:
             result: Floats = self._gguf.dequantize(raw, kind)
