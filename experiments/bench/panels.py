@@ -67,6 +67,9 @@ class Asked:
 
 SETS = {
     "wiki_da": Asked("wiki_da", "meaning", "simplification/meaning preservation", 2),
+    "wiki_da fluency": Asked(
+        "wiki_da", "fluency", "simplification/fluency", 2, source=False
+    ),
     "personachat": Asked("personachat_usr", "overall", "dialogue/overall", 5),
     "summeval": Asked(
         "summeval", "coherence", "summarization/coherence", 4, source=False

@@ -1,0 +1,269 @@
+"""Tell from probabilities of answers what a panel of a small model's forms gains, with the power of the comparison.
+
+    python experiments/bench/panel_readings_gains.py FOLDER [--save FOLDER]
+
+FOLDER has the tables of `panel_readings.py`. Only rows that every form of a set was asked for count. Each draw labels
+20, 40 or 100 rows of as few documents as have them, drawn at random, and holds out all others; the labels choose a form
+by Q, standardise the panel, and weigh it as `compile` does. Values are means over 200 draws. Intervals are 95 %:
+documents are drawn again, with draws of labels in each, a document with all its copies on one side. Both are told of
+the expected score and of the likeliest answer, which is what a panel hears. In the positive control, labels are the
+shortness of the text, and one more member counts its words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judgesmith.experiments.bench.panel_gains import (
+    INTERVAL,
+    POWER,
+    Answers,
+    around,
+    compiled,
+    members_of,
+)
+from judgesmith.experiments.bench.panels import SETS
+from judgesmith.experiments.studies.replay import agreements
+from judgesmith.experiments.studies.saving import save
+from judgesmith.programs.panel.averaging import averaged, standings_of
+from judgesmith.programs.readings.head import Vector
+
+SIZES = (20, 40, 100)
+#: Draws of labels for the values; resamples of documents, and draws in each, for their intervals.
+MANY, RESAMPLES, DRAWS = 200, 300, 4
+#: The member that is added for the positive control alone; and what is told of an answer.
+CONTROL = "length"
+KINDS = {"percent": "expected", "said": "likeliest"}
+CHOSEN, PANEL, WEIGHED = "chosen by Q", "panel", "as compiled"
+TITLE = {"model, set and aspect": "", "score": ""}
+COUNTS = {"labels": "{:.0f}", "held out": "{:.0f}"}
+ALONE = {"rows": "{:.0f}", "failed": "{:.0%}", "different scores": "{:.0f}"}
+#: The columns of each table.
+COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "members": {**TITLE, "form": "", **ALONE, "Q": "{:.2f}", "correlation with": ""}
+    | {"panel − this form": INTERVAL, "expected − likeliest": INTERVAL},
+    "gains": {**TITLE, **COUNTS, CHOSEN: "{:.2f}", PANEL: "{:.2f}"}
+    | {"panel − chosen": INTERVAL, "as compiled − chosen": INTERVAL}
+    | {"panel − at random": INTERVAL, "panel − best form": INTERVAL}
+    | {"least of the first that is found": "{:.2f}"},
+    "control": {**TITLE, **COUNTS, "length was chosen": "{:.0%}", CHOSEN: "{:.2f}"}
+    | {"best form": "{:.2f}", "chosen − best form": INTERVAL}
+    | {"panel with length − chosen": INTERVAL},
+}
+
+
+def tables(folder: Path) -> Iterator[Answers]:
+    """Yield the answers of each model, set and kind."""
+    for file in sorted(folder.glob("*.jsonl")):
+        lines = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+        by_set: dict[str, dict[str, dict[str, Any]]] = {}
+        for line in lines:
+            forms = by_set.setdefault(line["set"], {})
+            forms.setdefault(line["form"], {})[line["id"]] = line
+        for name, forms in by_set.items():
+            for kind in KINDS:
+                yield table(file.stem, name, kind, forms)
+
+
+def table(
+    model: str, name: str, kind: str, forms: dict[str, dict[str, Any]]
+) -> Answers:
+    """Return the rows that every form was asked for."""
+    asked = SETS[name]
+    rows = []
+    for row in asked.rows():
+        if all(row["id"] in answers for answers in forms.values()):
+            rows.append(row)
+    columns = []
+    for answers in forms.values():
+        columns.append([answers[row["id"]][kind] for row in rows])
+    human = [row["scores"][asked.aspect] for row in rows]
+    return Answers(
+        *(model, name, kind, tuple(forms), np.array(columns, float).T),
+        human=np.array(human, float),
+        documents=[row["doc_id"] for row in rows],
+        words=np.array([len(row["output"].split()) for row in rows], float),
+    )
+
+
+def with_length(answers: Answers) -> Answers:
+    """Return the positive control: a member that counts words, and labels that are their negative."""
+    share = 100 * (1 - answers.words / answers.words.max())
+    return replace(
+        answers,
+        forms=(*answers.forms, CONTROL),
+        percents=np.column_stack([answers.percents, share]),
+        human=-answers.words,
+    )
+
+
+# Draws of labels
+
+
+def played(
+    answers: Answers, labelled: NDArray[Any], heldout: NDArray[Any]
+) -> dict[str, float]:
+    """Return the held-out Q of each form and rule, and whether the control's form was chosen."""
+    train, rest = answers.percents[labelled], answers.percents[heldout]
+    human = answers.human[labelled]
+    chosen = int(agreements(train, human).sum(axis=0).argmax())
+    panel = averaged(rest, standings_of(train))
+    columns = np.column_stack([rest, panel, compiled(train, rest, human)])
+    q = agreements(columns, answers.human[heldout]).sum(axis=0).tolist()
+    singles = dict(zip(answers.forms, q, strict=False))
+    found = {
+        CHOSEN: q[chosen],
+        PANEL: q[-2],
+        WEIGHED: q[-1],
+        "at random": float(np.mean(q[:-2])),
+    }
+    return singles | found | {"control": float(answers.forms[chosen] == CONTROL)}
+
+
+def drawn(
+    answers: Answers,
+    size: int,
+    documents: Sequence[NDArray[Any]],
+    seed: Sequence[int],
+    draws: int,
+) -> dict[str, float]:
+    """Return the means over draws of labels; documents: the rows of each."""
+    totals: dict[str, list[float]] = defaultdict(list)
+    rng = np.random.default_rng(seed)
+    counts = np.array(list(map(len, documents)))
+    for _ in range(draws):
+        order = rng.permutation(len(documents))
+        enough = int(np.searchsorted(np.cumsum(counts[order]), size)) + 1
+        inside = np.concatenate([documents[place] for place in order[:enough]])
+        heldout = np.concatenate([documents[place] for place in order[enough:]])
+        labelled = rng.permutation(inside)[:size]
+        for rule, value in played(answers, labelled, heldout).items():
+            totals[rule].append(value)
+    return {rule: float(np.mean(values)) for rule, values in totals.items()}
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Q of each form and rule on the rows as they are, and over resamples of their documents."""
+
+    plain: dict[str, float]
+    again: dict[str, Vector]
+
+    def less(self, one: str, other: str) -> list[float]:
+        """Return the first less the second, with its interval."""
+        return around(self.plain[one] - self.plain[other], self.error(one, other))
+
+    def error(self, one: str, other: str) -> float:
+        """Return the standard error of the difference."""
+        return float((self.again[one] - self.again[other]).std())
+
+
+def gains(answers: Answers, size: int) -> Gains:
+    """Draw labels from the rows as they are, and from resamples of their documents."""
+    documents = answers.rows_by_document()
+    plain = drawn(answers, size, documents, [size, 0], MANY)
+    found: dict[str, list[float]] = defaultdict(list)
+    rng = np.random.default_rng([size, 1])
+    for number in range(RESAMPLES):
+        again: dict[int, int] = defaultdict(int)
+        for one in rng.integers(len(documents), size=len(documents)).tolist():
+            again[one] += 1
+        copies = [np.tile(documents[one], count) for one, count in again.items()]
+        seed = [size, 2, number]
+        for rule, value in drawn(answers, size, copies, seed, DRAWS).items():
+            found[rule].append(value)
+    return Gains(plain, {rule: np.array(values) for rule, values in found.items()})
+
+
+def by_expectation(answers: Answers, other: Answers) -> list[list[float]]:
+    """Return what each form's expected score is ahead of its likeliest answer, on all rows."""
+    documents = answers.rows_by_document()
+    both = np.column_stack([answers.percents, other.percents])
+    count, rng = len(answers.forms), np.random.default_rng(0)
+
+    def ahead(at: NDArray[Any]) -> Vector:
+        q = agreements(both[at], answers.human[at]).sum(axis=0)
+        return np.asarray(q[:count] - q[count:])
+
+    again = []
+    for _ in range(5 * RESAMPLES):
+        picks = rng.integers(len(documents), size=len(documents)).tolist()
+        again.append(ahead(np.concatenate([documents[one] for one in picks])))
+    leads, errors = ahead(np.arange(len(both))), np.std(again, axis=0)
+    return [around(*pair) for pair in zip(leads.tolist(), errors.tolist(), strict=True)]
+
+
+# Tables
+
+
+def compared(answers: Answers, size: int, found: Gains) -> list[Any]:
+    """Return a row: the panel and the chosen form, what the first is ahead by, and the least lead that is found."""
+    best = max(answers.forms, key=found.plain.__getitem__)
+    row: list[Any] = [answers.title, KINDS[answers.kind], size]
+    row += [len(answers.human) - size, found.plain[CHOSEN], found.plain[PANEL]]
+    pairs = ((PANEL, CHOSEN), (WEIGHED, CHOSEN), (PANEL, "at random"), (PANEL, best))
+    row += [found.less(*pair) for pair in pairs]
+    return [*row, POWER * found.error(PANEL, CHOSEN)]
+
+
+def controlled(answers: Answers, size: int) -> list[Any]:
+    """Return a row of the positive control."""
+    found = gains(with_length(answers), size)
+    best = max(answers.forms, key=found.plain.__getitem__)
+    row = [answers.title, KINDS[answers.kind], size, len(answers.human) - size]
+    row += [found.plain["control"], found.plain[CHOSEN], found.plain[best]]
+    return [*row, found.less(CHOSEN, best), found.less(PANEL, CHOSEN)]
+
+
+def told(every: Sequence[Answers]) -> dict[str, list[list[Any]]]:
+    """Return the rows of each table."""
+    members, rows, control = list[list[Any]](), list[list[Any]](), list[list[Any]]()
+    likeliest = {one.title: one for one in every if one.kind == "said"}
+    for answers in every:
+        sizes = [size for size in SIZES if len(answers.human) >= 2 * size]
+        found = {size: gains(answers, size) for size in sizes}
+        beyond = by_expectation(answers, likeliest[answers.title])
+        for line, form, ahead in zip(
+            members_of(answers), answers.forms, beyond, strict=True
+        ):
+            title, name, *numbers = line
+            expected = ahead if answers.kind != "said" else None
+            leads = [found[sizes[-1]].less(PANEL, form), expected]
+            members.append([title, KINDS[answers.kind], name, *numbers, *leads])
+        rows += [compared(answers, size, found[size]) for size in sizes]
+        control += [controlled(answers, size) for size in sizes]
+    names = ("members", "gains", "control")
+    return dict(zip(names, (members, rows, control), strict=True))
+
+
+def main() -> None:
+    """Print the tables, and save them on request."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--save", type=Path)
+    options = parser.parse_args()
+    commands = [
+        "python experiments/bench/panel_readings.py SET -o FOLDER",
+        "python experiments/bench/panel_readings_gains.py FOLDER",
+    ]
+    for name, rows in told(list(tables(options.folder))).items():
+        for row in rows:
+            print(name, json.dumps(row), flush=True)
+        columns = COLUMNS[name]
+        name = f"panel-readings-{name}"
+        save(options.save, name, columns, rows, commands=commands, seed=0)
+
+
+if __name__ == "__main__":
+    main()
