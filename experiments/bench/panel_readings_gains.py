@@ -5,8 +5,8 @@
 FOLDER has the tables of `panel_readings.py`. Only rows that every form of a set was asked for count. Each draw labels
 20, 40 or 100 rows of as few documents as have them, drawn at random, and holds out all others; the labels choose a form
 by Q, standardise the panel, and weigh it as `compile` does. Values are means over 200 draws. Intervals are 95 %:
-documents are drawn again, with draws of labels in each, a document with all its copies on one side. Both are told of
-the expected score and of the likeliest answer, which is what a panel hears. In the positive control, labels are the
+documents are drawn again, with draws of labels in each, a document with all its copies on one side. Both are done for
+the expected score and for the likeliest answer, which is what a panel hears. In the positive control, labels are the
 shortness of the text, and one more member counts its words.
 """
 
@@ -40,7 +40,7 @@ from judgesmith.programs.readings.head import Vector
 SIZES = (20, 40, 100)
 #: Draws of labels for the values; resamples of documents, and draws in each, for their intervals.
 MANY, RESAMPLES, DRAWS = 200, 300, 4
-#: The member that is added for the positive control alone; and what is told of an answer.
+#: The member that is added for the positive control alone; and the kinds of scores in an answer.
 CONTROL = "length"
 KINDS = {"percent": "expected", "said": "likeliest"}
 CHOSEN, PANEL, WEIGHED = "chosen by Q", "panel", "as compiled"

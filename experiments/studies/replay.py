@@ -247,10 +247,8 @@ def agreements(percents: Matrix, human: Vector) -> Matrix:
     """
     columns = np.stack([impute(column) for column in percents.T])
     people = np.broadcast_to(human, columns.shape)
-    parts = [
-        rowwise(columns, people, name) for name in ("pearson", "spearman", "kendall")
-    ]
-    return np.nan_to_num(np.stack(parts))
+    parts = rowwise(columns, people, ("pearson", "spearman", "kendall"))
+    return np.nan_to_num(parts.T)
 
 
 def q_of(task: Task, percents: Matrix, places: Sequence[int]) -> list[float]:

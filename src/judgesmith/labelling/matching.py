@@ -80,4 +80,4 @@ def matched_rows(
 
 
 def _coefficients(x: Vector, y: Vector) -> Vector:
-    return np.stack([rowwise(x, y, name) for name in MATCHED], axis=1)
+    return rowwise(x, y, MATCHED)
