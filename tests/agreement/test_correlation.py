@@ -90,6 +90,15 @@ def test_agrees_with_scipy_on_ties(data):
             assert value == pytest.approx(scipy_value(f.__name__, x, y), abs=1e-12)
 
 
+@pytest.mark.parametrize("rows", [64, 65, 300, 301])
+def test_every_way_to_count_pairs_agrees_with_scipy(rows):
+    rng = np.random.default_rng(rows)
+    x = rng.integers(0, 9, rows).astype(float)
+    y = x + rng.integers(0, 9, rows)
+    assert kendall(x, y) == pytest.approx(scipy_value("kendall", x, y), abs=1e-12)
+    assert math.isnan(kendall(x, np.ones(rows)))
+
+
 @given(tied_data(low=0))
 def test_midranks_are_scipys(data):
     for x in data:

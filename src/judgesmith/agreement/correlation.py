@@ -26,7 +26,8 @@ PARTS = (
 )  # of the sum, in the order of the objective's formula
 FLAT = 1e-13  # a spread below this share of the largest value is rounding noise, so the scores count as constant
 LARGEST = 1e100  # scores beyond are a mistake, and their squares overflow
-_CUBE = 64  # rows up to which all pairs at once are faster than one O(n log n) call per vector
+_CUBE = 64  # rows up to which all pairs of all vectors are compared at once
+_SQUARE = 300  # rows up to which comparing all pairs of a vector is faster than scipy's O(n log n)
 _CELLS = 4_000_000  # pairs compared at a time
 
 
@@ -177,7 +178,7 @@ def rowwise(x: Vector, y: Vector, names: Sequence[str]) -> Vector:
                 value[:, column] = _cosine(_once(side, x), _once(side, y))
     value = np.clip(value, -1.0, 1.0)  # rounding may leave 1 + 2e-16
     value[undefined] = np.nan
-    return value
+    return np.asarray(value)
 
 
 def _once(function: Any, x: Vector) -> Vector:
@@ -223,9 +224,8 @@ def _cosine(x: Vector, y: Vector) -> Vector:
 def _kendall_rows(x: Vector, y: Vector) -> Vector:
     k, n = x.shape
     if n > _CUBE:
-        return np.array(
-            [scipy.stats.kendalltau(a, b).statistic for a, b in zip(x, y, strict=True)]
-        )
+        each = _kendall_pairs if n <= _SQUARE else _kendall_sorted
+        return np.array([each(a, b) for a, b in zip(x, y, strict=True)])
     value = np.empty(k)
     step = max(1, _CELLS // (n * n))
     for start in range(0, k, step):
@@ -237,6 +237,16 @@ def _kendall_rows(x: Vector, y: Vector) -> Vector:
         untied = np.count_nonzero(sa, axis=(1, 2)) * np.count_nonzero(sb, axis=(1, 2))
         value[start : start + step] = surplus / np.sqrt(untied)
     return value
+
+
+def _kendall_pairs(x: Vector, y: Vector) -> float:
+    a, b = x[:, None] > x, y[:, None] > y
+    surplus = np.count_nonzero(a & b) - np.count_nonzero(a & b.T)
+    return float(surplus / np.sqrt(np.count_nonzero(a) * np.count_nonzero(b)))
+
+
+def _kendall_sorted(x: Vector, y: Vector) -> float:
+    return float(scipy.stats.kendalltau(x, y).statistic)
 
 
 def _signs(x: Vector) -> npt.NDArray[np.int8]:

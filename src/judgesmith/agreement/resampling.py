@@ -763,7 +763,8 @@ class WithinSystems:
     @cached_property
     def signs(self) -> npt.NDArray[np.float32]:
         """Whether two rows of one system are in the same order on both sides, 1, or in opposite ones, -1."""
-        return _signs(self.x, self.y) * (self.sys[:, None] == self.sys)
+        same = self.sys[:, None] == self.sys
+        return np.asarray(_signs(self.x, self.y) * same)
 
     def __call__(self, counts: Vector) -> Vector:
         """Return the coefficients of counts, (rounds, documents) -> (rounds, parts)."""
