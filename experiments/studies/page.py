@@ -22,10 +22,14 @@ CANDIDATES = 2_000  # dots of candidates
 
 def render(analysis: Analysis) -> str:
     """Return the page as HTML."""
+    return _page(analysis, [*figures(analysis)])
+
+
+def _page(analysis: Analysis, drawn: Sequence[tuple[str, Drawing]]) -> str:
     done = any(line.records for line in analysis.lines)
     sections = [
         Section("Results", [results(analysis)] if done else []),
-        Section("Figures", [Figures([*figures(analysis)])]),
+        Section("Figures", [Figures(drawn)]),
         Section(
             "Failed", [[f"{cell}: {reason}" for cell, reason in analysis.failures]]
         ),
@@ -43,18 +47,18 @@ def write(analysis: Analysis, folder: Path) -> list[Path]:
         OptionError: For a folder that cannot be written.
     """
     paths = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
+    drawn = [*figures(analysis)]
+    texts = (_page(analysis, drawn), markdown(analysis), latex(analysis))
+    main = [
+        one
+        for about, one in drawn
+        if about.startswith(("Q of every line", "Q against labels"))
+    ]
     try:
-        for path, text in zip(
-            paths, (render(analysis), markdown(analysis), latex(analysis)), strict=True
-        ):
+        for path, text in zip(paths, texts, strict=True):
             write_whole(path, text)
-        drawn = [
-            one
-            for about, one in figures(analysis)
-            if about.startswith(("Q of every line", "Q against labels"))
-        ]
-        for path in (folder / "figure.svg", folder / "figure.pdf") if drawn else ():
-            drawn[-1].write(path)
+        for path in (folder / "figure.svg", folder / "figure.pdf") if main else ():
+            main[-1].write(path)
             paths.append(path)
     except OSError as error:
         raise OptionError(

@@ -35,6 +35,7 @@ from judgesmith.experiments.studies.config import (
     check_settings,
 )
 from judgesmith.experiments.studies.run import Cell, Study, draw
+from judgesmith.figures import Drawing
 from judgesmith.running.journal import alone
 
 FAST = (
@@ -49,6 +50,26 @@ FAST = (
     "--max-demos",
     2,
 )
+
+
+@pytest.fixture
+def fonts() -> None:
+    """A test with this embeds the fonts of figures in PDF."""
+
+
+@pytest.fixture(autouse=True)
+def figures(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests look into no PDF, and cutting fonts to its letters takes a sixth of a study's time."""
+    real = Drawing.write
+
+    def write(self: Drawing, path: Path) -> None:
+        if path.suffix == ".pdf":
+            path.write_bytes(b"%PDF-1.4")
+        else:
+            real(self, path)
+
+    if "fonts" not in request.fixturenames:
+        monkeypatch.setattr(Drawing, "write", write)
 
 
 @pytest.fixture
@@ -118,7 +139,12 @@ ONE = ("--arm", "none", "--seeds", 1, "--variant", "vanilla")
     ],
 )
 def test_every_kind_leaves_a_whole_folder(
-    study: Any, folder: Path, kind: str, arguments: tuple[object, ...], cells: int
+    study: Any,
+    fonts: None,
+    folder: Path,
+    kind: str,
+    arguments: tuple[object, ...],
+    cells: int,
 ) -> None:
     told = study(kind, *arguments, "--json").told
     assert (told["study"], told["cells"], told["done"], told["failures"]) == (
