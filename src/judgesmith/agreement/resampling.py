@@ -9,9 +9,9 @@ bootstrap of this library is drawn here (`drawn_again`) and cut here (`limits`, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import compress
 
 import numpy as np
@@ -220,15 +220,28 @@ def drawn_again(
     rng: the resamples of a seed are the same, whatever the statistic. cells: numbers that it holds for one resample, by
     default one a unit.
     """
-    rng, share = np.random.default_rng(rng), np.full(units, 1 / units)
     step = max(1, _CELLS // (cells or units))
-    sizes = (min(step, rounds - start) for start in range(0, rounds, step))
-    return np.concatenate(
-        [
-            statistic(rng.multinomial(units, share, size=k).astype(np.float64))
-            for k in sizes
-        ]
-    )
+    sizes = [min(step, rounds - start) for start in range(0, rounds, step)]
+    if isinstance(rng, int) and units * rounds <= _CELLS:
+        counts = iter(np.split(_counts(units, rounds, rng), np.cumsum(sizes)[:-1]))
+    else:
+        counts = _drawn(units, sizes, np.random.default_rng(rng))
+    return np.concatenate([statistic(one) for one in counts])
+
+
+@lru_cache(maxsize=4)
+def _counts(units: int, rounds: int, seed: int) -> Vector:
+    """Return resamples that many a statistic of the same rows is of, to be read only."""
+    (counts,) = _drawn(units, [rounds], np.random.default_rng(seed))
+    counts.setflags(write=False)
+    return counts
+
+
+def _drawn(
+    units: int, sizes: Iterable[int], rng: np.random.Generator
+) -> Iterator[Vector]:
+    share = np.full(units, 1 / units)
+    return (rng.multinomial(units, share, size=k).astype(np.float64) for k in sizes)
 
 
 def defined(drawn: Vector) -> Vector | None:
