@@ -239,6 +239,26 @@ def test_a_link_that_leads_nowhere_would_be_found(tmp_path: Path) -> None:
         test_every_link_leads_somewhere(page)
 
 
+def open_blocks(text: str) -> list[str]:
+    """The lines with which blocks of code begin that are never closed, or closed by a line with prose behind it."""
+    fences = re.findall(r"^ *```.*$", text, re.MULTILINE)
+    wrong = [fence for fence in fences[1::2] if fence.strip() != "```"]
+    return wrong + fences[len(fences) - len(fences) % 2 :]
+
+
+@pytest.mark.parametrize(
+    "page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix()
+)
+def test_every_block_of_code_is_closed(page: Path) -> None:
+    assert open_blocks(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_block_of_code_that_runs_into_prose_would_be_found() -> None:
+    assert open_blocks("```python\n1\n```\nProse.\n") == []
+    assert open_blocks("```python\n1\n``` Prose.\n") == ["``` Prose."]
+    assert open_blocks("```python\n1\n") == ["```python"]
+
+
 def test_the_site_has_every_page_once() -> None:
     listed = nav(
         yaml.safe_load((ROOT / "docs/mkdocs.yml").read_text(encoding="utf-8"))["nav"]
