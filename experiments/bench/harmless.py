@@ -37,6 +37,7 @@ from judgesmith.experiments.bench.facts import read_pairs
 from judgesmith.experiments.bench.sets import data_folder
 from judgesmith.experiments.studies.experience import (
     RowTable,
+    TaskSpec,
     chosen_rows,
     load,
     located,
@@ -47,11 +48,12 @@ from judgesmith.experiments.studies.experience import (
 from judgesmith.experiments.studies.experience import save as save_table
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.examples import examples_of, item_of
-from judgesmith.programs.models.lm import language_model
+from judgesmith.programs.models.lm import LanguageModel, language_model
 from judgesmith.programs.readings import facts, passages
 from judgesmith.programs.readings.experience import FACTS, FACTUAL
 from judgesmith.programs.readings.head import LinearHead, Readings, Vector
 from judgesmith.programs.readings.judge import ModelReadings, table_of
+from judgesmith.programs.readings.kinds import RowReadings
 
 COMMAND = "python experiments/bench/harmless.py"
 HARMLESS = ("style", "case", "synonyms", "formatting")
@@ -128,10 +130,10 @@ def good(labels: Labels, number: int) -> list[int]:
 
 def changed(labels: Labels, rows: Sequence[int]) -> Iterator[Changed]:
     """Yield outputs, and each of them in all ways in which it can be changed."""
-    texts = [
-        Text(str(row), of.output, of.source or "", of.context)
-        for row, of in ((row, labels.rows[row]) for row in rows)
-    ]
+    texts = list[Text]()
+    for row in rows:
+        of = labels.rows[row]
+        texts.append(Text(str(row), of.output, of.source or "", of.context))
     for text in texts:
         yield Changed(int(text.id), ORIGINAL, text.text)
         if (other := otherwise_spelt(text.text)) != text.text:
@@ -216,21 +218,31 @@ def read(folder: Path, lm: str, seconds: float) -> None:
         path = folder / f"{name}.npz"
         if name not in READ or path.exists() or time.monotonic() > end:
             continue
-        labels = chosen_rows(spec, located(spec.labels, None))
-        every = changed(labels, good(labels, READ[name]))
-        texts = [one for one in every if one.change != NUMBERS]
-        items = [item_of(example) for example in examples_of(labels)]
-        rows = [replace(items[one.row], output=one.output) for one in texts]
-        options = {"instruction": spec.instruction} if spec.instruction else {}
-        method = ModelReadings.from_options(
-            options, labels_aspect=labels.aspect, library_aspect=None
-        )
-        found = method.rows.read_many(rows, model, lambda: None)
-        kept = [(of, one) for of, one in zip(found, texts, strict=True) if of]
-        table = table_of([of for of, _ in kept], None, [one.row for _, one in kept])
-        changes = tuple(one.change for _, one in kept)
-        save_table(path, RowTable(table, np.zeros(len(kept)), changes))
-        print(name, len(kept), flush=True)
+        kept = read_set(spec, READ[name], model)
+        save_table(path, kept)
+        print(name, len(kept.scores), flush=True)
+
+
+def read_set(spec: TaskSpec, number: int, model: LanguageModel) -> RowTable:
+    """Return the readings of outputs and their changes: groups are rows of the set, systems are changes."""
+    labels = chosen_rows(spec, located(spec.labels, None))
+    items = list(map(item_of, examples_of(labels)))
+    options = {"instruction": spec.instruction} if spec.instruction else {}
+    method = ModelReadings.from_options(
+        options, labels_aspect=labels.aspect, library_aspect=None
+    )
+    every = changed(labels, good(labels, number))
+    texts = [one for one in every if one.change != NUMBERS]
+    rows = [replace(items[one.row], output=one.output) for one in texts]
+    readings, of_rows, changes = list[RowReadings](), list[int](), list[str]()
+    found = method.rows.read_many(rows, model, lambda: None)
+    for one, of in zip(texts, found, strict=True):
+        if of is not None:
+            readings.append(of)
+            of_rows.append(one.row)
+            changes.append(one.change)
+    table = table_of(readings, None, of_rows)
+    return RowTable(table, np.zeros(len(readings)), tuple(changes))
 
 
 def parts_of(head: LinearHead, table: Readings) -> dict[str, Vector]:
@@ -252,13 +264,13 @@ def parts_of(head: LinearHead, table: Readings) -> dict[str, Vector]:
 def rows_of(name: str, head: LinearHead, kept: RowTable) -> Iterator[list[Any]]:
     """Yield a row for each harmless change of a set, and for all harmless and all harmful ones."""
     changes, groups = np.array(kept.systems), np.array(kept.table.groups)
-    originals = {groups[i]: i for i in np.flatnonzero(changes == ORIGINAL)}
-    base = np.array([originals[group] for group in groups])
-    fallen = {
-        part: values[base] - values
-        for part, values in parts_of(head, kept.table).items()
-    }
-    sides = [(one, (one,)) for one in HARMLESS]
+    of_original = changes == ORIGINAL
+    texts, row = np.unique(groups[of_original], return_index=True)
+    base = np.flatnonzero(of_original)[row][np.searchsorted(texts, groups)]
+    fallen = dict[str, Vector]()
+    for part, values in parts_of(head, kept.table).items():
+        fallen[part] = values[base] - values
+    sides: list[tuple[str, tuple[str, ...]]] = [(one, (one,)) for one in HARMLESS]
     sides += [("all harmless", HARMLESS), ("all harmful", HARMFUL)]
     for title, of in sides:
         at = np.isin(changes, of)

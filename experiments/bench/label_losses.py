@@ -83,14 +83,14 @@ def measured(
 
 def means(rows: Sequence[Sequence[Any]]) -> Iterator[list[Any]]:
     """Yield the mean of the fourteen tasks and of all."""
-    names = {name.replace(".", " ") for name in FOURTEEN}
+    numbers = np.array([row[2:] for row in rows], float)
+    sizes = np.array([row[1] for row in rows])
+    fourteen = np.array([row[0].replace(" ", ".") in FOURTEEN for row in rows])
     for title, of in (
-        ("mean of the fourteen of readings.md", [r for r in rows if r[0] in names]),
-        ("mean", rows),
+        ("mean of the fourteen of readings.md", fourteen),
+        ("mean", np.ones(len(rows), bool)),
     ):
-        numbers = np.array([row[2:] for row in of], float)
-        total = sum(row[1] for row in of)
-        yield [title, total, *numbers.mean(axis=0).tolist()]
+        yield [title, int(sizes[of].sum()), *numbers[of].mean(axis=0).tolist()]
 
 
 def losers(rows: Sequence[Sequence[Any]]) -> str:
