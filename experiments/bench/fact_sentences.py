@@ -301,7 +301,8 @@ def measure(kept: Path, folders: Sequence[Path], output: Path | None) -> None:
         columns,
         rows,
         commands=[
-            f"{COMMAND} measure FILE.json --tables TABLES -o experiments/results/data"
+            f"{COMMAND} read FILE.json",
+            f"{COMMAND} measure FILE.json --tables TABLES -o experiments/results/data",
         ],
         model="likelihood: qwen2.5-coder-0.5b (Q4_K_M)",
         notes=f"AUC by text, 95 % by documents ({ROUNDS:,} resamples)",
