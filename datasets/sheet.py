@@ -59,6 +59,8 @@ _TOTALS = word_set(
 _NAMED = "the column's name"
 _MOST_CATEGORIES = 20
 _LISTED = 6  # rows in one message
+#: Names of columns on the order in which two outputs were shown.
+_SWAPPED = re.compile(r"swap|flip|shuffl|(?:shown|display|presentation)_?order", re.I)
 #: What differs between problems of one kind.
 _VARYING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\d.]+""")
 
@@ -648,6 +650,12 @@ class Sheet:
             lines.append(
                 f"{self.origin}: read as an export of {self.export.tool}{self.export.left_out()}"
             )
+        if self.pairs is not None:
+            lines += [
+                f"{self.origin}: column {name!r} is not read; a winner is the one of the two columns as they stand, so "
+                "undo the order in which they were shown if the winners go by that"
+                for name in filter(_SWAPPED.search, self.names)
+            ]
         column = roles.texts.get("messages")
         if column is not None and not {"output", "turn"} & set(roles.texts):
             lines.append(self._chat_note(column))

@@ -250,3 +250,15 @@ def test_numbers_of_outputs_with_0_for_a_tie_are_choices() -> None:
         for n in range(12)
     ]
     assert read_labels(rows).scores.tolist()[:6] == [0.5, 0.5, 1.0, 0.0, 0.0, 1.0]
+
+
+def test_winners_by_the_order_in_which_they_were_shown_are_asked_about() -> None:
+    rows = [
+        {"output_a": f"one {n}", "output_b": f"two {n}", "winner": "ab"[n % 2]}
+        | {"swapped": n % 3 == 0}
+        for n in range(12)
+    ]
+    (note,) = [w for w in read_labels(rows).warnings if "'swapped' is not read" in w]
+    assert "undo the order" in note
+    plain = [{k: v for k, v in row.items() if k != "swapped"} for row in rows]
+    assert not any("undo the order" in w for w in read_labels(plain).warnings)
