@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import compress
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -397,10 +398,11 @@ class Agreement:
             for x, y, doc, sys in sets
             if len(x)
         ]
-        whole = [s(np.ones((1, documents))) for s in statistics]
+        every = np.ones((1, documents))
+        whole = [statistic(every) for statistic in statistics]
         defined = [not np.isnan(value).any() for value in whole]
         statistics = list(compress(statistics, defined))
-        rows = max((len(x) for x, *_ in sets), default=0)
+        rows = max(map(len, map(itemgetter(0), sets)), default=0)
         if not statistics:
             why = "the agreement is undefined: constant scores or too few rows"
             return cls([], [np.nan], documents, rows, False, why)
