@@ -79,19 +79,19 @@ def table(
 ) -> Answers:
     """Return the rows that every form was asked for."""
     asked = SETS[name]
-    rows = []
-    for row in asked.rows():
-        if all(row["id"] in answers for answers in forms.values()):
-            rows.append(row)
-    columns = []
-    for answers in forms.values():
-        columns.append([answers[row["id"]][kind] for row in rows])
-    human = [row["scores"][asked.aspect] for row in rows]
+    answered = set.intersection(*map(set, forms.values()))
+    rows = [row for row in asked.rows() if row["id"] in answered]
+    percents, facts = list[list[float]](), list[tuple[float, str, int]]()
+    for row in rows:
+        percents.append([answers[row["id"]][kind] for answers in forms.values()])
+        words = len(row["output"].split())
+        facts.append((row["scores"][asked.aspect], row["doc_id"], words))
+    human, documents, counts = zip(*facts, strict=True)
     return Answers(
-        *(model, name, kind, tuple(forms), np.array(columns, float).T),
+        *(model, name, kind, tuple(forms), np.array(percents, float)),
         human=np.array(human, float),
-        documents=[row["doc_id"] for row in rows],
-        words=np.array([len(row["output"].split()) for row in rows], float),
+        documents=list(documents),
+        words=np.array(counts, float),
     )
 
 
@@ -239,7 +239,8 @@ def told(every: Sequence[Answers]) -> dict[str, list[list[Any]]]:
             expected = ahead if answers.kind != "said" else None
             leads = [found[sizes[-1]].less(PANEL, form), expected]
             members.append([title, KINDS[answers.kind], name, *numbers, *leads])
-        rows += [compared(answers, size, found[size]) for size in sizes]
+        for size, gained in found.items():
+            rows.append(compared(answers, size, gained))
         if answers.kind != "said":
             control.append(controlled(answers, sizes[0]))
     names = ("members", "gains", "control")

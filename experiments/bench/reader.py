@@ -12,6 +12,7 @@ wall time and for two seconds of processor time, which other work on the machine
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -87,7 +88,9 @@ def turn(way: str, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def best(turns: list[dict[str, Any]]) -> dict[str, Any]:
     """Return each figure's best of several turns: the least seconds, the most tokens and memory."""
-    result = {name: max(one[name] for one in turns) for name in turns[0]}
+    result = dict(turns[0])
+    for one, name in itertools.product(turns, result):
+        result[name] = max(result[name], one[name])
     result["open_seconds"] = min(one["open_seconds"] for one in turns)
     return result
 
@@ -121,6 +124,12 @@ def main() -> None:
         fast, slow = (result[way][f"tokens_per_two_cpu_s_{size}"] for way in READERS)
         result[f"fast_vs_slow_{size}"] = round(fast / max(1, slow), 2)
     print(json.dumps(result) if arguments.json else json.dumps(result, indent=1))
+    if arguments.save:
+        save_table(result, sizes, arguments.model)
+
+
+def save_table(result: dict[str, Any], sizes: list[int], model: str) -> None:
+    """Save the figures of both readers: tokens by two cores' seconds, and in brackets by the clock's."""
     columns, rows = {"reader": "", "opens in s": "{:.1f}", "MB at most": "{:.0f}"}, []
     columns |= {f"{size} tokens a row": "{:.0f} ({:.0f})" for size in sizes}
     for way in READERS:
@@ -130,13 +139,13 @@ def main() -> None:
             cells.append([of[name] for name in names])
         rows.append([way, of["open_seconds"], of["peak_mb"], *cells])
     save(
-        DATA if arguments.save else None,
+        DATA,
         "reading",
         columns,
         rows,
         commands=["python experiments/bench/reader.py --save"],
-        model=arguments.model,
-        note=f"load {load} before, {result['threads']} threads",
+        model=model,
+        note=f"load {result['load_average']} before, {result['threads']} threads",
     )
 
 
