@@ -78,7 +78,9 @@ def other(part: type[Method], name: str) -> Any:
 def make(part: type[Method], **options: Any) -> Judge:
     name = options.pop("aspect", "Clarity")
     kind: Any = part
-    return Judge(kind(aspect=name, criteria=[CLARITY], **options))
+    # What is to be inferred is not stated.
+    criteria = [Criterion(name, "")] if options.get("infer") else [CLARITY]
+    return Judge(kind(aspect=name, criteria=criteria, **options))
 
 
 @pytest.mark.parametrize(("kind", "name"), OPTIONS)
