@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
@@ -67,6 +67,10 @@ class Rows:
         """Return numbers and states as the head takes them, given the states' spreads."""
         states = (self.states / spreads).clip(-STATES[1], STATES[1])
         return np.concatenate([NUMBERS[0] * self.numbers, STATES[0] * states], axis=1)
+
+
+#: Scores rows by their readings.
+Head: TypeAlias = Callable[[Rows], Vector]
 
 
 def read_rows(pair: Pair, names: Sequence[str]) -> Rows:
@@ -205,7 +209,7 @@ def standard(scores: Vector) -> Vector:
 
 
 def unlabelled(
-    rows: Rows, experience: Experience, heads: Mapping[str, Callable[[Rows], Vector]]
+    rows: Rows, experience: Experience, heads: Mapping[str, Head]
 ) -> list[float]:
     """Return Q over all rows by each way, then Q within systems."""
     task = rows.pair.with_facts
@@ -249,25 +253,34 @@ def labelled(
 
 def measured(pairs: Sequence[Pair], draws: int) -> Matrix:
     """Return what every way reaches on every task, its family left out: the columns of both tables."""
-    common = [set(pair.plain.table.names) for pair in pairs]
-    names = sorted(set.intersection(*common) - {DIRECT})
-    everything = [read_rows(pair, names) for pair in pairs]
+    names = set(pairs[0].plain.table.names)
+    for pair in pairs[1:]:
+        names &= set(pair.plain.table.names)
+    everything = [read_rows(pair, sorted(names - {DIRECT})) for pair in pairs]
     teachers = [rows for rows in everything if rows.pair.teaches]
+    by_family = dict[str, tuple[Experience, dict[str, Head]]]()
+    result = list[list[float]]()
+    for rows in everything:
+        if rows.family not in by_family:
+            by_family[rows.family] = of_others(teachers, rows.family)
+        learnt, heads = by_family[rows.family]
+        task = rows.pair.plain.name
+        experience = learnt.of_aspect(task.partition(".")[2])
+        found = unlabelled(rows, experience, heads)
+        found += labelled(rows, experience, heads[ALL](rows), draws)
+        print(task, *map("{:.2f}".format, found), flush=True)
+        result.append(found)
+    return np.array(result)
+
+
+def of_others(
+    teachers: Sequence[Rows], family: str
+) -> tuple[Experience, dict[str, Head]]:
+    """Return the experience and the heads of the tasks of other families."""
+    others = [rows for rows in teachers if rows.family != family]
     plain = [rows.pair.plain for rows in teachers]
-    result = dict[str, list[float]]()
-    for family in dict.fromkeys(rows.family for rows in everything):
-        others = [rows for rows in teachers if rows.family != family]
-        learnt = without_family(plain, family)
-        heads = {name: trained(others, *choice) for name, choice in CHOICES.items()}
-        for rows in everything:
-            if rows.family != family:
-                continue
-            task = rows.pair.plain.name
-            experience = learnt.of_aspect(task.partition(".")[2])
-            result[task] = unlabelled(rows, experience, heads)
-            result[task] += labelled(rows, experience, heads[ALL](rows), draws)
-            print(task, *(f"{q:.2f}" for q in result[task]), flush=True)
-    return np.array([result[rows.pair.plain.name] for rows in everything])
+    heads = {name: trained(others, *choice) for name, choice in CHOICES.items()}
+    return without_family(plain, family), heads
 
 
 def table_rows(pairs: Sequence[Pair], found: Matrix) -> list[list[Any]]:

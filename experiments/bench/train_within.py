@@ -297,10 +297,10 @@ def standardised(
     records: Sequence[Mapping[str, Any]], aspects: Sequence[str]
 ) -> dict[str, list[float]]:
     """Return each row's ratings, by its id, in standard deviations of the set."""
-    values = np.array(
-        [[record["scores"].get(a, np.nan) for a in aspects] for record in records],
-        dtype=float,
-    )
+    table = list[list[float]]()
+    for record in records:
+        table.append([record["scores"].get(aspect, np.nan) for aspect in aspects])
+    values = np.array(table, float)
     values = (values - np.nanmean(values, axis=0)) / np.nanstd(values, axis=0)
     ids = [str(record["id"]) for record in records]
     return dict(zip(ids, np.round(values, 4).tolist(), strict=True))

@@ -271,6 +271,14 @@ def table_rows(
     return table
 
 
+def summaries(tables: Sequence[Path]) -> tuple[list[Pair], Experience]:
+    """Return the aspects of SummEval, and experience that no summary is in."""
+    every = list(read_pairs(tables))
+    teachers = [pair.plain for pair in every if pair.teaches]
+    measured = [pair for pair in every if pair.plain.name.startswith("summeval.")]
+    return measured, without_family(teachers, "summaries")
+
+
 def main() -> None:
     """Measure all readers of a file, and save the table on request."""
     parser = argparse.ArgumentParser(
@@ -285,10 +293,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     data_folder()  # ends here where the variable is not set
-    every = list(read_pairs(options.tables))
-    teachers = [pair.plain for pair in every if pair.teaches]
-    experience = without_family(teachers, "summaries")
-    pairs = [pair for pair in every if pair.plain.name.startswith("summeval.")]
+    pairs, experience = summaries(options.tables)
     table = list[list[Any]]()
     for path in options.scores:
         for name, scores in json.loads(path.read_text(encoding="utf-8")).items():
