@@ -9,7 +9,6 @@ experience of a task was learnt without its family.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from judgesmith.agreement.resampling import (
 from judgesmith.datasets.row import Row
 from judgesmith.experiments.bench.facts import Pair, read_pairs
 from judgesmith.experiments.bench.rated_facts import aspect_of
-from judgesmith.experiments.bench.sets import data_folder
+from judgesmith.experiments.bench.sets import data_folder, table_parser
 from judgesmith.experiments.studies.experience import (
     Task,
     TaskSpec,
@@ -269,12 +268,7 @@ def columns_of_judges() -> dict[str, str]:
 
 def main() -> None:
     """Read the command line and run."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("tables", nargs="+", type=Path)
-    parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("-o", "--output", type=Path)
+    parser = table_parser(__doc__, draws=20)
     options = parser.parse_args()
     data_folder()  # ends here where the variable is not set
     run(options.tables, options.draws, options.output)

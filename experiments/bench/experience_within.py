@@ -11,7 +11,6 @@ out, and measured on the same draws: Q over all rows, and Q within systems, with
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 from judgesmith.agreement.correlation import within_systems
 from judgesmith.experiments.bench.facts import FOURTEEN, SIZES, Pair, read_pairs
-from judgesmith.experiments.bench.sets import data_folder
+from judgesmith.experiments.bench.sets import data_folder, table_parser
 from judgesmith.experiments.studies.experience import (
     Task,
     draws_of,
@@ -162,13 +161,8 @@ def rows_of(tasks: Sequence[Task], found: NDArray[np.float64]) -> list[list[Any]
 
 def main() -> None:
     """Measure both experiences on the same draws, and save the table on request."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("tables", nargs="+", type=Path)
-    parser.add_argument("--draws", type=int, default=15)
+    parser = table_parser(__doc__, draws=15)
     parser.add_argument("--kept", type=Path)
-    parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     data_folder()  # ends here where the variable is not set
     pairs = list(read_pairs(options.tables))

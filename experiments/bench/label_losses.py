@@ -10,11 +10,9 @@ mostly noise, and with the variance of documents and the odds of facts that went
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -22,7 +20,7 @@ import numpy as np
 
 from judgesmith.experiments.bench.facts import FOURTEEN, SIZES, read_pairs
 from judgesmith.experiments.bench.rated_facts import MORE, aspect_of
-from judgesmith.experiments.bench.sets import data_folder
+from judgesmith.experiments.bench.sets import data_folder, table_parser
 from judgesmith.experiments.studies.experience import (
     Task,
     draws_of,
@@ -103,12 +101,7 @@ def losers(rows: Sequence[Sequence[Any]]) -> str:
 
 def main() -> None:
     """Measure all tasks, and save the table on request."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("tables", nargs="+", type=Path)
-    parser.add_argument("--draws", type=int, default=15)
-    parser.add_argument("-o", "--output", type=Path)
+    parser = table_parser(__doc__, draws=15)
     options = parser.parse_args()
     data_folder()  # ends here where the variable is not set
     pairs = list(read_pairs(options.tables))

@@ -11,11 +11,9 @@ more reading, or is taken for the judge's own score. Penalties are the best of .
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +22,7 @@ from numpy.typing import NDArray
 
 from judgesmith.experiments.bench.experience_within import q_within
 from judgesmith.experiments.bench.facts import Pair, read_pairs
-from judgesmith.experiments.bench.sets import data_folder
+from judgesmith.experiments.bench.sets import data_folder, table_parser
 from judgesmith.experiments.studies.experience import draws_of, without_family
 from judgesmith.experiments.studies.saving import save
 from judgesmith.optimizers.examples import Vector
@@ -302,12 +300,7 @@ def table_rows(pairs: Sequence[Pair], found: Matrix) -> list[list[Any]]:
 
 def main() -> None:
     """Measure all, and save the table on request."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("tables", nargs="+", type=Path)
-    parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("-o", "--output", type=Path)
+    parser = table_parser(__doc__, draws=10)
     options = parser.parse_args()
     data_folder()  # ends here where the variable is not set
     pairs = list(read_pairs(options.tables))

@@ -16,10 +16,10 @@ import argparse
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,46 +173,72 @@ def compiled(train: Matrix, rest: Matrix, human: Vector) -> Vector:
 # Over draws and documents
 
 
-def drawn(
-    answers: Answers,
-    size: int,
-    documents: Sequence[NDArray[Any]],
-    seed: Sequence[int],
-    draws: int,
-) -> dict[str, float]:
-    """Return each rule's held-out Q as the mean over draws of labels; documents: the rows of each."""
-    totals: dict[str, list[float]] = defaultdict(list)
-    rng = np.random.default_rng(seed)
-    for _ in range(draws):
-        order = rng.permutation(len(documents))
-        half = len(order) // 2
-        inside = np.concatenate([documents[place] for place in order[:half]])
-        heldout = np.concatenate([documents[place] for place in order[half:]])
-        labelled = rng.permutation(inside)[:size]
-        for rule, value in played(answers, labelled, heldout).items():
-            totals[rule].append(value)
-    return {rule: float(np.mean(values)) for rule, values in totals.items()}
+#: What labelled and held-out rows of answers come to, by rule.
+Play: TypeAlias = Callable[[Answers, NDArray[Any], NDArray[Any]], dict[str, float]]
+#: How many documents, in the order in which they were drawn, labels are taken from: by their rows, and the labels.
+Inside: TypeAlias = Callable[[NDArray[Any], int], int]
 
 
-def gains(answers: Answers, size: int) -> tuple[dict[str, float], dict[str, Vector]]:
-    """Return each rule's Q on the rows as they are, and over resamples of their documents.
+def half(counts: NDArray[Any], size: int) -> int:
+    """Return half of the documents."""
+    return len(counts) // 2
 
-    A document that is drawn twice stands on one side of a split: copies of a row are never on both.
-    """
-    documents = answers.rows_by_document()
-    plain = drawn(answers, size, documents, [size, 0], MANY)
-    found: dict[str, list[float]] = defaultdict(list)
-    rng = np.random.default_rng([size, 1])
-    for number in range(RESAMPLES):
-        again: dict[int, int] = defaultdict(int)
-        for one in rng.integers(len(documents), size=len(documents)).tolist():
-            again[one] += 1
-        copies = [np.tile(documents[one], count) for one, count in again.items()]
-        for rule, value in drawn(
-            answers, size, copies, [size, 2, number], DRAWS
-        ).items():
-            found[rule].append(value)
-    return plain, {rule: np.array(values) for rule, values in found.items()}
+
+@dataclass(frozen=True)
+class Draws:
+    """How labels are drawn: `many` times from the rows as they are, and `few` times from each resample of documents."""
+
+    play: Play = played
+    inside: Inside = half
+    many: int = MANY
+    resamples: int = RESAMPLES
+    few: int = DRAWS
+
+    def mean(
+        self,
+        answers: Answers,
+        size: int,
+        documents: Sequence[NDArray[Any]],
+        seed: Sequence[int],
+        draws: int,
+    ) -> dict[str, float]:
+        """Return each rule's held-out Q as the mean over draws of labels; documents: the rows of each."""
+        totals: dict[str, list[float]] = defaultdict(list)
+        rng = np.random.default_rng(seed)
+        counts = np.array(list(map(len, documents)))
+        for _ in range(draws):
+            order = rng.permutation(len(documents))
+            first = self.inside(counts[order], size)
+            inside = np.concatenate([documents[place] for place in order[:first]])
+            heldout = np.concatenate([documents[place] for place in order[first:]])
+            labelled = rng.permutation(inside)[:size]
+            for rule, value in self.play(answers, labelled, heldout).items():
+                totals[rule].append(value)
+        return {rule: float(np.mean(values)) for rule, values in totals.items()}
+
+    def gains(
+        self, answers: Answers, size: int
+    ) -> tuple[dict[str, float], dict[str, Vector]]:
+        """Return each rule's Q on the rows as they are, and over resamples of their documents.
+
+        A document that is drawn twice stands on one side of a split: copies of a row are never on both.
+        """
+        documents = answers.rows_by_document()
+        plain = self.mean(answers, size, documents, [size, 0], self.many)
+        found: dict[str, list[float]] = defaultdict(list)
+        rng = np.random.default_rng([size, 1])
+        for number in range(self.resamples):
+            again: dict[int, int] = defaultdict(int)
+            for one in rng.integers(len(documents), size=len(documents)).tolist():
+                again[one] += 1
+            copies = [np.tile(documents[one], count) for one, count in again.items()]
+            means = self.mean(answers, size, copies, [size, 2, number], self.few)
+            for rule, value in means.items():
+                found[rule].append(value)
+        return plain, {rule: np.array(values) for rule, values in found.items()}
+
+
+HALVES = Draws()
 
 
 Pairs = Sequence[tuple[str, str]]
@@ -235,7 +261,7 @@ def differences(
     answers: Answers, size: int, levels: Sequence[str], pairs: Pairs
 ) -> list[Any]:
     """Return a row: the rules' levels, their differences with intervals, and the least of the first that is found."""
-    plain, spread = gains(answers, size)
+    plain, spread = HALVES.gains(answers, size)
     row = [plain[rule] for rule in levels]
     errors = []
     cells: list[Any] = []

@@ -12,17 +12,21 @@ answers to those before. The likeliest answer is kept, too: that is what a panel
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from judgesmith.experiments.bench.panels import SETS, Table
+from judgesmith.experiments.bench.panels import (
+    SETS,
+    Table,
+    arguments,
+    kept_at,
+    print_for,
+)
 from judgesmith.programs.active_critic.scoring import OverallScorer
 from judgesmith.programs.aspects import known_aspect
 from judgesmith.programs.models.lm import language_model
@@ -205,27 +209,13 @@ def answer_of(
 
 def main() -> None:
     """Ask until the time is over."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("set", choices=SETS)
-    parser.add_argument("--lm", default="local/qwen2.5-1.5b")
-    parser.add_argument("--forms", default=",".join(FORMS))
-    parser.add_argument("--rows", type=int, default=500)
-    parser.add_argument("--seconds", type=float, default=280)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
-    ends = time.monotonic() + options.seconds
-    forms = options.forms.split(",")
+    options = arguments(__doc__, forms=FORMS, rows=500)
     reader = open_reader(options.lm, language_model(options.lm)).reader
     if not isinstance(reader, OpenVinoReader):
         raise SystemExit(f"{options.lm} is not read by OpenVINO here")
-    table = Table(options.output / f"{options.lm.rpartition('/')[2]}.jsonl")
-    for line in ask(options.set, forms, Asking(reader), table, options.rows):
-        print(line, flush=True)
-        if time.monotonic() > ends:
-            break
+    forms, table = options.forms.split(","), kept_at(options)
+    lines = ask(options.set, forms, Asking(reader), table, options.rows)
+    print_for(options.seconds, lines)
 
 
 if __name__ == "__main__":

@@ -27,19 +27,18 @@ from judgesmith.experiments.bench.panel_gains import (
     INTERVAL,
     POWER,
     Answers,
+    Draws,
     around,
     compiled,
     members_of,
+    table,
 )
-from judgesmith.experiments.bench.panels import SETS
 from judgesmith.experiments.studies.replay import agreements
 from judgesmith.experiments.studies.saving import save
 from judgesmith.programs.panel.averaging import averaged, standings_of
 from judgesmith.programs.readings.head import Vector
 
 SIZES = (40, 100)
-#: Draws of labels for the values; resamples of documents, and draws in each, for their intervals.
-MANY, RESAMPLES, DRAWS = 200, 300, 2
 #: The member that is added for the positive control alone; and the kinds of scores in an answer.
 CONTROL = "length"
 KINDS = {"percent": "expected", "said": "likeliest"}
@@ -62,37 +61,15 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 
 
 def tables(folder: Path) -> Iterator[Answers]:
-    """Yield the answers of each model, set and kind."""
+    """Yield the answers of each model, set and kind: the rows that every form was asked for."""
     for file in sorted(folder.glob("*.jsonl")):
-        lines = map(json.loads, file.read_text(encoding="utf-8").splitlines())
-        by_set: dict[str, dict[str, dict[str, Any]]] = {}
-        for line in lines:
-            forms = by_set.setdefault(line["set"], {})
-            forms.setdefault(line["form"], {})[line["id"]] = line
-        for name, forms in by_set.items():
+        by_set: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for line in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
+            by_set[line["set"]].append(line)
+        for name, lines in by_set.items():
             for kind in KINDS:
-                yield table(file.stem, name, kind, forms)
-
-
-def table(
-    model: str, name: str, kind: str, forms: dict[str, dict[str, Any]]
-) -> Answers:
-    """Return the rows that every form was asked for."""
-    asked = SETS[name]
-    answered = set.intersection(*map(set, forms.values()))
-    rows = [row for row in asked.rows() if row["id"] in answered]
-    percents, facts = list[list[float]](), list[tuple[float, str, int]]()
-    for row in rows:
-        percents.append([answers[row["id"]][kind] for answers in forms.values()])
-        words = len(row["output"].split())
-        facts.append((row["scores"][asked.aspect], row["doc_id"], words))
-    human, documents, counts = zip(*facts, strict=True)
-    return Answers(
-        *(model, name, kind, tuple(forms), np.array(percents, float)),
-        human=np.array(human, float),
-        documents=list(documents),
-        words=np.array(counts, float),
-    )
+                scored = [{**line, "percent": line[kind]} for line in lines]
+                yield table(file.stem, name, kind, scored)
 
 
 def with_length(answers: Answers) -> Answers:
@@ -129,26 +106,12 @@ def played(
     return singles | found | {"control": float(answers.forms[chosen] == CONTROL)}
 
 
-def drawn(
-    answers: Answers,
-    size: int,
-    documents: Sequence[NDArray[Any]],
-    seed: Sequence[int],
-    draws: int,
-) -> dict[str, float]:
-    """Return the means over draws of labels; documents: the rows of each."""
-    totals: dict[str, list[float]] = defaultdict(list)
-    rng = np.random.default_rng(seed)
-    counts = np.array(list(map(len, documents)))
-    for _ in range(draws):
-        order = rng.permutation(len(documents))
-        enough = int(np.searchsorted(np.cumsum(counts[order]), size)) + 1
-        inside = np.concatenate([documents[place] for place in order[:enough]])
-        heldout = np.concatenate([documents[place] for place in order[enough:]])
-        labelled = rng.permutation(inside)[:size]
-        for rule, value in played(answers, labelled, heldout).items():
-            totals[rule].append(value)
-    return {rule: float(np.mean(values)) for rule, values in totals.items()}
+def as_few_as_have(counts: NDArray[Any], size: int) -> int:
+    """Return the fewest documents, in their order, that have so many rows."""
+    return int(np.searchsorted(np.cumsum(counts), size)) + 1
+
+
+DRAWS = Draws(played, as_few_as_have, many=200, resamples=300, few=2)
 
 
 @dataclass(frozen=True)
@@ -169,19 +132,7 @@ class Gains:
 
 def gains(answers: Answers, size: int) -> Gains:
     """Draw labels from the rows as they are, and from resamples of their documents."""
-    documents = answers.rows_by_document()
-    plain = drawn(answers, size, documents, [size, 0], MANY)
-    found: dict[str, list[float]] = defaultdict(list)
-    rng = np.random.default_rng([size, 1])
-    for number in range(RESAMPLES):
-        again: dict[int, int] = defaultdict(int)
-        for one in rng.integers(len(documents), size=len(documents)).tolist():
-            again[one] += 1
-        copies = [np.tile(documents[one], count) for one, count in again.items()]
-        seed = [size, 2, number]
-        for rule, value in drawn(answers, size, copies, seed, DRAWS).items():
-            found[rule].append(value)
-    return Gains(plain, {rule: np.array(values) for rule, values in found.items()})
+    return Gains(*DRAWS.gains(answers, size))
 
 
 def by_expectation(answers: Answers, other: Answers) -> list[list[float]]:
@@ -195,7 +146,7 @@ def by_expectation(answers: Answers, other: Answers) -> list[list[float]]:
         return np.asarray(q[:count] - q[count:])
 
     again = []
-    for _ in range(5 * RESAMPLES):
+    for _ in range(5 * DRAWS.resamples):
         picks = rng.integers(len(documents), size=len(documents)).tolist()
         again.append(ahead(np.concatenate([documents[one] for one in picks])))
     leads, errors = ahead(np.arange(len(both))), np.std(again, axis=0)

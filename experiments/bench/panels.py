@@ -13,7 +13,7 @@ import argparse
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -172,26 +172,50 @@ def ask(
             yield f"{name} {form}: {start + len(block)} of {len(rows)}, {seconds} s"
 
 
-def main() -> None:
-    """Ask until the time is over."""
+def arguments(
+    description: str | None, *, forms: Sequence[str], rows: int
+) -> argparse.Namespace:
+    """Return the arguments of the command line, and make the output's folder.
+
+    Args:
+        description: Of the bench.
+        forms: The forms by default.
+        rows: The number of rows by default.
+    """
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("set", choices=SETS)
     parser.add_argument("--lm", default="local/qwen2.5-1.5b")
-    parser.add_argument("--forms", default=",".join(FORMS))
-    parser.add_argument("--rows", type=int, default=400)
+    parser.add_argument("--forms", default=",".join(forms))
+    parser.add_argument("--rows", type=int, default=rows)
     parser.add_argument("--seconds", type=float, default=280)
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    ends = time.monotonic() + options.seconds
-    lm = language_model(options.lm)
-    table = Table(options.output / f"{options.lm.rpartition('/')[2]}.jsonl")
-    for line in ask(options.set, options.forms.split(","), lm, table, options.rows):
+    return options
+
+
+def kept_at(options: argparse.Namespace) -> Table:
+    """Return the table of the model's answers in the folder of the output."""
+    return Table(options.output / f"{options.lm.rpartition('/')[2]}.jsonl")
+
+
+def print_for(seconds: float, lines: Iterable[str]) -> None:
+    """Print a line for each piece of work, until the time is over."""
+    ends = time.monotonic() + seconds
+    for line in lines:
         print(line, flush=True)
         if time.monotonic() > ends:
             break
+
+
+def main() -> None:
+    """Ask until the time is over."""
+    options = arguments(__doc__, forms=FORMS, rows=400)
+    lm, forms = language_model(options.lm), options.forms.split(",")
+    lines = ask(options.set, forms, lm, kept_at(options), options.rows)
+    print_for(options.seconds, lines)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ family of each set is left out of the experience.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from judgesmith.experiments.bench.facts import (
     reached,
     read_pairs,
 )
-from judgesmith.experiments.bench.sets import data_folder
+from judgesmith.experiments.bench.sets import data_folder, table_parser
 from judgesmith.experiments.studies.experience import Task, read_specs, without_family
 from judgesmith.experiments.studies.saving import save
 from judgesmith.programs.readings.experience import FACTS
@@ -66,14 +65,9 @@ def measured(pairs: Sequence[Pair], draws: int) -> list[list[Any]]:
 
 def main() -> None:
     """Measure each set with the name of its aspect and without, and save the table on request."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("tables", nargs="+", type=Path)
-    parser.add_argument("--draws", type=int, default=15)
+    parser = table_parser(__doc__, draws=15)
     parser.add_argument("--model", default="qwen2.5-coder-0.5b (Q4_K_M)")
     parser.add_argument("--name", default="facts-rated")
-    parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     data_folder()  # ends here where the variable is not set
     pairs = [*read_pairs(options.tables)]

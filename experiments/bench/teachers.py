@@ -20,7 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from judgesmith.experiments.bench.panels import AT_ONCE, SETS, Table, at_once
+from judgesmith.experiments.bench.panels import (
+    AT_ONCE,
+    SETS,
+    Table,
+    at_once,
+    kept_at,
+    print_for,
+)
 from judgesmith.programs.active_critic.scoring import OverallScorer, TaskContext
 from judgesmith.programs.aspects import known_aspect
 from judgesmith.programs.models import engine
@@ -143,14 +150,10 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    ends = time.monotonic() + options.seconds
     lm, model = language_model(options.lm), options.lm.rpartition("/")[2]
-    table = Table(options.output / f"{model}.jsonl")
     own = options.output / f"own-{model}.json"
-    for line in ask(lm, table, options.rows, options.reasons, own):
-        print(line, flush=True)
-        if time.monotonic() > ends:
-            break
+    lines = ask(lm, kept_at(options), options.rows, options.reasons, own)
+    print_for(options.seconds, lines)
 
 
 if __name__ == "__main__":
