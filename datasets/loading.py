@@ -217,6 +217,7 @@ def read_outputs(
     columns: Mapping[str, Any] | None = None,
     limit: int | None = None,
     also: Sequence[str] = (),
+    judges: Sequence[str] = (),
     texts_needed: bool = True,
     categories: Orders = (),
 ) -> Outputs:
@@ -227,6 +228,7 @@ def read_outputs(
         columns: As for `read_labels`.
         limit: Read the first `limit` rows only.
         also: Columns with further ratings.
+        judges: Columns with judges' scores, which state nothing of people's ratings.
         texts_needed: False if a file of ids and ratings will do.
         categories: The words of ratings, worst first, of all or by the column's name.
 
@@ -239,9 +241,10 @@ def read_outputs(
         raise LabelsError(f"{table.origin}: there are no rows in it")
     sheet = Sheet(table, records, columns or {})
     path = Path(source) if isinstance(source, str | PathLike) else None
-    return replace(
-        sheet.outputs(also, texts_needed=texts_needed, categories=categories), path=path
+    outputs = sheet.outputs(
+        also, judges=judges, texts_needed=texts_needed, categories=categories
     )
+    return replace(outputs, path=path)
 
 
 def aspects_of_mean(aspect: str | None) -> tuple[str, ...]:

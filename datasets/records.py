@@ -317,7 +317,7 @@ def refuse_maxima(
     """
     for name in filter(names_a_maximum, names):
         cells = {str(record.get(name)).strip() for record in records}
-        most = sorted(float(cell) for cell in cells if NUMBER.fullmatch(cell))
+        most = sorted({float(cell) for cell in cells if NUMBER.fullmatch(cell)})
         if len(most) > 1:
             raise LabelsError(
                 f"{origin}: by column {name!r} the ratings are on different scales (up to {most[0]:g} and up to "

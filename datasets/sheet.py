@@ -400,7 +400,7 @@ class Sheet:
             aspect: The aspect whose score is read.
         """
         labelled = []
-        rejections = self._rejections(roles)
+        rejections = self._rejections(self._beside(roles))
         for place, ((row, reasons), line) in enumerate(
             zip(parsed, self.lines, strict=True)
         ):
@@ -437,9 +437,9 @@ class Sheet:
             self.raters = set(map(str, range(max(1, most))))
         return rows
 
-    def _rejections(self, roles: Columns) -> dict[int, str]:
-        """Return the places of records whose rating was rejected, with the status that says so."""
-        names = status_columns(self.records, self._beside(roles))
+    def _rejections(self, beside: Sequence[str]) -> dict[int, str]:
+        """Return the places of records whose rating was rejected, with the status in one of these columns."""
+        names = status_columns(self.records, beside)
         return {
             place: str(record[name])
             for place, record in enumerate(self.records)
@@ -482,6 +482,7 @@ class Sheet:
         self,
         also: Sequence[str] = (),
         *,
+        judges: Sequence[str] = (),
         texts_needed: bool = True,
         categories: Orders = (),
     ) -> Outputs:
@@ -489,6 +490,7 @@ class Sheet:
 
         Args:
             also: Columns with further ratings.
+            judges: Columns with judges' scores, which state nothing of people's ratings.
             texts_needed: False if a file of ids and ratings will do.
             categories: The words of ratings, worst first, of all or by name.
 
@@ -508,10 +510,11 @@ class Sheet:
         roles = columns.reading(
             self.records, categories, decimal_comma=self.table.decimal_comma
         )
-        refuse_maxima(self.origin, self.records, self._beside(roles))
+        beside = [name for name in self._beside(roles) if name not in judges]
+        refuse_maxima(self.origin, self.records, beside)
         parsed = list(map(roles.row, self.records, self.lines))
         notes = list(self.table.notes)
-        if rejections := self._rejections(roles):
+        if rejections := self._rejections(beside):
             for place in rejections:
                 bare = replace(parsed[place][0], scores={}, ratings={}, raters={})
                 parsed[place] = (bare, {})

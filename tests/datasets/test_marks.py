@@ -227,8 +227,8 @@ def test_ratings_of_different_maxima_are_not_of_one_scale(name: str) -> None:
     ]
     with pytest.raises(LabelsError, match=r"up to 5 and up to 10.*one scale"):
         read_labels(rows)
-    for row in rows:
-        row[name] = 5
+    for n, row in enumerate(rows):
+        row[name] = (5, 5.0, "5")[n % 3]
     assert read_labels(rows).scores.tolist() == [n % 5 + 1 for n in range(12)]
 
 

@@ -80,3 +80,13 @@ def test_ratings_that_were_rejected_are_no_human_scores(
         "ratings of 10 rows are left out, marked 'rejected'" in n
         for n in found["notes"]
     )
+
+
+def test_the_decisions_of_a_judge_reject_no_human_rating(
+    cli: Any, tmp_path: Path
+) -> None:
+    rows = scored(review_status=lambda _, j: ("rejected", "approved")[j > 2])
+    found = evaluated(cli, tmp_path / "rows.jsonl", "review_status", rows)
+    assert pooled(found, "review_status")[0] == 40
+    found = evaluated(cli, tmp_path / "rows.jsonl", "mine=review_status", rows)
+    assert pooled(found, "mine")[0] == 40

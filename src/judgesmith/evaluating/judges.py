@@ -230,6 +230,8 @@ def _read(
 
     If the order of people's two words is unknown, a judge's own decisions give it.
     """
+    # A column's name may have a sign of its own.
+    judges = [*selection.judges, *(Spec.parse(of).column for of in selection.judges)]
 
     def read(orders: Mapping[str, Sequence[str]]) -> File:
         file = read_file(
@@ -237,6 +239,7 @@ def _read(
             roles,
             selection.limit,
             selection.human,
+            judges=judges,
             texts_needed=texts_needed,
             orders=orders,
         )

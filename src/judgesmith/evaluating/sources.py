@@ -110,19 +110,21 @@ def read_file(
     limit: int | None = None,
     human: Sequence[str] = (),
     *,
+    judges: Sequence[str] = (),
     texts_needed: bool = True,
     orders: Orders = (),
 ) -> File:
     """Read rows with their human ratings from a file or a benchmark.
 
-    human: columns with human ratings beside those that are found. texts_needed: as in `read_outputs`. orders: the words
-    of columns, worst first, by name.
+    human: columns with human ratings beside those that are found. judges, texts_needed: as in `read_outputs`. orders:
+    the words of columns, worst first, by name.
     """
     return read_outputs(
         rows_file(name),
         columns=columns,
         limit=limit,
         also=human,
+        judges=judges,
         texts_needed=texts_needed,
         categories=orders,
     )

@@ -90,7 +90,9 @@ def read_few(
     """
     files = [name for name in human if name.startswith(PREFIX) or Path(name).is_file()]
     own = [name for name in human if name not in files]
-    file = with_metrics(read_file(scored, columns, human=own, orders=orders or {}))
+    file = with_metrics(
+        read_file(scored, columns, human=own, judges=judges, orders=orders or {})
+    )
     places(file.origin, file.rows)  # no id stands twice
     result = Scored(
         file.origin,
