@@ -15,7 +15,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeAlias
 
 from ..conversation import judged, parsed, rendered
@@ -675,7 +674,7 @@ def _is_langfuse(record: Mapping[str, Any]) -> bool:
 
 
 def _prodigy(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
-    """An accepted choice of an option, or the decision itself; what was ignored does not count."""
+    """Read an accepted choice of an option, or the decision itself; what was ignored does not count."""
     ours = ("meta", "options", "accept", "answer")
     texts = {
         name: cell
@@ -702,23 +701,26 @@ _BY_ASPECT = frozenset[str]().union(*named_roles("ratings")["scores"])
 
 def _names_ratings(record: Mapping[str, Any]) -> bool:
     """Return True if a record has lists of objects that name what they rate: [{"aspect": "tone", "rating": 4}]."""
-    return any(itertools.starmap(_are_named, record.items()))
-
-
-def _are_named(column: str, cell: Any) -> bool:
-    rated = _listed(cell)
-    read = partial(_named_answer, column)
-    return bool(rated) and not by_machine(column) and all(map(read, rated))
+    return any(itertools.starmap(_named_answers, record.items()))
 
 
 def _named(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
-    texts, answers = dict[str, Any](), list[Answer | None]()
+    texts, answers = dict[str, Any](), list[Answer]()
     for name, cell in record.items():
-        if _are_named(name, cell):
-            answers += map(partial(_named_answer, name), _listed(cell))
+        if named := _named_answers(name, cell):
+            answers += named
         else:
             texts[name] = cell
-    return texts, filter(None, answers)
+    return texts, answers
+
+
+def _named_answers(column: str, cell: Any) -> list[Answer]:
+    """Return the ratings in a list of which every object says what it rates; none of anything else."""
+    if by_machine(column):
+        return []
+    read = [_named_answer(column, rated) for rated in _listed(cell)]
+    answers = list(filter(None, read))
+    return answers if len(answers) == len(read) else []
 
 
 def _named_answer(column: str, rated: Any) -> Answer | None:

@@ -16,7 +16,7 @@ from .transport import Reply
 class Failures:
     """Unusable answers and failed calls, by request.
 
-    closed: whether nothing is to be asked any more: passing failures, such as a server that was busy, count too.
+    closed: True if nothing may be asked any more, so that passing failures (a busy server) count too.
     """
 
     closed: bool = False

@@ -59,7 +59,7 @@ def names_in(text: str) -> set[str]:
 
 
 def numbers_in(text: str) -> set[str]:
-    """Numbers of a text in one spelling (`spellings`), in one form: 7.50 and 7.5, 007 and 7 are the same."""
+    """Return the numbers of a text in one spelling (`spellings`), in one form: 7.50 and 7.5, 007 and 7 are the same."""
     return set(map(_plain_number, _NUMBER.findall(text)))
 
 
@@ -74,7 +74,7 @@ def dates_in(text: str) -> set[str]:
 
 
 def details_in(text: str) -> set[str]:
-    """Names, numbers and dates of a text in one spelling."""
+    """Return the names, numbers and dates of a text in one spelling."""
     return names_in(text) | numbers_in(text) | dates_in(text)
 
 

@@ -46,7 +46,7 @@ class CallError(JudgesmithError):
     """One call to a language model failed for good, after its retries. The row it was for has no score."""
 
     lasting = False
-    """Whether the same call would fail again."""
+    """True if the same call would fail again."""
 
 
 class NoScoreError(JudgesmithError):

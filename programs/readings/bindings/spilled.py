@@ -31,7 +31,7 @@ class Spilled:
     """Makes arrays in a file that is gone with this process, on Linux and with room on the disk; else usual arrays.
 
     Args:
-        folder: the file's folder; the one for temporary files if there is no such folder.
+        folder: The file's folder; the one for temporary files if there is no such folder.
     """
 
     def __init__(self, folder: Path) -> None:

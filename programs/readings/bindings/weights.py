@@ -23,7 +23,8 @@ from ....extras import from_extra
 from ..reader import Floats
 
 #: Columns that share a scale: as files have them, and more, which takes a quarter less time, since a product of 8-bit
-#: numbers adds up whole numbers within a group. Models with other widths are small ones, which they moved more.
+#: numbers adds up whole numbers within a group. Models whose widths do not allow that are small, and other groups
+#: moved their results more.
 GROUP, LARGER_GROUP = 32, 128
 #: Weights that are converted at a time: what a core's cache holds is converted twice as fast.
 _AT_ONCE = 1 << 17
@@ -62,10 +63,12 @@ class Weights:
     """A GGUF file.
 
     Args:
-        path: the file.
-        empty: makes the arrays of groups.
+        path: The file.
+        empty: Makes the arrays of groups.
 
-    Raises: ModelError for one that cannot be read; MissingExtraError without `gguf`.
+    Raises:
+        ModelError: For a file that cannot be read.
+        MissingExtraError: Without `gguf`.
     """
 
     def __init__(self, path: Path, empty: Callable[..., Any] = np.empty) -> None:
@@ -210,7 +213,7 @@ class Weights:
         return int(tensor.shape[-1] // block * size)
 
     def _plain(self, tensor: Tensor, raw: NDArray[np.uint8]) -> Floats:
-        """Rows of a tensor as floats, in any shape."""
+        """Return rows of a tensor as floats, in any shape."""
         if tensor.kind in _SPLIT:
             numbers, scales = _SPLIT[tensor.kind](raw)
             floats: Floats = numbers * scales.astype(np.float32)
@@ -311,7 +314,7 @@ def _rounded(floats: Floats, group: int) -> tuple[Bytes, Halves]:
 
 
 def _upwards(floats: Floats) -> Halves:
-    """Floats as halves that are no smaller, so that nothing divided by one is above 127."""
+    """Return floats as halves that are no smaller, so that nothing divided by one is above 127."""
     halves = floats.astype(np.float16)
     smaller = halves < floats
     halves[smaller] = np.nextafter(halves[smaller], np.float16(np.inf))

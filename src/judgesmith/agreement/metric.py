@@ -455,7 +455,7 @@ class Together(tuple[RowScore, ...]):
 
     @cached_property
     def reached(self) -> Reached:
-        """The agreement over the rows."""
+        """Return the agreement over the rows."""
         return self[0].metric.value_of([row.pair for row in self])
 
 

@@ -232,7 +232,7 @@ def drawn_again(
 
 @lru_cache(maxsize=4)
 def _counts(units: int, rounds: int, seed: int) -> Vector:
-    """Return resamples that many a statistic of the same rows is of, to be read only."""
+    """Return the resamples of a seed, read-only, which many statistics of the same rows share."""
     (counts,) = _drawn(units, [rounds], np.random.default_rng(seed))
     counts.setflags(write=False)
     return counts
@@ -669,7 +669,7 @@ class _Side:
 
 
 def _signs(x: _Side, y: _Side) -> npt.NDArray[np.float32]:
-    """Return whether each pair of rows is in the same order on both sides (1), in opposite ones (-1) or tied (0)."""
+    """Return 1 for each pair of rows in the same order on both sides, -1 for opposite orders, and 0 for ties."""
     sign = np.sign(x.code[:, None] - x.code, dtype=np.float32, casting="unsafe")
     sign *= np.sign(y.code[:, None] - y.code)
     return np.asarray(sign)
@@ -695,7 +695,7 @@ class WeightedRows:
 
     @cached_property
     def signs(self) -> npt.NDArray[np.float32]:
-        """Whether two rows are in the same order on both sides, 1, or in opposite ones, -1."""
+        """Return `_signs` of both sides."""
         return _signs(self.x, self.y)
 
     def __call__(self, counts: Vector) -> Vector:
@@ -777,7 +777,7 @@ class WithinSystems:
 
     @cached_property
     def signs(self) -> npt.NDArray[np.float32]:
-        """Whether two rows of one system are in the same order on both sides, 1, or in opposite ones, -1."""
+        """Return `_signs` of both sides, 0 for rows of different systems."""
         same = self.sys[:, None] == self.sys
         return np.asarray(_signs(self.x, self.y) * same)
 

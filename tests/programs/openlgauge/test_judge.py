@@ -9,6 +9,7 @@ import pytest
 
 from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs.artifact import to_dict
+from judgesmith.programs.capabilities import leave_out
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.loading import load
 from judgesmith.programs.models.lm import LanguageModel
@@ -453,3 +454,18 @@ def test_a_demonstration_shows_the_errors_of_its_verdict_and_keeps_the_rules() -
         layout.answer({"score": 40.0, "explanation": "errors are missing"}, {}) is None
     )
     assert layout.example({"score": 40.0}) == "Overall: Fair"
+
+
+def test_annotators_that_were_silent_are_asked_again_by_another_compilation(
+    ensemble: Any,
+) -> None:
+    judge, transports = ensemble([said("Good", YEAR), said("Poor", TWICE)])
+    item = Item(OUTPUT, SOURCE)
+    leave_out(judge.method, ["openai/b"])
+    judge.score(source=SOURCE, output=OUTPUT)
+    asked = [len(transport.requests) for transport in transports.values()]
+    assert asked[:2] == [1, 0]
+    judge.method.meet("", [item], judge.lm)
+    judge.score(source=SOURCE, output=OUTPUT)
+    asked = [len(transport.requests) for transport in transports.values()]
+    assert asked[:2] == [2, 1]
