@@ -81,19 +81,18 @@ Scores = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class SetSpec:
-    """A rated set: what its outputs are, the aspects to learn, and how many documents and outputs of each."""
+    """A rated set: what its outputs are, the aspects to learn as words, and how many documents and outputs of each."""
 
     name: str
     job: str
-    aspects: tuple[str, ...]
+    words: str
     documents: int
     outputs: int = 8
 
-
-def _spec(
-    name: str, job: str, aspects: str, documents: int, outputs: int = 8
-) -> SetSpec:
-    return SetSpec(name, job, tuple(aspects.split()), documents, outputs)
+    @property
+    def aspects(self) -> list[str]:
+        """Return the aspects."""
+        return self.words.split()
 
 
 _DATA, _TALK = "saying data in words", "the next turn of a dialogue"
@@ -101,40 +100,42 @@ _STORY, _SIMPLER, _ANSWER = "a story", "a simpler sentence", "an answer to a que
 _TRANSLATION, _SUMMARY = "a translation", "a summary"
 #: No summaries, which are left out.
 SETS = (
-    _spec("sfres", _DATA, "informativeness naturalness", 14),
-    _spec("sfhot", _DATA, "informativeness naturalness", 14),
-    _spec("bagel", _DATA, "informativeness naturalness", 10),
-    _spec("more/webnlg2020", _DATA, "correctness coverage fluency relevance", 15, 7),
-    _spec("more/e2e_nlg", _DATA, "quality naturalness", 8, 6),
-    _spec("topical_chat", _TALK, "coherence engagingness naturalness groundedness", 11),
-    _spec(
+    SetSpec("sfres", _DATA, "informativeness naturalness", 14),
+    SetSpec("sfhot", _DATA, "informativeness naturalness", 14),
+    SetSpec("bagel", _DATA, "informativeness naturalness", 10),
+    SetSpec("more/webnlg2020", _DATA, "correctness coverage fluency relevance", 15, 7),
+    SetSpec("more/e2e_nlg", _DATA, "quality naturalness", 8, 6),
+    SetSpec(
+        "topical_chat", _TALK, "coherence engagingness naturalness groundedness", 11
+    ),
+    SetSpec(
         "personachat_usr", _TALK, "coherence engagingness naturalness groundedness", 11
     ),
-    _spec("more/dailydialog_gupta", _TALK, "overall", 8),
-    _spec("more/grade", _TALK, "coherence", 18),
-    _spec("more/dailydialog_zhao", _TALK, "overall", 6),
-    _spec("more/persona_zhao", _TALK, "overall", 6),
-    _spec("more/tutor", _TALK, "coherence guidance mistake_identification", 5, 5),
-    _spec("hanna", _STORY, "coherence relevance engagement", 8, 5),
-    _spec("openmeva_roc", _STORY, "overall", 8),
-    _spec("more/wqrm_edits", _STORY, "overall", 4),
-    _spec("mqm_ted_zhen", _TRANSLATION, "overall", 4, 7),
-    _spec("more/mqm23_zhen", _TRANSLATION, "overall", 3, 7),
-    _spec("wiki_da", _SIMPLER, "meaning fluency simplicity", 20),
-    _spec("more/simpeval_past", _SIMPLER, "overall", 3, 10),
-    _spec("more/simpda_2022", _SIMPLER, "meaning fluency simplicity", 7),
-    _spec(
+    SetSpec("more/dailydialog_gupta", _TALK, "overall", 8),
+    SetSpec("more/grade", _TALK, "coherence", 18),
+    SetSpec("more/dailydialog_zhao", _TALK, "overall", 6),
+    SetSpec("more/persona_zhao", _TALK, "overall", 6),
+    SetSpec("more/tutor", _TALK, "coherence guidance mistake_identification", 5, 5),
+    SetSpec("hanna", _STORY, "coherence relevance engagement", 8, 5),
+    SetSpec("openmeva_roc", _STORY, "overall", 8),
+    SetSpec("more/wqrm_edits", _STORY, "overall", 4),
+    SetSpec("mqm_ted_zhen", _TRANSLATION, "overall", 4, 7),
+    SetSpec("more/mqm23_zhen", _TRANSLATION, "overall", 3, 7),
+    SetSpec("wiki_da", _SIMPLER, "meaning fluency simplicity", 20),
+    SetSpec("more/simpeval_past", _SIMPLER, "overall", 3, 10),
+    SetSpec("more/simpda_2022", _SIMPLER, "meaning fluency simplicity", 7),
+    SetSpec(
         "more/qgeval",
         "a question about a text",
         "fluency relevance consistency answerability",
         9,
         7,
     ),
-    _spec("more/triviaqa", _ANSWER, "correctness", 5),
-    _spec("more/qa_feedback", _ANSWER, "preferred", 3),
-    _spec("more/lfqa_experts", _ANSWER, "preferred", 6),
-    _spec("more/pandalm", "an answer to an instruction", "preferred", 8),
-    _spec("more/seeda", "a corrected sentence", "overall", 7, 6),
+    SetSpec("more/triviaqa", _ANSWER, "correctness", 5),
+    SetSpec("more/qa_feedback", _ANSWER, "preferred", 3),
+    SetSpec("more/lfqa_experts", _ANSWER, "preferred", 6),
+    SetSpec("more/pandalm", "an answer to an instruction", "preferred", 8),
+    SetSpec("more/seeda", "a corrected sentence", "overall", 7, 6),
 )
 #: Good texts to perturb: the set, what they are, which field or which best output, how many. No ratings of summaries.
 GOOD = (
@@ -146,7 +147,8 @@ GOOD = (
     ("more/webnlg2020", _DATA, "best", 8),
     ("more/lfqa_experts", _ANSWER, "best", 4),
 )
-JUDGED = ("coherence", "consistency", "fluency", "relevance", "overall")
+OF_SUMMARIES = "coherence consistency fluency relevance"
+JUDGED = f"{OF_SUMMARIES} overall"
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,7 @@ def _started(spec: SetSpec, document: str, start: Sequence[int]) -> Pack:
         [(-1, -1)] * len(start),
         [],
         [],
-        list(spec.aspects),
+        spec.aspects,
         [],
     )
 
@@ -390,7 +392,7 @@ def summeval_packs(packer: Packer) -> Iterator[Pack]:
     """Yield the passes of the documents of SummEval that experience is measured on."""
     task = next(task for task in read_specs(None).tasks if "summeval" in task.labels)
     rows = chosen_rows(task, located(task.labels, None)).rows
-    spec = SetSpec("summeval", _SUMMARY, JUDGED[:4], 100, 16)
+    spec = SetSpec("summeval", _SUMMARY, OF_SUMMARIES, 100, 16)
     chosen = {row.doc_id for row in rows}
     documents = defaultdict[str, list[dict[str, Any]]](list)
     for record in read_set("summeval"):
