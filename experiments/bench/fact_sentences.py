@@ -30,6 +30,7 @@ import scipy
 from numpy.typing import NDArray
 
 from judgesmith.experiments.bench.facts import read_pairs
+from judgesmith.experiments.bench.rated_facts import MORE
 from judgesmith.experiments.bench.sets import read_set
 from judgesmith.experiments.studies.experience import Specs, read_specs
 from judgesmith.experiments.studies.saving import save
@@ -47,7 +48,6 @@ from judgesmith.programs.readings.judge import ModelReadings
 from judgesmith.programs.readings.spellings import one_spelling
 from judgesmith.signatures.values import Item
 
-MORE = Path(__file__).with_name("rated_facts.yaml")
 KINDS = ("NAME", "NUMBER", "WORD")
 COMMAND = "python experiments/bench/fact_sentences.py"
 #: How many sentences of the source stand before a sentence whose likelihood is read.
