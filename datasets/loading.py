@@ -228,7 +228,7 @@ def read_outputs(
         columns: As for `read_labels`.
         limit: Read the first `limit` rows only.
         also: Columns with further ratings.
-        judges: Columns with judges' scores, which state nothing of people's ratings.
+        judges: Columns with judges' scores, which state nothing of human ratings.
         texts_needed: False if a file of ids and ratings will do.
         categories: The words of ratings, worst first, of all or by the column's name.
 

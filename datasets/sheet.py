@@ -447,9 +447,9 @@ class Sheet:
             if rejected(record.get(name))
         }
 
-    def _beside(self, roles: Columns) -> list[str]:
-        """Return the columns without a role."""
-        used = {*roles.texts.values(), *self.judged_by, roles.objects}
+    def _beside(self, roles: Columns, judges: Sequence[str] = ()) -> list[str]:
+        """Return the columns without a role, which hold no scores of these judges."""
+        used = {*roles.texts.values(), *self.judged_by, roles.objects, *judges}
         for column, raters in roles.aspects.values():
             used |= {column, *raters}
         return [name for name in self.names if name not in used]
@@ -490,7 +490,7 @@ class Sheet:
 
         Args:
             also: Columns with further ratings.
-            judges: Columns with judges' scores, which state nothing of people's ratings.
+            judges: Columns with judges' scores, which state nothing of human ratings.
             texts_needed: False if a file of ids and ratings will do.
             categories: The words of ratings, worst first, of all or by name.
 
@@ -510,14 +510,15 @@ class Sheet:
         roles = columns.reading(
             self.records, categories, decimal_comma=self.table.decimal_comma
         )
-        beside = [name for name in self._beside(roles) if name not in judges]
+        beside = self._beside(roles, judges)
         refuse_maxima(self.origin, self.records, beside)
         parsed = list(map(roles.row, self.records, self.lines))
         notes = list(self.table.notes)
-        if rejections := self._rejections(beside):
-            for place in rejections:
-                bare = replace(parsed[place][0], scores={}, ratings={}, raters={})
-                parsed[place] = (bare, {})
+        rejections = self._rejections(beside)
+        for place in rejections:
+            bare = replace(parsed[place][0], scores={}, ratings={}, raters={})
+            parsed[place] = (bare, {})
+        if rejections:
             words = ", ".join(sorted(set(map(repr, rejections.values()))))
             notes.append(
                 f"{self.origin}: the ratings of {len(rejections)} rows are left out, marked {words}"

@@ -39,6 +39,7 @@ from ..programs.capabilities import (
     HasForms,
     InfersTask,
     answering,
+    ask_all,
     inquiry_of,
     leave_out,
     passes_of,
@@ -790,6 +791,7 @@ class Compiler:
         student.method.meet(
             "" if labels.aspect in OVERALL else labels.aspect, items, lm
         )
+        ask_all(student.method)
         leave_out(student.method, self.silent)
         return student
 

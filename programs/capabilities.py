@@ -111,6 +111,13 @@ def silent_members(verdicts: Sequence[Verdict]) -> dict[str, str]:
     return silent if len(silent) < len(heard) else {}
 
 
+def ask_all(method: Any) -> None:
+    """Let a method ask all of its members, those too that an earlier compilation left out."""
+    for member in members_of(method):
+        if isinstance(member, HearsSeveral):
+            member.silent = ()
+
+
 def leave_out(method: Any, names: Iterable[str]) -> None:
     """Let a method ask these of its members no more."""
     for member in members_of(method):

@@ -107,7 +107,7 @@ def played(
 
 
 def as_few_as_have(counts: NDArray[Any], size: int) -> int:
-    """Return the fewest documents, in their order, that have so many rows."""
+    """Return the fewest documents, in their order, that have that many rows."""
     return int(np.searchsorted(np.cumsum(counts), size)) + 1
 
 

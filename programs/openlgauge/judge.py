@@ -243,10 +243,6 @@ class OpeNLGauge(OneAspect):
             if name != "annotators"
         }
 
-    def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
-        """Ask all annotators again where a judge is compiled again."""
-        self.silent = ()
-
     def refiners(self) -> list[Refiner]:
         """Return the fit of the annotators' weights, if there are several."""
         return [self._weigh_annotators] if len(self._annotators) > 1 else []

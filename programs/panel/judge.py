@@ -241,7 +241,7 @@ class Panel(LearnsCriteria):
         Raises:
             OptionError: If they have none.
         """
-        self.standings, self.silent = {}, ()  # of a judge that is compiled again
+        self.standings = {}  # of a judge that is compiled again
         lacking = [name for name in self.options.forms if FORMS[name].needs_reference]
         if lacking and not any(item.reference for item in items):
             raise OptionError(

@@ -32,8 +32,16 @@ class AsksForms(DirectScorer):
 
     options: Options
     panel: Panel
-    #: Forms that are asked no more; see `capabilities.HearsSeveral`.
-    silent: tuple[str, ...] = ()
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Return the forms that are asked no more; see `capabilities.HearsSeveral`."""
+        return self.panel.silent if self.options.forms else ()
+
+    @silent.setter
+    def silent(self, names: tuple[str, ...]) -> None:
+        if self.options.forms:
+            self.panel.silent = names
 
     def build(self) -> None:
         """Make the steps that ask: of one number, or of the forms."""
@@ -52,7 +60,7 @@ class AsksForms(DirectScorer):
         """Ask the model for its score of a row."""
         if not self.options.forms:
             return await super().judge(item, lm)
-        self.panel.knowledge, self.panel.silent = self.knowledge, self.silent
+        self.panel.knowledge = self.knowledge
         return await self.panel.judge(item, lm)
 
     def cost(self) -> Cost:
@@ -61,7 +69,6 @@ class AsksForms(DirectScorer):
 
     def meet(self, aspect: str, items: Sequence[Item], lm: LanguageModel) -> None:
         """Forget what a judge that is compiled again learnt of its forms."""
-        self.silent = ()
         if self.options.forms:
             self.panel.meet(aspect, items, lm)
 

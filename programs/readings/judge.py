@@ -468,7 +468,6 @@ class ModelReadings(AsksForms):
         """Return the own scores of the training rows, and what of its forms is to be told."""
         if not self.options.forms or self._leader(rows.lm) is not None:
             return rows.percents, ""
-        self.panel.silent = self.silent
         (settle,) = self.panel.refiners()
         settled = settle(rows)
         return settled.percents, f"; the own score is {settled.changed}"

@@ -9,7 +9,7 @@ import pytest
 
 from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs.artifact import to_dict
-from judgesmith.programs.capabilities import leave_out
+from judgesmith.programs.capabilities import ask_all, leave_out
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.loading import load
 from judgesmith.programs.models.lm import LanguageModel
@@ -456,16 +456,15 @@ def test_a_demonstration_shows_the_errors_of_its_verdict_and_keeps_the_rules() -
     assert layout.example({"score": 40.0}) == "Overall: Fair"
 
 
-def test_annotators_that_were_silent_are_asked_again_by_another_compilation(
+def test_annotators_that_were_left_out_are_asked_again_with_all(
     ensemble: Any,
 ) -> None:
     judge, transports = ensemble([said("Good", YEAR), said("Poor", TWICE)])
-    item = Item(OUTPUT, SOURCE)
     leave_out(judge.method, ["openai/b"])
     judge.score(source=SOURCE, output=OUTPUT)
     asked = [len(transport.requests) for transport in transports.values()]
     assert asked[:2] == [1, 0]
-    judge.method.meet("", [item], judge.lm)
+    ask_all(judge.method)
     judge.score(source=SOURCE, output=OUTPUT)
     asked = [len(transport.requests) for transport in transports.values()]
     assert asked[:2] == [2, 1]
