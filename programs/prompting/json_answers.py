@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from itertools import accumulate
-from typing import Any
+from typing import Any, SupportsIndex
 
 import json_repair
 
-#: Of JSON that has to be repaired: characters and levels of brackets.
-_LONGEST, _DEEPEST = 20_000, 8
+#: Of JSON that has to be repaired: characters, levels of brackets, and times that a character is looked at. Broken
+#: answers of models need one to five.
+_LONGEST, _DEEPEST, _LOOKS = 20_000, 8, 20
 _FENCED = re.compile(
     r"```(?:json)?[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL | re.IGNORECASE
 )
@@ -74,23 +75,44 @@ def unfenced(text: str) -> str:
     return text.removesuffix("```").rstrip()
 
 
+def _depth(text: str, opening: str, closing: str) -> int:
+    """Return how many brackets of a kind are open at once, those in strings included."""
+    signs = re.findall(f"[{re.escape(opening + closing)}]", text)
+    depths = accumulate(1 if sign == opening else -1 for sign in signs)
+    return max(depths, default=0)
+
+
+class _Limited(str):
+    """Text whose characters may be looked at only so often: repair goes back and forth, without end in stray quotes."""
+
+    _looks: int
+
+    def __new__(cls, text: str) -> _Limited:
+        limited = super().__new__(cls, text)
+        limited._looks = _LOOKS * (len(text) + 100)
+        return limited
+
+    def __getitem__(self, place: SupportsIndex | slice) -> str:
+        self._looks -= 1
+        if self._looks < 0:
+            raise ValueError("JSON is too broken: the limit of its repair is reached")
+        return super().__getitem__(place)
+
+
 def lenient_json(text: str) -> Any:
-    """JSON as far as it can be made out, None where it cannot.
+    """Return JSON as far as it can be made out, None where it cannot.
 
     Repair takes time that grows faster than its input, most of all with the depth of what is left open: answers that
-    are far longer or deeper than any list are not repaired.
+    are far longer or deeper than any list are not repaired, and none is looked at without end.
     """
     try:
         return json.JSONDecoder().raw_decode(text)[0]
     except (ValueError, RecursionError):
         pass
     text = text[:_LONGEST]
-    depth = accumulate(
-        1 if sign in "{[(" else -1 for sign in re.findall(r"[][{}()]", text)
-    )
-    if max(depth, default=0) > _DEEPEST:
+    if any(_depth(text, *kind) > _DEEPEST for kind in ("{}", "[]", "()")):
         return None
     try:
-        return json_repair.loads(text)
+        return json_repair.loads(_Limited(text))
     except (ValueError, RecursionError):
         return None
