@@ -232,6 +232,7 @@ class SavedMethod(Part):
             raise ArtifactError(
                 f"unknown option {sorted(unknown)[0][:80]!r} for {self.program.kind}"
             )
+        options = kind.Options.absent() | options
         checked(kind.Options, options)
         try:
             method = kind(**options, task=self.task, criteria=self.criteria)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.errors import CallError
 from judgesmith.experiments.bench.panels import (
     AT_ONCE,
     SETS,
@@ -71,15 +72,19 @@ def demonstration(row: Mapping[str, Any], arm: str, why: str) -> dict[str, Any]:
 def own_reasons(
     rows: list[dict[str, Any]], lm: LanguageModel, file: Path
 ) -> Mapping[str, str]:
-    """Return the judge's own explanations of rows, which are kept in a file."""
+    """Return the judge's own explanations of rows, which are kept in a file; "" where it gives none to read."""
     reasons: dict[str, str] = {}
     if file.exists():
         reasons = json.loads(file.read_text(encoding="utf-8"))
     scorer = OverallScorer("before", "said")
     for row in rows:
         if row["id"] not in reasons:
-            answer = engine.run(scorer.ascore(SETS[NAME].item(row), context(), lm))
-            reasons[row["id"]] = answer.read.values["explanation"]
+            asked = scorer.ascore(SETS[NAME].item(row), context(), lm)
+            try:
+                values = engine.run(asked).read.values
+            except CallError:
+                values = {"explanation": ""}
+            reasons[row["id"]] = values["explanation"]
     file.write_text(json.dumps(reasons, ensure_ascii=False), encoding="utf-8")
     return reasons
 
@@ -111,6 +116,8 @@ def ask(
             for row in rows:
                 demos.append(demonstration(row, arm, whys.get(row["id"], "")))
             arms[f"demos {arm} {number}"] = scorer_of(demos)
+    lost = sum(not why for why in json.loads(own.read_text(encoding="utf-8")).values())
+    yield f"without an explanation of the judge's own: {lost}"
     rows = SETS[NAME].rows()[:count]
     for start in range(0, len(rows), AT_ONCE):
         for form, scorer in arms.items():

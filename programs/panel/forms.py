@@ -30,8 +30,16 @@ from ..models.transport import Reply
 from ..openlgauge.annotation import AnnotationLayout, Focus
 from ..openlgauge.grounding import ground_errors
 from ..openlgauge.reading import LABELS
+from ..prompting.answers import LOWEST_MASS, share_of_words
 from ..prompting.forms import Form, choice
-from ..prompting.layouts import CriteriaLayout, Layout, OverallLayout, Read
+from ..prompting.layouts import (
+    HUNDRED,
+    CriteriaLayout,
+    Layout,
+    OverallLayout,
+    Read,
+    Reading,
+)
 from ..prompting.predict import Answer, Evaluator, JudgePredict, material
 
 FormName = Literal["criteria", "percent", "errors", "words", "questions", "reference"]
@@ -58,15 +66,40 @@ def of_aspect(inputs: Mapping[str, Any]) -> str:
     return str(inputs.get("aspect") or "quality")
 
 
-class WordsLayout(Layout):
+class OfWords(Layout):
+    """Base of answers in words. reading: the words as "said", or "expected" by their probabilities at their places."""
+
+    def __init__(self, reading: Reading = "said") -> None:
+        super().__init__()
+        self.wants_logprobs = reading == "expected"
+
+    def place(
+        self, reply: Reply, start: int, words: Sequence[str], said: int
+    ) -> tuple[float, bool]:
+        """Return the place among words, and whether it lacks log-probabilities that it should have.
+
+        Args:
+            reply: The answer.
+            start: Where the word stands in it.
+            words: Those that it is one of.
+            said: The place of the one that stands there.
+        """
+        if not self.wants_logprobs:
+            return said, False
+        place, mass = share_of_words(reply, start, words)
+        return (place, False) if mass >= LOWEST_MASS else (said, True)
+
+
+class WordsLayout(OfWords):
     """One of several words, worst first. question: what is asked, with `{aspect}`."""
 
     def __init__(
         self,
+        reading: Reading = "said",
         words: Sequence[str] = LABELS,
         question: str = "How good is the output in {aspect}? Rate it in a word.",
     ) -> None:
-        super().__init__()
+        super().__init__(reading)
         self.words = tuple(words)
         self.question = question
 
@@ -89,18 +122,21 @@ class WordsLayout(Layout):
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         """Read the word as a score."""
-        text = reply.text.strip()
-        stated = text[match.end() :] if (match := _RATING.search(text)) else text
+        text = reply.text
+        start = match.end() if (match := _RATING.search(text)) else 0
+        stated = text[start:]
         word = None if is_listed(stated, self.words) else said_word(stated, self.words)
         if word is None:
-            return Read({}, problem=f"not one clear rating in: {text[:120]!r}")
+            return Read({}, problem=f"not one clear rating in: {text.strip()[:120]!r}")
+        place, lacking = self.place(reply, start + word[1], self.words, word[0])
+        percent = 100.0 * place / (len(self.words) - 1)
+        notes = ("no log-probabilities at the word; it was taken",) if lacking else ()
         return Read(
-            {"score": 100.0 * word[0] / (len(self.words) - 1)},
-            not self.form(inputs).fits(text),
+            {"score": percent}, not self.form(inputs).fits(text.strip()), notes=notes
         )
 
 
-class QuestionsLayout(Layout):
+class QuestionsLayout(OfWords):
     """Yes or no to questions that demand more and more; the share of yeses is the score."""
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
@@ -133,27 +169,28 @@ class QuestionsLayout(Layout):
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         """Read the share of Yes among the clear answers, at least half of the questions."""
-        by_question: dict[int, set[int]] = {}
+        by_question: dict[int, dict[int, tuple[float, bool]]] = {}
         for match in _NUMBERED.finditer(reply.text):
             word = None if is_listed(match[2], YES_NO) else said_word(match[2], YES_NO)
             if word is not None and int(match[1]) <= len(QUESTIONS):
-                by_question.setdefault(int(match[1]), set()).add(word[0])
-        clear = [
-            answers == {0} for answers in by_question.values() if len(answers) == 1
-        ]
+                place = self.place(reply, match.start(2) + word[1], YES_NO, word[0])
+                by_question.setdefault(int(match[1]), {}).setdefault(word[0], place)
+        clear = list[tuple[float, bool]]()
+        for answers in by_question.values():
+            clear += answers.values() if len(answers) == 1 else ()
         if 2 * len(clear) <= len(QUESTIONS):
             return Read(
                 {},
                 problem=f"fewer than half of the questions are answered in: {reply.text[:120]!r}",
             )
-        lost = len(QUESTIONS) - len(clear)
-        notes = (
-            (f"{lost} of {len(QUESTIONS)} questions were not answered",) if lost else ()
-        )
+        notes = []
+        if lost := len(QUESTIONS) - len(clear):
+            notes.append(f"{lost} of {len(QUESTIONS)} questions were not answered")
+        if any(lacking for _, lacking in clear):
+            notes.append("no log-probabilities at an answer; its word was taken")
         fits = self.form(inputs).fits(reply.text)
-        return Read(
-            {"score": 100.0 * clear.count(True) / len(clear)}, not fits, notes=notes
-        )
+        yes = len(clear) - sum(place for place, _ in clear)
+        return Read({"score": 100.0 * yes / len(clear)}, not fits, notes=tuple(notes))
 
 
 def _stated(values: Mapping[str, Any], item: Item) -> Opinion:
@@ -182,7 +219,7 @@ class MemberForm:
 
     about: str
     signature: type[dspy.Signature]
-    layout: Callable[[], Layout]
+    layout: Callable[[Reading], Layout]
     said: Callable[[Mapping[str, Any], Item], Opinion] = _stated
     needs_reference: bool = False
 
@@ -192,11 +229,13 @@ FORMS: Mapping[FormName, MemberForm] = {
     "criteria": MemberForm(
         "explains and scores each criterion, 0-100; their mean",
         ScoreCriteria,
-        lambda: CriteriaLayout("before", "said"),
+        lambda reading: CriteriaLayout("before", reading, scale=HUNDRED),
         _by_criteria,
     ),
     "percent": MemberForm(
-        "states one number, 0-100", ScoreOverall, lambda: OverallLayout("none", "said")
+        "states one number, 0-100",
+        ScoreOverall,
+        lambda reading: OverallLayout("none", reading, scale=HUNDRED),
     ),
     "errors": MemberForm(
         "lists errors, then one of five labels",
@@ -211,8 +250,10 @@ FORMS: Mapping[FormName, MemberForm] = {
     "reference": MemberForm(
         "says how the output compares with the row's reference, in five degrees",
         CompareWithReference,
-        lambda: WordsLayout(
-            BESIDE, "How does the output compare with the reference in {aspect}?"
+        lambda reading: WordsLayout(
+            reading,
+            BESIDE,
+            "How does the output compare with the reference in {aspect}?",
         ),
         needs_reference=True,
     ),
@@ -220,12 +261,15 @@ FORMS: Mapping[FormName, MemberForm] = {
 
 
 class Member(Evaluator):
-    """One call that asks for a judgement in one form; the models of a jury share it."""
+    """One call that asks for a judgement in one form; the models of a jury share it.
 
-    def __init__(self, form: FormName) -> None:
+    reading: its likeliest answer counts ("said"), or the mean of its answers by their probabilities ("expected").
+    """
+
+    def __init__(self, form: FormName, reading: Reading = "said") -> None:
         super().__init__()
         self.form = form
-        self.predict = JudgePredict(FORMS[form].signature, FORMS[form].layout())
+        self.predict = JudgePredict(FORMS[form].signature, FORMS[form].layout(reading))
 
     def inputs(
         self, item: Item, focus: Focus, criteria: Sequence[Any]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
@@ -32,7 +32,7 @@ from ..method import Cost, Words
 from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
 from ..openlgauge.annotation import Focus, error_list
-from ..prompting.layouts import Read
+from ..prompting.layouts import Read, Reading
 from ..prompting.predict import Answer, JudgePredict, spent
 from ..refining import Matrix, Refinement, Refiner, TrainingRows, score_matrix
 from ..registry import methods
@@ -53,6 +53,12 @@ from .forms import FORMS, FormName, Member
 
 #: Weights that lie nearer to equality are not worth a word.
 TOLD = 0.1
+#: How members are read, for people.
+READINGS = {
+    "said": "members' likeliest answers",
+    "expected": "the mean of each member's answers, by the model's probabilities",
+    "auto": "by the model's probabilities where it gives them, or members' likeliest answers",
+}
 #: Forms of a panel of one model, where none are asked for, and of a jury of several.
 MEMBERS, IN_JURY = 3, 1
 
@@ -127,6 +133,13 @@ class Panel(LearnsCriteria):
             "Calls a row at most; members beyond that are not asked, the last forms first. 0: no limit.",
             ge=0,
         )
+        reading: Literal[Reading, "auto"] = option(
+            "auto",
+            "Each member's likeliest answer (said), or the mean of its answers under the model's probabilities "
+            "(expected); auto takes the expectation where a model gives log-probabilities.",
+            added=True,
+            before="said",
+        )
 
         @model_validator(mode="after")
         def _of_one_number(self) -> Self:
@@ -154,11 +167,12 @@ class Panel(LearnsCriteria):
 
     def build(self) -> None:
         """Make a member for each form."""
-        forms = self.forms_asked()
+        forms, reading = self.forms_asked(), self.options.reading
         for name in FORMS:
             vars(self).pop(f"by_{name}", None)
             if name in forms:
-                setattr(self, f"by_{name}", Member(name))
+                member = Member(name, "said" if reading == "auto" else reading)
+                setattr(self, f"by_{name}", member)
 
     @classmethod
     def in_words(cls, settings: Mapping[str, Any], words: Words) -> Self:
@@ -258,9 +272,12 @@ class Panel(LearnsCriteria):
         return False
 
     async def prepare(self, lm: LanguageModel) -> None:
-        """Probe the members' models."""
-        for name in self.models():
-            await self._model(name, lm).capabilities()
+        """Probe the members' models, and settle the reading: expected if any of them gives log-probabilities."""
+        models = [self._model(name, lm) for name in ("", *self.models())]
+        able = [await model.capabilities() for model in models]
+        if self.options.reading == "auto":
+            expected = any(one.logprobs for one in able)
+            self.choose(reading="expected" if expected else "said")
 
     # -- judging
 
@@ -404,7 +421,8 @@ class Panel(LearnsCriteria):
         """Return the members and the calls a row, for `judgesmith show`."""
         names = self.asked_members()
         return {
-            "members": f"{', '.join(names)}; {len(names)} call{'s'[: len(names) != 1]} a row"
+            "members": f"{', '.join(names)}; {len(names)} call{'s'[: len(names) != 1]} a row",
+            "read": READINGS[self.options.reading],
         }
 
     # -- demonstrations and prompts

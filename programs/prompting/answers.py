@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -57,38 +58,44 @@ class ReadScore:
 
 def token_at(reply: Reply, start: int) -> TokenChoice | None:
     """Return the token that holds character `start` of the answer; None if it cannot be told."""
+    return next(iter(tokens_from(reply, start)), None)
+
+
+def tokens_from(reply: Reply, start: int) -> tuple[TokenChoice, ...]:
+    """Return the tokens from the one that holds character `start` of the answer; none if it cannot be told."""
     if reply.tokens is None:
-        return None
+        return ()
     rest = reply.text[start:]
     spoken = "".join(t.text for t in reply.tokens)
     if not spoken.startswith(reply.text[: start + 1]):
         # Tokens that are parts of one character, or a text that was stripped: what comes after may still fit.
         if not spoken.endswith(rest):
-            return None
+            return ()
         start = len(spoken) - len(rest)
     place = 0
-    for token in reply.tokens:
+    for number, token in enumerate(reply.tokens):
         after = place + len(token.text)
         if place <= start < after:
-            return token
+            return reply.tokens[number:]
         place = after
-    return None
+    return ()
 
 
 def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
-    """Return the mean score in [0, 100] over the one-digit numbers of `scale` at character `start`, and their share.
+    """Return the mean score in [0, 100] over the whole numbers of `scale` at character `start`, and their share.
 
-    The share is the probability on them. Surface forms of a digit (with or without a leading space) are added up. (NaN,
-    0) if the reply has no log-probabilities there or the number is not one digit.
+    The share is the probability on them. Surface forms of a number (with or without a leading space) are added up.
+    (NaN, 0) if the reply has no log-probabilities there, or no number of the scale.
     """
-    token = None if start < 0 else token_at(reply, start)
+    number = re.match(r"\d+(?!\.\d)", reply.text[start:]) if start >= 0 else None
+    token, numbers = token_at(reply, start), _numbers(scale)
     if (
-        token is None
-        or len(token.text.strip()) != 1
-        or re.match(r"\d|\.\d", reply.text[start + 1 :])
+        number is None
+        or token is None
+        or not {number[0], token.text.strip()}.issubset(numbers)
     ):
         return math.nan, 0.0
-    place, mass = _share(token, _digits(scale))
+    place, mass = share_of_words(reply, start, numbers)
     return scale.to_percent(scale.low + place), mass
 
 
@@ -97,38 +104,66 @@ def share_of_words(
 ) -> tuple[float, float]:
     """Return the mean place (0, 1, …) among `words` by their probabilities at character `start`, and their share.
 
-    The words differ in their first letters; the share is the probability on them. (NaN, 0) without log-probabilities
-    there.
+    The share is the probability on them. Where words have their first token in common, the tokens of the answer's own
+    word tell them apart; of others in common the middle counts. (NaN, 0) without log-probabilities there.
+
+    >>> tokens = [TokenChoice("8", (("8", 0.0),)), TokenChoice("5", (("5", math.log(0.5)), ("0", math.log(0.5))))]
+    >>> share_of_words(Reply("85", tuple(tokens)), 0, tuple(map(str, range(101))))
+    (82.5, 1.0)
     """
-    return _share(None if start is None else token_at(reply, start), tuple(words))
+    tokens = () if start is None else tokens_from(reply, start)
+    shares = list(_shares(tokens, tuple(words)))
+    mass = sum(share for _, share in shares)
+    if mass <= 0.0:
+        return math.nan, 0.0
+    return sum(place * share for place, share in shares) / mass, min(mass, 1.0)
 
 
-def _share(token: TokenChoice | None, words: tuple[str, ...]) -> tuple[float, float]:
-    """Return the same of the place of a token."""
-    weights: dict[int, float] = {}
-    for text, logprob in () if token is None else token.alternatives:
-        place = _place_among(text, words)
-        if place is not None:
-            weights[place] = weights.get(place, 0.0) + math.exp(min(logprob, 0.0))
-    mass = sum(weights.values())
-    return (
-        (sum(v * w for v, w in weights.items()) / mass, min(mass, 1.0))
-        if mass > 0.0
-        else (math.nan, 0.0)
-    )
+def _shares(
+    tokens: Sequence[TokenChoice], words: tuple[str, ...]
+) -> Iterator[tuple[float, float]]:
+    """Yield places among words with their probabilities, along an answer's tokens as far as they leave words open."""
+    begun, share = "", 1.0
+    for token in tokens:
+        if not token.alternatives:
+            break
+        spoken, further = _continued(begun, token.text, words), 0.0
+        for text, logprob in token.alternatives:
+            places = _continued(begun, text, words)
+            part = share * math.exp(min(logprob, 0.0))
+            if len(places) > 1 and places == spoken:
+                further += part
+            elif places:
+                yield statistics.median(places), part
+        if not further:
+            return
+        begun, share = _joined(begun, token.text), further
+    if begun:
+        yield statistics.median(_continued(begun, "", words)), share
+
+
+def _joined(begun: str, text: str) -> str:
+    return begun + (text.rstrip() if begun else text.strip()).lower()
 
 
 @lru_cache(maxsize=4096)
-def _place_among(text: str, words: tuple[str, ...]) -> int | None:
-    """Return the place of the only one of these words that begins with a token's text; None where there is none."""
-    piece = text.strip().lower()
-    fits = [i for i, word in enumerate(words) if word.lower().startswith(piece)]
-    return fits[0] if piece and len(fits) == 1 else None
+def _continued(begun: str, text: str, words: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the places of the words that a token's text continues, or of the word that ends before it."""
+    piece, places = _joined(begun, text), dict[str, int]()
+    for place, word in enumerate(words):
+        places[word.lower()] = place
+    longer = [word for word in places if word.startswith(piece)]
+    if piece != begun and longer:
+        return tuple(map(places.__getitem__, longer))
+    if not begun or text[:1].isalnum():
+        return ()
+    ended = [begun] if begun in places else longer
+    return tuple(map(places.__getitem__, ended))
 
 
 @lru_cache(maxsize=64)
-def _digits(scale: Scale) -> tuple[str, ...]:
-    return tuple(map(str, range(int(scale.low), min(9, int(scale.high)) + 1)))
+def _numbers(scale: Scale) -> tuple[str, ...]:
+    return tuple(map(str, range(int(scale.low), int(scale.high) + 1)))
 
 
 def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> ReadScore:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ...parts import option
 from ...signatures.values import Criterion, Item, Verdict
@@ -12,6 +12,7 @@ from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..panel.judge import FormNames, Panel
 from ..pointwise.direct import DirectScorer
+from ..prompting.layouts import Reading
 from ..prompting.predict import JudgePredict
 
 
@@ -28,6 +29,13 @@ class AsksForms(DirectScorer):
             "Forms in which the model is asked for its own score, which is their mean: a call each (`judgesmith list "
             "methods panel`), each read in a way of its own; empty: one number, read as `reading` says.",
             added=True,
+        )
+        forms_reading: Literal[Reading, "auto"] = option(
+            "auto",
+            "The reading of forms: their likeliest answers (said), or the mean of each one's answers under the model's "
+            "probabilities (expected); auto takes the expectation where the model gives log-probabilities.",
+            added=True,
+            before="said",
         )
 
     options: Options
@@ -50,11 +58,19 @@ class AsksForms(DirectScorer):
         vars(self).pop("scorer", None)
         if not forms:
             super().build()
-        elif before is not None and before.options.forms == forms:
-            self.panel = before
-        else:
+            return
+        self.panel = before
+        if before is None or before.options.forms != forms:
             criteria = self.knowledge.criteria or (Criterion(aspect, ""),)
             self.panel = Panel(aspect, criteria=criteria, forms=forms)
+        self.panel.choose(reading=self.options.forms_reading)
+
+    async def prepare(self, lm: LanguageModel) -> None:
+        """Settle how the score is read, or the forms."""
+        await super().prepare(lm)
+        if self.options.forms and self.options.forms_reading == "auto":
+            await self.panel.prepare(lm)
+            self.choose(forms_reading=self.panel.options.reading)
 
     async def own(self, item: Item, lm: LanguageModel) -> Verdict:
         """Ask the model for its score of a row."""

@@ -44,26 +44,36 @@ class Options(BaseModel):
         """Return the options as JSON values."""
         return self.model_dump(mode="json")
 
+    @classmethod
+    def absent(cls) -> dict[str, Any]:
+        """Return what it means that a saved judge lacks an option that was `added`."""
+        found = {}
+        for name, field in cls.model_fields.items():
+            extra = field.json_schema_extra
+            if isinstance(extra, dict) and "absent" in extra:
+                found[name] = extra["absent"]
+        return found
+
     def left_out(self) -> set[str]:
-        """Return the options that a saved judge leaves out: `added` ones that stand at their defaults."""
-        fields = type(self).model_fields.items()
-        return {
-            name
-            for name, field in fields
-            if field.json_schema_extra and getattr(self, name) == field.default
-        }
+        """Return the options that a saved judge leaves out, since they say what their absence means."""
+        absent = self.absent().items()
+        return {name for name, value in absent if getattr(self, name) == value}
 
 
-def option(default: Any, help: str, *, added: bool = False, **limits: Any) -> Any:
+def option(
+    default: Any, help: str, *, added: bool = False, before: Any = None, **limits: Any
+) -> Any:
     """Return one option of an `Options` model.
 
     added: the option came after judges were saved without it, whose fingerprints must stay, so a judge is saved with it
-    only if it is not the default. limits: pydantic's own (ge, le, max_length, …).
+    only if it is not the default. before: what those judges did, where that is not the default. limits: pydantic's own
+    (ge, le, max_length, …).
     """
+    absent = {"absent": default if before is None else before}
     return Field(
         default,
         description=help,
-        json_schema_extra={"added": True} if added else None,
+        json_schema_extra=absent if added else None,
         **limits,
     )
 

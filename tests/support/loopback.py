@@ -35,6 +35,14 @@ class Server(Asked):
         self.asks.clear()
         self.answered.clear()
 
+    def listed(self, answer: str) -> list[dict[str, Any]]:
+        """The tokens of an answer with their log-probabilities; a test may set its own."""
+        other = {"token": "x", "logprob": -3.0}
+        return [
+            {"token": t, "top_logprobs": [{"token": t, "logprob": -0.1}, other]}
+            for t in re.findall(r"\d|\D+", answer)
+        ]
+
     def routes(self) -> list[web.RouteDef]:
         """What it answers; a test's own server may have more."""
         return [web.post("/v1/chat/completions", self._chat)]
@@ -75,12 +83,7 @@ class Server(Asked):
             "finish_reason": "stop",
         }
         if self.logprobs and ask.body.get("logprobs"):
-            other = {"token": "x", "logprob": -3.0}
-            tokens = [
-                {"token": t, "top_logprobs": [{"token": t, "logprob": -0.1}, other]}
-                for t in re.findall(r"\d|\D+", answer)
-            ]
-            choice["logprobs"] = {"content": tokens}
+            choice["logprobs"] = {"content": self.listed(answer)}
         usage = {
             "prompt_tokens": len(ask.text) // 4,
             "completion_tokens": len(answer) // 4,
