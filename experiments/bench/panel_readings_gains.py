@@ -6,13 +6,15 @@ FOLDER has the tables of `panel_readings.py`. Only rows that every form of a set
 40 or 100 rows of as few documents as have them, drawn at random, and holds out all others; the labels choose a form
 by Q, standardise the panel, and weigh it as `compile` does. Values are means over 200 draws. Intervals are 95 %:
 documents are drawn again, with draws of labels in each, a document with all its copies on one side. Both are done for
-the expected score and for the likeliest answer, which is what a panel hears. In the positive control, labels are the
-shortness of the text, and one more member counts its words.
+the expected score and for the likeliest answer, and panels of the two are compared: the mean over all panels of so many
+forms, and the panel that compiling makes of all. In the positive control, labels are the shortness of the text, and one
+more member counts its words.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +37,11 @@ from judgesmith.experiments.bench.panel_gains import (
 )
 from judgesmith.experiments.studies.replay import agreements
 from judgesmith.experiments.studies.saving import save
-from judgesmith.programs.panel.averaging import averaged, standings_of
+from judgesmith.programs.panel.averaging import (
+    averaged,
+    standings_of,
+    worth_asking,
+)
 from judgesmith.programs.readings.head import Vector
 
 SIZES = (40, 100)
@@ -43,7 +49,8 @@ SIZES = (40, 100)
 CONTROL = "length"
 KINDS = {"percent": "expected", "said": "likeliest"}
 CHOSEN, PANEL, WEIGHED = "chosen by Q", "panel", "as compiled"
-TITLE = {"model, set and aspect": "", "score": ""}
+HEAD = {"model, set and aspect": ""}
+TITLE = {**HEAD, "score": ""}
 COUNTS = {"labels": "{:.0f}", "held out": "{:.0f}"}
 ALONE = {"rows": "{:.0f}", "failed": "{:.0%}", "different scores": "{:.0f}"}
 #: The columns of each table.
@@ -54,6 +61,10 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     | {"panel − chosen": INTERVAL, "as compiled − chosen": INTERVAL}
     | {"panel − at random": INTERVAL, "panel − best form": INTERVAL}
     | {"least of the first that is found": "{:.2f}"},
+    "panels": {**HEAD, **COUNTS, "members": "", "members heard": ""}
+    | {"by expectation": "{:.2f}", "by likeliest answers": "{:.2f}", "gain": INTERVAL}
+    | {"one form by expectation − likeliest panel": INTERVAL}
+    | {"least gain that is found": "{:.2f}"},
     "control": {**TITLE, **COUNTS, "length was chosen": "{:.0%}", CHOSEN: "{:.2f}"}
     | {"best form": "{:.2f}", "chosen − best form": INTERVAL}
     | {"panel with length − chosen": INTERVAL},
@@ -153,6 +164,70 @@ def by_expectation(answers: Answers, other: Answers) -> list[list[float]]:
     return [around(*pair) for pair in zip(leads.tolist(), errors.tolist(), strict=True)]
 
 
+# Panels of both readings
+
+
+def both(expected: Answers, likeliest: Answers) -> Answers:
+    """Return the answers of each form in both readings: all expected ones, then the likeliest."""
+    forms = (*expected.forms, *(f"{form}, likeliest" for form in likeliest.forms))
+    percents = np.column_stack([expected.percents, likeliest.percents])
+    return replace(expected, forms=forms, percents=percents)
+
+
+def panels_of(count: int) -> list[list[list[int]]]:
+    """Return the panels of each number of forms, as forms' places."""
+    every = []
+    for size in range(1, count + 1):
+        every.append(list(map(list, itertools.combinations(range(count), size))))
+    return every
+
+
+def in_both(
+    answers: Answers, labelled: NDArray[Any], heldout: NDArray[Any]
+) -> dict[str, float]:
+    """Return the held-out Q of panels in each reading, and how many members compiling leaves."""
+    count, human = len(answers.forms) // 2, answers.human[labelled]
+    held, found = answers.human[heldout], dict[str, float]()
+    for name, places in zip(
+        KINDS.values(), (range(count), range(count, 2 * count)), strict=True
+    ):
+        train, rest = (
+            answers.percents[labelled][:, places],
+            answers.percents[heldout][:, places],
+        )
+        columns = [compiled(train, rest, human)]
+        columns.append(rest[:, agreements(train, human).sum(axis=0).argmax()])
+        for panels in panels_of(count):
+            for some in panels:
+                columns.append(averaged(rest[:, some], standings_of(train[:, some])))
+        q = agreements(np.column_stack(columns), held).sum(axis=0).tolist()
+        found |= {f"{name} {WEIGHED}": q.pop(0), f"{name} {CHOSEN}": q.pop(0)}
+        found[f"{name} heard"] = len(worth_asking(train))
+        for size, panels in enumerate(panels_of(count), start=1):
+            found[f"{name} {size}"] = float(np.mean(q[: len(panels)]))
+            del q[: len(panels)]
+    return found
+
+
+PANELS = replace(DRAWS, play=in_both, many=100, resamples=200)
+
+
+def of_panels(answers: Answers, size: int) -> Iterator[list[Any]]:
+    """Yield a row for each size of a panel: both readings, and what expectation is ahead by."""
+    found, count = Gains(*PANELS.gains(answers, size)), len(answers.forms) // 2
+    expected, likeliest = KINDS.values()
+    for members in (*map(str, range(1, count + 1)), WEIGHED):
+        heard = members
+        if members == WEIGHED:
+            counts = [f"{found.plain[f'{one} heard']:.1f}" for one in KINDS.values()]
+            heard = " and ".join(counts)
+        one, other = f"{expected} {members}", f"{likeliest} {members}"
+        row: list[Any] = [answers.title, size, len(answers.human) - size, members]
+        row += [heard, found.plain[one], found.plain[other], found.less(one, other)]
+        row.append(found.less(f"{expected} {CHOSEN}", other))
+        yield [*row, POWER * found.error(one, other)]
+
+
 # Tables
 
 
@@ -178,6 +253,7 @@ def controlled(answers: Answers, size: int) -> list[Any]:
 def told(every: Sequence[Answers]) -> dict[str, list[list[Any]]]:
     """Return the rows of each table."""
     members, rows, control = list[list[Any]](), list[list[Any]](), list[list[Any]]()
+    panels = list[list[Any]]()
     likeliest = {one.title: one for one in every if one.kind == "said"}
     for answers in every:
         sizes = [size for size in SIZES if len(answers.human) >= 2 * size]
@@ -194,8 +270,10 @@ def told(every: Sequence[Answers]) -> dict[str, list[list[Any]]]:
             rows.append(compared(answers, size, gained))
         if answers.kind != "said":
             control.append(controlled(answers, sizes[0]))
-    names = ("members", "gains", "control")
-    return dict(zip(names, (members, rows, control), strict=True))
+            for size in sizes:
+                panels += of_panels(both(answers, likeliest[answers.title]), size)
+    names = ("members", "gains", "panels", "control")
+    return dict(zip(names, (members, rows, panels, control), strict=True))
 
 
 def main() -> None:

@@ -33,7 +33,6 @@ from ..openlgauge.reading import LABELS
 from ..prompting.answers import LOWEST_MASS, share_of_words
 from ..prompting.forms import Form, choice
 from ..prompting.layouts import (
-    HUNDRED,
     CriteriaLayout,
     Layout,
     OverallLayout,
@@ -227,15 +226,15 @@ class MemberForm:
 #: In the order in which members are taken.
 FORMS: Mapping[FormName, MemberForm] = {
     "criteria": MemberForm(
-        "explains and scores each criterion, 0-100; their mean",
+        "explains and scores each criterion, 0-100 or, read by probabilities, 1-5; their mean",
         ScoreCriteria,
-        lambda reading: CriteriaLayout("before", reading, scale=HUNDRED),
+        lambda reading: CriteriaLayout("before", reading),
         _by_criteria,
     ),
     "percent": MemberForm(
-        "states one number, 0-100",
+        "states one number, 0-100 or, read by probabilities, 1-5",
         ScoreOverall,
-        lambda reading: OverallLayout("none", reading, scale=HUNDRED),
+        lambda reading: OverallLayout("none", reading),
     ),
     "errors": MemberForm(
         "lists errors, then one of five labels",

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -82,20 +81,19 @@ def tokens_from(reply: Reply, start: int) -> tuple[TokenChoice, ...]:
 
 
 def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
-    """Return the mean score in [0, 100] over the whole numbers of `scale` at character `start`, and their share.
+    """Return the mean score in [0, 100] over the one-digit numbers of `scale` at character `start`, and their share.
 
-    The share is the probability on them. Surface forms of a number (with or without a leading space) are added up.
-    (NaN, 0) if the reply has no log-probabilities there, or no number of the scale.
+    The share is the probability on them. Surface forms of a digit (with or without a leading space) are added up. (NaN,
+    0) if the reply has no log-probabilities there or the number is not one digit.
     """
-    number = re.match(r"\d+(?!\.\d)", reply.text[start:]) if start >= 0 else None
-    token, numbers = token_at(reply, start), _numbers(scale)
+    token = None if start < 0 else token_at(reply, start)
     if (
-        number is None
-        or token is None
-        or not {number[0], token.text.strip()}.issubset(numbers)
+        token is None
+        or len(token.text.strip()) != 1
+        or re.match(r"\d|\.\d", reply.text[start + 1 :])
     ):
         return math.nan, 0.0
-    place, mass = share_of_words(reply, start, numbers)
+    place, mass = _mean(_shares((token,), _digits(scale), 0))
     return scale.to_percent(scale.low + place), mass
 
 
@@ -105,24 +103,40 @@ def share_of_words(
     """Return the mean place (0, 1, …) among `words` by their probabilities at character `start`, and their share.
 
     The share is the probability on them. Where words have their first token in common, the tokens of the answer's own
-    word tell them apart; of others in common the middle counts. (NaN, 0) without log-probabilities there.
+    word tell them apart; of others in common the one nearest to that word counts. (NaN, 0) without log-probabilities
+    there.
 
-    >>> tokens = [TokenChoice("8", (("8", 0.0),)), TokenChoice("5", (("5", math.log(0.5)), ("0", math.log(0.5))))]
-    >>> share_of_words(Reply("85", tuple(tokens)), 0, tuple(map(str, range(101))))
-    (82.5, 1.0)
+    >>> tokens = TokenChoice("Far", (("Far", -0.7), ("So", -0.7))), TokenChoice(" up", ((" up", 0.0),))
+    >>> share_of_words(Reply("Far up", tokens), 0, ["Far down", "So so", "Far up"])
+    (1.5, 0.993170607582819)
     """
-    tokens = () if start is None else tokens_from(reply, start)
-    shares = list(_shares(tokens, tuple(words)))
-    mass = sum(share for _, share in shares)
-    if mass <= 0.0:
+    if start is None:
         return math.nan, 0.0
-    return sum(place * share for place, share in shares) / mass, min(mass, 1.0)
+    text, choices = reply.text[start:].lower(), tuple(word.lower() for word in words)
+    own = (place for place, word in enumerate(choices) if text.startswith(word))
+    return _mean(_shares(tokens_from(reply, start), choices, next(own, 0)))
+
+
+def _mean(shares: Iterable[tuple[int, float]]) -> tuple[float, float]:
+    """Return the mean of places by their probabilities, and the sum of these."""
+    weights: dict[int, float] = {}
+    for place, share in shares:
+        weights[place] = weights.get(place, 0.0) + share
+    mass = sum(weights.values())
+    return (
+        (sum(v * w for v, w in weights.items()) / mass, min(mass, 1.0))
+        if mass > 0.0
+        else (math.nan, 0.0)
+    )
 
 
 def _shares(
-    tokens: Sequence[TokenChoice], words: tuple[str, ...]
-) -> Iterator[tuple[float, float]]:
-    """Yield places among words with their probabilities, along an answer's tokens as far as they leave words open."""
+    tokens: Sequence[TokenChoice], words: tuple[str, ...], own: int
+) -> Iterator[tuple[int, float]]:
+    """Yield places among words with their probabilities, along an answer's tokens as far as they leave words open.
+
+    own: the place of the answer's own word.
+    """
     begun, share = "", 1.0
     for token in tokens:
         if not token.alternatives:
@@ -134,12 +148,12 @@ def _shares(
             if len(places) > 1 and places == spoken:
                 further += part
             elif places:
-                yield statistics.median(places), part
+                yield min(places, key=lambda place: abs(place - own)), part
         if not further:
             return
         begun, share = _joined(begun, token.text), further
     if begun:
-        yield statistics.median(_continued(begun, "", words)), share
+        yield own, share
 
 
 def _joined(begun: str, text: str) -> str:
@@ -148,22 +162,15 @@ def _joined(begun: str, text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _continued(begun: str, text: str, words: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the places of the words that a token's text continues, or of the word that ends before it."""
-    piece, places = _joined(begun, text), dict[str, int]()
-    for place, word in enumerate(words):
-        places[word.lower()] = place
-    longer = [word for word in places if word.startswith(piece)]
-    if piece != begun and longer:
-        return tuple(map(places.__getitem__, longer))
-    if not begun or text[:1].isalnum():
-        return ()
-    ended = [begun] if begun in places else longer
-    return tuple(map(places.__getitem__, ended))
+    """Return the places of the words that a token's text continues."""
+    piece = _joined(begun, text)
+    fits = [i for i, word in enumerate(words) if word.startswith(piece)]
+    return tuple(fits) if piece != begun else ()
 
 
 @lru_cache(maxsize=64)
-def _numbers(scale: Scale) -> tuple[str, ...]:
-    return tuple(map(str, range(int(scale.low), int(scale.high) + 1)))
+def _digits(scale: Scale) -> tuple[str, ...]:
+    return tuple(map(str, range(int(scale.low), min(9, int(scale.high)) + 1)))
 
 
 def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> ReadScore:

@@ -332,7 +332,7 @@ class ScoreLayout(Layout):
 
     reading: "expected" asks for a digit 1–5 and takes the expectation over the digits' probabilities; "said" asks for
     a number 0–100 and takes it as it stands. brief: stop after scores that come first; the prompt and the scores are
-    the same, at a fraction of the time. scale: of the numbers, in place of that.
+    the same, at a fraction of the time.
     """
 
     def __init__(
@@ -341,13 +341,12 @@ class ScoreLayout(Layout):
         reading: Reading = "said",
         *,
         brief: bool = False,
-        scale: Scale | None = None,
     ) -> None:
         super().__init__()
         self.explain = explain
         self.reading = reading
         self.brief = brief
-        self.scale = scale or (DIGITS if reading == "expected" else HUNDRED)
+        self.scale = DIGITS if reading == "expected" else HUNDRED
         self.wants_logprobs = reading == "expected"
 
     @property

@@ -24,32 +24,15 @@ ROW = {"source": "A source.", "output": "From here it is 70 miles to mill 1."}
 Likely = tuple[str, Mapping[str, float]]
 #: By form: an answer's tokens where it is decided, what the likeliest answer is worth, and what all are.
 ANSWERS: Mapping[str, tuple[FormName, str, list[Likely], float, float]] = {
-    # .5 · 80 + .5 · 60
-    "a number": ("percent", "Score: 80", [("80", {"80": 0.5, " 60": 0.5})], 80, 70),
-    # .5 · 80 + .5 · the middle of 4, 40, 41 … 49
-    "its digits": (
-        "percent",
-        "Score: 80",
-        [("8", {"8": 0.5, "4": 0.5}), ("0", {"0": 1.0})],
-        80,
-        62,
-    ),
-    # .25 · 100 + .75 · 10, which ends here
-    "an end": (
-        "percent",
-        "Score: 10\n",
-        [("1", {"1": 1.0}), ("0", {"0": 1.0}), ("\n", {"\n": 0.75, "0": 0.25})],
-        10,
-        32.5,
-    ),
+    # .5 · 75 + .5 · 25
+    "a number": ("percent", "Score: 4", [("4", {"4": 0.5, " 2": 0.5})], 75, 50),
     "criteria": (
         "criteria",
-        "fluency: It reads well.\nScore: 80",
-        [("80", {"80": 0.5, "60": 0.5})],
-        80,
-        70,
+        "fluency: It reads well.\nScore: 4",
+        [("4", {"4": 0.5, "2": 0.5})],
+        75,
+        50,
     ),
-    # .5 · 75 + .5 · 25
     "words": ("words", "Rating: Good", [("Good", {"Good": 0.5, "Poor": 0.5})], 75, 50),
     "a label": (
         "errors",
@@ -108,15 +91,15 @@ def test_a_member_is_the_mean_of_its_answers_where_there_are_probabilities(
     assert judged.opinions[form].percent == judged.percent
     assert not any("taken" in note for note in judged.notes)
     assert transport.requests[0].top_logprobs == 20
-    # The same answer of a model without them, and read as it stands.
+    # The same answer of a model without them, and read as it stands: a number is then of 0 to 100.
+    text = re.sub(r"Score: 4", "Score: 75", text)
     unable, its = scripted(lambda request: text)
-    assert js.Judge(Panel("fluency", forms=(form,)), lm=unable).score(
-        **row
-    ).percent == pytest.approx(likeliest)
+    stated = js.Judge(Panel("fluency", forms=(form,)), lm=unable)
+    assert stated.score(**row).percent == pytest.approx(likeliest)
     assert its.requests[0].top_logprobs == 0
-    assert its.requests[0].messages == transport.requests[0].messages
-    as_said = js.Judge(Panel("fluency", forms=(form,), reading="said"), lm=able)
-    assert as_said.score(**row).percent == pytest.approx(likeliest)
+    able, _ = scripted(lambda request: text, logprobs=True)
+    stated = js.Judge(Panel("fluency", forms=(form,), reading="said"), lm=able)
+    assert stated.score(**row).percent == pytest.approx(likeliest)
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -198,10 +181,10 @@ def test_a_jury_reads_each_model_as_it_can(scripted: MakeScripted) -> None:
 def test_files_from_before_are_read_as_they_were(
     scripted: MakeScripted, tmp_path: Path
 ) -> None:
-    _, text, decided, likeliest, expected = ANSWERS["a number"]
+    _, text, decided, likeliest, expected = ANSWERS["words"]
     able, transport = scripted(lambda request: spoken(text, decided), logprobs=True)
     for method, name in (
-        (Panel("fluency", forms=("percent",)), "reading"),
+        (Panel("fluency", forms=("words",)), "reading"),
         (ModelReadings("fluency", forms=("percent", "words")), "forms_reading"),
     ):
         new = js.Judge(method, lm=able)
@@ -235,7 +218,7 @@ def listed(answer: str) -> list[dict[str, Any]]:
     """An answer's tokens with log-probabilities: of each number, word or sign, and as likely the worst score."""
     tokens = list[dict[str, Any]]()
     for token in re.findall(r"\w+|\W+", answer):
-        others = {"token": "Unacceptable" if token.isalpha() else "0", "logprob": -0.69}
+        others = {"token": "Unacceptable" if token.isalpha() else "1", "logprob": -0.69}
         likeliest = {"token": token, "logprob": -0.69}
         tokens.append({"token": token, "top_logprobs": [likeliest, others]})
     return tokens
@@ -245,7 +228,9 @@ def best(ask: Any) -> str:
     """The best answer to each form, and the probe's."""
     if ask.step == "probe":
         return "4"
-    return said("words" if "Rating: <one of" in ask.text else "percent", 100)
+    if "Rating: <one of" in ask.text:
+        return "Rating: Excellent"
+    return "Score: 5" if "from 1 (" in ask.text else "Score: 100"
 
 
 @pytest.mark.parametrize("able", [True, False])
