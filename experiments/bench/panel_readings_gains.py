@@ -6,9 +6,9 @@ FOLDER has the tables of `panel_readings.py`. Only rows that every form of a set
 40 or 100 rows of as few documents as have them, drawn at random, and holds out all others; the labels choose a form
 by Q, standardise the panel, and weigh it as `compile` does. Values are means over 200 draws. Intervals are 95 %:
 documents are drawn again, with draws of labels in each, a document with all its copies on one side. Both are done for
-the expected score and for the likeliest answer, and panels of the two are compared: the mean over all panels of one, two and more
-forms, and the panel that compiling makes of all. In the positive control, labels are the shortness of the text, and one
-more member counts its words.
+the expected score and for the likeliest answer. Panels of the two are compared as the mean over all panels of one form,
+of two and so on, and as the panel that compiling makes of all. In the positive control, labels are the shortness of the
+text, and one more member counts its words.
 """
 
 from __future__ import annotations
