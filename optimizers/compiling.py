@@ -693,6 +693,8 @@ class Compiler:
         student, forms, dearer = self._settle(
             student, examples, by, more, inference is not None
         )
+        # What is settled for the model is saved, too, and not settled again for another one.
+        engine.run(student.method.prepare(student.lm))
         search = self._search(by)
         program = search.compile(student, teacher=self.teacher, trainset=examples)
         record = search.record

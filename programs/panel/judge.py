@@ -364,11 +364,14 @@ class Panel(LearnsCriteria):
         unscored = np.isnan(percents).sum(axis=0).tolist()
         failed = dict(zip(names, unscored, strict=True))
         left_out = sorted(set(names).difference(self.standings), key=names.index)
+        changed = _in_words(names, percents, places, failed, weights)
+        if self.options.reading == "expected":
+            changed += "; members are read by the model's probabilities"
         return Refinement(
             self.kind,
             self._averaged(opinions),
             {"members": [*shown], "failed": failed, "left_out": left_out},
-            changed=_in_words(names, percents, places, failed, weights),
+            changed=changed,
             candidate=self.kind,
             weights=shown,
         )

@@ -144,12 +144,18 @@ def rows(count: int = 60) -> list[dict[str, Any]]:
     return made
 
 
+@pytest.mark.parametrize(
+    "how", [{"heldout": 0.25}, {"optimizer": "zero-shot", "cv": 4}], ids=str
+)
 def test_compiling_hears_what_is_between_the_words_and_saves_how(
-    scripted: MakeScripted, tmp_path: Path
+    how: dict[str, Any], scripted: MakeScripted, tmp_path: Path
 ) -> None:
     able, _ = scripted(coarse, logprobs=True)
     panel = Panel("fluency", forms=("words",))
-    made = js.compile(panel, rows(), lm=able, heldout=0.25)
+    made = js.compile(panel, rows(), lm=able, **how)
+    assert made.report is not None
+    told = "; members are read by the model's probabilities"
+    assert any(told in note for note in made.report.notes)
     verdict = made.score(**ROW)
     assert made.method.facts()["read"].startswith("the mean of each member's answers")
     made.save(tmp_path / "judge.json")
