@@ -1,6 +1,7 @@
 """Record scores with demonstrations whose explanations come from a stronger model, from the judge itself, or from none.
 
-    python experiments/bench/teachers.py -o FOLDER --reasons FILE [--lm local/qwen2.5-0.5b] [--rows 80] [--seconds 280]
+    python experiments/bench/teachers.py -o FOLDER --reasons FILE [--lm local/qwen2.5-0.5b] [--arms …] [--rows 80]
+        [--seconds 280]
 
 Rows are SummEval's, judged for coherence without the source. Four demonstrations in a prompt are rows of other
 documents, one of each quarter of the human scores, in sets drawn by seeds; all show people's score, the explanation
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,27 +98,31 @@ def scorer_of(demos: list[dict[str, Any]]) -> OverallScorer:
     return scorer
 
 
-def ask(
-    lm: LanguageModel, table: Table, count: int, reasons: Path, own: Path
-) -> Iterator[str]:
-    """Ask every arm of a few rows after the other, and yield a line after each."""
+def scorers(
+    lm: LanguageModel, asked: Sequence[str], reasons: Path, own: Path
+) -> dict[str, OverallScorer]:
+    """Return the scorers of arms: one without demonstrations, and one for each set of them."""
     lines = reasons.read_text(encoding="utf-8").splitlines()
     teacher = {one["id"]: one["explanation"] for one in map(json.loads, lines)}
     arms = {"demos none": scorer_of([])}
     for number in range(DRAWS):
         rows = shown_rows(number, teacher)
-        reasons_of: Mapping[str, Mapping[str, str]] = {
-            "own": own_reasons(rows, lm, own),
-            "teacher": teacher,
-        }
-        for arm in ARMS:
+        reasons_of: dict[str, Mapping[str, str]] = {"teacher": teacher}
+        if "own" in asked:
+            reasons_of["own"] = own_reasons(rows, lm, own)
+        for arm in asked:
             whys = reasons_of.get(arm, {})
             demos = []
             for row in rows:
                 demos.append(demonstration(row, arm, whys.get(row["id"], "")))
             arms[f"demos {arm} {number}"] = scorer_of(demos)
-    lost = sum(not why for why in json.loads(own.read_text(encoding="utf-8")).values())
-    yield f"without an explanation of the judge's own: {lost}"
+    return arms
+
+
+def ask(
+    lm: LanguageModel, table: Table, count: int, arms: Mapping[str, OverallScorer]
+) -> Iterator[str]:
+    """Ask every arm of a few rows after the other, and yield a line after each."""
     rows = SETS[NAME].rows()[:count]
     for start in range(0, len(rows), AT_ONCE):
         for form, scorer in arms.items():
@@ -152,6 +157,7 @@ def main() -> None:
     )
     parser.add_argument("--lm", default="local/qwen2.5-0.5b")
     parser.add_argument("--reasons", type=Path, required=True)
+    parser.add_argument("--arms", default=",".join(ARMS))
     parser.add_argument("--rows", type=int, default=80)
     parser.add_argument("--seconds", type=float, default=280)
     parser.add_argument("-o", "--output", type=Path, required=True)
@@ -159,7 +165,8 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     lm, model = language_model(options.lm), options.lm.rpartition("/")[2]
     own = options.output / f"own-{model}.json"
-    lines = ask(lm, kept_at(options), options.rows, options.reasons, own)
+    arms = scorers(lm, options.arms.split(","), options.reasons, own)
+    lines = ask(lm, kept_at(options), options.rows, arms)
     print_for(options.seconds, lines)
 
 
