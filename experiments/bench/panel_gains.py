@@ -333,8 +333,8 @@ def taught(answers: Answers, labels: str) -> Iterator[list[Any]]:
             apart = again[:, columns].mean(axis=1) - again[:, rest].mean(axis=1)
             centre = float(q[columns].mean() - q[rest].mean())
             error = float(apart.std())
-            row.append(around(centre, error))
-        yield [*row, POWER * error]
+            row.append(None if arm == other else around(centre, error))
+        yield [*row, None if arm == "labels" else POWER * error]
 
 
 def main() -> None:
@@ -348,12 +348,15 @@ def main() -> None:
     every = list(tables(options.folder))
     forms = [one for one in every if one.kind == FORMS]
     wordings = [one for one in every if one.kind == WORDINGS]
-    commands = [
-        "python experiments/bench/panels.py SET -o FOLDER",
-        "python experiments/bench/panel_gains.py FOLDER",
-    ]
+    asking = {DEMOS: "teachers.py -o FOLDER --reasons FILE"}
 
-    def kept(name: str, columns: Mapping[str, str], rows: list[list[Any]]) -> None:
+    def kept(
+        name: str, columns: Mapping[str, str], rows: list[list[Any]], kind: str = ""
+    ) -> None:
+        commands = [
+            f"python experiments/bench/{asking.get(kind, 'panels.py SET -o FOLDER')}",
+            "python experiments/bench/panel_gains.py FOLDER",
+        ]
         for row in rows:
             print(name, json.dumps(row), flush=True)
         if rows:
@@ -393,7 +396,7 @@ def main() -> None:
     columns |= {"Q": "{:.2f}", "Q of each set": ""}
     columns |= dict.fromkeys(("− none", "− bare scores"), INTERVAL)
     columns["least of the last that is found"] = "{:.2f}"
-    kept("teachers", columns, rows)
+    kept("teachers", columns, rows, DEMOS)
     each = [row for one in wordings for row in members_of(one)]
     columns = {**title, "wording": "", **alone, "correlation with": ""}
     kept("wordings", columns, each)
