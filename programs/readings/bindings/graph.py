@@ -109,10 +109,10 @@ class Body:
     """The layers' graph.
 
     Inputs: `rows` (rows x tokens x width), `cos` and `sin` of the tokens' places, `hidden`, what each token does not
-    see (-inf), `counted`, the tokens whose states are added up, keys and values of what stands before, and `nothing`,
-    zeros that fill up the keys to whole blocks. Outputs: `new_key…` and `new_value…` of the tokens, `sum…` of each
-    layer's states over the counted ones, and `last`, the last layer's states. The model's last layer is taken after its
-    norm.
+    see (-inf), `counted`, the tokens whose states are added up, `wanted`, the places of those that the last layer is
+    computed for (the counted ones at least), keys and values of what stands before, and `nothing`, zeros that fill up
+    the keys to whole blocks. Outputs: `new_key…` and `new_value…` of the tokens, `sum…` of each layer's states over the
+    counted ones, and `last`, the last layer's states of the wanted ones, after the norm in the model's last layer.
 
     Args:
         until: the layer that is computed last.
@@ -146,11 +146,18 @@ class Body:
         hidden = self._input("hidden", [1, 1, -1, -1])
         self._nothing = self._input("nothing", [-1, shape.shared, -1, shape.head])
         counted = op.unsqueeze(self._input("counted", [-1, -1]), _whole(op, 2))
+        wanted = self._input("wanted", [-1], self._ov.Type.i32)
         for layer in range(until):
             block = f"blk.{layer}"
             seen = self._attention(
                 self._normed(states, f"{block}.attn_norm"), layer, turn, hidden
             )
+            if layer + 1 == until:
+                # Other tokens give keys and values there, and nothing else is read of them.
+                seen, states, counted = (
+                    op.gather(of, wanted, _whole(op, 1))
+                    for of in (seen, states, counted)
+                )
             states = op.add(states, self._product(seen, f"{block}.attn_output"))
             inner = self._normed(states, f"{block}.ffn_norm")
             gate = op.swish(self._product(inner, f"{block}.ffn_gate"))
@@ -268,8 +275,8 @@ class Body:
             .reshape(-1)
         )
 
-    def _input(self, name: str, shape: list[int]) -> Any:
-        parameter = self._op.parameter(shape, self._ov.Type.f32, name=name)
+    def _input(self, name: str, shape: list[int], kind: Any = None) -> Any:
+        parameter = self._op.parameter(shape, kind or self._ov.Type.f32, name=name)
         parameter.output(0).get_tensor().set_names({name})
         self._inputs.append(parameter)
         return parameter

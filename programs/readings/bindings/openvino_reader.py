@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,10 @@ CONTEXT = 4096
 #: their numbers for each of 150,000 words are 10 MB, of which four tables are held. Tokens of beginnings that are kept:
 #: 25 MB a thousand of the 0.5B.
 STEP, BATCH, AT_ONCE, KEPT = 256, 512, 16, 2048
+#: Tokens from which on a pass is long, and of which it then is a multiple.
+LONG, FILLED = 128, 16
+
+T = TypeVar("T")
 
 _process: int | None = None  # the one that OpenVINO's threads belong to
 
@@ -61,8 +65,8 @@ class _Past:
 class _States:
     """A row, read.
 
-    last: the last layer's states at its tokens behind the beginning that was computed before. sums: layer -> the sum of
-    its states at the counted tokens.
+    last: the last layer's states at its last tokens, from the one before the first counted one on. sums: layer -> the
+    sum of its states at the counted tokens.
     """
 
     past: _Past
@@ -80,8 +84,9 @@ class OpenVinoReader:
         adapter: a GGUF file of low-rank weights that are added to the model's.
         until: the last layer that is computed, for `states` alone; 0: all, and the words after them.
 
-    One batch at a time; calls from several threads wait for each other. What a passage gives does not depend on which
-    others are read with it, nor on what was read before. A forked child cannot use its parent's.
+    One batch at a time, in a thread of its own; calls from several threads wait for each other. What a passage gives
+    does not depend on which others are read with it, nor on what was read before. A forked child cannot use its
+    parent's.
 
     Raises: ModelError for a model of another kind, or a file that cannot be read; MissingExtraError without the extra.
     """
@@ -98,7 +103,8 @@ class OpenVinoReader:
     ) -> None:
         self.name = name or path.name
         self._process = _own_process(self.name)
-        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, f"reader of {self.name}")
+        self._broken_off = False
         spilled = Spilled(default_cache_path().parent)
         self._weights = weights = Weights(path, spilled.empty)
         self._shape = shape = Shape.of(weights)
@@ -132,7 +138,7 @@ class OpenVinoReader:
         self._pasts = list[_Past]()  # the one used last at the end
         self.computed = 0  # tokens that went through the model, for reports of cost
         with spilled.giving_back():
-            self._put_in_order()
+            self._in_turn(self._put_in_order)
 
     def _put_in_order(self) -> None:
         """Have the weights brought into the order in which they are multiplied, for which they are read once."""
@@ -143,14 +149,39 @@ class OpenVinoReader:
 
     def close(self) -> None:
         """Free the model's memory; again does nothing."""
-        with self._lock:
-            self._layers = self._head = None
-            self._pasts.clear()
+        self._thread.shutdown(wait=self.ours)
+        self._layers = self._head = None
+        self._pasts.clear()
 
     @property
     def ours(self) -> bool:
         """Return True if it is open and belongs to this process, not to the one that this one was forked from."""
         return self._layers is not None and self._process == os.getpid()
+
+    def _in_turn(self, work: Callable[[], T]) -> T:
+        """Return the result of some work, for which the reader's thread has its turn.
+
+        Memory that a thread frees is not used by others: with work in each caller's thread, a process needed a third
+        more.
+
+        Raises:
+            ModelError: For a closed reader, and in a forked child.
+        """
+        closed = f"{self.name}: this model is closed, or belongs to the process that this one comes from"
+        if not self.ours:
+            raise ModelError(closed)
+        try:
+            task = self._thread.submit(work)
+        except RuntimeError as error:
+            raise ModelError(closed) from error
+        try:
+            return task.result()
+        except KeyboardInterrupt:
+            if not task.cancel():
+                self._broken_off = True
+                wait([task])
+                self._broken_off = False
+            raise
 
     def tokens(self, piece: Piece) -> list[int]:
         """Return a piece's tokens; a control token can come from a mark only."""
@@ -171,15 +202,17 @@ class OpenVinoReader:
         check_layers(layers, self._until, self.name)
         rows = [self._row(passage) for passage in passages]
         readings = dict[int, TokenReading]()
-        with self._lock:
+
+        def work() -> None:
             for batch in batches(rows, BATCH):
-                states = self._read(
-                    [rows[place] for place in batch.places], batch.shared
-                )
-                for place, of_row in zip(batch.places, states, strict=True):
+                some = [rows[place] for place in batch.places]
+                states = self._read(some, batch.shared)
+                for place, row, of_row in zip(batch.places, some, states, strict=True):
                     readings[place] = self._reading(
-                        passages[place], rows[place], of_row, layers
+                        passages[place], row, of_row, layers
                     )
+
+        self._in_turn(work)
         return [readings[place] for place in range(len(rows))]
 
     def _reading(
@@ -212,13 +245,16 @@ class OpenVinoReader:
         result = [np.zeros((0, 0), np.float32)] * len(rows)
         for row in rows:
             self._checked(row.tokens)
-        with self._lock:
+
+        def work() -> None:
             for batch in batches(rows, BATCH):
                 some = [rows[place] for place in batch.places]
                 states = self._read(some, batch.shared)
                 for place, row, state in zip(batch.places, some, states, strict=True):
                     count = len(row.tokens) - row.start
                     result[place] = self._all(state.last[-count:])
+
+        self._in_turn(work)
         return result
 
     def _all(self, states: Floats) -> Floats:
@@ -237,10 +273,11 @@ class OpenVinoReader:
                 f"layer {layer}: {self.name} gives the states of {self._until}"
             )
         begun = [self.words.bos or 0, *tokens]
-        with self._lock:
-            read = self._through(self._checked(begun), start and start + 1, len(begun))
-            result: Floats = read.last[len(read.last) - len(tokens) + start :]
-        return result
+        some = self._checked(begun)
+        read = self._in_turn(
+            lambda: self._through(some, start and start + 1, start + 2)
+        )
+        return read.last[len(read.last) - len(tokens) + start :]
 
     # A passage -----------------------------------------------------------------------------------------------------
 
@@ -278,10 +315,11 @@ class OpenVinoReader:
             return [self._through(rows[0].tokens, rows[0].start, rows[0].start + 1)]
         past = self._through(rows[0].tokens[:shared], shared, shared).past
         parts = [row.tokens[shared:] for row in rows]
-        values = self._pass(parts, past, [row.start + 1 - shared for row in rows])
-        states = list[_States]()
+        counted = [row.start + 1 - shared for row in rows]
+        values = self._pass(parts, past, counted)
+        first, states = _first_wanted(parts, counted), list[_States]()
         for place, part in enumerate(parts):
-            last = values["last"][place, : len(part)].copy()
+            last = values["last"][place, : len(part) - first].copy()
             sums = {layer: values[f"sum{layer}"][place].copy() for layer in self._each}
             states.append(_States(past, last, sums))
         return states
@@ -297,8 +335,10 @@ class OpenVinoReader:
         for first in range(len(past.tokens), len(tokens), STEP):
             part = tokens[first : first + STEP]
             values = self._pass([part], past, [counted - first])
-            past = past.and_then(part, {name: values[name] for name in self._kinds})
-            lasts.append(values["last"][0].copy())
+            new = {name: values[name][:, :, : len(part)] for name in self._kinds}
+            past = past.and_then(part, new)
+            wanted = len(part) - _first_wanted([part], [counted - first])
+            lasts.append(values["last"][0, :wanted].copy())
             sums = {layer: of + values[f"sum{layer}"][0] for layer, of in sums.items()}
         self._keep(past)
         return _States(past, np.concatenate(lasts), sums)
@@ -306,15 +346,13 @@ class OpenVinoReader:
     def _pass(
         self, parts: Sequence[list[int]], past: _Past, counted: Sequence[int]
     ) -> Mapping[str, Floats]:
-        """One pass through the layers: the shorter parts are filled up behind their end, which nothing before it sees.
+        """One pass through the layers: parts are filled up behind their end, which nothing before it sees.
 
-        The result is valid until the next pass.
+        `last` begins at `_first_wanted`. The result is valid until the next pass.
         """
-        if not self.ours:
-            raise ModelError(
-                f"{self.name}: this model is closed, or belongs to the process that this one comes from"
-            )
-        before, count, shape = len(past.tokens), max(map(len, parts)), self._shape
+        if self._broken_off:
+            raise ModelError(f"{self.name}: reading was broken off")
+        before, count, shape = len(past.tokens), _filled(parts), self._shape
         ids, wanted = (
             np.zeros((len(parts), count), np.int64),
             np.zeros((len(parts), count), np.float32),
@@ -325,6 +363,7 @@ class OpenVinoReader:
         inputs = {
             "rows": self._weights.rows("token_embd.weight", ids),
             "counted": wanted,
+            "wanted": np.arange(_first_wanted(parts, counted), count, dtype=np.int32),
         }
         inputs |= {
             **self._turns(before, count),
@@ -391,6 +430,20 @@ class OpenVinoReader:
             room -= len(earlier.tokens)
             if room >= 0:
                 self._pasts.insert(0, earlier)
+
+
+def _first_wanted(parts: Sequence[list[int]], counted: Sequence[int]) -> int:
+    """Return the token from which on the last layer is computed: the one before the first counted, or the last one.
+
+    The graph gives no empty result.
+    """
+    return min(max(0, min(counted) - 1), max(map(len, parts)) - 1)
+
+
+def _filled(parts: Sequence[list[int]]) -> int:
+    """Return the tokens of a pass: of long ones a multiple of 16, since each other number takes memory for good."""
+    longest = max(map(len, parts))
+    return longest if longest < LONG else -(-longest // FILLED) * FILLED
 
 
 def _own_process(name: str) -> int:

@@ -3,10 +3,13 @@
 Real small models where these are here, and a tiny one with random weights.
 """
 
+import itertools
 import multiprocessing
 import os
+import signal
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -248,25 +251,94 @@ def test_long_texts_go_in_steps_and_too_long_ones_are_refused(
     ).all()  # a refusal leaves the reader as it was
 
 
+class Passes:
+    """What goes through a reader's layers: the shapes of its inputs, by name."""
+
+    def __init__(self, reader: OpenVinoReader, patch: pytest.MonkeyPatch) -> None:
+        self._inner, self.seen = reader._layers, list[dict[str, tuple[int, ...]]]()
+        self.threads = set[int]()
+        patch.setattr(reader, "_layers", self)
+        reader._pasts.clear()
+
+    def infer(self, inputs: dict[str, Any], **how: Any) -> None:
+        self.seen.append({name: of.shape for name, of in inputs.items()})
+        self.threads.add(threading.get_ident())
+        self._inner.infer(inputs, **how)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def test_the_last_layer_is_computed_for_the_target_alone(
+    reader: OpenVinoReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = Passage((Piece("a b c " * 150), Piece("a word")), 1)
+    count = reader.size(long.pieces)
+    passes = Passes(reader, monkeypatch)
+    assert len(reader.read(long).logp) == len(reader.tokens(long.pieces[1]))
+    wanted = [seen["wanted"][0] for seen in passes.seen]
+    assert len(wanted) == -(-count // STEP) > 2
+    assert sum(wanted) < 0.1 * count
+
+
+def test_passes_of_long_texts_have_few_sizes(
+    reader: OpenVinoReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenVINO keeps something for each size that it met."""
+    passes = Passes(reader, monkeypatch)
+    for size in range(130, 170):
+        reader.states(reader.tokens(Piece("q" * size)), 2)
+    sizes = {seen["rows"][1] for seen in passes.seen if seen["rows"][1] >= 128}
+    assert len(sizes) <= 4
+    assert len(passes.seen) == 40
+
+
 def test_an_open_reader_holds_no_lists_of_its_file(reader: OpenVinoReader) -> None:
     settings = reader._weights.settings
     assert settings
     assert not [n for n, of in settings.items() if isinstance(of, list)]
 
 
-def test_threads_take_turns(reader: OpenVinoReader) -> None:
+def test_threads_take_turns(
+    reader: OpenVinoReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One thread computes for all: what it frees is of use to the next."""
     passages = [passage(text, reader.chat) for text in rows(6)]
     alone, found = [reader.read(one).logp for one in passages], dict[int, Any]()
 
     def read(place: int) -> None:
         found[place] = reader.read(passages[place]).logp
 
+    passes = Passes(reader, monkeypatch)
     threads = [threading.Thread(target=read, args=(place,)) for place in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert all((found[place] == alone[place]).all() for place in range(6))
+    assert len(passes.threads) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a wait cannot be interrupted there")
+def test_an_interrupted_batch_ends_with_its_pass(
+    reader: OpenVinoReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner, count = reader._pass, itertools.count()
+
+    def slow(*given: Any) -> Any:
+        result = inner(*given)
+        if next(count) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        return result
+
+    passages = [passage(text, reader.chat) for text in rows(20)]
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "_pass", slow)
+        with pytest.raises(KeyboardInterrupt):
+            reader.read_many(passages)
+    assert next(count) < 6
+    assert len(reader.read_many(passages)) == 20
 
 
 def _child(tiny: Path, answers: Any) -> None:
