@@ -616,6 +616,7 @@ class Compiler:
                 chosen.method.cost().calls_per_row, search.calls_per_row(chosen)
             ),
             steps=spent.steps,
+            passes=spent.passes,
             prompt_tokens=prompt,
             completion_tokens=completion,
             cost=_price(judge, name, Reply("", None, prompt, completion)),

@@ -31,6 +31,8 @@ class Spending:
     writing: int = 0
     """Of references, once a document, whatever the number of passes."""
     steps: int = 0
+    passes: int = 0
+    """Over the rows of a fit, or of a held-out side."""
 
     def __add__(self, other: Spending) -> Spending:
         return Spending(
@@ -39,6 +41,7 @@ class Spending:
             self.proposing + other.proposing,
             self.writing + other.writing,
             self.steps + other.steps,
+            self.passes + other.passes,
         )
 
     @property
@@ -116,7 +119,11 @@ class Stages:
         calls, passes = tried * self.judge.method.cost().calls_per_row, tried
         if dearest is not None:
             calls, passes = calls + dearest.method.cost().calls_per_row, passes + 1
-        return Spending(scoring=self.rows * calls, steps=self.rows * passes)
+        return Spending(
+            scoring=self.rows * calls,
+            steps=self.rows * passes,
+            passes=len(self.sizes) * passes,
+        )
 
     def searching(self, judge: Judge) -> Spending:
         """Return the spending of the search.
@@ -129,7 +136,10 @@ class Stages:
         proposed = sum(self.search.proposals(self.judge, size) for size in self.sizes)
         scoring = self.rows * passes * self.search.calls_per_row(judge)
         return Spending(
-            scoring=scoring, proposing=proposed, steps=self.rows * passes + fits
+            scoring=scoring,
+            proposing=proposed,
+            steps=self.rows * passes + fits,
+            passes=len(self.sizes) * passes,
         )
 
     def measuring(self, judge: Judge) -> Spending:
@@ -139,7 +149,10 @@ class Stages:
             judge: The judge in its dearest form.
         """
         calls = judge.method.cost().calls_per_row + self.search.calls_per_row(judge)
-        return Spending(scoring=self.heldout * calls, steps=2 * self.heldout)
+        passes = 2 * len(self.sizes) if self.heldout else 0
+        return Spending(
+            scoring=self.heldout * calls, steps=2 * self.heldout, passes=passes
+        )
 
     def writing(self, labels: Labels) -> Spending:
         """Return what texts take that are written once a document."""

@@ -80,6 +80,8 @@ class Plan:
     row_calls: int
     """Calls that one output costs at most, whatever is chosen."""
     steps: int
+    passes: int
+    """Passes over rows, one after another."""
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
@@ -88,6 +90,8 @@ class Plan:
     """What is maximised."""
     parts: Parts = field(repr=False)
     seconds: float | None = None
+    batches: int | None = None
+    """Providers' batches at most, one after another; None where each call is sent by itself."""
     notes: tuple[str, ...] = ()
     """What will not be tried, and why."""
     dearer: str | None = None

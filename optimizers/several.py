@@ -511,6 +511,7 @@ _ADDED = (
     "heldout_calls",
     "row_calls",
     "steps",
+    "passes",
     "prompt_tokens",
     "completion_tokens",
 )

@@ -230,6 +230,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         self.concurrency = self.connection.concurrency or default_concurrency
         self.meter = Meter()
         self._transport = transport
+        self._patient = False
         self._knows_grammar = knows_grammar
         self.embedded = is_local(name)
         #: Whether short answers come sooner one after the other: each of llama.cpp's slots computes a shared beginning
@@ -325,10 +326,15 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         if self.meter.max_cost is not None:
             check_priced(self)
 
-    def through(self, wrap: Callable[[Transport], Transport]) -> Self:
-        """Return the same model, cache and meter, with its transport wrapped by `wrap`."""
+    def through(
+        self, wrap: Callable[[Transport], Transport], *, patient: bool = False
+    ) -> Self:
+        """Return the same model, cache and meter, with its transport wrapped by `wrap`.
+
+        patient: True if calls may take hours, and none is sent again because it takes long.
+        """
         copied = copy.copy(self)
-        copied._transport = wrap(self._transport)
+        copied._transport, copied._patient = wrap(self._transport), patient
         return copied
 
     # -- as DSPy's modules call it
@@ -601,7 +607,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         self, traffic: _Traffic, request: Request
     ) -> tuple[Reply, float, int]:
         """Return a reply, its seconds, and how often the request was sent for it. Raises what the transport raises."""
-        if self.embedded or self.connection.attempts == 1:
+        if self.embedded or self._patient or self.connection.attempts == 1:
             async with traffic.slots:
                 return *await self._timed(traffic, request), 1
         sends = Sends(

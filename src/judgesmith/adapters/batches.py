@@ -1,7 +1,8 @@
 """The batch interfaces of OpenAI and Anthropic, half the price of live calls: `judgesmith score --batch`.
 
 The judge runs over the rows twice. The first time its requests are only collected and sent as batches; the second time
-each is answered with what came back, so that a batch's answer is read by the code that reads every other one.
+each is answered with what came back, so that a batch's answer is read by the code that reads every other one. For
+`compile --batch`, whose requests depend on earlier answers, see `batched`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -37,7 +38,8 @@ from ..programs.models.transport import (
     read_reply,
     refuse,
 )
-from ..running.console import Watch, duration
+from ..programs.progress import Progress, Silent
+from ..running.console import duration
 from ..running.journal import Journal, read_journal
 
 #: Seconds between two looks at a batch: at first, and at most.
@@ -50,6 +52,14 @@ DISCOUNT = 0.5
 GO_ON = "the same command resumes from here"
 #: Answers by the `custom_id` of their requests; a text is the reason why there is none.
 Answers = dict[str, Reply | str]
+#: What providers call a request that its batch ended before.
+UNANSWERED = {"expired", "canceled", "cancelled", "batch_expired", "batch_cancelled"}
+
+
+class Lost(str):
+    """Why a batch ended before a request was answered: it may be sent again."""
+
+    __slots__ = ()
 
 
 class Look(NamedTuple):
@@ -74,6 +84,8 @@ class Provider:
         self, name: str, base: str, headers: Mapping[str, str], key: str | None
     ) -> None:
         self.name, self.base, self._key = name, base, key
+        #: Waits some seconds.
+        self.sleep: Callable[[float], object] = time.sleep
         # A batch is up to 256 MB, and its answers as much again.
         self._http = httpx.Client(
             headers=dict(headers), timeout=httpx.Timeout(600.0, connect=10.0)
@@ -100,9 +112,12 @@ class Provider:
         raise NotImplementedError
 
     def answers(self, batch: str, data: Mapping[str, Any]) -> Answers:
-        """Return the answers of a batch that has ended; under "" the reason if the whole of it failed."""
+        """Return the answers of a batch that has ended; under "" the reason if the whole of it was refused."""
         answers: Answers = {}
         for custom_id, completion, error in self.results(batch, data):
+            if not custom_id or (completion is None and _code(error) in UNANSWERED):
+                answers[str(custom_id)] = Lost(f"batch: {_why(error, self._key)}")
+                continue
             try:
                 if completion is None:
                     raise Unanswered(_why(error, self._key), again=False)
@@ -158,7 +173,7 @@ class Provider:
                 )
             if not again:
                 break
-            time.sleep(
+            self.sleep(
                 min(FIRST * 2**tried, LONGEST) if after is None else min(after, LONGEST)
             )
         raise ModelError(f"{self.name}, {method} {path}: {problem}; {GO_ON}")
@@ -323,18 +338,22 @@ def _records(response: httpx.Response) -> Iterator[dict[str, Any]]:
             yield record
 
 
+def _reason(error: Any) -> tuple[Any, ...]:
+    """Return a provider's code of an error and its message, as far as there are such."""
+    if isinstance(error, dict) and isinstance(error.get("error"), dict):
+        error = error["error"]
+    if not isinstance(error, dict):
+        return (error,)
+    return error.get("code") or error.get("type"), error.get("message")
+
+
+def _code(error: Any) -> str:
+    return str(_reason(error)[0])
+
+
 def _why(error: Any, key: str | None) -> str:
     """Return a provider's reason in one line."""
-    inner = (
-        error.get("error")
-        if isinstance(error, dict) and isinstance(error.get("error"), dict)
-        else error
-    )
-    words = (
-        (inner.get("code") or inner.get("type"), inner.get("message"))
-        if isinstance(inner, dict)
-        else (inner,)
-    )
+    words = _reason(error)
     return masked(
         " ".join(": ".join(str(word) for word in words if word).split()), key
     )[:300]
@@ -449,76 +468,30 @@ def body_of(live: Transport, name: str, request: Request) -> dict[str, Any]:
     }
 
 
-class _Collecting:
-    """A transport that notes what is asked and answers nothing."""
+class Desk:
+    """Requests in batches, recorded in OUTPUT.batches.jsonl, from which the next run resumes.
 
-    def __init__(self, live: Transport, batches: Batches) -> None:
-        self.live, self.batches = live, batches
-
-    async def send(self, request: Request) -> Reply:
-        custom_id, body = self.batches.identified(self.live, request)
-        item = row_context.current()
-        row = (
-            self.batches.rows.get((item.source, item.output), "")
-            if item is not None
-            else ""
-        )
-        self.batches.requests.setdefault(
-            custom_id, (row, self.batches.provider.line(custom_id, body))
-        )
-        raise Unanswered("this is asked in a batch", again=False)
-
-
-class _Replaying(_Collecting):
-    """A transport that answers from the batches' results.
-
-    A request that was in no batch (an unreadable answer is requested a second time) is sent at once.
-    """
-
-    async def send(self, request: Request) -> Reply:
-        answer = self.batches.answers.get(
-            self.batches.identified(self.live, request)[0]
-        )
-        if isinstance(answer, str):
-            raise Unanswered(answer, again=False)
-        return await self.live.send(request) if answer is None else answer
-
-
-class Batches:
-    """Requests of a judge in batches, recorded in OUTPUT.batches.jsonl, from which the next run resumes.
-
-    again: whether requests that failed in an earlier run are sent once more.
+    Args:
+        name: The model.
+        where: Address and limits of the model.
+        output: The output beside which the batches are recorded.
+        again: True to send requests once more that failed in an earlier run.
 
     Raises:
-        OptionError: If the judge or the model cannot work in batches.
+        OptionError: If the model has no batches.
     """
 
     def __init__(
-        self,
-        judge: Judge,
-        where: Connection,
-        output: Path,
-        *,
-        again: bool,
-        watch: Watch,
+        self, name: str, where: Connection, output: Path, *, again: bool
     ) -> None:
-        self.judge, self.again, self.watch = judge, again, watch
-        self.provider = provider_of(judge.lm.name, where)
+        self.again = again
+        self.provider = provider_of(name, where)
         self.path = output.with_name(f"{output.name}.batches.jsonl")
-        self.rows: dict[tuple[str, str], str] = {}
+        self.watch: Progress = Silent()
+        #: Requests by their `custom_id`: the row, and the line of a batch.
         self.requests: dict[str, tuple[str, bytes]] = {}
         self.answers: Answers = {}
-        self._check()
-
-    def _check(self) -> None:
-        calls = self.judge.method.cost().calls_per_row
-        if models_of(self.judge.method) or self.judge.whole_documents or calls != 1:
-            why = (
-                f"{calls} calls a row" if calls != 1 else "more than calls of one model"
-            )
-            raise OptionError(
-                f"--batch is for judges of one call a row; this one ({self.judge.method.kind}) needs {why}"
-            )
+        self._tried = set[str]()
 
     def identified(
         self, live: Transport, request: Request
@@ -535,30 +508,28 @@ class Batches:
             ) from None
         return sha256(data).hexdigest()[:40], body
 
-    def __call__(self, rows: Sequence[Any]) -> None:
-        """Send these rows' requests in batches and collect the answers; the judge's later calls get these."""
-        self._check()  # how a judge asks may depend on what its model can do, which is known by now
-        lm = self.judge.lm
-        engine.run(lm.capabilities())
-        self.rows = {(row.source, row.output): row.id for row in rows}
-        self.judge.set_lm(lm.metered().through(lambda live: _Collecting(live, self)))
-        try:
-            for _ in self.judge.score_many(rows, progress=False):
-                pass
-        finally:
-            self.judge.set_lm(lm.through(lambda live: _Replaying(live, self)))
-        if self.requests:
-            with (
-                closing(self.provider),
-                Journal(self.path, kind="a list of batches", durable=True) as journal,
-            ):
-                try:
-                    self._answered(journal)
-                except (AttributeError, KeyError, TypeError, ValueError) as error:
-                    problem = f"{self.provider.name}, what it says of a batch is not as documented"
-                    raise ModelError(
-                        f"{problem}: {type(error).__name__}: {error}"[:300]
-                    ) from None
+    def holds(self, requests: Iterable[str]) -> bool:
+        """Return True if one of these requests is in a batch that was sent."""
+        if not self.path.exists():
+            return False
+        noted = read_journal(self.path, kind="a list of batches")
+        there = {one for _, record in noted for one in record.get("requests", ())}
+        return not there.isdisjoint(requests)
+
+    def answer(self) -> None:
+        """Send the requests in batches, unless they are in one already, and collect the answers.
+
+        Raises:
+            ModelError: If the provider cannot be reached, or answers in another form than documented.
+        """
+        with Journal(self.path, kind="a list of batches", durable=True) as journal:
+            try:
+                self._answered(journal)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                problem = f"{self.provider.name}, what it says of a batch is not as documented"
+                raise ModelError(
+                    f"{problem}: {type(error).__name__}: {error}"[:300]
+                ) from None
 
     def _answered(self, journal: Journal) -> None:
         sent = self._sent(journal)
@@ -583,6 +554,7 @@ class Batches:
                 )
                 journal.write({"sent": token, "batch": batch})
                 sent[token, batch] = requests
+                self._tried |= requests.keys()
             failed = set()
             if not (strangers := self._collect(sent)):
                 return
@@ -634,7 +606,7 @@ class Batches:
                 failed |= {
                     one for one in requests if not isinstance(answers.get(one), Reply)
                 }
-        return failed
+        return failed - self._tried
 
     def _parts(self, wanted: Sequence[str]) -> Iterator[list[str]]:
         """Yield the requests of one batch each."""
@@ -668,9 +640,8 @@ class Batches:
             if answers and not answers.keys() & {"", *requests}:
                 strangers.append(key)
                 continue
-            lost = answers.get(
-                "", f"batch: no answer came back ({data.get('status') or 'ended'})"
-            )
+            ended = f"batch: no answer came back ({data.get('status') or 'ended'})"
+            lost = answers.get("", Lost(ended))
             self.answers |= {
                 one: answers.get(one, lost) for one in requests if one in self.requests
             }
@@ -699,9 +670,8 @@ class Batches:
                 time.monotonic() - started,
             )
             at_first = done if at_first is None else at_first
-            text = (
-                f"{done:,} of {total:,} requests in {len(batches)} batches are answered"
-            )
+            where = "a batch" if len(batches) == 1 else f"{len(batches)} batches"
+            text = f"{done:,} of {total:,} requests in {where} are answered"
             if done > at_first:
                 text += f", about {duration(passed / (done - at_first) * max(0, total - done))} left"
             if text != reported:
@@ -709,5 +679,90 @@ class Batches:
                 reported = text
             if all(look.ended for look in looks.values()):
                 return [looks[batch].data for batch in batches]
-            time.sleep(pause)
+            self.provider.sleep(pause)
             pause = min(pause * 1.5, LONGEST)
+
+
+class _Collecting:
+    """A transport that notes what is asked and answers nothing."""
+
+    def __init__(self, live: Transport, batches: Batches) -> None:
+        self.live, self.batches = live, batches
+
+    async def send(self, request: Request) -> Reply:
+        custom_id, body = self.batches.identified(self.live, request)
+        item = row_context.current()
+        row = (
+            self.batches.rows.get((item.source, item.output), "")
+            if item is not None
+            else ""
+        )
+        self.batches.requests.setdefault(
+            custom_id, (row, self.batches.provider.line(custom_id, body))
+        )
+        raise Unanswered("this is asked in a batch", again=False)
+
+
+class _Replaying(_Collecting):
+    """A transport that answers from the batches' results.
+
+    A request that was in no batch (an unreadable answer is requested a second time) is sent at once.
+    """
+
+    async def send(self, request: Request) -> Reply:
+        answer = self.batches.answers.get(
+            self.batches.identified(self.live, request)[0]
+        )
+        if isinstance(answer, str):
+            raise Unanswered(answer, again=False)
+        return await self.live.send(request) if answer is None else answer
+
+
+class Batches(Desk):
+    """Requests of a judge that scores rows, in batches.
+
+    again: whether requests that failed in an earlier run are sent once more.
+
+    Raises:
+        OptionError: If the judge or the model cannot work in batches.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        where: Connection,
+        output: Path,
+        *,
+        again: bool,
+        watch: Progress,
+    ) -> None:
+        super().__init__(judge.lm.name, where, output, again=again)
+        self.judge, self.watch = judge, watch
+        self.rows: dict[tuple[str, str], str] = {}
+        self._check()
+
+    def _check(self) -> None:
+        calls = self.judge.method.cost().calls_per_row
+        if models_of(self.judge.method) or self.judge.whole_documents or calls != 1:
+            why = (
+                f"{calls} calls a row" if calls != 1 else "more than calls of one model"
+            )
+            raise OptionError(
+                f"--batch is for judges of one call a row; this one ({self.judge.method.kind}) needs {why}"
+            )
+
+    def __call__(self, rows: Sequence[Any]) -> None:
+        """Send these rows' requests in batches and collect the answers; the judge's later calls get these."""
+        self._check()  # how a judge asks may depend on what its model can do, which is known by now
+        lm = self.judge.lm
+        engine.run(lm.capabilities())
+        self.rows = {(row.source, row.output): row.id for row in rows}
+        self.judge.set_lm(lm.metered().through(lambda live: _Collecting(live, self)))
+        try:
+            for _ in self.judge.score_many(rows, progress=False):
+                pass
+        finally:
+            self.judge.set_lm(lm.through(lambda live: _Replaying(live, self)))
+        if self.requests:
+            with closing(self.provider):
+                self.answer()

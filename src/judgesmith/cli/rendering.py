@@ -42,7 +42,10 @@ def show_plan(plan: Plan, model: str) -> None:
     table.add("prompt tokens", f"about {plan.prompt_tokens:,}")
     table.add("answer tokens", f"about {plan.completion_tokens:,}")
     seconds = plan.seconds
-    table.add("time", "unknown" if seconds is None else f"about {duration(seconds)}")
+    time = "unknown" if seconds is None else f"about {duration(seconds)}"
+    if plan.batches is not None:
+        time = f"up to {plan.batches} batches one after another, a day each at most"
+    table.add("time", time)
     unknown = (
         "price unknown; whether there is a model of this name, the first call will show"
     )

@@ -89,6 +89,12 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
         "Default: no limit.",
         ge=1,
     )
+    batch: bool = flag(
+        False,
+        "Use the batch API of openai/… or anthropic/…: half the price, answers within a day. Requests that wait for an "
+        "answer at the same time are sent as one batch, fewer than ten at once. OUTPUT.batches.jsonl lists the "
+        "batches. The same command resumes.",
+    )
     dry_run: bool = flag(
         False, "Print the number of calls and the estimated cost, and stop."
     )
@@ -166,6 +172,7 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
             library_aspect=self.library_aspect,
             api_base=self.api_base,
             registered=self.registered,
+            batch=self.batch,
         )
         if several:
             return compile_aspects(run, dry_run=self.dry_run, as_json=self.as_json)
@@ -215,6 +222,7 @@ def compile_judge(
         labels = run.read()
         judge, compiler = run.judge(labels.aspect), run.compiler(labels)
         run = replace(run, lm=model_for(judge, run.lm))
+        batched = run.batched([judge])
         if not as_json:
             tell_labels(labels)
         plan = compiler.plan(judge, labels, run.lm, teacher=run.run.teacher is not None)
@@ -230,7 +238,7 @@ def compile_judge(
         lm, teacher = run.opened([judge])
         if not as_json:
             tell_plan(plan, lm, run.run.max_calls)
-        with Watch("compiling", plan.steps) as watch:
+        with Watch("compiling", plan.steps) as watch, batched(lm, watch) as lm:
             compiler = replace(compiler, progress=watch, teacher=teacher)
             compiled, report = compiler.run(judge, labels, lm)
         compiled.report = report

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -32,6 +33,7 @@ from ..programs.judge import Judge
 from ..programs.method import Method
 from ..programs.models.lm import Connection, LanguageModel, Sampling, is_local
 from ..programs.models.names import check_listed
+from ..programs.progress import Progress
 from ..programs.readings.bindings.columns import Column as Signal
 from ..programs.refining import fitted_always
 from ..programs.registry import methods
@@ -49,6 +51,8 @@ from ..running.opening import (
 from ..running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
 from ..signatures.values import Criterion
 
+#: Calls under way at a time where they wait for each other to be sent in batches.
+IN_BATCHES = 50_000
 METHOD, OPTIMIZER = "active-critic", "random-search"
 #: The method that is taken where none is asked for and the model can be read, and for other models without labels.
 READ, COMPARING = "readings", "pairwise-direct"
@@ -302,6 +306,7 @@ class CompileRun:
     library_aspect: str | None = None
     api_base: str | None = None
     registered: str | None = None
+    batch: bool = False
     start: Path | None = None
     setup: Setup = field(default_factory=Setup)
     run: RunOptions = field(default_factory=RunOptions)
@@ -474,8 +479,29 @@ class CompileRun:
         return [value for value in values if isinstance(value, Path)]
 
     def connection(self) -> Connection:
-        """Return address and limits of the model."""
-        return connection_of(self.model, self.api_base)
+        """Return address and limits of the model; of batches, all requests may wait at a time."""
+        where = connection_of(self.model, self.api_base)
+        return replace(where, concurrency=IN_BATCHES) if self.batch else where
+
+    def batched(
+        self, judges: Iterable[Judge]
+    ) -> Callable[[LanguageModel, Progress], AbstractContextManager[LanguageModel]]:
+        """Return what provides the opened model for the run: as it is, or with its requests in batches.
+
+        Raises:
+            OptionError: If `--batch` does not suit the model, a judge or another option.
+        """
+        if not self.batch:
+            return lambda lm, _: nullcontext(lm)
+        if self.run.max_cost is not None:
+            raise OptionError(
+                "--max-cost cannot stop the requests of --batch, which are sent at once; use --max-calls"
+            )
+        model = plugin("compiling", "batch")
+        over: Callable[
+            [LanguageModel, Progress], AbstractContextManager[LanguageModel]
+        ] = model(judges, self.lm, self.connection(), self.output).over
+        return over
 
     def sampling(self) -> Sampling:
         """Return the sampling settings of the model."""
@@ -495,7 +521,12 @@ class CompileRun:
         return lm, teacher
 
     def timed(self, plan: Plan) -> Plan:
-        """Return a plan with the seconds that its calls are expected to take."""
+        """Return a plan with the seconds that its calls are expected to take; in batches, with half the price."""
+        if self.batch:
+            cost = None if plan.cost is None else plan.cost / 2
+            each = plan.aspects.values() or [plan]
+            batches = sum(one.passes * one.row_calls for one in each)
+            return replace(plan, cost=cost, batches=batches)
         seconds = expected_seconds(plan.calls, self.lm, self.connection())
         return replace(plan, seconds=seconds)
 

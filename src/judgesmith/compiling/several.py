@@ -35,6 +35,7 @@ def compile_aspects(
         several = run.several()
         models = [model_for(judge, run.lm) for judge in several.judges.values()]
         run = replace(run, lm=models[0])
+        batched = run.batched(several.judges.values())
         if not as_json:
             for labels in several.labels.values():
                 tell_labels(labels)
@@ -46,7 +47,7 @@ def compile_aspects(
         lm, teacher = run.opened(several.judges.values())
         if not as_json:
             tell_plan(plan, lm, run.run.max_calls)
-        with Watch("compiling", plan.steps) as watch:
+        with Watch("compiling", plan.steps) as watch, batched(lm, watch) as lm:
             several.compiler = replace(
                 several.compiler, progress=watch, teacher=teacher
             )

@@ -153,7 +153,9 @@ def planned(plan: Plan) -> dict[str, Any]:
     counted = ("rows", "train", "heldout", "folds", "runs", "calls", "row_calls")
     names = (*counted, "prompt_tokens", "completion_tokens", "cost")
     figures = {name: getattr(plan, name) for name in names}
-    return {"dry_run": True, "seconds": round(plan.seconds or 0), **figures}
+    batches = {} if plan.batches is None else {"batches": plan.batches}
+    seconds = round(plan.seconds or 0)
+    return {"dry_run": True, "seconds": seconds, **figures, **batches}
 
 
 def show_planned(plan: Plan, lm: str | None) -> None:
