@@ -10,6 +10,7 @@ import inspect
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin
 
@@ -381,18 +382,25 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
+def _spellings(name: str, fields: Sequence[FieldInfo]) -> list[str]:
+    """Return how an option of a part may be written: `--a.b`, or `--a.b/--a.no-b` where all parts take yes or no."""
+    spelled = list(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
+    if not all(bool in _kinds(field) for field in fields):
+        return spelled
+    pairs = list[str]()
+    for one in spelled:
+        part, dot, end = one[2:].rpartition(".")
+        pairs.append(f"{one}/--{part}{dot}no-{end}")
+    return pairs
+
+
 def _hidden(name: str, fields: Sequence[FieldInfo], place: int) -> inspect.Parameter:
     """Return an option of a part: a text, which the part reads; a switch where all parts take yes or no."""
-    spelled = list(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
-    if all(bool in _kinds(field) for field in fields):
-        pairs = [
-            f"{one}/--{'.'.join([*one[2:].split('.')[:-1], 'no-' + one[2:].split('.')[-1]])}"
-            for one in spelled
-        ]
-        annotation: Any = Annotated[bool | None, typer.Option(*pairs, hidden=True)]
-    else:
-        kind = list[str] if any(map(_repeats, fields)) else str
-        annotation = Annotated[kind | None, typer.Option(*spelled, hidden=True)]
+    spelled = _spellings(name, fields)
+    kind: Any = list[str] if any(map(_repeats, fields)) else str
+    if "/" in spelled[0]:
+        kind = bool
+    annotation = Annotated[kind | None, typer.Option(*spelled, hidden=True)]
     return inspect.Parameter(
         f"more_{place}",
         inspect.Parameter.KEYWORD_ONLY,
@@ -421,17 +429,16 @@ class _Built(TyperCommand):
     model: ClassVar[type[Command]]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        ctx.meta["more"] = {}
+        ctx.meta["more"], ctx.meta["more_params"] = {}, []
         if {"scale", "scale_of"} <= self.model.model_fields.keys():
             args = _orders_apart(args)
         own = {"--help"}
         for one in self.params:
             own.update(one.opts, one.secondary_opts)
-        for arg in args[: args.index("--") if "--" in args else None]:
-            name = arg.partition("=")[0]
-            if name.startswith("--") and name not in own:
-                self._take_more(ctx, own)
-                break
+        words = args[: args.index("--") if "--" in args else None]
+        names = {word.partition("=")[0] for word in words if word.startswith("--")}
+        if names - own:
+            self._take_more(ctx, own, names - own)
         try:
             rest: list[str] = super().parse_args(ctx, args)
         except UsageError as error:
@@ -446,18 +453,32 @@ class _Built(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         raise typer.Exit(self.model.start(_chosen(ctx)))
 
-    def _take_more(self, ctx: Any, own: set[str]) -> None:
+    def get_params(self, ctx: Any) -> list[Any]:
+        return [*super().get_params(ctx), *ctx.meta.get("more_params", ())]
+
+    def _take_more(self, ctx: Any, own: set[str], names: set[str]) -> None:
+        """Take the options of parts that have these names; all of them for an error that names similar ones."""
         if (catalogue := self.model.catalogue({})) is None:
             return
-        parameters, more = list[inspect.Parameter](), dict[str, str]()
-        for name, field in catalogue.fields().items():
-            if f"--{name.replace('_', '-')}" not in own:
-                parameters.append(_hidden(name, field, len(more)))
-                more[f"more_{len(more)}"] = name
-        ctx.meta["more"] = more
-        self.params = [
-            *self.params,
-            *(one for one in _command(parameters).params if one.name != "help"),
+        others = {
+            name: fields
+            for name, fields in catalogue.fields().items()
+            if f"--{name.replace('_', '-')}" not in own
+        }
+        named, found = dict[str, Sequence[FieldInfo]](), set[str]()
+        for name, fields in others.items():
+            spelled = {s for one in _spellings(name, fields) for s in one.split("/")}
+            if spelled & names:
+                named[name] = fields
+                found |= spelled
+        taken = named if names <= found else others
+        parameters = [
+            _hidden(name, fields, place)
+            for place, (name, fields) in enumerate(taken.items())
+        ]
+        ctx.meta["more"] = {f"more_{place}": name for place, name in enumerate(taken)}
+        ctx.meta["more_params"] = [
+            one for one in _command(parameters).params if one.name != "help"
         ]
 
 
@@ -488,6 +509,7 @@ def _chosen(context: typer.Context) -> dict[str, Any]:
     return result
 
 
+@cache
 def build(name: str, model: type[Command]) -> Any:
     """Return the command of typer that a model stands for."""
     own = inspect.get_annotations(model)
