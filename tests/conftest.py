@@ -1,5 +1,6 @@
 """Settings for all tests."""
 
+import gc
 import os
 import sys
 import tempfile
@@ -25,6 +26,13 @@ settings.register_profile(
     "judgesmith", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("judgesmith")
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and collected tests out of garbage collections, which would look through them again and again."""
+    gc.collect()
+    gc.freeze()
+
 
 #: Fixtures that start processes, and modules all of whose tests do, install, train or wait.
 PROCESSES = {"spawn", "browser"}

@@ -14,10 +14,13 @@ from typer.testing import CliRunner
 from judgesmith.cli.main import app
 
 DATA = os.environ.get("JUDGESMITH_DATA")
-pytestmark = pytest.mark.skipif(
-    not DATA,
-    reason="JUDGESMITH_DATA is unset: the folder of sets with expected_correlations.json",
-)
+pytestmark = [
+    pytest.mark.slow,  # every set is read and measured whole
+    pytest.mark.skipif(
+        not DATA,
+        reason="JUDGESMITH_DATA is unset: the folder of sets with expected_correlations.json",
+    ),
+]
 LEVELS = {"pooled": "pooled", "per_doc_mean": "sample", "system": "system"}
 
 

@@ -188,6 +188,7 @@ def test_the_live_page_is_fit_to_be_shown(
     check(tab, axe, look)
 
 
+@pytest.mark.slow
 def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_half(
     tmp_path: Path,
 ) -> None:

@@ -557,6 +557,7 @@ class Echo(ActiveCritic):
         return Verdict(percent=float(len(item.output) % 101), explanation=item.output)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     judge, peaks = (
         Judge(Echo("vanilla", explain="before", reading="said"), lm=parrot()),

@@ -111,6 +111,7 @@ def test_a_literal_is_written_as_gbnf_has_it() -> None:
 
 
 @pytest.mark.model
+@pytest.mark.slow
 def test_both_engines_read_the_same_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the beginning, the 135M's scores differed by five of 100 and more: it spelled S, co, re."""
     if not installed("smollm2-135m"):

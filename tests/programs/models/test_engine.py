@@ -234,6 +234,15 @@ def test_leaving_early_cancels_what_is_under_way() -> None:
     assert now == 0
 
 
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    """A heap of which nothing is frozen, as a command has it; that of the tests is."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("thawed")
 def test_what_was_there_before_is_no_garbage_while_any_map_goes_on() -> None:
     first, second = (engine.ordered_map(same, range(9), in_flight=1) for _ in range(2))
     next(first)
@@ -244,13 +253,11 @@ def test_what_was_there_before_is_no_garbage_while_any_map_goes_on() -> None:
     assert gc.get_freeze_count() == 0
 
 
+@pytest.mark.usefixtures("thawed")
 def test_a_heap_that_the_caller_froze_stays_so() -> None:
     gc.freeze()
-    try:
-        assert list(engine.ordered_map(same, range(3), in_flight=1)) == [0, 1, 2]
-        assert gc.get_freeze_count() > 0
-    finally:
-        gc.unfreeze()
+    assert list(engine.ordered_map(same, range(3), in_flight=1)) == [0, 1, 2]
+    assert gc.get_freeze_count() > 0
 
 
 def test_system_exit_in_the_source_leaves_the_engine_alive() -> None:

@@ -227,6 +227,7 @@ def test_nobody_gets_in_without_the_key_or_sees_the_prompts_of_others(
 
 
 @pytest.mark.model
+@pytest.mark.slow
 def test_a_beginning_that_prompts_share_is_computed_once_for_each_slot(
     endpoint: EmbeddedEndpoint,
 ) -> None:
@@ -248,6 +249,7 @@ def test_a_beginning_that_prompts_share_is_computed_once_for_each_slot(
 
 
 @pytest.mark.model
+@pytest.mark.slow
 def test_prompts_are_answered_whole_and_too_long_ones_refused(
     endpoint: EmbeddedEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -354,6 +356,7 @@ def run(script: str, model: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "end", ["", "close_all()", "close_all(); close_all()", "sys.exit(0)"]
 )
+@pytest.mark.slow
 def test_a_process_ends_in_order_and_in_silence_and_an_id_shows_the_files_name_only(
     model: Path, end: str
 ) -> None:
@@ -364,6 +367,7 @@ def test_a_process_ends_in_order_and_in_silence_and_an_id_shows_the_files_name_o
 
 @pytest.mark.model
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.slow
 def test_a_forked_worker_calls_its_parents_server_and_leaves_it_alone(
     model: Path,
 ) -> None:
@@ -396,6 +400,7 @@ time.sleep(0.5)
 
 
 @pytest.mark.model
+@pytest.mark.slow
 def test_closing_or_ending_a_process_under_a_call_ends_the_call(model: Path) -> None:
     # Once a deadlock: the server waited for its client to hang up, and held Python's lock, which the client needed.
     done = run(
