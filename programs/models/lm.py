@@ -31,6 +31,7 @@ from ...parts import plugin
 from ...signatures.values import Usage
 from . import engine, row_context
 from .as_dspy import TOKENS, plain_text, schema_of, shown, without_system
+from .beginnings_kept import KeptBeginnings
 from .cache import CallCache
 from .engine import PerLoop
 from .failures import Failures
@@ -181,6 +182,7 @@ class _Traffic:
         self.slots = asyncio.Semaphore(concurrency)
         self.pace = Pace(60 / connection.rpm) if connection.rpm else None
         self.usual = Usual()
+        self.kept = KeptBeginnings(connection.timeout)
         self.unreached = 0
         self.served = False
         self.warned: set[str] = set()
@@ -558,10 +560,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         try:
             while True:
                 tries += 1
-                if traffic.pace is not None:
-                    await traffic.pace.acquire()
                 try:
-                    reply, seconds, sends = await self._sent(traffic, request)
+                    reply, seconds, sends = await self._in_turn(traffic, request)
                     tries += sends - 1
                     break
                 except Unanswered as error:
@@ -602,6 +602,20 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             seconds=seconds,
             retries=tries - 1,
         )
+
+    async def _in_turn(
+        self, traffic: _Traffic, request: Request
+    ) -> tuple[Reply, float, int]:
+        """Return what `_sent` does, at the model's pace and once the beginning of the request is kept."""
+
+        async def send() -> tuple[Reply, float, int]:
+            if traffic.pace is not None:
+                await traffic.pace.acquire()
+            return await self._sent(traffic, request)
+
+        if isinstance(self._transport, ThroughLiteLLM) and self._transport.marks:
+            return await traffic.kept.sent(request, send)
+        return await send()
 
     async def _sent(
         self, traffic: _Traffic, request: Request

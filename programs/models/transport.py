@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Protocol
@@ -157,12 +158,22 @@ def read_reply(data: Any) -> Reply:
         tokens=_tokens(choice.get("logprobs"), odd),
         prompt_tokens=_count(usage.get("prompt_tokens"), odd),
         completion_tokens=_count(usage.get("completion_tokens"), odd),
-        prefix_tokens=_count(prompt.get("cached_tokens"), odd),
+        prefix_tokens=_count(_cached(usage, prompt), odd),
         finish=finish,
         written_tokens=_count(prompt.get("cache_creation_tokens"), odd),
         absent="" if text.strip() else _absence(message, refusal, finish, thought),
         odd=tuple(dict.fromkeys(odd)),
     )
+
+
+def _cached(usage: Mapping[str, Any], details: Mapping[str, Any]) -> Any:
+    """Return the tokens of a prompt from the provider's cache: in OpenAI's place, in DeepSeek's or in Moonshot's."""
+    places = (
+        details.get("cached_tokens"),
+        usage.get("prompt_cache_hit_tokens"),
+        usage.get("cached_tokens"),
+    )
+    return next((count for count in places if count is not None), None)
 
 
 #: How providers call it when a filter of theirs ended an answer, or a model's own rules.
@@ -435,14 +446,22 @@ class OpenAIStyle:
 _ADDRESS = re.compile(r"(?:BASE|URL|URI|ENDPOINT|HOST|DOMAIN|GATEWAY|PROXY)$")
 
 
-def with_kept_beginning(request: Request) -> list[dict[str, Any]]:
-    """Return the messages of a request, with Anthropic's mark at the end of their beginning.
+@cache
+def takes_marks(model: str) -> bool:
+    """Return True for a model that keeps the beginning of a prompt up to a mark. Others need none, or keep nothing."""
+    from litellm.utils import supports_prompt_caching
+
+    return "claude" in model and supports_prompt_caching(model)
+
+
+def marked_messages(model: str, request: Request) -> list[dict[str, Any]]:
+    """Return the messages of a request, for Claude with Anthropic's mark at the end of their beginning.
 
     Up to the mark Claude keeps its reading of a prompt for five minutes, from about 1,000 tokens on: the next rows pay
     a tenth for it, the first one a quarter more. Other providers keep beginnings without being asked.
     """
     messages: list[dict[str, Any]] = [dict(message) for message in request.messages]
-    if request.beginning:
+    if request.beginning and takes_marks(model):
         last = messages[request.beginning - 1]
         part = {"type": "text", "text": last["content"]}
         last["content"] = [part | {"cache_control": {"type": "ephemeral"}}]
@@ -472,6 +491,11 @@ class ThroughLiteLLM:
             self._options["api_base"] = api_base
 
     @property
+    def marks(self) -> bool:
+        """Return True if the end of the beginning that requests share is marked, for the provider to keep it."""
+        return takes_marks(self.model)
+
+    @property
     def place(self) -> str | None:
         """Return a mark that tells the server from every other: the given address, or "" for the provider's own host.
 
@@ -499,14 +523,11 @@ class ThroughLiteLLM:
         """Send a request by LiteLLM."""
         import litellm
         from litellm import exceptions as failures
-        from litellm.utils import supports_prompt_caching
         from openai import OpenAIError
 
         litellm.suppress_debug_info = True
         options = self._options | request.options()
-        messages: list[Any] = list(request.messages)
-        if "claude" in self.model and supports_prompt_caching(self.model):
-            messages = with_kept_beginning(request)
+        messages: list[Any] = marked_messages(self.model, request)
         try:
             response = await litellm.acompletion(
                 model=self.model, messages=messages, **options

@@ -8,6 +8,7 @@ import pytest
 from misbehaving_server import MakeServer, Say
 
 import judgesmith as js
+from judgesmith.adapters.batches import body_of
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import (
     Connection,
@@ -15,7 +16,12 @@ from judgesmith.programs.models.lm import (
     language_model,
     price,
 )
-from judgesmith.programs.models.transport import Reply, Request, ThroughLiteLLM
+from judgesmith.programs.models.transport import (
+    Reply,
+    Request,
+    ThroughLiteLLM,
+    read_reply,
+)
 
 CLAUDE = "anthropic/claude-sonnet-4-5"
 PROMPT = [
@@ -77,8 +83,37 @@ def test_the_end_of_the_beginning_is_marked_for_claude(
 def test_no_other_model_gets_a_mark(serve: MakeServer) -> None:
     server = serve()
     through = ThroughLiteLLM("openai/gpt-4o", timeout=5, key="k", api_base=server.base)
-    engine.run(through.send(Request(PROMPT, 10, beginning=3)))
+    request = Request(PROMPT, 10, beginning=3)
+    engine.run(through.send(request))
     assert server.bodies[0]["messages"] == PROMPT
+    assert body_of(through, "openai/gpt-4o", request)["messages"] == PROMPT
+
+
+def test_a_batch_has_the_mark_of_a_live_call(claude: Any) -> None:
+    through = ThroughLiteLLM(CLAUDE, timeout=5, key="k", api_base=address(claude))
+    request = Request(PROMPT, 10, beginning=3)
+    engine.run(through.send(request))
+    batched = body_of(through, CLAUDE, request)
+    assert batched["messages"] == claude.bodies[0]["messages"]
+    assert batched["messages"][1]["content"][-1]["cache_control"] == MARK
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 640}},
+        {"prompt_cache_hit_tokens": 640, "prompt_cache_miss_tokens": 60},  # DeepSeek
+        {"cached_tokens": 640},  # Moonshot
+        {"prompt_tokens_details": {"cached_tokens": None}, "cached_tokens": 640},
+    ],
+    ids=str,
+)
+def test_tokens_from_the_cache_are_found_where_servers_put_them(
+    counts: dict[str, Any],
+) -> None:
+    usage = {"prompt_tokens": 700, "completion_tokens": 3, **counts}
+    answer = {"choices": [{"message": {"content": "4"}}], "usage": usage}
+    assert read_reply(answer).prefix_tokens == 640
 
 
 def test_what_rows_share_is_the_beginning(scripted: Any) -> None:

@@ -35,6 +35,7 @@ from ..programs.models.transport import (
     Request,
     Transport,
     Unanswered,
+    marked_messages,
     read_reply,
     refuse,
 )
@@ -443,7 +444,7 @@ def body_of(live: Transport, name: str, request: Request) -> dict[str, Any]:
 
     litellm.suppress_debug_info = True
     model, family, *_ = litellm.get_llm_provider(name)
-    messages: list[Any] = [dict(message) for message in request.messages]
+    messages: list[Any] = marked_messages(name, request)
     options = get_optional_params(
         model=model,
         custom_llm_provider=family,
