@@ -112,7 +112,7 @@ def weigh(
     """
     if first or own != DIRECT or DIRECT not in table.names:
         return gaussian(table, scores, experience, own=own, within=within, first=first)
-    tables = table, _without_own(table)
+    tables = table, without_own(table)
     every, free = (
         gaussian(part, scores, experience, own=own, within=within) for part in tables
     )
@@ -124,7 +124,8 @@ def weigh(
     )
 
 
-def _without_own(table: Readings) -> Readings:
+def without_own(table: Readings) -> Readings:
+    """Return a table without the model's own score."""
     names = tuple(name for name in table.names if name != DIRECT)
     return replace(table, names=names, values=table.columns(names))
 

@@ -1,0 +1,140 @@
+"""Compare an embedded model in groups of 128 and of 32 columns with llama.cpp: words' log-probabilities, and scores.
+
+    python experiments/bench/group_columns.py read FOLDER WAY [--model qwen2.5-1.5b] [--sets …] [--rows 32]
+    python experiments/bench/group_columns.py compare FOLDER [--model qwen2.5-1.5b] [--save FOLDER]
+
+WAY is llama.cpp, or the columns of a group by which OpenVINO reads: 32 or 128. `read` keeps the log-probability of each
+word of the output, the expected digit for the aspect that people rated, and the processor time of both; a run that was
+ended goes on. `compare` shows the mean and the largest difference of a word from llama.cpp's, in nats; that of a row's
+mean; that of the scores, in points of 100; and the agreement of both with people, Q = r + ρ + τ-b.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from judgesmith.experiments.bench.own_score import ASPECTS, item_of
+from judgesmith.experiments.bench.reader_agreement import SETS, chosen
+from judgesmith.experiments.studies.saving import save
+from judgesmith.optimizers.fitting.readings import agreement
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.files import model_path
+from judgesmith.programs.models.lm import Connection, language_model
+from judgesmith.programs.models.local import READER_VARIABLE
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.programs.readings.bindings import weights
+from judgesmith.programs.readings.bindings.opening import close_all, open_weights
+from judgesmith.programs.readings.passages import INSTRUCTIONS, Text, passage
+
+WAYS = ("llama.cpp", "32", "128")
+
+
+def read(folder: Path, way: str, model: str, names: list[str], count: int) -> None:
+    """Keep log-probabilities and scores of each set's rows by one way, in a folder."""
+    os.environ[READER_VARIABLE] = "openvino" if way.isdigit() else way
+    weights.LARGER_GROUP = int(way) if way.isdigit() else weights.LARGER_GROUP
+    for name in names:
+        path, rows = folder / f"{model}.{name}.{way}.json", chosen(name, count)
+        kept: dict[str, list[Any]] = {"logp": [], "direct": [], "cpu": [0.0, 0.0]}
+        kept |= json.loads(path.read_text()) if path.exists() else {}
+        reader = open_weights(model_path(model), model).reader
+        for row in rows[len(kept["logp"]) :]:
+            started, source = time.process_time(), row["source"] or ""
+            context = row.get("context") or ""
+            text = Text(source, row["output"], context, INSTRUCTIONS[row["task"]])
+            logp = reader.read(passage(text, reader.chat)).logp
+            kept["logp"].append([float(nats) for nats in logp])
+            kept["cpu"][0] += time.process_time() - started
+            path.write_text(json.dumps(kept))
+        close_all()
+        lm = language_model(f"local/{model}", connection=Connection(cache=False))
+        direct = DirectScorer(ASPECTS[name])
+        direct.choose(reading="expected")
+        for row in rows[len(kept["direct"]) :]:
+            started = time.process_time()
+            verdict = engine.run(direct.judge(item_of(row), lm))
+            kept["direct"].append(float(verdict.percent))
+            kept["cpu"][1] += time.process_time() - started
+            path.write_text(json.dumps(kept))
+        print(name, way, len(rows), flush=True)
+
+
+def compared(kept: dict[str, Any], beside: dict[str, Any], human: Any) -> list[float]:
+    """Return the differences of one way from another's, and its agreement with people."""
+    words, others = (np.array([*chain(*each["logp"])]) for each in (kept, beside))
+    means, others_means = (
+        np.array([np.mean(row) for row in each["logp"]]) for each in (kept, beside)
+    )
+    scores, others_scores = (np.array(each["direct"]) for each in (kept, beside))
+    apart = np.abs(words - others)
+    differences = [
+        apart.mean(),
+        apart.max(),
+        np.abs(means - others_means).mean(),
+        np.abs(scores - others_scores).mean(),
+        np.abs(scores - others_scores).max(),
+    ]
+    qs = [agreement(of, human) for of in (means, scores)]
+    return [round(float(number), 4) for number in (*differences, *qs)]
+
+
+def compare(folder: Path, model: str, target: Path | None) -> None:
+    """Print each way beside llama.cpp, and save it on request."""
+    lines = list[list[Any]]()
+    for name, aspect in SETS.items():
+        files = {way: folder / f"{model}.{name}.{way}.json" for way in WAYS}
+        if not all(file.exists() for file in files.values()):
+            continue
+        kept = {way: json.loads(file.read_text()) for way, file in files.items()}
+        beside = kept["llama.cpp"]
+        rows = chosen(name, len(beside["direct"]))
+        human = np.array([row["scores"][aspect] for row in rows], float)
+        for way, of in kept.items():
+            seconds = [round(used / len(rows), 2) for used in of["cpu"]]
+            numbers = compared(of, beside, human)
+            read_by = f"OpenVINO, {way} columns" if way.isdigit() else way
+            line = [f"{name}, {aspect}", len(rows), read_by, *numbers, *seconds]
+            lines.append(line)
+            print(*line)
+    columns: dict[str, str] = dict.fromkeys(("set and aspect", "rows", "read by"), "")
+    columns["rows"] = "{:.0f}"
+    columns |= {"word, mean": "{:.3f}", "word, largest": "{:.2f}", "row": "{:.3f}"}
+    columns |= dict.fromkeys(("score, mean", "score, largest"), "{:.2f}")
+    columns |= dict.fromkeys(("Q, log p", "Q, score"), "{:.2f}")
+    columns |= dict.fromkeys(("s of CPU, log p", "s of CPU, score"), "{:.1f}")
+    command = "python experiments/bench/group_columns.py"
+    commands = [f"{command} read FOLDER WAY", f"{command} compare FOLDER"]
+    save(target, "group-columns", columns, lines, commands=commands, model=model)
+
+
+def main() -> None:
+    """Run one of the two parts."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    ways = parser.add_subparsers(dest="action", required=True)
+    reading, comparing = map(ways.add_parser, ("read", "compare"))
+    for one in (reading, comparing):
+        one.add_argument("folder", type=Path)
+        one.add_argument("--model", default="qwen2.5-1.5b")
+    reading.add_argument("way", choices=WAYS)
+    reading.add_argument("--sets", default="sfres,wiki_da")
+    reading.add_argument("--rows", type=int, default=32)
+    comparing.add_argument("--save", type=Path)
+    of = parser.parse_args()
+    if of.action == "read":
+        read(of.folder, of.way, of.model, of.sets.split(","), of.rows)
+    else:
+        compare(of.folder, of.model, of.save)
+
+
+if __name__ == "__main__":
+    main()
