@@ -2,17 +2,11 @@
 
 import gc
 import os
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-# pytest rewrites all modules of a package that has a plugin of pytest's, for better messages of asserts that fail. In
-# the package itself these state what types cannot, and rewriting takes a fifth of a first start's time.
-for finder in sys.meta_path:
-    getattr(finder, "_must_rewrite", set()).discard("judgesmith")
 
 pytest_plugins = ["browser", "command_line"]
 
