@@ -57,6 +57,8 @@ _ENDS = r"(?=(?:[^\w\n+~^=<±≈≤≥°?\u202a-\u202e%％-]|_(?!\w)|[ \t]-)*(?:
 _BEGUN = r"(?:because|since|as\ it|explanation:|reason(?:ing)?:|why:)"
 _GOES_ON = (
     rf"(?=[\s]*(?:[,;:(|–—}}]|-[ \t]|[.!。](?:\s|\Z)|[ \t]{_BEGUN}(?!\w))(?![ \t]*\d))"
+    # None of several with their names behind them: "2 (fluency), 4 (facts)".
+    r"(?![ \t]*\([^()\n]{0,80}\)[ \t]*(?:[,;/&]|\band\b)?[ \t]*[*_`]*\d+(?:\.\d+)?[*_`]*[ \t]*(?:\(|$|\n))"
 )
 _COMPLETE = re.compile(
     rf"{_VALUE}(?:(?P<ends>{_ENDS})|{_GOES_ON})", re.IGNORECASE | re.VERBOSE
