@@ -45,7 +45,6 @@ _thread: threading.Thread | None = None
 #: Makes the loop; a server takes a faster one, before the first use.
 make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 _closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
-_batches = 0  # for which the heap is frozen
 
 
 def at_exit(closer: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -173,26 +172,47 @@ class PerLoop(Generic[T]):
         return self
 
 
-@contextlib.contextmanager
-def _heap_frozen() -> Iterator[None]:
-    """Leave out of garbage collections the objects that are in memory before it.
+class Heap:
+    """The objects in memory, which garbage collections leave out while batches are judged.
 
-    Looking through the modules of DSPy and LiteLLM again and again took a quarter of a row's time. Batches may overlap,
-    and a heap that others froze stays so.
+    Looking through the modules of DSPy and LiteLLM again and again took a quarter of a row's time. Batches may overlap.
     """
-    global _batches
-    with _lock:
-        ours = _batches > 0 or gc.get_freeze_count() == 0
-        if ours and not _batches:
-            gc.freeze()
-        _batches += ours
-    try:
-        yield
-    finally:
+
+    def __init__(self) -> None:
+        self._batches = 0
+        self._others = False
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Freeze the heap for a batch, unless others did: what they froze stays so."""
         with _lock:
-            _batches -= ours
-            if ours and not _batches:
+            ours = self._batches > 0 or not self._frozen_by_others()
+            if ours and self._batches == 0:
+                gc.freeze()
+            if ours:
+                self._batches += 1
+        try:
+            yield
+        finally:
+            if ours:
+                self._thaw()
+
+    def _thaw(self) -> None:
+        with _lock:
+            self._batches -= 1
+            if self._batches == 0:
                 gc.unfreeze()
+
+    def _frozen_by_others(self) -> bool:
+        """Return whether others froze the heap, now or at an earlier batch.
+
+        Python counts what is frozen one by one: in a server, that took longer at each batch than judging a row.
+        """
+        self._others = self._others or gc.get_freeze_count() > 0
+        return self._others
+
+
+heap = Heap()
 
 
 class _Row(Generic[T, R]):
@@ -320,7 +340,7 @@ def ordered_map(
     source = iter(items)
     ready = threading.Event()
     window = _Window(worker, in_flight, ready.set)
-    with _heap_frozen(), contextlib.closing(window):
+    with heap.frozen(), contextlib.closing(window):
         while True:
             while window.reads_on:
                 try:
@@ -361,7 +381,7 @@ async def aordered_map(
             loop.call_soon_threadsafe(ready.set)
 
     window = _Window(worker, in_flight, tell)
-    with _heap_frozen(), contextlib.closing(window):
+    with heap.frozen(), contextlib.closing(window):
         while True:
             while window.reads_on:
                 try:

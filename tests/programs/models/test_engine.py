@@ -235,8 +235,9 @@ def test_leaving_early_cancels_what_is_under_way() -> None:
 
 
 @pytest.fixture
-def thawed() -> Iterator[None]:
+def thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A heap of which nothing is frozen, as a command has it; that of the tests is."""
+    monkeypatch.setattr(engine, "heap", engine.Heap())
     gc.unfreeze()
     yield
     gc.freeze()
@@ -258,6 +259,16 @@ def test_a_heap_that_the_caller_froze_stays_so() -> None:
     gc.freeze()
     assert list(engine.ordered_map(same, range(3), in_flight=1)) == [0, 1, 2]
     assert gc.get_freeze_count() > 0
+
+
+@pytest.mark.usefixtures("thawed")
+def test_a_frozen_heap_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    gc.freeze()
+    count, counted = gc.get_freeze_count, []
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: counted.append(1) or count())
+    for _ in range(3):
+        assert list(engine.ordered_map(same, range(3), in_flight=1)) == [0, 1, 2]
+    assert len(counted) == 1
 
 
 def test_system_exit_in_the_source_leaves_the_engine_alive() -> None:
