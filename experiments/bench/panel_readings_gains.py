@@ -72,7 +72,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 
 
 def tables(folder: Path) -> Iterator[Answers]:
-    """Yield the answers of each model, set and kind: the rows that every form was asked for."""
+    """Yield the answers of each model, set and kind: the rows that every form was asked for, where they are enough."""
     for file in sorted(folder.glob("*.jsonl")):
         by_set: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for line in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
@@ -80,7 +80,9 @@ def tables(folder: Path) -> Iterator[Answers]:
         for name, lines in by_set.items():
             for kind in KINDS:
                 scored = [{**line, "percent": line[kind]} for line in lines]
-                yield table(file.stem, name, kind, scored)
+                answers = table(file.stem, name, kind, scored)
+                if len(answers.human) >= 2 * SIZES[0]:
+                    yield answers
 
 
 def with_length(answers: Answers) -> Answers:
@@ -270,8 +272,8 @@ def told(every: Sequence[Answers]) -> dict[str, list[list[Any]]]:
             rows.append(compared(answers, size, gained))
         if answers.kind != "said":
             control.append(controlled(answers, sizes[0]))
-            for size in sizes:
-                panels += of_panels(both(answers, likeliest[answers.title]), size)
+            two = both(answers, likeliest[answers.title])
+            panels += of_panels(two, sizes[0])
     names = ("members", "gains", "panels", "control")
     return dict(zip(names, (members, rows, panels, control), strict=True))
 
