@@ -69,7 +69,7 @@ def sent_once(server: Desk) -> bool:
     return counts.most_common(1)[0][1] == 1
 
 
-def test_rows_that_wait_for_each_other_are_one_batch_at_half_the_price(
+def test_rows_that_wait_for_each_other_are_one_batch(
     learn: Callable[..., Any], server: Desk, rows_file: Rows, tmp_path: Path
 ) -> None:
     rows = rows_file(40)
@@ -188,5 +188,8 @@ def test_what_no_batch_can_do_is_refused_before_anything_is_sent(
     cli(*common, "--lm", "openai/fake", "--max-cost", 1).refused("use --max-calls")
     jury = ("--lm", "openai/fake", "--lm", "openai/other")
     cli(*common, *jury).refused("--batch is for judges of one model")
+    priced = (*common, "--lm", "openai/gpt-4o-mini", "--dry-run", "--json")
+    live = (one for one in priced if one != "--batch")
+    assert 2 * cli(*priced).json["cost"] == cli(*live).json["cost"] > 0
     assert not server.asks
     assert not server.sent
