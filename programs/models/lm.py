@@ -811,6 +811,8 @@ def _freeze(reply: Reply) -> dict[str, Any]:
     }
     if reply.absent:
         frozen["absent"] = reply.absent
+    if reply.discount:
+        frozen["discount"] = reply.discount
     if reply.tokens is not None:
         frozen["tokens"] = [
             [token.text, list(map(list, token.alternatives))] for token in reply.tokens
@@ -830,6 +832,7 @@ def _thaw(stored: Any) -> Reply | None:
             completion,
             prefix,
             stored["finish"],
+            discount=float(stored.get("discount") or 0.0),
             absent=str(stored.get("absent") or ""),
             written_tokens=sum(written),  # earlier versions kept none
         )

@@ -74,6 +74,7 @@ def test_rows_that_wait_for_each_other_are_one_batch(
 ) -> None:
     rows = rows_file(40)
     planned = learn(rows, "--json", "--dry-run", *PLAIN).json
+    assert "one batch, a day at most" in learn(rows, "--dry-run", *PLAIN).out
     assert not server.asks
     done = learn(rows, "--json", *PLAIN)
     assert (done.code, done.json["heldout"]["failed"]) == (0, 0)

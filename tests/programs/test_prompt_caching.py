@@ -170,6 +170,31 @@ def test_the_bill_is_the_same_from_the_disk(
     assert again.meter.paid == 0
 
 
+class Halved:
+    """A transport whose answers come at half the price, as those of batches do."""
+
+    async def send(self, request: Request) -> Reply:
+        return Reply("Score: 4", None, 1840, 5, 1500, discount=0.5)
+
+
+def test_half_the_price_is_half_the_price_from_the_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JUDGESMITH_CACHE", str(tmp_path / "calls.sqlite"))
+    request = Request(PROMPT, 10, beginning=3)
+
+    def asked() -> LanguageModel:
+        lm = LanguageModel(CLAUDE, Halved(), identity="")
+        engine.run(lm.complete(request))
+        return lm
+
+    # 340 plain of $3, 1,500 read of $0.30, 5 answered of $15 a million, and half of that
+    first, again = asked(), asked()
+    assert first.meter.cost == pytest.approx((340 * 3 + 1500 * 0.3 + 5 * 15) / 1e6 / 2)
+    assert again.meter.cost == pytest.approx(first.meter.cost)
+    assert again.meter.paid == 0
+
+
 def test_score_tells_how_many_tokens_came_from_the_cache(
     cli: Any, claude: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,8 @@ def show_plan(plan: Plan, model: str) -> None:
     time = "unknown" if seconds is None else f"about {duration(seconds)}"
     if plan.batches is not None:
         time = f"up to {plan.batches} batches one after another, a day each at most"
+        if plan.batches == 1:
+            time = "one batch, a day at most"
     table.add("time", time)
     unknown = (
         "price unknown; whether there is a model of this name, the first call will show"
