@@ -83,9 +83,19 @@ CATEGORICAL = [name for name, (_, names) in DECISIONS.items() if names is not No
 
 
 class Decided:
-    """A judge compiled from decisions, with the report of compiling."""
+    """A judge compiled from decisions, with the report of compiling.
 
-    def __init__(self, cli: Any, server: Any, folder: Path, name: str) -> None:
+    compiled: report and judge by the name of their labels; what is missing is compiled.
+    """
+
+    def __init__(
+        self,
+        cli: Any,
+        server: Any,
+        folder: Path,
+        name: str,
+        compiled: dict[str, tuple[str, str]],
+    ) -> None:
         server.answer = lambda ask: (
             f"Explanation: It says so.\nScore: {len(ask.last) * 37 % 101}"
         )
@@ -94,28 +104,36 @@ class Decided:
         self.model = ("--lm", "openai/fake", "--api-base", server.base)
         self.measure, self.categories = DECISIONS[name]
         self.objective = OBJECTIVES[self.measure]
+        if name not in compiled:
+            compiled[name] = self.compile(), self.judge.read_text()
+        report, judge = compiled[name]
+        self.judge.write_text(judge)
+        self.report, self.saved = json.loads(report), json.loads(judge)
+
+    def compile(self) -> str:
         words = ("--method", "active-critic", "--variant", "vanilla")
-        self.report = cli(
-            "compile",
-            self.labels,
-            *self.model,
-            "-o",
-            self.judge,
-            *words,
-            "--optimizer",
-            "none",
-            "--json",
-        ).told
-        self.saved = json.loads(self.judge.read_text())
+        output = ("-o", self.judge, "--optimizer", "none", "--json")
+        return self.cli("compile", self.labels, *self.model, *words, *output).said
 
     def score(self, rows: Path | None = None, output: Path | None = None) -> Any:
         files = (rows or self.labels, "--judge", self.judge)
         return self.cli("score", *files, *self.model, "-o", output or self.scored)
 
 
+@pytest.fixture(scope="module")
+def compiled() -> dict[str, tuple[str, str]]:
+    return {}
+
+
 @pytest.fixture
-def decided(cli: Any, server: Any, tmp_path: Path, request: Any) -> Decided:
-    return Decided(cli, server, tmp_path, request.param)
+def decided(
+    cli: Any,
+    server: Any,
+    tmp_path: Path,
+    request: Any,
+    compiled: dict[str, tuple[str, str]],
+) -> Decided:
+    return Decided(cli, server, tmp_path, request.param, compiled)
 
 
 every_kind = pytest.mark.parametrize("decided", DECISIONS, indirect=True)

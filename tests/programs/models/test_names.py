@@ -256,7 +256,11 @@ def test_no_text_of_a_file_opens_a_model_it_may_not_choose(
         opened.append(name)
         raise JudgesmithError("not opened in this test")
 
-    monkeypatch.setattr(lm, "ThroughLiteLLM", note)
+    class Noted:
+        def __init__(self, name: str, *_: Any, **__: Any) -> None:
+            note(name)
+
+    monkeypatch.setattr(lm, "ThroughLiteLLM", Noted)
     monkeypatch.setattr(lm, "OpenAIStyle", lambda base, model, **_: note(model))
     monkeypatch.setattr(local, "embedded", note)
     monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
