@@ -4,9 +4,10 @@
     python experiments/bench/group_columns.py compare FOLDER [--model qwen2.5-1.5b] [--save FOLDER]
 
 WAY is llama.cpp, or the columns of a group by which OpenVINO reads: 32 or 128. `read` keeps the log-probability of each
-word of the output, the expected digit for the aspect that people rated, and the processor time of both; a run that was
-ended goes on. `compare` shows the mean and the largest difference of a word from llama.cpp's, in nats; that of a row's
-mean; that of the scores, in points of 100; and the agreement of both with people, Q = r + ρ + τ-b.
+word of the output, the expected digit for the aspect that people rated, and the processor time of both, that of the
+digits with the opening of the model; a run that was ended goes on. `compare` shows the mean and the largest difference
+of a word from llama.cpp's, in nats; that of a row's mean; that of the scores, in points of 100; and the agreement of
+both with people, Q = r + ρ + τ-b.
 """
 
 from __future__ import annotations
