@@ -782,7 +782,7 @@ def test_a_call_that_hangs_is_sent_again_and_holds_no_place(serve: MakeServer) -
 
 def test_where_all_calls_are_slow_few_are_sent_again(serve: MakeServer) -> None:
     seconds = 0.0
-    lm = model(serve(lambda *_: Say(wait=seconds)), timeout=30.0, concurrency=8)
+    lm = model(serve(lambda *_: Say(wait=seconds)), timeout=30.0, concurrency=20)
 
     async def some(first: int) -> None:
         await asyncio.gather(
