@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,20 @@ from judgesmith.programs.readings.bindings.opening import close_all, open_weight
 from judgesmith.programs.readings.passages import INSTRUCTIONS, Text, passage
 
 WAYS = ("llama.cpp", "32", "128")
+COLUMNS = {
+    "set and aspect": "",
+    "rows": "{:.0f}",
+    "read by": "",
+    "word, mean": "{:.3f}",
+    "word, largest": "{:.2f}",
+    "row": "{:.3f}",
+    "score, mean": "{:.2f}",
+    "score, largest": "{:.2f}",
+    "Q, log p": "{:.2f}",
+    "Q, score": "{:.2f}",
+    "s of CPU, log p": "{:.1f}",
+    "s of CPU, score": "{:.1f}",
+}
 
 
 def read(folder: Path, way: str, model: str, names: list[str], count: int) -> None:
@@ -68,52 +83,62 @@ def read(folder: Path, way: str, model: str, names: list[str], count: int) -> No
         print(name, way, len(rows), flush=True)
 
 
-def compared(kept: dict[str, Any], beside: dict[str, Any], human: Any) -> list[float]:
+class Found:
+    """What one way found: log-probabilities of words, their means by row, and scores."""
+
+    def __init__(self, kept: dict[str, Any]) -> None:
+        self.words = np.array([*chain(*kept["logp"])])
+        self.means = np.array([np.mean(row) for row in kept["logp"]])
+        self.scores = np.array(kept["direct"])
+
+
+def compared(found: Found, beside: Found, human: Any) -> list[float]:
     """Return the differences of one way from another's, and its agreement with people."""
-    words, others = (np.array([*chain(*each["logp"])]) for each in (kept, beside))
-    means, others_means = (
-        np.array([np.mean(row) for row in each["logp"]]) for each in (kept, beside)
-    )
-    scores, others_scores = (np.array(each["direct"]) for each in (kept, beside))
-    apart = np.abs(words - others)
-    differences = [
-        apart.mean(),
-        apart.max(),
-        np.abs(means - others_means).mean(),
-        np.abs(scores - others_scores).mean(),
-        np.abs(scores - others_scores).max(),
+    words = np.abs(found.words - beside.words)
+    means = np.abs(found.means - beside.means)
+    scores = np.abs(found.scores - beside.scores)
+    numbers = [
+        words.mean(),
+        words.max(),
+        means.mean(),
+        scores.mean(),
+        scores.max(),
+        agreement(found.means, human),
+        agreement(found.scores, human),
     ]
-    qs = [agreement(of, human) for of in (means, scores)]
-    return [round(float(number), 4) for number in (*differences, *qs)]
+    return [round(float(number), 4) for number in numbers]
+
+
+def of_set(
+    name: str, aspect: str, kept: dict[str, dict[str, Any]]
+) -> Iterator[list[Any]]:
+    """Yield a line for each way to read the rows of a set."""
+    beside = Found(kept["llama.cpp"])
+    rows = chosen(name, len(beside.scores))
+    human = np.array([row["scores"][aspect] for row in rows], float)
+    for way, of in kept.items():
+        seconds = [round(used / len(rows), 2) for used in of["cpu"]]
+        numbers = compared(Found(of), beside, human)
+        read_by = f"OpenVINO, {way} columns" if way.isdigit() else way
+        yield [f"{name}, {aspect}", len(rows), read_by, *numbers, *seconds]
 
 
 def compare(folder: Path, model: str, target: Path | None) -> None:
     """Print each way beside llama.cpp, and save it on request."""
     lines = list[list[Any]]()
     for name, aspect in SETS.items():
-        files = {way: folder / f"{model}.{name}.{way}.json" for way in WAYS}
-        if not all(file.exists() for file in files.values()):
-            continue
-        kept = {way: json.loads(file.read_text()) for way, file in files.items()}
-        beside = kept["llama.cpp"]
-        rows = chosen(name, len(beside["direct"]))
-        human = np.array([row["scores"][aspect] for row in rows], float)
-        for way, of in kept.items():
-            seconds = [round(used / len(rows), 2) for used in of["cpu"]]
-            numbers = compared(of, beside, human)
-            read_by = f"OpenVINO, {way} columns" if way.isdigit() else way
-            line = [f"{name}, {aspect}", len(rows), read_by, *numbers, *seconds]
-            lines.append(line)
-            print(*line)
-    columns: dict[str, str] = dict.fromkeys(("set and aspect", "rows", "read by"), "")
-    columns["rows"] = "{:.0f}"
-    columns |= {"word, mean": "{:.3f}", "word, largest": "{:.2f}", "row": "{:.3f}"}
-    columns |= dict.fromkeys(("score, mean", "score, largest"), "{:.2f}")
-    columns |= dict.fromkeys(("Q, log p", "Q, score"), "{:.2f}")
-    columns |= dict.fromkeys(("s of CPU, log p", "s of CPU, score"), "{:.1f}")
+        kept = dict[str, dict[str, Any]]()
+        for way in WAYS:
+            file = folder / f"{model}.{name}.{way}.json"
+            if file.exists():
+                kept[way] = json.loads(file.read_text())
+        if len(kept) == len(WAYS):
+            lines += of_set(name, aspect, kept)
+    for line in lines:
+        print(*line)
     command = "python experiments/bench/group_columns.py"
     commands = [f"{command} read FOLDER WAY", f"{command} compare FOLDER"]
-    save(target, "group-columns", columns, lines, commands=commands, model=model)
+    save(target, "group-columns", COLUMNS, lines, commands=commands, model=model)
 
 
 def main() -> None:

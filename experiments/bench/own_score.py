@@ -71,6 +71,17 @@ WAYS = {
 }
 FORM = "Score: <number>\nwhere <number> is a digit from 1 (very poor) to 5 (excellent)."
 LABELS, DRAWS = (8, 40, 98), 8
+#: The columns of what a head gains.
+WORTH = {
+    "labels": "{:.0f}",
+    "tasks": "{:.0f}",
+    "Q, may be asked": "{:.2f}",
+    "Q, never asked": "{:.2f}",
+    "a task loses at most": "{:.2f}",
+    "gains at most": "{:.2f}",
+    "heads with it": "{:.0f}",
+    "of": "{:.0f}",
+}
 #: Rows of a task beside the labels, at least; groups of labels and rows that are measured, at least; and the share of
 #: rows that may lack the own score.
 LEFT, FEWEST_GROUPS, FEWEST_ROWS, LACKING = 30, 3, 20, 0.1
@@ -144,10 +155,13 @@ def compare(folder: Path, target: Path | None) -> None:
         found = json.loads(path.read_text())
         rows = chosen(name, len(found["direct"]))
         human = np.array([row["scores"][aspect] for row in rows], float)
-        qs = [round(agreement(np.array(found[way]), human), 3) for way in WAYS]
+        qs = list[float]()
+        for way in WAYS:
+            qs.append(round(agreement(np.array(found[way]), human), 3))
         lines.append([f"{name}, {aspect}", len(rows), *qs])
-    means = np.mean([line[2:] for line in lines], axis=0).round(3).tolist()
-    lines.append(["mean", sum(line[1] for line in lines), *means])
+    counts, table = [line[1] for line in lines], [line[2:] for line in lines]
+    means = np.mean(table, axis=0).round(3).tolist()
+    lines.append(["mean", sum(counts), *means])
     for line in lines:
         print(*line)
     columns = {"set and aspect": "", "rows": "{:.0f}"}
@@ -203,15 +217,12 @@ def worth(folders: Sequence[Path], target: Path | None) -> None:
     lines = list[list[Any]]()
     for labels, of in found.items():
         asked, free, kept, count = np.array(of).T
-        qs = [asked.mean(), free.mean(), (asked - free).max(), (free - asked).max()]
+        gain = free - asked
+        qs = [asked.mean(), free.mean(), -gain.min(), gain.max()]
         numbers = [round(float(q), 3) for q in qs]
         lines.append([labels, len(of), *numbers, int(kept.sum()), int(count.sum())])
-    columns = {"labels": "{:.0f}", "tasks": "{:.0f}"}
-    columns |= dict.fromkeys(("Q, may be asked", "Q, never asked"), "{:.2f}")
-    columns |= dict.fromkeys(("a task loses at most", "gains at most"), "{:.2f}")
-    columns |= {"heads with it": "{:.0f}", "of": "{:.0f}"}
     command = "python experiments/bench/own_score.py worth TABLES"
-    save(target, "own-score-worth", columns, lines, commands=[command])
+    save(target, "own-score-worth", WORTH, lines, commands=[command])
 
 
 def main() -> None:

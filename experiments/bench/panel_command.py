@@ -23,9 +23,15 @@ from judgesmith.experiments.studies.saving import save
 
 RESAMPLES = 2000
 Q = "{:.2f} [{:.2f}, {:.2f}]"
-COLUMNS = {"model": "", "rows": "{:.0f}", "documents": "{:.0f}"}
-COLUMNS |= {"by expectation": Q, "by likeliest answers": Q, "gain": INTERVAL}
-COLUMNS |= {"least gain that is found": "{:.2f}"}
+COLUMNS = {
+    "model": "",
+    "rows": "{:.0f}",
+    "documents": "{:.0f}",
+    "by expectation": Q,
+    "by likeliest answers": Q,
+    "gain": INTERVAL,
+    "least gain that is found": "{:.2f}",
+}
 
 
 def panel(row: dict[str, Any]) -> float:
@@ -36,10 +42,12 @@ def panel(row: dict[str, Any]) -> float:
 
 def compared(model: str, files: list[Path]) -> list[Any]:
     """Return a row: Q of both readings, and what expectation is ahead by."""
-    texts = [file.read_text(encoding="utf-8").splitlines() for file in files]
-    tables = [list(map(json.loads, lines)) for lines in texts]
-    columns = [list(map(panel, rows)) for rows in tables]
-    panels, human = np.array(columns).T, np.array([row["score"] for row in tables[0]])
+    tables = list[list[dict[str, Any]]]()
+    for file in files:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        tables.append(list(map(json.loads, lines)))
+    panels = np.array([list(map(panel, rows)) for rows in tables]).T
+    human = np.array([row["score"] for row in tables[0]])
     documents: dict[str, list[int]] = defaultdict(list)
     for place, row in enumerate(tables[0]):
         documents[row["doc_id"]].append(place)

@@ -47,6 +47,39 @@ POWER = 2.8
 OWN, CONTROL = "library+task", "short"
 FORMS, WORDINGS, DEMOS = "forms", "wordings", "demos"
 INTERVAL = "{:+.2f} [{:+.2f}, {:+.2f}]"
+# Columns of the tables.
+TITLE = {"model, set and aspect": ""}
+ALONE = {
+    "rows": "{:.0f}",
+    "failed": "{:.0%}",
+    "different scores": "{:.0f}",
+    "Q": "{:.2f}",
+    "correlation with": "",
+}
+SIZED = {
+    "labels": "{:.0f}",
+    "rows": "{:.0f}",
+    "documents": "{:.0f}",
+}
+CONTROLLED = {
+    **TITLE,
+    **SIZED,
+    "own wording": "{:.2f}",
+    "chosen by Q": "{:.2f}",
+    "the control was chosen": "{:.0%}",
+    "gain": INTERVAL,
+}
+TAUGHT = {
+    **TITLE,
+    "labels": "",
+    "explanations": "",
+    "rows": "{:.0f}",
+    "Q": "{:.2f}",
+    "Q of each set": "",
+    "− none": INTERVAL,
+    "− bare scores": INTERVAL,
+    "least of the last that is found": "{:.2f}",
+}
 
 
 def around(value: float, error: float) -> list[float]:
@@ -362,12 +395,8 @@ def main() -> None:
         if rows:
             save(options.save, name, columns, rows, commands=commands, seed=0)
 
-    title, counts = {"model, set and aspect": ""}, {"rows": "{:.0f}"}
-    alone = {**counts, "failed": "{:.0%}", "different scores": "{:.0f}", "Q": "{:.2f}"}
     members = [row for one in forms for row in members_of(one)]
-    columns = {**title, "form": "", **alone, "correlation with": ""}
-    kept("panel-members", columns, members)
-    sized = {"labels": "{:.0f}", "rows": "{:.0f}", "documents": "{:.0f}"}
+    kept("panel-members", {**TITLE, "form": "", **ALONE}, members)
     for name, some, levels, pairs in (
         ("panel-gains", forms, ("one at random", "chosen by Q"), OF_FORMS),
         ("wordings-gains", wordings, ("own wording", "chosen by Q"), OF_WORDINGS),
@@ -376,7 +405,7 @@ def main() -> None:
         for one in some:
             for size in sizes_of(one):
                 rows.append(about(one, size) + differences(one, size, levels, pairs))
-        columns = {**title, **sized, **dict.fromkeys(levels, "{:.2f}")}
+        columns = {**TITLE, **SIZED, **dict.fromkeys(levels, "{:.2f}")}
         columns |= {f"{one} − {other}": INTERVAL for one, other in pairs}
         columns["least of the first that is found"] = "{:.2f}"
         kept(name, columns, rows)
@@ -386,20 +415,13 @@ def main() -> None:
         for size in sizes_of(one):
             found = differences(one.by_length(), size, shown, OF_WORDINGS[:1])
             control.append(about(one, size) + found[:-1])
-    columns = {**title, **sized, "own wording": "{:.2f}", "chosen by Q": "{:.2f}"}
-    columns |= {"the control was chosen": "{:.0%}", "gain": INTERVAL}
-    kept("wordings-control", columns, control)
+    kept("wordings-control", CONTROLLED, control)
     demos = [one for one in every if one.kind == DEMOS]
     rows = [row for one in demos for row in taught(one, "people")]
     rows += [row for one in demos for row in taught(one.by_length(), "shortness")]
-    columns = {**title, "labels": "", "explanations": "", "rows": "{:.0f}"}
-    columns |= {"Q": "{:.2f}", "Q of each set": ""}
-    columns |= dict.fromkeys(("− none", "− bare scores"), INTERVAL)
-    columns["least of the last that is found"] = "{:.2f}"
-    kept("teachers", columns, rows, DEMOS)
+    kept("teachers", TAUGHT, rows, DEMOS)
     each = [row for one in wordings for row in members_of(one)]
-    columns = {**title, "wording": "", **alone, "correlation with": ""}
-    kept("wordings", columns, each)
+    kept("wordings", {**TITLE, "wording": "", **ALONE}, each)
 
 
 if __name__ == "__main__":

@@ -49,25 +49,54 @@ SIZES = (40, 100)
 CONTROL = "length"
 KINDS = {"percent": "expected", "said": "likeliest"}
 CHOSEN, PANEL, WEIGHED = "chosen by Q", "panel", "as compiled"
+NUMBER, COUNT, SHARE = "{:.2f}", "{:.0f}", "{:.0%}"
 HEAD = {"model, set and aspect": ""}
 TITLE = {**HEAD, "score": ""}
-COUNTS = {"labels": "{:.0f}", "held out": "{:.0f}"}
-ALONE = {"rows": "{:.0f}", "failed": "{:.0%}", "different scores": "{:.0f}"}
+COUNTS = {"labels": COUNT, "held out": COUNT}
 #: The columns of each table.
 COLUMNS: Mapping[str, Mapping[str, str]] = {
-    "members": {**TITLE, "form": "", **ALONE, "Q": "{:.2f}", "correlation with": ""}
-    | {"panel − this form": INTERVAL, "expected − likeliest": INTERVAL},
-    "gains": {**TITLE, **COUNTS, CHOSEN: "{:.2f}", PANEL: "{:.2f}"}
-    | {"panel − chosen": INTERVAL, "as compiled − chosen": INTERVAL}
-    | {"panel − at random": INTERVAL, "panel − best form": INTERVAL}
-    | {"least of the first that is found": "{:.2f}"},
-    "panels": {**HEAD, **COUNTS, "members": "", "members heard": ""}
-    | {"by expectation": "{:.2f}", "by likeliest answers": "{:.2f}", "gain": INTERVAL}
-    | {"one form by expectation − likeliest panel": INTERVAL}
-    | {"least gain that is found": "{:.2f}"},
-    "control": {**TITLE, **COUNTS, "length was chosen": "{:.0%}", CHOSEN: "{:.2f}"}
-    | {"best form": "{:.2f}", "chosen − best form": INTERVAL}
-    | {"panel with length − chosen": INTERVAL},
+    "members": {
+        **TITLE,
+        "form": "",
+        "rows": COUNT,
+        "failed": SHARE,
+        "different scores": COUNT,
+        "Q": NUMBER,
+        "correlation with": "",
+        "panel − this form": INTERVAL,
+        "expected − likeliest": INTERVAL,
+    },
+    "gains": {
+        **TITLE,
+        **COUNTS,
+        CHOSEN: NUMBER,
+        PANEL: NUMBER,
+        "panel − chosen": INTERVAL,
+        "as compiled − chosen": INTERVAL,
+        "panel − at random": INTERVAL,
+        "panel − best form": INTERVAL,
+        "least of the first that is found": NUMBER,
+    },
+    "panels": {
+        **HEAD,
+        **COUNTS,
+        "members": "",
+        "members heard": "",
+        "by expectation": NUMBER,
+        "by likeliest answers": NUMBER,
+        "gain": INTERVAL,
+        "one form by expectation − likeliest panel": INTERVAL,
+        "least gain that is found": NUMBER,
+    },
+    "control": {
+        **TITLE,
+        **COUNTS,
+        "length was chosen": SHARE,
+        CHOSEN: NUMBER,
+        "best form": NUMBER,
+        "chosen − best form": INTERVAL,
+        "panel with length − chosen": INTERVAL,
+    },
 }
 
 
@@ -224,10 +253,18 @@ def of_panels(answers: Answers, size: int) -> Iterator[list[Any]]:
             counts = [f"{found.plain[f'{one} heard']:.1f}" for one in KINDS.values()]
             heard = " and ".join(counts)
         one, other = f"{expected} {members}", f"{likeliest} {members}"
-        row: list[Any] = [answers.title, size, len(answers.human) - size, members]
-        row += [heard, found.plain[one], found.plain[other], found.less(one, other)]
-        row.append(found.less(f"{expected} {CHOSEN}", other))
-        yield [*row, POWER * found.error(one, other)]
+        yield [
+            answers.title,
+            size,
+            len(answers.human) - size,
+            members,
+            heard,
+            found.plain[one],
+            found.plain[other],
+            found.less(one, other),
+            found.less(f"{expected} {CHOSEN}", other),
+            POWER * found.error(one, other),
+        ]
 
 
 # Tables
@@ -236,20 +273,36 @@ def of_panels(answers: Answers, size: int) -> Iterator[list[Any]]:
 def compared(answers: Answers, size: int, found: Gains) -> list[Any]:
     """Return a row: the panel and the chosen form, what the first is ahead by, and the least lead that is found."""
     best = max(answers.forms, key=found.plain.__getitem__)
-    row: list[Any] = [answers.title, KINDS[answers.kind], size]
-    row += [len(answers.human) - size, found.plain[CHOSEN], found.plain[PANEL]]
-    pairs = ((PANEL, CHOSEN), (WEIGHED, CHOSEN), (PANEL, "at random"), (PANEL, best))
-    row += [found.less(*pair) for pair in pairs]
-    return [*row, POWER * found.error(PANEL, CHOSEN)]
+    return [
+        answers.title,
+        KINDS[answers.kind],
+        size,
+        len(answers.human) - size,
+        found.plain[CHOSEN],
+        found.plain[PANEL],
+        found.less(PANEL, CHOSEN),
+        found.less(WEIGHED, CHOSEN),
+        found.less(PANEL, "at random"),
+        found.less(PANEL, best),
+        POWER * found.error(PANEL, CHOSEN),
+    ]
 
 
 def controlled(answers: Answers, size: int) -> list[Any]:
     """Return a row of the positive control."""
     found = gains(with_length(answers), size)
     best = max(answers.forms, key=found.plain.__getitem__)
-    row = [answers.title, KINDS[answers.kind], size, len(answers.human) - size]
-    row += [found.plain["control"], found.plain[CHOSEN], found.plain[best]]
-    return [*row, found.less(CHOSEN, best), found.less(PANEL, CHOSEN)]
+    return [
+        answers.title,
+        KINDS[answers.kind],
+        size,
+        len(answers.human) - size,
+        found.plain["control"],
+        found.plain[CHOSEN],
+        found.plain[best],
+        found.less(CHOSEN, best),
+        found.less(PANEL, CHOSEN),
+    ]
 
 
 def told(every: Sequence[Answers]) -> dict[str, list[list[Any]]]:

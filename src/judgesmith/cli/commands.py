@@ -460,14 +460,13 @@ class _Built(TyperCommand):
         """Take the options of parts that have these names; all of them for an error that names similar ones."""
         if (catalogue := self.model.catalogue({})) is None:
             return
-        others = {
-            name: fields
-            for name, fields in catalogue.fields().items()
-            if f"--{name.replace('_', '-')}" not in own
-        }
-        named, found = dict[str, Sequence[FieldInfo]](), set[str]()
+        others = dict[str, list[Any]]()
+        for name, fields in catalogue.fields().items():
+            if f"--{name.replace('_', '-')}" not in own:
+                others[name] = fields
+        named, found = dict[str, list[Any]](), set[str]()
         for name, fields in others.items():
-            spelled = {s for one in _spellings(name, fields) for s in one.split("/")}
+            spelled = set("/".join(_spellings(name, fields)).split("/"))
             if spelled & names:
                 named[name] = fields
                 found |= spelled
