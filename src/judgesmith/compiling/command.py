@@ -89,12 +89,6 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
         "Default: no limit.",
         ge=1,
     )
-    batch: bool = flag(
-        False,
-        "Use the batch API of openai/… or anthropic/…: half the price, answers within a day. Requests that wait for an "
-        "answer at the same time are sent as one batch, fewer than ten at once. OUTPUT.batches.jsonl lists the "
-        "batches. The same command resumes.",
-    )
     dry_run: bool = flag(
         False, "Print the number of calls and the estimated cost, and stop."
     )
@@ -172,7 +166,6 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
             library_aspect=self.library_aspect,
             api_base=self.api_base,
             registered=self.registered,
-            batch=self.batch,
         )
         if several:
             return compile_aspects(run, dry_run=self.dry_run, as_json=self.as_json)

@@ -91,6 +91,12 @@ class RunOptions(JudgeInWords, CompileOptions):
         None,
         "Stronger model that writes the explanations in the demonstrations. none: the judge's own model.",
     )
+    batch: bool = option(
+        False,
+        "Use the batch API of openai/… or anthropic/…: half the price, answers within a day. Requests that wait for an "
+        "answer at the same time are sent as one batch, fewer than ten at once. OUTPUT.batches.jsonl lists the "
+        "batches. The same command resumes.",
+    )
     mlflow: str | None = option(
         None,
         "MLflow experiment to log the run to, at MLFLOW_TRACKING_URI or in MLflow's local folder. If logging fails, "
@@ -306,7 +312,6 @@ class CompileRun:
     library_aspect: str | None = None
     api_base: str | None = None
     registered: str | None = None
-    batch: bool = False
     start: Path | None = None
     setup: Setup = field(default_factory=Setup)
     run: RunOptions = field(default_factory=RunOptions)
@@ -481,7 +486,7 @@ class CompileRun:
     def connection(self) -> Connection:
         """Return address and limits of the model; of batches, all requests may wait at a time."""
         where = connection_of(self.model, self.api_base)
-        return replace(where, concurrency=IN_BATCHES) if self.batch else where
+        return replace(where, concurrency=IN_BATCHES) if self.run.batch else where
 
     def batched(
         self, judges: Iterable[Judge]
@@ -491,7 +496,7 @@ class CompileRun:
         Raises:
             OptionError: If `--batch` does not suit the model, a judge or another option.
         """
-        if not self.batch:
+        if not self.run.batch:
             return lambda lm, _: nullcontext(lm)
         if self.run.max_cost is not None:
             raise OptionError(
@@ -522,7 +527,7 @@ class CompileRun:
 
     def timed(self, plan: Plan) -> Plan:
         """Return a plan with the seconds that its calls are expected to take; in batches, with half the price."""
-        if self.batch:
+        if self.run.batch:
             cost = None if plan.cost is None else plan.cost / 2
             each = plan.aspects.values() or [plan]
             batches = sum(one.passes * one.row_calls for one in each)
