@@ -38,9 +38,7 @@ def learn(
     monkeypatch.setattr(batches, "FIRST", 0.01)
     monkeypatch.setattr(batched, "QUIET", 0.05)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-nobody")
-    base = server.base
-    if request.param.startswith("anthropic"):
-        base = base.removesuffix("/v1")
+    base = server.address(request.param)
     common = ("--lm", request.param, "--api-base", base, "--batch")
     common = (*common, "-o", tmp_path / "made.json")
     return lambda *arguments: cli("compile", *arguments, *common)
@@ -187,6 +185,8 @@ def test_what_no_batch_can_do_is_refused_before_anything_is_sent(
     common = (*common, "-o", tmp_path / "made.json")
     cli(*common, "--lm", "groq/x").refused("--batch is for openai/… and anthropic/…")
     cli(*common, "--lm", "openai/fake", "--max-cost", 1).refused("use --max-calls")
+    for limit in ("--concurrency", "--rpm"):
+        cli(*common, "--lm", "openai/fake", limit, 5).refused("sent one by one")
     jury = ("--lm", "openai/fake", "--lm", "openai/other")
     cli(*common, *jury).refused("--batch is for judges of one model")
     priced = (*common, "--lm", "openai/gpt-4o-mini", "--dry-run", "--json")

@@ -1,8 +1,8 @@
 """Batches for work whose requests depend on earlier answers: `judgesmith compile --batch`.
 
-A request waits until no other one comes, and those that wait are sent as one batch. A pass over rows is a batch each, a
-second call of every row another. What a run was told is in the cache of calls; which batches it had sent, in
-OUTPUT.batches.jsonl: the same command takes the answers of batches that it did not wait for.
+A request waits until no other one comes, and those that wait are sent as one batch. Each pass over the rows is a
+batch, and a second call of each row is another. The cache of calls keeps the answers, and OUTPUT.batches.jsonl the
+batches that were sent: after an interruption, the same command collects what it did not wait for.
 """
 
 from __future__ import annotations

@@ -51,8 +51,10 @@ from ..running.opening import (
 from ..running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
 from ..signatures.values import Criterion
 
-#: Calls under way at a time where they wait for each other to be sent in batches.
+#: Calls of the judge's model under way at a time where they wait for each other to be sent in batches.
 IN_BATCHES = 50_000
+#: Provides an opened model for a run, whose progress the second argument hears of.
+Provided = Callable[[LanguageModel, Progress], AbstractContextManager[LanguageModel]]
 METHOD, OPTIMIZER = "active-critic", "random-search"
 #: The method that is taken where none is asked for and the model can be read, and for other models without labels.
 READ, COMPARING = "readings", "pairwise-direct"
@@ -484,13 +486,10 @@ class CompileRun:
         return [value for value in values if isinstance(value, Path)]
 
     def connection(self) -> Connection:
-        """Return address and limits of the model; of batches, all requests may wait at a time."""
-        where = connection_of(self.model, self.api_base)
-        return replace(where, concurrency=IN_BATCHES) if self.run.batch else where
+        """Return address and limits of the model."""
+        return connection_of(self.model, self.api_base)
 
-    def batched(
-        self, judges: Iterable[Judge]
-    ) -> Callable[[LanguageModel, Progress], AbstractContextManager[LanguageModel]]:
+    def batched(self, judges: Iterable[Judge]) -> Provided:
         """Return what provides the opened model for the run: as it is, or with its requests in batches.
 
         Raises:
@@ -502,10 +501,13 @@ class CompileRun:
             raise OptionError(
                 "--max-cost cannot stop the requests of --batch, which are sent at once; use --max-calls"
             )
+        for name in ("concurrency", "rpm"):
+            if getattr(self.model, name) is not None:
+                raise OptionError(
+                    f"--{name} is for requests that are sent one by one, not for --batch; leave it out"
+                )
         model = plugin("compiling", "batch")
-        over: Callable[
-            [LanguageModel, Progress], AbstractContextManager[LanguageModel]
-        ] = model(judges, self.lm, self.connection(), self.output).over
+        over: Provided = model(judges, self.lm, self.connection(), self.output).over
         return over
 
     def sampling(self) -> Sampling:
@@ -519,7 +521,10 @@ class CompileRun:
         where, several = self.connection(), list(judges)
         for judge in several:
             check_listed(models_of(judge.method))
-        lm = open_model(self.lm, where, self.sampling())
+        own = where
+        if self.run.batch:
+            own = replace(where, concurrency=IN_BATCHES)
+        lm = open_model(self.lm, own, self.sampling())
         teacher = open_model(self.run.teacher, where) if self.run.teacher else None
         for judge in several:
             open_others(judge, where)
