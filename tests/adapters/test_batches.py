@@ -36,18 +36,13 @@ def score(
 ) -> Callable[..., Any]:
     monkeypatch.setattr(batches, "FIRST", 0.01)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-nobody")
-    base = (
-        server.base
-        if request.param.startswith("openai")
-        else server.base.removesuffix("/v1")
-    )
     common = (
         "--judge",
         judge_file,
         "--lm",
         request.param,
         "--api-base",
-        base,
+        server.address(request.param),
         "--batch",
         "-o",
         tmp_path / "out.jsonl",

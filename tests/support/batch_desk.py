@@ -25,6 +25,12 @@ class Desk(Server):
         self.looks: Counter[str] = Counter()
         super().__init__()
 
+    def address(self, model: str) -> str:
+        """The address that a model of this name is given."""
+        return (
+            self.base if model.startswith("openai") else self.base.removesuffix("/v1")
+        )
+
     def routes(self) -> list[web.RouteDef]:
         return [*super().routes(), web.route("*", "/v1/{rest:.*}", self._other)]
 

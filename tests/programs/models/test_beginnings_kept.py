@@ -153,13 +153,17 @@ def test_none_waits_longer_than_a_call_may_take() -> None:
     run(KEPT, told, patience=0.05)
 
 
+async def one_is_answered(kept: KeptBeginnings, provider: Provider) -> None:
+    (first,) = started(kept, provider, request())
+    await provider.count()
+    provider.under_way.pop().set_result(None)
+    await first
+
+
 @pytest.mark.parametrize("reply", [KEPT, NOT_KEPT], ids=["kept", "not kept"])
 def test_none_waits_once_it_is_known(reply: Reply) -> None:
     async def told(kept: KeptBeginnings, provider: Provider) -> None:
-        (first,) = started(kept, provider, request())
-        await provider.count()
-        provider.under_way.pop().set_result(None)
-        await first
+        await one_is_answered(kept, provider)
         calls = started(kept, provider, request(row="1"), request(row="2"))
         assert await provider.count() == 2
         for call in provider.under_way:
@@ -175,10 +179,7 @@ def test_one_goes_first_again_when_it_is_no_longer_kept(
     monkeypatch.setattr("judgesmith.programs.models.beginnings_kept.KEPT", -1.0)
 
     async def told(kept: KeptBeginnings, provider: Provider) -> None:
-        (first,) = started(kept, provider, request())
-        await provider.count()
-        provider.under_way.pop().set_result(None)
-        await first
+        await one_is_answered(kept, provider)
         calls = started(kept, provider, request(row="1"), request(row="2"))
         assert await provider.count() == 1
         provider.under_way[0].set_result(None)
