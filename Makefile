@@ -63,7 +63,7 @@ lint: $(BIN)/judgesmith
 	$(BIN)/python docs/words.py
 	$(BIN)/python docs/form.py --check
 	$(BIN)/python docs/tables.py --check
-	MYPYPATH=src $(BIN)/mypy -p judgesmith
+	$(BIN)/mypy -p judgesmith
 
 # The site, into build/site; a link that leads nowhere is an error.
 docs: $(BIN)/judgesmith

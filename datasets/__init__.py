@@ -38,10 +38,15 @@ if __name__ == "datasets":
     )
     _spec.loader.exec_module(_real)
 else:
-    from .loading import count_rows, iter_rows, read_labels
-    from .records import Labels
-    from .row import Row
-    from .splits import Split, assert_disjoint, group_folds, holdout_split
+    from judgesmith.datasets.loading import count_rows, iter_rows, read_labels
+    from judgesmith.datasets.records import Labels
+    from judgesmith.datasets.row import Row
+    from judgesmith.datasets.splits import (
+        Split,
+        assert_disjoint,
+        group_folds,
+        holdout_split,
+    )
 
     __all__ = [
         "Labels",

@@ -23,9 +23,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..likeness import COMPARED, Folded, alike, folded
-from ..rows import DERIVED
-from .row import Row
+from judgesmith.datasets.row import Row
+from judgesmith.likeness import COMPARED, Folded, alike, folded
+from judgesmith.rows import DERIVED
 
 Field = Literal["row", "source", "output"]
 #: What a text alone may put into one group: this share of all documents by default, and `LEAST` in any case.

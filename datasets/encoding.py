@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from ..errors import LabelsError
+from judgesmith.errors import LabelsError
 
 #: What offices save texts as, those of most files first: among equally plausible ones the first is taken.
 _OFFICE = [

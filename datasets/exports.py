@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ..conversation import judged, parsed, rendered
-from ..errors import LabelsError
-from ..rows import ROLES, as_text, folded_name, named_roles, source_key
-from .marks import word_set
-from .meanings import by_machine, rater_in, rating_in
-from .preferences import Pairs, names_a_side, only_pair
+from judgesmith.conversation import judged, parsed, rendered
+from judgesmith.datasets.marks import word_set
+from judgesmith.datasets.meanings import by_machine, rater_in, rating_in
+from judgesmith.datasets.preferences import Pairs, names_a_side, only_pair
+from judgesmith.errors import LabelsError
+from judgesmith.rows import ROLES, as_text, folded_name, named_roles, source_key
 
 Record: TypeAlias = dict[str, Any]
 #: Why a rating is left out.

@@ -15,15 +15,15 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from ..conversation import parsed
-from ..errors import LabelsError
-from ..extras import from_extra
-from ..rows import arrow_records, arrow_table
-from .encoding import binary, encoding_of
-from .json_shapes import rows_in
-from .records import is_comment, is_role
-from .results import inspect_log, of_lm_eval, results_in
-from .spreadsheets import SHEETS, sheet_records, unguarded, unique
+from judgesmith.conversation import parsed
+from judgesmith.datasets.encoding import binary, encoding_of
+from judgesmith.datasets.json_shapes import rows_in
+from judgesmith.datasets.records import is_comment, is_role
+from judgesmith.datasets.results import inspect_log, of_lm_eval, results_in
+from judgesmith.datasets.spreadsheets import SHEETS, sheet_records, unguarded, unique
+from judgesmith.errors import LabelsError
+from judgesmith.extras import from_extra
+from judgesmith.rows import arrow_records, arrow_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import LabelsError
-from .records import is_role
+from judgesmith.datasets.records import is_role
+from judgesmith.errors import LabelsError
 
 #: Members that hold the rows beside others, such as what an interface says of its pages.
 _HOLDERS = (

@@ -12,20 +12,27 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import LabelsError, OptionError
-from ..extras import from_extra
-from .encoding import binary
-from .exports import recognised
-from .formats import Table, kind_of, open_table
-from .marks import KINDS, Kind
-from .orders import Orders
-from .preferences import Pairs
-from .records import LARGEST_SCORE, Account, Columns, Labels, is_role, remembered
-from .row import OVERALL, Row
-from .sheet import Outputs, Sheet, names_of
+from judgesmith.datasets.encoding import binary
+from judgesmith.datasets.exports import recognised
+from judgesmith.datasets.formats import Table, kind_of, open_table
+from judgesmith.datasets.marks import KINDS, Kind
+from judgesmith.datasets.orders import Orders
+from judgesmith.datasets.preferences import Pairs
+from judgesmith.datasets.records import (
+    LARGEST_SCORE,
+    Account,
+    Columns,
+    Labels,
+    is_role,
+    remembered,
+)
+from judgesmith.datasets.row import OVERALL, Row
+from judgesmith.datasets.sheet import Outputs, Sheet, names_of
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.extras import from_extra
 
 if TYPE_CHECKING:
-    from .formats import Source
+    from judgesmith.datasets.formats import Source
 
 Record: TypeAlias = dict[str, Any]
 

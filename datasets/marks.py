@@ -16,9 +16,9 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
-from ..errors import OptionError
-from ..rows import is_missing
-from ..wording import folded, plain
+from judgesmith.errors import OptionError
+from judgesmith.rows import is_missing
+from judgesmith.wording import folded, plain
 
 Kind = Literal["score", "category", "binary", "preference"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

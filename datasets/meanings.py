@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from ..conversation import parsed
-from ..wording import folded
-from .marks import WORDS, Marks, named_scale, unrated, word_set
+from judgesmith.conversation import parsed
+from judgesmith.datasets.marks import WORDS, Marks, named_scale, unrated, word_set
+from judgesmith.wording import folded
 
 Records = Sequence[Mapping[str, Any]]
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from ..errors import LabelsError, OptionError
-from ..wording import folded, plain
-from .marks import NUMBER, Marks, pointed, unrated
-from .meanings import names_a_fault
+from judgesmith.datasets.marks import NUMBER, Marks, pointed, unrated
+from judgesmith.datasets.meanings import names_a_fault
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.wording import folded, plain
 
 #: Words in their order, worst first: of all columns, or by the name of a column, an aspect or a judge.
 Orders = Sequence[str] | Mapping[str, Sequence[str]]

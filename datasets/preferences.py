@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..conversation import judged, parsed
-from ..errors import LabelsError
-from ..rows import ROLES
-from ..wording import folded
-from .marks import NUMBER, WORDS, unrated, word_set
-from .meanings import spaced, speaks_of_machine, words_of
+from judgesmith.conversation import judged, parsed
+from judgesmith.datasets.marks import NUMBER, WORDS, unrated, word_set
+from judgesmith.datasets.meanings import spaced, speaks_of_machine, words_of
+from judgesmith.errors import LabelsError
+from judgesmith.rows import ROLES
+from judgesmith.wording import folded
 
 #: Column names of the two sides, and what a winner is called.
 _SIDE = re.compile(

@@ -15,13 +15,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..conversation import parsed
-from ..errors import LabelsError, OptionError
-from ..rows import ROLES as TEXT_ROLES
-from ..rows import as_text, folded_name, is_missing, named_roles, source_key, texts
-from .duplicates import SHARE, merge
-from .marks import NUMBER, Kind, Marks, named_scale, pointed, reversed_scale, unrated
-from .meanings import (
+from judgesmith.conversation import parsed
+from judgesmith.datasets.duplicates import SHARE, merge
+from judgesmith.datasets.marks import (
+    NUMBER,
+    Kind,
+    Marks,
+    named_scale,
+    pointed,
+    reversed_scale,
+    unrated,
+)
+from judgesmith.datasets.meanings import (
     by_machine,
     guessed,
     likely_scores,
@@ -29,8 +34,18 @@ from .meanings import (
     nested_ratings,
     parts_of,
 )
-from .orders import Orders, order_of, read_marks
-from .row import OVERALL, Row
+from judgesmith.datasets.orders import Orders, order_of, read_marks
+from judgesmith.datasets.row import OVERALL, Row
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.rows import ROLES as TEXT_ROLES
+from judgesmith.rows import (
+    as_text,
+    folded_name,
+    is_missing,
+    named_roles,
+    source_key,
+    texts,
+)
 
 #: Cells with ratings, each with its rater, "" where it is not named by the column.
 _Cells: TypeAlias = Sequence[tuple[str, Any]]

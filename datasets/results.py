@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ..errors import LabelsError
-from .marks import word_set
+from judgesmith.datasets.marks import word_set
+from judgesmith.errors import LabelsError
 
 Record: TypeAlias = dict[str, Any]
 JUDGES = "judges"

@@ -15,18 +15,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..conversation import judged, parsed
-from ..errors import LabelsError, OptionError
-from ..likeness import folded
-from ..rows import DERIVED, as_text
-from .duplicates import merge
-from .exports import recognised
-from .formats import Table
-from .marks import Kind, Marks, named_scale, unrated, word_set
-from .meanings import names_a_fault, one_rating, speaks_of_machine, text_like
-from .orders import Orders
-from .preferences import Pairs
-from .records import (
+from judgesmith.conversation import judged, parsed
+from judgesmith.datasets.duplicates import merge
+from judgesmith.datasets.exports import recognised
+from judgesmith.datasets.formats import Table
+from judgesmith.datasets.marks import Kind, Marks, named_scale, unrated, word_set
+from judgesmith.datasets.meanings import (
+    names_a_fault,
+    one_rating,
+    speaks_of_machine,
+    text_like,
+)
+from judgesmith.datasets.orders import Orders
+from judgesmith.datasets.preferences import Pairs
+from judgesmith.datasets.records import (
     Account,
     Columns,
     Labels,
@@ -39,8 +41,11 @@ from .records import (
     refuse_reversed,
     remembered,
 )
-from .row import OVERALL, Row
-from .statuses import rejected, status_columns
+from judgesmith.datasets.row import OVERALL, Row
+from judgesmith.datasets.statuses import rejected, status_columns
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.likeness import folded
+from judgesmith.rows import DERIVED, as_text
 
 Record: TypeAlias = dict[str, Any]
 _Parsed: TypeAlias = Sequence[tuple[Row, Mapping[str, str]]]

@@ -19,8 +19,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..errors import LabelsError
-from .formats import open_table
+from judgesmith.datasets.formats import open_table
+from judgesmith.errors import LabelsError
 
 #: What files call severities, on the scale 1..5 that judges use. The five names are those that OpeNLGauge's ablations
 #: give the five numbers; MQM has all of them but "moderate", so that its Minor and Major lie two steps apart.

@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import LabelsError, LeakError, OptionError
-from .duplicates import shared
-from .records import Labels
+from judgesmith.datasets.duplicates import shared
+from judgesmith.datasets.records import Labels
+from judgesmith.errors import LabelsError, LeakError, OptionError
 
 MIN_SIDE = 3  # rows; a correlation over fewer is always -1, 0 or 1
 _DRAWS = 100

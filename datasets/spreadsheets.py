@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import LabelsError, OptionError
-from .marks import NUMBER
+from judgesmith.datasets.marks import NUMBER
+from judgesmith.errors import LabelsError, OptionError
 
 #: What python-calamine reads.
 SHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")

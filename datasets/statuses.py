@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..wording import folded
-from .marks import unrated, word_set
-from .meanings import words_of
+from judgesmith.datasets.marks import unrated, word_set
+from judgesmith.datasets.meanings import words_of
+from judgesmith.wording import folded
 
 #: The column's name has one of the first, and otherwise the last (`AssignmentStatus`, `ASSIGNMENT:status`, `status`).
 _STATUS = word_set("status")

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import OptionError
-from ..programs.models import engine
-from ..programs.models.lm import LanguageModel
+from judgesmith.errors import OptionError
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import LanguageModel
 
 if TYPE_CHECKING:
-    from .report import Plan
+    from judgesmith.optimizers.report import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,24 +17,52 @@ import dspy
 import numpy as np
 from pydantic import AfterValidator
 
-from ..agreement.correlation import Level
-from ..agreement.objectives import Objective, chosen_objective, objectives
-from ..agreement.resampling import FEWEST_SYSTEMS
-from ..datasets.duplicates import SHARE
-from ..datasets.records import TOGETHER, Labels
-from ..datasets.row import OVERALL as OVERALL_SCORE
-from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
-from ..errors import BudgetError, LabelsError, OptionError
-from ..parts import Options, nearest, option, read_options
-from ..programs import artifact
-from ..programs.active_critic.task import (
+from judgesmith.agreement.correlation import Level
+from judgesmith.agreement.objectives import Objective, chosen_objective, objectives
+from judgesmith.agreement.resampling import FEWEST_SYSTEMS
+from judgesmith.datasets.duplicates import SHARE
+from judgesmith.datasets.records import TOGETHER, Labels
+from judgesmith.datasets.row import OVERALL as OVERALL_SCORE
+from judgesmith.datasets.splits import (
+    Split,
+    assert_disjoint,
+    group_folds,
+    holdout_split,
+)
+from judgesmith.errors import BudgetError, LabelsError, OptionError
+from judgesmith.optimizers.budget import Budget, BudgetShare
+from judgesmith.optimizers.crossing import FEW_LABELS, FOLDS, RUNS
+from judgesmith.optimizers.examples import (
+    Vector,
+    agreement,
+    clearly,
+    difference,
+    examples_of,
+    groups,
+    in_words,
+    item_of,
+    score_rows,
+)
+from judgesmith.optimizers.findings import Findings, Measured, origin_of
+from judgesmith.optimizers.fitting.folds import folds
+from judgesmith.optimizers.fitting.outcome import cheapest, fit_decision, fit_preference
+from judgesmith.optimizers.fitting.weights import Training, refine
+from judgesmith.optimizers.planning import PROBES, Spending, Stages, row_tokens, taught
+from judgesmith.optimizers.report import CompileReport, Fitted, FormTrial, Parts, Plan
+from judgesmith.optimizers.search.base import DemonstrationSearch, SearchRecord, unfit
+from judgesmith.optimizers.search.few_shot import NoSearch
+from judgesmith.optimizers.search.random import CorrelationRandomSearch
+from judgesmith.optimizers.seen import marks
+from judgesmith.parts import Options, nearest, option, read_options
+from judgesmith.programs import artifact
+from judgesmith.programs.active_critic.task import (
     Inference,
     Inquiry,
     Labelled,
     TaskInference,
 )
-from ..programs.aspects import OVERALL
-from ..programs.capabilities import (
+from judgesmith.programs.aspects import OVERALL
+from judgesmith.programs.capabilities import (
     Form,
     HasForms,
     InfersTask,
@@ -46,48 +74,25 @@ from ..programs.capabilities import (
     set_brief,
     stops_early,
 )
-from ..programs.judge import Judge
-from ..programs.method import Method
-from ..programs.models import engine
-from ..programs.models.as_dspy import value_of
-from ..programs.models.failures import Failures
-from ..programs.models.lm import (
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.method import Method
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.as_dspy import value_of
+from judgesmith.programs.models.failures import Failures
+from judgesmith.programs.models.lm import (
     LanguageModel,
     Meter,
     check_priced,
     is_local,
     shared_price,
 )
-from ..programs.models.transport import Reply
-from ..programs.outcome import Calibration, Decision, Outcome
-from ..programs.progress import Progress, Silent
-from ..programs.readings.bindings.opening import offer
-from ..programs.refining import Refinement, fitted_always
-from ..programs.sharing import shared
-from ..signatures.values import Item, Passes, Scale, Usage
-from .budget import Budget, BudgetShare
-from .crossing import FEW_LABELS, FOLDS, RUNS
-from .examples import (
-    Vector,
-    agreement,
-    clearly,
-    difference,
-    examples_of,
-    groups,
-    in_words,
-    item_of,
-    score_rows,
-)
-from .findings import Findings, Measured, origin_of
-from .fitting.folds import folds
-from .fitting.outcome import cheapest, fit_decision, fit_preference
-from .fitting.weights import Training, refine
-from .planning import PROBES, Spending, Stages, row_tokens, taught
-from .report import CompileReport, Fitted, FormTrial, Parts, Plan
-from .search.base import DemonstrationSearch, SearchRecord, unfit
-from .search.few_shot import NoSearch
-from .search.random import CorrelationRandomSearch
-from .seen import marks
+from judgesmith.programs.models.transport import Reply
+from judgesmith.programs.outcome import Calibration, Decision, Outcome
+from judgesmith.programs.progress import Progress, Silent
+from judgesmith.programs.readings.bindings.opening import offer
+from judgesmith.programs.refining import Refinement, fitted_always
+from judgesmith.programs.sharing import shared
+from judgesmith.signatures.values import Item, Passes, Scale, Usage
 
 #: The share that is held out of many labels, and the fewest of which one can be, where a budget forbids folds.
 QUARTER, FEWEST_HELD_OUT = 0.25, 30

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..agreement.differences import Difference
-from ..agreement.metric import AgreementValue
-from ..agreement.resampling import Estimate, Range
-from .examples import Vector
+from judgesmith.agreement.differences import Difference
+from judgesmith.agreement.metric import AgreementValue
+from judgesmith.agreement.resampling import Estimate, Range
+from judgesmith.optimizers.examples import Vector
 
 #: Up to this number of labels every row is judged by folds; with more, a held-out part says enough.
 FEW_LABELS = 160

@@ -12,22 +12,22 @@ import dspy
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agreement.differences import Difference, difference_within
-from ..agreement.metric import AgreementValue
-from ..agreement.objectives import Objective, Rows
-from ..datasets.duplicates import merge, shared
-from ..datasets.orders import read_marks, refuse_unordered
-from ..datasets.records import Labels
-from ..datasets.row import Row
-from ..errors import JudgesmithError, LabelsError, LeakError, OptionError
-from ..programs import pipeline
-from ..programs.capabilities import weigh_columns
-from ..programs.judge import Judge
-from ..programs.progress import Progress
-from ..programs.readings.bindings.columns import Column
-from ..rows import human_score, source_key
-from ..signatures.values import Item, Scale, Verdict
-from ..tables import shortened
+from judgesmith.agreement.differences import Difference, difference_within
+from judgesmith.agreement.metric import AgreementValue
+from judgesmith.agreement.objectives import Objective, Rows
+from judgesmith.datasets.duplicates import merge, shared
+from judgesmith.datasets.orders import read_marks, refuse_unordered
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
+from judgesmith.errors import JudgesmithError, LabelsError, LeakError, OptionError
+from judgesmith.programs import pipeline
+from judgesmith.programs.capabilities import weigh_columns
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.progress import Progress
+from judgesmith.programs.readings.bindings.columns import Column
+from judgesmith.rows import human_score, source_key
+from judgesmith.signatures.values import Item, Scale, Verdict
+from judgesmith.tables import shortened
 
 Vector = NDArray[np.float64]
 #: Characters of people's reasons that a demonstration shows.

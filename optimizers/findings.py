@@ -16,39 +16,55 @@ import dspy
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agreement.correlation import Codes, Level, id_codes
-from ..agreement.decisions import (
+from judgesmith.agreement.correlation import Codes, Level, id_codes
+from judgesmith.agreement.decisions import (
     accuracy_when_drawn,
     auc_when_drawn,
     balanced_when_drawn,
     kappa_when_drawn,
     pairwise_when_drawn,
 )
-from ..agreement.differences import Difference
-from ..agreement.metric import AgreementValue
-from ..agreement.objectives import Objective, Q
-from ..agreement.raters import (
+from judgesmith.agreement.differences import Difference
+from judgesmith.agreement.metric import AgreementValue
+from judgesmith.agreement.objectives import Objective, Q
+from judgesmith.agreement.raters import (
     DIFFERENT,
     MOST,
     between_raters,
     by_person,
     within_raters,
 )
-from ..agreement.replacement import way_to_rater
-from ..agreement.resampling import Bounded, Range, estimates_of
-from ..datasets.records import Labels
-from ..datasets.row import Row
-from ..datasets.splits import Split
-from ..programs.models.lm import LanguageModel
-from ..programs.outcome import COVERAGE, Sureness
-from ..signatures.values import Scale, Usage, Verdict, json_number
-from .crossing import crossed, crossed_agreement, crossed_difference, on_one_scale
-from .examples import Scored, Vector, agreement, difference, examples_of, humans
-from .fitting.outcome import calibrated_without, fit_sureness, places_of
-from .fitting.readings import surface_percents
-from .levels import LEVELS, Levels, levels_of, system_means
-from .report import CompileReport, Fitted, FormTrial
-from .seen import marks
+from judgesmith.agreement.replacement import way_to_rater
+from judgesmith.agreement.resampling import Bounded, Range, estimates_of
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
+from judgesmith.datasets.splits import Split
+from judgesmith.optimizers.crossing import (
+    crossed,
+    crossed_agreement,
+    crossed_difference,
+    on_one_scale,
+)
+from judgesmith.optimizers.examples import (
+    Scored,
+    Vector,
+    agreement,
+    difference,
+    examples_of,
+    humans,
+)
+from judgesmith.optimizers.fitting.outcome import (
+    calibrated_without,
+    fit_sureness,
+    places_of,
+)
+from judgesmith.optimizers.fitting.readings import surface_percents
+from judgesmith.optimizers.levels import LEVELS, Levels, levels_of, system_means
+from judgesmith.optimizers.report import CompileReport, Fitted, FormTrial
+from judgesmith.optimizers.seen import marks
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.outcome import COVERAGE, Sureness
+from judgesmith.signatures.values import Scale, Usage, Verdict, json_number
 
 #: Rows of a rater that agreement within raters takes at least, of the few that are labelled.
 FEWEST_OF_RATER = 5

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..datasets.loading import ALL, read_aspects, read_labels
-from ..datasets.records import Labels, on_one_scale
-from ..errors import OptionError
-from ..programs.capabilities import without_model
-from ..programs.judge import Judge
-from ..programs.method import Method
-from ..programs.models.lm import (
+from judgesmith.datasets.loading import ALL, read_aspects, read_labels
+from judgesmith.datasets.records import Labels, on_one_scale
+from judgesmith.errors import OptionError
+from judgesmith.optimizers.compiling import Compiler, default_optimizer, level_for
+from judgesmith.optimizers.registry import build_optimizer
+from judgesmith.optimizers.search.base import DemonstrationSearch
+from judgesmith.optimizers.several import SeveralCompiler
+from judgesmith.programs.capabilities import without_model
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.method import Method
+from judgesmith.programs.models.lm import (
     NO_MODEL,
     Connection,
     LanguageModel,
     Sampling,
     language_model,
 )
-from ..programs.one_aspect import OneAspect
-from ..programs.progress import Progress, watching
-from ..programs.registry import methods
-from ..programs.several.judge import SeveralAspects
-from .compiling import Compiler, default_optimizer, level_for
-from .registry import build_optimizer
-from .search.base import DemonstrationSearch
-from .several import SeveralCompiler
+from judgesmith.programs.one_aspect import OneAspect
+from judgesmith.programs.progress import Progress, watching
+from judgesmith.programs.registry import methods
+from judgesmith.programs.several.judge import SeveralAspects
 
 
 def compile(

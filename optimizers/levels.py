@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import dspy
 import numpy as np
 
-from ..agreement.correlation import Level
-from ..agreement.metric import AgreementValue
-from ..agreement.objectives import Objective, Q
-from .examples import Vector, humans, rows_of
+from judgesmith.agreement.correlation import Level
+from judgesmith.agreement.metric import AgreementValue
+from judgesmith.agreement.objectives import Objective, Q
+from judgesmith.optimizers.examples import Vector, humans, rows_of
 
 #: What is compared at each level, in words.
 COMPARED: Mapping[Level, str] = {

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..datasets.records import Labels
-from ..programs.active_critic.task import TaskInference
-from ..programs.capabilities import HasForms, InfersTask, inquiry_of, stops_early
-from ..programs.judge import Judge
-from ..programs.refining import fitted_always
-from .search.base import DemonstrationSearch
+from judgesmith.datasets.records import Labels
+from judgesmith.optimizers.search.base import DemonstrationSearch
+from judgesmith.programs.active_critic.task import TaskInference
+from judgesmith.programs.capabilities import (
+    HasForms,
+    InfersTask,
+    inquiry_of,
+    stops_early,
+)
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.refining import fitted_always
 
 #: Calls at most to find out what a model can do.
 PROBES = 5

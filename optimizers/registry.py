@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..parts import Registry, read_options
+from judgesmith.parts import Registry, read_options
 
 if TYPE_CHECKING:
-    from .search.base import DemonstrationSearch
+    from judgesmith.optimizers.search.base import DemonstrationSearch
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ..agreement.metric import AgreementValue
-from ..agreement.objectives import Objective
-from ..datasets.records import Labels
-from ..datasets.splits import Split
-from ..programs.active_critic.task import Inference
-from ..programs.capabilities import Form
-from ..programs.judge import Judge
-from ..programs.refining import Refinement
-from ..signatures.values import Usage, json_number
-from ..tables import Cell, Column, Table, facts
-from .examples import Vector
-from .levels import COMPARED, Levels
-from .search.base import SearchRecord
+from judgesmith.agreement.metric import AgreementValue
+from judgesmith.agreement.objectives import Objective
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.splits import Split
+from judgesmith.optimizers.examples import Vector
+from judgesmith.optimizers.levels import COMPARED, Levels
+from judgesmith.optimizers.search.base import SearchRecord
+from judgesmith.programs.active_critic.task import Inference
+from judgesmith.programs.capabilities import Form
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.refining import Refinement
+from judgesmith.signatures.values import Usage, json_number
+from judgesmith.tables import Cell, Column, Table, facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..datasets.duplicates import NEAR_WORDS, minhashes
-from ..datasets.row import Row
-from ..likeness import folded
-from .examples import row_key
+from judgesmith.datasets.duplicates import NEAR_WORDS, minhashes
+from judgesmith.datasets.row import Row
+from judgesmith.likeness import folded
+from judgesmith.optimizers.examples import row_key
 
 #: Values of a MinHash that are kept, a byte of each, and how many of them nearly equal texts have in common: of texts
 #: of eight words that differ in one 30 are expected and fewer than 20 come about in 1 of 500, of others hardly one.

@@ -16,31 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets.records import TOGETHER, Labels, merge_groups
-from ..datasets.row import Row
-from ..datasets.splits import MIN_SIDE, Split, assert_disjoint
-from ..errors import LabelsError, OptionError
-from ..parts import nearest
-from ..programs.judge import Judge
-from ..programs.models.lm import LanguageModel
-from ..programs.readings.experience import Experience
-from ..programs.readings.head import LinearHead
-from ..programs.readings.kinds import SIGNAL
-from ..programs.refining import Refinement
-from ..programs.several.judge import (
-    WHOLE,
-    Part,
-    SeveralAspects,
-    corrected,
-    percents_table,
-)
-from ..programs.sharing import shared
-from ..signatures.values import Scale, Verdict
-from .compiling import Compiler, Found
-from .examples import Scored, Vector, examples_of, in_words
-from .findings import Measured, origin_of
-from .fitting.weights import FEWEST_GROUPS, FEWEST_ROWS, Training
-from .report import (
+from judgesmith.datasets.records import TOGETHER, Labels, merge_groups
+from judgesmith.datasets.row import Row
+from judgesmith.datasets.splits import MIN_SIDE, Split, assert_disjoint
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.optimizers.compiling import Compiler, Found
+from judgesmith.optimizers.examples import Scored, Vector, examples_of, in_words
+from judgesmith.optimizers.findings import Measured, origin_of
+from judgesmith.optimizers.fitting.weights import FEWEST_GROUPS, FEWEST_ROWS, Training
+from judgesmith.optimizers.report import (
     AspectsReport,
     CompileReport,
     Fitted,
@@ -48,6 +32,22 @@ from .report import (
     Plan,
     notes_by_aspect,
 )
+from judgesmith.parts import nearest
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.readings.experience import Experience
+from judgesmith.programs.readings.head import LinearHead
+from judgesmith.programs.readings.kinds import SIGNAL
+from judgesmith.programs.refining import Refinement
+from judgesmith.programs.several.judge import (
+    WHOLE,
+    Part,
+    SeveralAspects,
+    corrected,
+    percents_table,
+)
+from judgesmith.programs.sharing import shared
+from judgesmith.signatures.values import Scale, Verdict
 
 #: What tells a row from every other, whichever aspect's labels it is read from.
 Key = tuple[str, str, str]

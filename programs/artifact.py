@@ -32,18 +32,33 @@ from pydantic import (
 )
 from pydantic_core import to_jsonable_python
 
-from .. import parts
-from ..errors import ArtifactError, JudgesmithError
-from ..signatures.values import Criterion, Scale
-from .atomic import write_whole
-from .capabilities import Learns, connect_models, fitted_of, models_of
-from .method import Method
-from .models.lm import Connection, LanguageModel, Sampling
-from .models.names import ShownName, check_chosen, check_listed, recorded
-from .outcome import BradleyTerry, Calibration, Decision, Outcome, Sureness
-from .pipeline import settle_demos
-from .prompting.predict import JudgePredict
-from .prompting.saved import (
+from judgesmith import parts
+from judgesmith.errors import ArtifactError, JudgesmithError
+from judgesmith.programs.atomic import write_whole
+from judgesmith.programs.capabilities import (
+    Learns,
+    connect_models,
+    fitted_of,
+    models_of,
+)
+from judgesmith.programs.method import Method
+from judgesmith.programs.models.lm import Connection, LanguageModel, Sampling
+from judgesmith.programs.models.names import (
+    ShownName,
+    check_chosen,
+    check_listed,
+    recorded,
+)
+from judgesmith.programs.outcome import (
+    BradleyTerry,
+    Calibration,
+    Decision,
+    Outcome,
+    Sureness,
+)
+from judgesmith.programs.pipeline import settle_demos
+from judgesmith.programs.prompting.predict import JudgePredict
+from judgesmith.programs.prompting.saved import (
     Part,
     SavedPredictor,
     Short,
@@ -51,7 +66,8 @@ from .prompting.saved import (
     saved_predictor,
     signature_hash,
 )
-from .registry import methods
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import Criterion, Scale
 
 FORMAT = "judgesmith.judge/1"
 #: Of a file that holds what was fitted to a judge that could not be saved; a person reads it.

@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 import dspy
 
-from ..errors import NoScoreError, OptionError
-from ..signatures.values import Verdict
-from .judge import Judge
+from judgesmith.errors import NoScoreError, OptionError
+from judgesmith.programs.judge import Judge
+from judgesmith.signatures.values import Verdict
 
 Failed: TypeAlias = Literal["mean", "raise"] | float
 

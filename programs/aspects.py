@@ -18,7 +18,7 @@ from typing import Annotated, TypeVar
 import yaml  # type: ignore[import-untyped,unused-ignore]
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
-from ..errors import OptionError
+from judgesmith.errors import OptionError
 
 #: The task whose aspects hold for any text.
 GENERAL = "general"

@@ -21,13 +21,13 @@ from typing import (
     runtime_checkable,
 )
 
-from ..parts import Options
-from ..signatures.values import Item, Opinion, Passes, Verdict
-from .active_critic.task import Inference, Inquiry
-from .models.lm import Connection, LanguageModel
+from judgesmith.parts import Options
+from judgesmith.programs.active_critic.task import Inference, Inquiry
+from judgesmith.programs.models.lm import Connection, LanguageModel
+from judgesmith.signatures.values import Item, Opinion, Passes, Verdict
 
 if TYPE_CHECKING:
-    from .readings.bindings.columns import Column
+    from judgesmith.programs.readings.bindings.columns import Column
 
 
 @runtime_checkable

@@ -10,18 +10,18 @@ from typing import Any
 import dspy
 from dspy.predict.parameter import Parameter
 
-from ..errors import ArtifactError, OptionError
-from ..signatures.values import Item, Scale, Verdict
-from . import artifact, pipeline
-from .aspects import OVERALL
-from .capabilities import locate, ranks_documents
-from .method import Method
-from .models import engine
-from .models.as_dspy import Quiet, Result
-from .models.lm import LanguageModel, language_model
-from .models.local import note_engine
-from .outcome import Outcome
-from .prompting.predict import called
+from judgesmith.errors import ArtifactError, OptionError
+from judgesmith.programs import artifact, pipeline
+from judgesmith.programs.aspects import OVERALL
+from judgesmith.programs.capabilities import locate, ranks_documents
+from judgesmith.programs.method import Method
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.as_dspy import Quiet, Result
+from judgesmith.programs.models.lm import LanguageModel, language_model
+from judgesmith.programs.models.local import note_engine
+from judgesmith.programs.outcome import Outcome
+from judgesmith.programs.prompting.predict import called
+from judgesmith.signatures.values import Item, Scale, Verdict
 
 
 class JudgeSettings(Parameter):  # type: ignore[misc]

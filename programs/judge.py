@@ -19,20 +19,20 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, final
 
-from ..errors import NoScoreError, OptionError
-from ..rows import rows_of
-from ..signatures.values import Item, Scale, Verdict
-from ..tables import facts, shortened
-from . import pipeline
-from .capabilities import RanksDocuments, ranks_documents
-from .dspy_judge import DSPyJudge
-from .method import Method
-from .models import engine
-from .models.as_dspy import heard, value_of
-from .models.lm import LanguageModel
-from .outcome import Outcome, Preference
-from .progress import counting
-from .ranking import ranked
+from judgesmith.errors import NoScoreError, OptionError
+from judgesmith.programs import pipeline
+from judgesmith.programs.capabilities import RanksDocuments, ranks_documents
+from judgesmith.programs.dspy_judge import DSPyJudge
+from judgesmith.programs.method import Method
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.as_dspy import heard, value_of
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.outcome import Outcome, Preference
+from judgesmith.programs.progress import counting
+from judgesmith.programs.ranking import ranked
+from judgesmith.rows import rows_of
+from judgesmith.signatures.values import Item, Scale, Verdict
+from judgesmith.tables import facts, shortened
 
 
 @final

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from . import artifact
-from .capabilities import locate
-from .dspy_judge import tell_engine
-from .judge import Judge
-from .models.lm import Connection, LanguageModel, language_model
+from judgesmith.programs import artifact
+from judgesmith.programs.capabilities import locate
+from judgesmith.programs.dspy_judge import tell_engine
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
 
 
 def build(read: artifact.Artifact, *, lm: LanguageModel | None = None) -> Judge:

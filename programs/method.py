@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from .. import parts
-from ..errors import JudgesmithError, OptionError
-from ..signatures.values import Criterion, Item, Verdict
-from .active_critic.task import TaskKnowledge
-from .models import engine, row_context
-from .models.as_dspy import Quiet
-from .models.lm import Capabilities, Connection, LanguageModel
-from .models.transport import Message, Reply, Request, Unanswered
-from .prompting.predict import JudgePredict
+from judgesmith import parts
+from judgesmith.errors import JudgesmithError, OptionError
+from judgesmith.programs.active_critic.task import TaskKnowledge
+from judgesmith.programs.models import engine, row_context
+from judgesmith.programs.models.as_dspy import Quiet
+from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel
+from judgesmith.programs.models.transport import Message, Reply, Request, Unanswered
+from judgesmith.programs.prompting.predict import JudgePredict
+from judgesmith.signatures.values import Criterion, Item, Verdict
 
 if TYPE_CHECKING:
-    from .readings.bindings.columns import Column
+    from judgesmith.programs.readings.bindings.columns import Column
 
 
 @dataclass(frozen=True, slots=True)

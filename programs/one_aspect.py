@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from ..errors import OptionError
-from ..parts import option, read_options
-from ..signatures.values import Criterion
-from .aspects import OVERALL, Aspect, Task, aspects, known_aspect
-from .method import Method, Words
+from judgesmith.errors import OptionError
+from judgesmith.parts import option, read_options
+from judgesmith.programs.aspects import OVERALL, Aspect, Task, aspects, known_aspect
+from judgesmith.programs.method import Method, Words
+from judgesmith.signatures.values import Criterion
 
 
 class OneAspect(Method):

@@ -18,8 +18,8 @@ import scipy
 from numpy.typing import ArrayLike
 from pydantic import ConfigDict, Field
 
-from ..errors import ArtifactError
-from ..signatures.values import CLOSED, Details, Scale, ScoreInterval, Verdict
+from judgesmith.errors import ArtifactError
+from judgesmith.signatures.values import CLOSED, Details, Scale, ScoreInterval, Verdict
 
 #: The scale of raw scores.
 PERCENT = Scale(0, 100)

@@ -12,21 +12,21 @@ from typing import Any
 import dspy
 from dspy.utils.exceptions import AdapterParseError
 
-from ..errors import CallError, OptionError
-from ..rows import human_score
-from ..signatures.judging import ExplainScore
-from ..signatures.values import Item, Scale, Verdict
-from ..trajectories.value import shown_share
-from .method import Method
-from .models import row_context
-from .models.as_dspy import predictors_of
-from .models.lm import LanguageModel
-from .models.transport import Message
-from .outcome import Outcome
-from .prompting.layouts import SentencesLayout
-from .prompting.predict import JudgePredict, material
-from .prompting.suspicion import screened
-from .prompting.weighing import weighed
+from judgesmith.errors import CallError, OptionError
+from judgesmith.programs.method import Method
+from judgesmith.programs.models import row_context
+from judgesmith.programs.models.as_dspy import predictors_of
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Message
+from judgesmith.programs.outcome import Outcome
+from judgesmith.programs.prompting.layouts import SentencesLayout
+from judgesmith.programs.prompting.predict import JudgePredict, material
+from judgesmith.programs.prompting.suspicion import screened
+from judgesmith.programs.prompting.weighing import weighed
+from judgesmith.rows import human_score
+from judgesmith.signatures.judging import ExplainScore
+from judgesmith.signatures.values import Item, Scale, Verdict
+from judgesmith.trajectories.value import shown_share
 
 #: The form of an explanation that is asked for after the score.
 EXPLAIN = 'Answer with one or two short sentences that begin with "The output". Do not repeat the score or the texts.'

@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..signatures.values import Item, Verdict
-from .capabilities import RanksDocuments
-from .models import engine
-from .models.lm import LanguageModel
-from .outcome import Outcome
-from .progress import counting
-from .prompting.suspicion import guarded
+from judgesmith.programs.capabilities import RanksDocuments
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.outcome import Outcome
+from judgesmith.programs.progress import counting
+from judgesmith.programs.prompting.suspicion import guarded
+from judgesmith.signatures.values import Item, Verdict
 
 
 def ranked(

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..signatures.values import Item, Verdict, json_number
-from .progress import Progress
+from judgesmith.programs.progress import Progress
+from judgesmith.signatures.values import Item, Verdict, json_number
 
 if TYPE_CHECKING:
-    from .models.lm import LanguageModel
-    from .readings.experience import Experience
-    from .readings.head import LinearHead, Readings
+    from judgesmith.programs.models.lm import LanguageModel
+    from judgesmith.programs.readings.experience import Experience
+    from judgesmith.programs.readings.head import LinearHead, Readings
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

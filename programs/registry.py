@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..parts import Registry
+from judgesmith.parts import Registry
 
 #: Ways to judge, by `kind`. Subclasses of `programs.method.Method` register themselves.
 methods: Registry[type[Any]] = Registry(

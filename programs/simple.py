@@ -8,15 +8,15 @@ from typing import Any, Literal, get_args, get_origin, overload
 
 import dspy
 
-from ..disarming import disarm
-from ..errors import OptionError
-from ..signatures.values import Criterion, Item, Scale, Verdict
-from .aspects import aspects
-from .judge import Judge
-from .method import Method
-from .models.lm import LanguageModel
-from .outcome import Decision, Outcome
-from .registry import methods
+from judgesmith.disarming import disarm
+from judgesmith.errors import OptionError
+from judgesmith.programs.aspects import aspects
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.method import Method
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.outcome import Decision, Outcome
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import Criterion, Item, Scale, Verdict
 
 #: The method of a judge that one sentence makes.
 OF_A_SENTENCE = "active-critic"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .artifact import Artifact, digest, identity_of
-from .models.files import CATALOG
+from judgesmith.programs.artifact import Artifact, digest, identity_of
+from judgesmith.programs.models.files import CATALOG
 
 #: Keys of a judge's identity that change no score: descriptions.
 _BESIDE = ("format", "decision", "preference", "sureness")

@@ -16,9 +16,9 @@ from pydantic import (
 )
 from pydantic_core import to_jsonable_python
 
-from ..errors import OptionError
-from ..rows import read_texts
-from ..tables import facts, shortened
+from judgesmith.errors import OptionError
+from judgesmith.rows import read_texts
+from judgesmith.tables import facts, shortened
 
 
 def json_number(value: float, digits: int = 6) -> float | None:

@@ -19,9 +19,14 @@ from typing import Literal
 
 import httpx
 
-from ...errors import LabelsError
-from .converters import convert
-from .registry import PREFIX, BenchmarkCard, Origin, benchmarks
+from judgesmith.datasets.benchmarks.converters import convert
+from judgesmith.datasets.benchmarks.registry import (
+    PREFIX,
+    BenchmarkCard,
+    Origin,
+    benchmarks,
+)
+from judgesmith.errors import LabelsError
 
 Progress = Callable[[int, int, str], None]
 """`progress(done_bytes, total_bytes, what)`; `what` is one line for people. Called from the calling thread."""

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ...errors import LabelsError
-from .registry import PREFIX, benchmarks
+from judgesmith.datasets.benchmarks.registry import PREFIX, benchmarks
+from judgesmith.errors import LabelsError
 
 Raw: TypeAlias = Sequence[Mapping[str, Any]]
 Rows: TypeAlias = list[dict[str, Any]]

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ...parts import Registry
+from judgesmith.parts import Registry
 
 GITHUB = "https://raw.githubusercontent.com"
 """Where origins are fetched from."""

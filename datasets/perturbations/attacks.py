@@ -6,9 +6,9 @@ rewards what it should reject.
 
 from __future__ import annotations
 
-from .base import Material, kept
-from .registry import rule
-from .rules import other_text
+from judgesmith.datasets.perturbations.base import Material, kept
+from judgesmith.datasets.perturbations.registry import rule
+from judgesmith.datasets.perturbations.rules import other_text
 
 CONTROL = "attack-control"
 REQUEST = (

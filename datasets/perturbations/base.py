@@ -17,9 +17,9 @@ from typing import ClassVar, Literal
 
 from rapidfuzz.distance import Levenshtein
 
-from ...errors import JudgesmithError, OptionError
-from ...extras import from_extra
-from ...trajectories.value import Trajectory
+from judgesmith.errors import JudgesmithError, OptionError
+from judgesmith.extras import from_extra
+from judgesmith.trajectories.value import Trajectory
 
 Kind = Literal["degradation", "invariance", "attack"]
 Level = Literal["character", "word", "sentence", "trajectory"]

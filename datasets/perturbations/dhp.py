@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .base import Degree, Origin, Perturbation
+from judgesmith.datasets.perturbations.base import Degree, Origin, Perturbation
 
 _BOTH: tuple[Degree, ...] = ("minor", "major")
 _ONE: tuple[Degree, ...] = ("minor",)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
-from .base import (
+from judgesmith.datasets.perturbations.base import (
     WORD,
     Degree,
     Material,
@@ -26,8 +26,8 @@ from .base import (
     split_space,
     spots_of,
 )
-from .registry import rule
-from .rules import inserted
+from judgesmith.datasets.perturbations.registry import rule
+from judgesmith.datasets.perturbations.rules import inserted
 
 NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:]\d+)*(?![\w])")
 _WORDS = re.compile(r"[^\W\d_][\w'’-]*")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-from .base import (
+from judgesmith.datasets.perturbations.base import (
     Degree,
     Material,
     Unperturbable,
@@ -16,7 +16,7 @@ from .base import (
     split_space,
     spots_of,
 )
-from .registry import rule
+from judgesmith.datasets.perturbations.registry import rule
 
 _OTHER_MARKS = (
     (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 
-from .base import Unperturbable, letters, split_space
-from .rules import slip
+from judgesmith.datasets.perturbations.base import Unperturbable, letters, split_space
+from judgesmith.datasets.perturbations.rules import slip
 
 #: The share of words perturbed in the worst copy, and how steeply it falls: with four levels .6, .24, .05 and 0.
 MOST, STEEP = 0.6, 2.25

@@ -12,9 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, TypeVar, get_args
 
-from ...errors import OptionError
-from ...parts import Registry, nearest
-from .base import (
+from judgesmith.datasets.perturbations.base import (
     Amounts,
     Change,
     Degree,
@@ -27,7 +25,9 @@ from .base import (
     Unperturbable,
     sentences,
 )
-from .dhp import TASKS
+from judgesmith.datasets.perturbations.dhp import TASKS
+from judgesmith.errors import OptionError
+from judgesmith.parts import Registry, nearest
 
 __all__ = [
     "PERTURBATIONS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-from .base import (
+from judgesmith.datasets.perturbations.base import (
     DHP,
     WORD,
     Degree,
@@ -20,7 +20,7 @@ from .base import (
     split_space,
     spots_of,
 )
-from .registry import rule
+from judgesmith.datasets.perturbations.registry import rule
 
 #: Neighbours on a QWERTY keyboard. Our own small table: the package of that name on PyPI that the paper used seeds the
 #: generator of the whole process, and leaves a text unchanged without saying so.

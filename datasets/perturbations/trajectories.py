@@ -13,10 +13,10 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
-from ...trajectories.value import Trajectory, Turn
-from .base import Degree, Material, Unperturbable
-from .facts import NUMBER
-from .registry import rule
+from judgesmith.datasets.perturbations.base import Degree, Material, Unperturbable
+from judgesmith.datasets.perturbations.facts import NUMBER
+from judgesmith.datasets.perturbations.registry import rule
+from judgesmith.trajectories.value import Trajectory, Turn
 
 _DECLARED: dict[str, Any] = {
     "level": "trajectory",

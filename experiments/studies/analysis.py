@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ...agreement.correlation import Vector
-from ...agreement.differences import Difference, difference_of
-from ...agreement.resampling import Agreement, Measure, Statistic, drawn_again
-from ...agreement.significance import holm
-from ...signatures.values import json_number
-from ...tables import Cell as TableCell
-from ...tables import Column, Table, facts
-from .config import Size, StudyConfig
-from .run import Cell, Journal
+from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.differences import Difference, difference_of
+from judgesmith.agreement.resampling import Agreement, Measure, Statistic, drawn_again
+from judgesmith.agreement.significance import holm
+from judgesmith.experiments.studies.config import Size, StudyConfig
+from judgesmith.experiments.studies.run import Cell, Journal
+from judgesmith.signatures.values import json_number
+from judgesmith.tables import Cell as TableCell
+from judgesmith.tables import Column, Table, facts
 
 ROUNDS = 2000
 NOTE = (

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...cli.commands import Command, Group, Json, Preset, Rows, argument, flag
-from ...errors import OptionError
-from .running import NO_MODEL, plan_of, run_one, show_plan
+from judgesmith.cli.commands import Command, Group, Json, Preset, Rows, argument, flag
+from judgesmith.errors import OptionError
+from judgesmith.experiments.studies.running import NO_MODEL, plan_of, run_one, show_plan
 
 if TYPE_CHECKING:
-    from ...running.settings import Catalogue
-    from .config import StudyRequest
+    from judgesmith.experiments.studies.config import StudyRequest
+    from judgesmith.running.settings import Catalogue
 
 STUDIES = Group(
     "Compare optimizers, variants, numbers of labels, models or readings; run a paper's table.",
@@ -105,14 +105,14 @@ class _Study(Command, Preset, Rows, Json):
 
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
-        from .config import catalogue
+        from judgesmith.experiments.studies.config import catalogue
 
         return catalogue()
 
     @classmethod
     def start(cls, given: Mapping[str, Any]) -> int:
         """Start a study, which resolves its settings itself: those of its arms depend on the parts of each."""
-        from .config import StudyRequest
+        from judgesmith.experiments.studies.config import StudyRequest
 
         own = ("config", "preset", "output", "dry_run", "overwrite", "as_json")
         flags = {name: value for name, value in given.items() if name not in own}
@@ -179,12 +179,12 @@ class Models(_Study):
 
 
 def _run(read: StudyRequest, given: Mapping[str, Any]) -> int:
-    from ...running.console import out, print_json
-    from ...running.journal import alone
-    from ...running.opening import quiet
-    from ...running.plain import clean
-    from . import tables
-    from .run import Study
+    from judgesmith.experiments.studies import tables
+    from judgesmith.experiments.studies.run import Study
+    from judgesmith.running.console import out, print_json
+    from judgesmith.running.journal import alone
+    from judgesmith.running.opening import quiet
+    from judgesmith.running.plain import clean
 
     output, where, as_json = (
         given.get("output") or read.folder(),

@@ -23,16 +23,16 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from ...agreement.correlation import Level
-from ...compiling.run import METHOD, OPTIMIZER, Setup
-from ...errors import OptionError
-from ...optimizers.registry import optimizers
-from ...parts import Options, from_text, nearest, option, read_options
-from ...presets import layered
-from ...programs.models.lm import Connection
-from ...programs.registry import methods
-from ...running.opening import connection_of
-from ...running.settings import (
+from judgesmith.agreement.correlation import Level
+from judgesmith.compiling.run import METHOD, OPTIMIZER, Setup
+from judgesmith.errors import OptionError
+from judgesmith.optimizers.registry import optimizers
+from judgesmith.parts import Options, from_text, nearest, option, read_options
+from judgesmith.presets import layered
+from judgesmith.programs.models.lm import Connection
+from judgesmith.programs.registry import methods
+from judgesmith.running.opening import connection_of
+from judgesmith.running.settings import (
     Catalogue,
     ModelOptions,
     Owner,

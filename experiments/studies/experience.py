@@ -22,24 +22,35 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ...agreement.objectives import Q, Rows
-from ...datasets.loading import read_labels
-from ...datasets.records import Labels
-from ...errors import OptionError
-from ...optimizers.examples import examples_of, groups, humans, item_of, score_rows
-from ...optimizers.fitting.gaussian import Fitted, target
-from ...optimizers.fitting.readings import agreement, ahead, weigh
-from ...parts import Options, read_options
-from ...programs.atomic import write_whole
-from ...programs.judge import Judge
-from ...programs.models.lm import LanguageModel
-from ...programs.progress import Progress
-from ...programs.readings.experience import Card, Experience, StateExperience
-from ...programs.readings.head import Matrix, Readings, Vector
-from ...programs.readings.judge import DIRECT, ModelReadings, table_of, trained_scores
-from ...programs.readings.kinds import TRAINED
-from ...running.plain import finite
-from ...running.settings import read_yaml
+from judgesmith.agreement.objectives import Q, Rows
+from judgesmith.datasets.loading import read_labels
+from judgesmith.datasets.records import Labels
+from judgesmith.errors import OptionError
+from judgesmith.optimizers.examples import (
+    examples_of,
+    groups,
+    humans,
+    item_of,
+    score_rows,
+)
+from judgesmith.optimizers.fitting.gaussian import Fitted, target
+from judgesmith.optimizers.fitting.readings import agreement, ahead, weigh
+from judgesmith.parts import Options, read_options
+from judgesmith.programs.atomic import write_whole
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.progress import Progress
+from judgesmith.programs.readings.experience import Card, Experience, StateExperience
+from judgesmith.programs.readings.head import Matrix, Readings, Vector
+from judgesmith.programs.readings.judge import (
+    DIRECT,
+    ModelReadings,
+    table_of,
+    trained_scores,
+)
+from judgesmith.programs.readings.kinds import TRAINED
+from judgesmith.running.plain import finite
+from judgesmith.running.settings import read_yaml
 
 #: Rows that a family counts as on average; ridge penalties; how far standardised readings may lie off; the parts'
 #: shares.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...cli.commands import Command, Json, Model, argument, flag
+from judgesmith.cli.commands import Command, Json, Model, argument, flag
 
 if TYPE_CHECKING:
-    from .experience import Worth
+    from judgesmith.experiments.studies.experience import Worth
 
 
 class Experience(Command, Model, Json):
@@ -42,12 +42,7 @@ class Experience(Command, Model, Json):
         """Read all tasks, fit the experience, measure its worth, and write both."""
         from datetime import date
 
-        from ...programs.readings.experience import Card
-        from ...programs.readings.judge import ModelReadings
-        from ...running.console import Watch, out, print_json
-        from ...running.opening import connection_of, open_model, quiet
-        from ...running.settings import ReachOptions
-        from .experience import (
+        from judgesmith.experiments.studies.experience import (
             fit_experience,
             leave_family_out,
             located,
@@ -55,6 +50,11 @@ class Experience(Command, Model, Json):
             read_task,
             write_experience,
         )
+        from judgesmith.programs.readings.experience import Card
+        from judgesmith.programs.readings.judge import ModelReadings
+        from judgesmith.running.console import Watch, out, print_json
+        from judgesmith.running.opening import connection_of, open_model, quiet
+        from judgesmith.running.settings import ReachOptions
 
         specs = read_specs(self.tasks)
         with quiet():
@@ -96,9 +96,9 @@ class Experience(Command, Model, Json):
 
 
 def _show(found: list[Worth]) -> None:
-    from ...running.console import wide
-    from ...tables import Column, Table
-    from .experience import SIZES
+    from judgesmith.experiments.studies.experience import SIZES
+    from judgesmith.running.console import wide
+    from judgesmith.tables import Column, Table
 
     numbers = [Column(f"{size}", ".2f") for size in SIZES]
     table = Table(

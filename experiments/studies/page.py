@@ -7,15 +7,15 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ...agreement.discernment import ALPHA
-from ...errors import OptionError
-from ...figures import OF_JUDGES, Dot, Dots, Drawing, Estimate, forest, plot
-from ...pages import Figures, Section
-from ...pages import render as render_page
-from ...programs.atomic import write_whole
-from ...tables import interval, number, p_value
-from .analysis import Analysis, Line
-from .tables import colours, heading, markdown, results
+from judgesmith.agreement.discernment import ALPHA
+from judgesmith.errors import OptionError
+from judgesmith.experiments.studies.analysis import Analysis, Line
+from judgesmith.experiments.studies.tables import colours, heading, markdown, results
+from judgesmith.figures import OF_JUDGES, Dot, Dots, Drawing, Estimate, forest, plot
+from judgesmith.pages import Figures, Section
+from judgesmith.pages import render as render_page
+from judgesmith.programs.atomic import write_whole
+from judgesmith.tables import interval, number, p_value
 
 CANDIDATES = 2_000  # dots of candidates
 

@@ -20,15 +20,16 @@ import numpy as np
 import scipy
 from pydantic import Field
 
-from ...agreement.correlation import impute, rowwise
-from ...agreement.objectives import Closeness, Q, Rows
-from ...datasets.loading import read_labels
-from ...datasets.records import Labels
-from ...errors import LabelsError
-from ...optimizers.examples import clearly, difference, examples_of
-from ...optimizers.search.selection import Contest
-from ...parts import Options, read_options
-from ...programs.panel.averaging import (
+from judgesmith.agreement.correlation import impute, rowwise
+from judgesmith.agreement.objectives import Closeness, Q, Rows
+from judgesmith.datasets.loading import read_labels
+from judgesmith.datasets.records import Labels
+from judgesmith.errors import LabelsError
+from judgesmith.experiments.studies.experience import located
+from judgesmith.optimizers.examples import clearly, difference, examples_of
+from judgesmith.optimizers.search.selection import Contest
+from judgesmith.parts import Options, read_options
+from judgesmith.programs.panel.averaging import (
     OF_MODELS,
     OF_PROMPTS,
     Matrix,
@@ -39,10 +40,9 @@ from ...programs.panel.averaging import (
     standings_of,
     weights_by_labels,
 )
-from ...programs.progress import Progress
-from ...programs.readings.bindings.columns import Column
-from ...running.settings import read_yaml
-from .experience import located
+from judgesmith.programs.progress import Progress
+from judgesmith.programs.readings.bindings.columns import Column
+from judgesmith.running.settings import read_yaml
 
 #: Numbers of labels.
 SIZES = (20, 40, 80, 160, 300)

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...cli.commands import Command, Json, argument, flag
+from judgesmith.cli.commands import Command, Json, argument, flag
 
 if TYPE_CHECKING:
-    from .replay import Outcome
+    from judgesmith.experiments.studies.replay import Outcome
 
 #: What the tables compare: the rule, the one that it is compared with, and the number of labels of single columns.
 AT = 40
@@ -56,9 +56,9 @@ class Replay(Command, Json):
 
     def run(self) -> None:
         """Play all sets, then write and print the tables."""
-        from ...running.console import Watch, out, print_json, wide
-        from .replay import read_sets, replay, tasks_of
-        from .saving import save
+        from judgesmith.experiments.studies.replay import read_sets, replay, tasks_of
+        from judgesmith.experiments.studies.saving import save
+        from judgesmith.running.console import Watch, out, print_json, wide
 
         sets = read_sets(self.sets)
         tasks = [task for spec in sets for task in tasks_of(spec, self.sets)]
@@ -115,7 +115,7 @@ def tables_of(
 def _choosing(
     panels: list[Outcome], contrast: Collection[str]
 ) -> tuple[dict[str, str], list[list[Any]]]:
-    from .replay import SIZES, gain, level, rules_of
+    from judgesmith.experiments.studies.replay import SIZES, gain, level, rules_of
 
     columns = {"rule": "", f"Q, {AT} labels": "{:.3f}"}
     columns |= {f"{size} labels": INTERVAL for size in SIZES} | {
@@ -138,7 +138,7 @@ def _choosing(
 
 
 def _compared(panels: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
-    from .replay import SIZES, gain
+    from judgesmith.experiments.studies.replay import SIZES, gain
 
     columns = {"rule": "", "less": ""} | {f"{size} labels": INTERVAL for size in SIZES}
     rows: list[list[Any]] = []
@@ -149,7 +149,7 @@ def _compared(panels: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
 
 
 def _families(panels: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
-    from .replay import gain
+    from judgesmith.experiments.studies.replay import gain
 
     pairs = (
         (CHOSEN, RANDOM),
@@ -170,7 +170,7 @@ def _families(panels: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
 
 
 def _models(panels: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
-    from .replay import level
+    from judgesmith.experiments.studies.replay import level
 
     compared = (
         "chosen by closeness",
@@ -209,7 +209,7 @@ def _models(panels: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
 
 
 def _juries(juries: list[Outcome]) -> tuple[dict[str, str], list[list[Any]]]:
-    from .replay import level
+    from judgesmith.experiments.studies.replay import level
 
     rules = (
         RANDOM,
@@ -251,7 +251,7 @@ def _cells(sizes: tuple[int, ...], rules: tuple[str, ...]) -> list[tuple[int, st
 
 
 def _show(name: str, columns: dict[str, str], rows: list[list[Any]]) -> Any:
-    from ...tables import Table
+    from judgesmith.tables import Table
 
     table = Table(list(columns), name)
     for row in rows:

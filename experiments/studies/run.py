@@ -18,28 +18,33 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...agreement.correlation import Level
-from ...agreement.objectives import Q
-from ...compiling.run import CompileRun
-from ...datasets.loading import read_labels
-from ...datasets.records import Labels
-from ...datasets.splits import assert_disjoint, holdout_split
-from ...errors import BudgetError, JudgesmithError, ModelError, OptionError
-from ...optimizers.compiling import Compiler
-from ...optimizers.examples import agreement, examples_of, score_rows
-from ...optimizers.report import Plan
-from ...optimizers.search.base import brief
-from ...programs.atomic import write_whole
-from ...programs.judge import Judge
-from ...programs.models import engine
-from ...programs.models.lm import Connection, LanguageModel, Sampling
-from ...programs.progress import Progress
-from ...running.journal import Journal as LineJournal
-from ...running.journal import read_journal
-from ...running.opening import column_roles, model_for, open_model, open_others
-from ...running.settings import read_yaml
-from ...signatures.values import json_number
-from .config import Size, StudyConfig, StudyRequest, changes
+from judgesmith.agreement.correlation import Level
+from judgesmith.agreement.objectives import Q
+from judgesmith.compiling.run import CompileRun
+from judgesmith.datasets.loading import read_labels
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.splits import assert_disjoint, holdout_split
+from judgesmith.errors import BudgetError, JudgesmithError, ModelError, OptionError
+from judgesmith.experiments.studies.config import (
+    Size,
+    StudyConfig,
+    StudyRequest,
+    changes,
+)
+from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.examples import agreement, examples_of, score_rows
+from judgesmith.optimizers.report import Plan
+from judgesmith.optimizers.search.base import brief
+from judgesmith.programs.atomic import write_whole
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import Connection, LanguageModel, Sampling
+from judgesmith.programs.progress import Progress
+from judgesmith.running.journal import Journal as LineJournal
+from judgesmith.running.journal import read_journal
+from judgesmith.running.opening import column_roles, model_for, open_model, open_others
+from judgesmith.running.settings import read_yaml
+from judgesmith.signatures.values import json_number
 
 #: What a study leaves in its folder.
 FILES = (

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import OptionError
-from ...running.console import Watch, duration, err, out
-from ...running.plain import clean
+from judgesmith.errors import OptionError
+from judgesmith.running.console import Watch, duration, err, out
+from judgesmith.running.plain import clean
 
 if TYPE_CHECKING:
-    from ...programs.models.lm import Connection
-    from .analysis import Analysis
-    from .run import Cell, Study
+    from judgesmith.experiments.studies.analysis import Analysis
+    from judgesmith.experiments.studies.run import Cell, Study
+    from judgesmith.programs.models.lm import Connection
 
 NO_MODEL = (
     "no language model: give --lm (or set JUDGESMITH_LM), or lm: in the --config file"
@@ -40,9 +40,9 @@ def run_one(
     Returns:
         The analysis, the files written, and how many cells there are, ran and are done.
     """
-    from .analysis import analyse
-    from .page import write
-    from .run import Journal, run_study
+    from judgesmith.experiments.studies.analysis import analyse
+    from judgesmith.experiments.studies.page import write
+    from judgesmith.experiments.studies.run import Journal, run_study
 
     if not study.config.lm:
         raise OptionError(NO_MODEL)
@@ -82,7 +82,7 @@ def _groups(
 
     Cells of one arm, model and size have as many, but for the size of the seeds' parts.
     """
-    from ...running.opening import expected_seconds
+    from judgesmith.running.opening import expected_seconds
 
     groups: dict[tuple[str, str, Any], list[int]] = {}
     seconds = 0.0
@@ -120,7 +120,7 @@ def plan_of(study: Study, where: Connection) -> dict[str, Any]:
 
 def show_plan(study: Study, where: Connection, of: str = "the study") -> None:
     """Print an upper bound of a study's calls and cost."""
-    from ...tables import Column, Table
+    from judgesmith.tables import Column, Table
 
     groups, seconds = _groups(study, where)
     total = sum(map(sum, groups.values()))

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...figures import SERIES
-from ...running.console import wide as table_console
-from ...tables import Cell, Column, Table, clean, interval, md, number
-from .analysis import Analysis, Line
-from .config import Size
+from judgesmith.experiments.studies.analysis import Analysis, Line
+from judgesmith.experiments.studies.config import Size
+from judgesmith.figures import SERIES
+from judgesmith.running.console import wide as table_console
+from judgesmith.tables import Cell, Column, Table, clean, interval, md, number
 
 TITLES = {
     "optimizers": "Optimizers at the same budget",

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import OptionError
+from judgesmith.errors import OptionError
 
 
 def numbered(groups: Sequence[Hashable]) -> NDArray[np.intp]:

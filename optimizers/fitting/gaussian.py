@@ -26,11 +26,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ...agreement.correlation import Codes, midranks
-from ...programs.readings.experience import FACTS, Experience
-from ...programs.readings.head import LinearHead, Matrix, Readings, Vector, over
-from ...programs.readings.kinds import SIGNAL
-from .folds import numbered
+from judgesmith.agreement.correlation import Codes, midranks
+from judgesmith.optimizers.fitting.folds import numbered
+from judgesmith.programs.readings.experience import FACTS, Experience
+from judgesmith.programs.readings.head import LinearHead, Matrix, Readings, Vector, over
+from judgesmith.programs.readings.kinds import SIGNAL
 
 #: A reading whose spread is below this share of its size is constant.
 FLAT = 1e-9

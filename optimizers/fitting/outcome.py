@@ -10,25 +10,25 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from ...agreement.conformal import conformal_quantile
-from ...agreement.decisions import (
+from judgesmith.agreement.conformal import conformal_quantile
+from judgesmith.agreement.decisions import (
     balanced_when_drawn,
     kappa_when_drawn,
     nearest_places,
     on_all,
 )
-from ...datasets.records import Labels
-from ...errors import OptionError
-from ...programs.outcome import (
+from judgesmith.datasets.records import Labels
+from judgesmith.errors import OptionError
+from judgesmith.optimizers.examples import Vector
+from judgesmith.optimizers.fitting.folds import folds
+from judgesmith.programs.outcome import (
     BradleyTerry,
     Calibration,
     Decision,
     Sureness,
     significant,
 )
-from ...signatures.values import Scale
-from ..examples import Vector
-from .folds import folds
+from judgesmith.signatures.values import Scale
 
 #: With more different scores than these, cuts are tried at as many quantiles.
 MOST_CUTS = 100

@@ -12,19 +12,19 @@ from typing import Any
 import dspy
 import numpy as np
 
-from ...agreement.correlation import CorrelationSum
-from ...agreement.differences import Difference, difference_within
-from ...agreement.objectives import Objective, Rows
-from ...errors import OptionError
-from ...programs.readings.experience import Experience
-from ...programs.readings.head import LinearHead, Readings
-from ...programs.readings.judge import DIRECT
-from ...programs.readings.kinds import surface
-from ...programs.refining import HeadFit
-from ...trajectories.value import judged_in
-from ..examples import Vector, clearly, groups, humans, item_of
-from .folds import folds
-from .gaussian import Fitted, gaussian
+from judgesmith.agreement.correlation import CorrelationSum
+from judgesmith.agreement.differences import Difference, difference_within
+from judgesmith.agreement.objectives import Objective, Rows
+from judgesmith.errors import OptionError
+from judgesmith.optimizers.examples import Vector, clearly, groups, humans, item_of
+from judgesmith.optimizers.fitting.folds import folds
+from judgesmith.optimizers.fitting.gaussian import Fitted, gaussian
+from judgesmith.programs.readings.experience import Experience
+from judgesmith.programs.readings.head import LinearHead, Readings
+from judgesmith.programs.readings.judge import DIRECT
+from judgesmith.programs.readings.kinds import surface
+from judgesmith.programs.refining import HeadFit
+from judgesmith.trajectories.value import judged_in
 
 #: Q that the own score has to gain to be asked for, and what chance adds to that with one label (with n: by √n).
 WORTH_A_CALL, CHANCE = 0.05, 0.5

@@ -18,24 +18,8 @@ import optuna
 import scipy
 from numpy.typing import NDArray
 
-from ...agreement.objectives import Objective
-from ...programs.judge import Judge
-from ...programs.models.lm import LanguageModel
-from ...programs.progress import Progress, Silent
-from ...programs.prompting.predict import called
-from ...programs.readings.experience import Experience
-from ...programs.readings.head import Readings
-from ...programs.refining import (
-    Fit,
-    HeadFit,
-    Matrix,
-    Refinable,
-    Refinement,
-    Vector,
-    weighted_mean,
-)
-from ...signatures.values import Item, Verdict
-from ..examples import (
+from judgesmith.agreement.objectives import Objective
+from judgesmith.optimizers.examples import (
     agreement,
     clearly,
     difference,
@@ -46,8 +30,24 @@ from ..examples import (
     raters,
     rows_of,
 )
-from .folds import fold_numbers
-from .readings import ahead, fit_head
+from judgesmith.optimizers.fitting.folds import fold_numbers
+from judgesmith.optimizers.fitting.readings import ahead, fit_head
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.progress import Progress, Silent
+from judgesmith.programs.prompting.predict import called
+from judgesmith.programs.readings.experience import Experience
+from judgesmith.programs.readings.head import Readings
+from judgesmith.programs.refining import (
+    Fit,
+    HeadFit,
+    Matrix,
+    Refinable,
+    Refinement,
+    Vector,
+    weighted_mean,
+)
+from judgesmith.signatures.values import Item, Verdict
 
 #: In units of the columns' mean sum of squares; of equally good ones the strongest is taken.
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)

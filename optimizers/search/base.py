@@ -21,25 +21,11 @@ import numpy as np
 from dspy.teleprompt import Teleprompter
 from numpy.typing import NDArray
 
-from ...agreement.correlation import Level
-from ...agreement.metric import AgreementValue
-from ...agreement.objectives import Objective, Q, objectives
-from ...errors import BudgetError, OptionError
-from ...parts import Options, option, read_options
-from ...programs.capabilities import (
-    leave_out,
-    set_brief,
-    silent_members,
-    stops_early,
-)
-from ...programs.judge import Judge
-from ...programs.models.lm import LanguageModel
-from ...programs.outcome import Calibration
-from ...programs.pipeline import teach
-from ...programs.progress import Progress, Silent
-from ...programs.prompting.saved import MOST_DEMOS
-from ...signatures.values import Scale, Verdict
-from ..examples import (
+from judgesmith.agreement.correlation import Level
+from judgesmith.agreement.metric import AgreementValue
+from judgesmith.agreement.objectives import Objective, Q, objectives
+from judgesmith.errors import BudgetError, OptionError
+from judgesmith.optimizers.examples import (
     Scored,
     Vector,
     agreement,
@@ -53,9 +39,23 @@ from ..examples import (
     rows_of,
     score_rows,
 )
-from ..fitting.folds import folds
-from .racing import CHANCE, Rows, blocks, chance
-from .selection import Contest
+from judgesmith.optimizers.fitting.folds import folds
+from judgesmith.optimizers.search.racing import CHANCE, Rows, blocks, chance
+from judgesmith.optimizers.search.selection import Contest
+from judgesmith.parts import Options, option, read_options
+from judgesmith.programs.capabilities import (
+    leave_out,
+    set_brief,
+    silent_members,
+    stops_early,
+)
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.outcome import Calibration
+from judgesmith.programs.pipeline import teach
+from judgesmith.programs.progress import Progress, Silent
+from judgesmith.programs.prompting.saved import MOST_DEMOS
+from judgesmith.signatures.values import Scale, Verdict
 
 Anchor = Literal["auto", "gold", "predicted"]
 DemoKind = Literal["none", "labels", "predicted", "gold", "mixed"]

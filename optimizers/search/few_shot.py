@@ -10,9 +10,8 @@ from typing import Any
 import dspy
 import numpy as np
 
-from ...parts import option
-from ..registry import optimizers
-from .base import (
+from judgesmith.optimizers.registry import optimizers
+from judgesmith.optimizers.search.base import (
     Demonstrations,
     DemonstrationSearch,
     DemoOptions,
@@ -20,6 +19,7 @@ from .base import (
     SearchContext,
     SureOptions,
 )
+from judgesmith.parts import option
 
 
 @optimizers.register

@@ -18,13 +18,9 @@ from numpy.typing import NDArray
 from optuna.trial import BaseTrial, TrialState
 from pydantic import field_validator
 
-from ...parts import option
-from ...programs.active_critic.critic import Variant
-from ...programs.capabilities import Choice, HasChoices
-from ...programs.judge import Judge
-from ..fitting.weights import quiet_optuna
-from ..registry import optimizers
-from .base import (
+from judgesmith.optimizers.fitting.weights import quiet_optuna
+from judgesmith.optimizers.registry import optimizers
+from judgesmith.optimizers.search.base import (
     BootstrapOptions,
     CandidateOptions,
     Demonstrations,
@@ -35,6 +31,10 @@ from .base import (
     SureOptions,
     Trial,
 )
+from judgesmith.parts import option
+from judgesmith.programs.active_critic.critic import Variant
+from judgesmith.programs.capabilities import Choice, HasChoices
+from judgesmith.programs.judge import Judge
 
 ORDERS = ("rising", "falling", "mixed")
 

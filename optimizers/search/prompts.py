@@ -17,10 +17,10 @@ import dspy
 import tqdm
 from dspy.utils.exceptions import AdapterParseError
 
-from ...disarming import disarm
-from ...programs.models.as_dspy import plain_text
-from ...programs.models.lm import LanguageModel
-from ..fitting.weights import quiet_optuna
+from judgesmith.disarming import disarm
+from judgesmith.optimizers.fitting.weights import quiet_optuna
+from judgesmith.programs.models.as_dspy import plain_text
+from judgesmith.programs.models.lm import LanguageModel
 
 #: Characters of an instruction at most. A model that is asked for one sometimes writes pages, and every row pays.
 LONGEST = 2000

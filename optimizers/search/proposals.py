@@ -17,16 +17,11 @@ from typing import Any, Self
 
 import dspy
 
-from ...agreement.metric import Agreement
-from ...errors import BudgetError, CallError, MissingExtraError
-from ...programs.capabilities import set_brief
-from ...programs.dspy_judge import as_prediction
-from ...programs.judge import Judge
-from ...programs.models import engine
-from ...signatures.values import Verdict
-from ..examples import item_of
-from ..registry import optimizers
-from .base import (
+from judgesmith.agreement.metric import Agreement
+from judgesmith.errors import BudgetError, CallError, MissingExtraError
+from judgesmith.optimizers.examples import item_of
+from judgesmith.optimizers.registry import optimizers
+from judgesmith.optimizers.search.base import (
     CandidateOptions,
     DemonstrationSearch,
     Proposal,
@@ -34,7 +29,18 @@ from .base import (
     SureOptions,
     Trial,
 )
-from .prompts import Ended, PlainAdapter, PromptModel, cleaned, quiet_dspy
+from judgesmith.optimizers.search.prompts import (
+    Ended,
+    PlainAdapter,
+    PromptModel,
+    cleaned,
+    quiet_dspy,
+)
+from judgesmith.programs.capabilities import set_brief
+from judgesmith.programs.dspy_judge import as_prediction
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import engine
+from judgesmith.signatures.values import Verdict
 
 #: Rows of one reflection of GEPA.
 REFLECTED = 4

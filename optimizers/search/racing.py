@@ -16,8 +16,8 @@ import dspy
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agreement.objectives import Objective
-from ..examples import Vector, groups, humans, rows_of
+from judgesmith.agreement.objectives import Objective
+from judgesmith.optimizers.examples import Vector, groups, humans, rows_of
 
 Rows = NDArray[np.intp]
 #: A candidate is dropped when it would reach the best so far in a smaller share of the resamples.

@@ -17,18 +17,11 @@ import dspy
 import numpy as np
 from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 
-from ...agreement.metric import Agreement
-from ...errors import CallError, OptionError
-from ...parts import option
-from ...programs.dspy_judge import as_prediction
-from ...programs.judge import Judge
-from ...programs.models import row_context
-from ...programs.models.lm import language_model
-from ...programs.prompting.saved import MOST_DEMOS
-from ...signatures.values import Verdict
-from ..examples import Scored, score_rows
-from ..registry import optimizers
-from .base import (
+from judgesmith.agreement.metric import Agreement
+from judgesmith.errors import CallError, OptionError
+from judgesmith.optimizers.examples import Scored, score_rows
+from judgesmith.optimizers.registry import optimizers
+from judgesmith.optimizers.search.base import (
     BootstrapOptions,
     CandidateOptions,
     Demonstrations,
@@ -39,6 +32,13 @@ from .base import (
     SureOptions,
     Trial,
 )
+from judgesmith.parts import option
+from judgesmith.programs.dspy_judge import as_prediction
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import row_context
+from judgesmith.programs.models.lm import language_model
+from judgesmith.programs.prompting.saved import MOST_DEMOS
+from judgesmith.signatures.values import Verdict
 
 #: The candidates that come before the random ones, by DSPy's numbers.
 NAMES = {-3: "zero-shot", -2: "labels only", -1: "bootstrapped"}

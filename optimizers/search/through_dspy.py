@@ -19,16 +19,10 @@ import dspy.teleprompt
 from dspy.dsp.utils.settings import main_thread_config
 from pydantic import BeforeValidator, create_model
 
-from ...errors import BudgetError, OptionError
-from ...parts import nearest, option
-from ...programs.judge import Judge
-from ...programs.models import engine
-from ...programs.pipeline import settle_demos
-from ...programs.prompting.saved import saved_predictor
-from ...signatures.values import Verdict
-from ..examples import item_of
-from ..registry import Through, optimizers
-from .base import (
+from judgesmith.errors import BudgetError, OptionError
+from judgesmith.optimizers.examples import item_of
+from judgesmith.optimizers.registry import Through, optimizers
+from judgesmith.optimizers.search.base import (
     CandidateOptions,
     DemonstrationSearch,
     Proposal,
@@ -36,8 +30,19 @@ from .base import (
     SureOptions,
     Trial,
 )
-from .prompts import Ended, PlainAdapter, PromptModel, quiet_dspy
-from .proposals import Desk, JudgeProgram, taught_of
+from judgesmith.optimizers.search.prompts import (
+    Ended,
+    PlainAdapter,
+    PromptModel,
+    quiet_dspy,
+)
+from judgesmith.optimizers.search.proposals import Desk, JudgeProgram, taught_of
+from judgesmith.parts import nearest, option
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import engine
+from judgesmith.programs.pipeline import settle_demos
+from judgesmith.programs.prompting.saved import saved_predictor
+from judgesmith.signatures.values import Verdict
 
 PREFIX = "dspy:"
 #: What the run or the adapter says: data, models, the metric, threads.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from ..capabilities import Choice, HasForms
-from ..method import Method
-from .task import TaskKnowledge
+from judgesmith.programs.active_critic.task import TaskKnowledge
+from judgesmith.programs.capabilities import Choice, HasForms
+from judgesmith.programs.method import Method
 
 #: Up to this number, a search decides for each criterion whether it is in the prompt; longer lists stay whole.
 MOST_CRITERIA = 12

@@ -15,27 +15,32 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
-from ... import parts
-from ...errors import CallError, OptionError
-from ...parts import option
-from ...signatures.values import CriterionScore, Item, Verdict
-from ..capabilities import Form
-from ..method import Cost, Method, Words
-from ..models.lm import LanguageModel
-from ..models.transport import Message
-from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
-from ..prompting.predict import JudgePredict, spent
-from ..refining import Refinement, Refiner, TrainingRows, score_matrix
-from ..registry import methods
-from .choices import CriticChoices
-from .scoring import (
+from judgesmith import parts
+from judgesmith.errors import CallError, OptionError
+from judgesmith.parts import option
+from judgesmith.programs.active_critic.choices import CriticChoices
+from judgesmith.programs.active_critic.scoring import (
     Combination,
     MultiCriteriaScorer,
     OverallScorer,
     TaskContext,
     mean_score,
 )
-from .task import Inference, Inquiry
+from judgesmith.programs.active_critic.task import Inference, Inquiry
+from judgesmith.programs.capabilities import Form
+from judgesmith.programs.method import Cost, Method, Words
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Message
+from judgesmith.programs.prompting.layouts import (
+    CriteriaLayout,
+    Explain,
+    OverallLayout,
+    Reading,
+)
+from judgesmith.programs.prompting.predict import JudgePredict, spent
+from judgesmith.programs.refining import Refinement, Refiner, TrainingRows, score_matrix
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import CriterionScore, Item, Verdict
 
 Variant = Literal["vanilla", "coarse", "fine"]
 #: Its steps, by the names of their attributes.

@@ -14,15 +14,25 @@ from typing import Annotated, Any, Self
 import dspy
 from pydantic import Field, StringConstraints, field_validator
 
-from ...errors import OptionError
-from ...parts import Options, option
-from ...signatures.judging import ScoreCriteria, ScoreOverall
-from ...signatures.values import Criterion, CriterionScore, Item
-from ..models.as_dspy import value_of
-from ..models.lm import LanguageModel
-from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
-from ..prompting.predict import Answer, Evaluator, JudgePredict, material
-from .task import TaskKnowledge
+from judgesmith.errors import OptionError
+from judgesmith.parts import Options, option
+from judgesmith.programs.active_critic.task import TaskKnowledge
+from judgesmith.programs.models.as_dspy import value_of
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.prompting.layouts import (
+    CriteriaLayout,
+    Explain,
+    OverallLayout,
+    Reading,
+)
+from judgesmith.programs.prompting.predict import (
+    Answer,
+    Evaluator,
+    JudgePredict,
+    material,
+)
+from judgesmith.signatures.judging import ScoreCriteria, ScoreOverall
+from judgesmith.signatures.values import Criterion, CriterionScore, Item
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,22 +11,27 @@ from typing import Any
 import dspy
 from dspy.predict.parameter import Parameter
 
-from ...disarming import disarm
-from ...errors import CallError
-from ...signatures.task import (
+from judgesmith.disarming import disarm
+from judgesmith.errors import CallError
+from judgesmith.programs.models.as_dspy import Result
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.prompting.answers import Drawn
+from judgesmith.programs.prompting.layouts import (
+    CriteriaListLayout,
+    Laid,
+    TextLayout,
+    block,
+)
+from judgesmith.programs.prompting.predict import Evaluator, JudgePredict, called
+from judgesmith.signatures.task import (
     DescribeTask,
     MergeCriteria,
     MergeDescriptions,
     ObserveBatch,
     ProposeCriteria,
 )
-from ...signatures.values import Criterion, Usage
-from ...tables import shortened
-from ..models.as_dspy import Result
-from ..models.lm import LanguageModel
-from ..prompting.answers import Drawn
-from ..prompting.layouts import CriteriaListLayout, Laid, TextLayout, block
-from ..prompting.predict import Evaluator, JudgePredict, called
+from judgesmith.signatures.values import Criterion, Usage
+from judgesmith.tables import shortened
 
 FEWEST, MOST = 4, 10
 

@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
 
-from ... import parts
-from ...errors import ModelError
-from ...parts import option
-from ..registry import metrics
-from .compared import Against, Compared, ComparedMetric, needed
-from .metrics import PREFIX
+from judgesmith import parts
+from judgesmith.errors import ModelError
+from judgesmith.parts import option
+from judgesmith.programs.baselines.compared import (
+    Against,
+    Compared,
+    ComparedMetric,
+    needed,
+)
+from judgesmith.programs.baselines.metrics import PREFIX
+from judgesmith.programs.registry import metrics
 
 
 @metrics.register

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, ClassVar, Literal
 
-from ...errors import CallError, OptionError
-from ...extras import from_extra
-from ...signatures.values import Verdict
-from .metrics import PREFIX, Metric, cell, output_of
+from judgesmith.errors import CallError, OptionError
+from judgesmith.extras import from_extra
+from judgesmith.programs.baselines.metrics import PREFIX, Metric, cell, output_of
+from judgesmith.signatures.values import Verdict
 
 Against = Literal["reference", "source"]
 #: An output, and the texts that it is compared with: one list for each of the metric's `needs`, none of them empty.

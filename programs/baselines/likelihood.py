@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from ... import parts
-from ...errors import OptionError
-from ...parts import option
-from ..aspects import known_aspect
-from ..models.lm import is_local, language_model
-from ..models.ollama import is_ollama
-from ..readings.bindings.opening import open_reader
-from ..readings.passages import INSTRUCTIONS, Text
-from ..readings.reader import Reader
-from ..readings.windows import read_windows, windows
-from ..registry import metrics
-from .compared import Against, PairMetric
-from .metrics import PREFIX
+from judgesmith import parts
+from judgesmith.errors import OptionError
+from judgesmith.parts import option
+from judgesmith.programs.aspects import known_aspect
+from judgesmith.programs.baselines.compared import Against, PairMetric
+from judgesmith.programs.baselines.metrics import PREFIX
+from judgesmith.programs.models.lm import is_local, language_model
+from judgesmith.programs.models.ollama import is_ollama
+from judgesmith.programs.readings.bindings.opening import open_reader
+from judgesmith.programs.readings.passages import INSTRUCTIONS, Text
+from judgesmith.programs.readings.reader import Reader
+from judgesmith.programs.readings.windows import read_windows, windows
+from judgesmith.programs.registry import metrics
 
 LM_VARIABLE = "JUDGESMITH_LM"
 MODEL = (

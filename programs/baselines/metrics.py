@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ... import parts
-from ...errors import OptionError
-from ...signatures.values import Verdict
-from ..registry import metrics
+from judgesmith import parts
+from judgesmith.errors import OptionError
+from judgesmith.programs.registry import metrics
+from judgesmith.signatures.values import Verdict
 
 PREFIX = "metric/"
 

@@ -10,8 +10,13 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from ..registry import metrics
-from .compared import Compared, ComparedMetric, PairMetric, needed
+from judgesmith.programs.baselines.compared import (
+    Compared,
+    ComparedMetric,
+    PairMetric,
+    needed,
+)
+from judgesmith.programs.registry import metrics
 
 
 class _Rouge(PairMetric):

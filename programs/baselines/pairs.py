@@ -17,14 +17,14 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import ClassVar, NamedTuple, TypeVar, cast
 
-from ...errors import CallError
-from ...parts import option
-from ...signatures.values import Item, Usage, Verdict
-from ..comparing.comparison import Comparing, Comparison, settled
-from ..method import Cost
-from ..models.lm import LanguageModel
-from ..models.transport import Message
-from ..registry import methods
+from judgesmith.errors import CallError
+from judgesmith.parts import option
+from judgesmith.programs.comparing.comparison import Comparing, Comparison, settled
+from judgesmith.programs.method import Cost
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Message
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import Item, Usage, Verdict
 
 T = TypeVar("T")
 #: Outputs of a document that estimates of calls are made for: no row knows how many others its document has.

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
-from ..registry import metrics
-from .compared import Compared, ComparedMetric, needed
+from judgesmith.programs.baselines.compared import Compared, ComparedMetric, needed
+from judgesmith.programs.registry import metrics
 
 _LONGEST = 4  # words of an n-gram
 

@@ -25,20 +25,18 @@ from typing import Any, Literal, TypeVar, Unpack, cast
 import dspy
 import numpy as np
 
-from ...errors import CallError, OptionError
-from ...likeness import same_output
-from ...parts import Options, option
-from ...signatures.judging import CompareOutputs
-from ...signatures.values import Item, Usage, Verdict
-from ..models import row_context
-from ..models.as_dspy import Result, value_of
-from ..models.lm import Capabilities, LanguageModel, Sampling
-from ..models.transport import Message, Reply, Request
-from ..one_aspect import OneAspect
-from ..prompting.answers import token_at
-from ..prompting.forms import Form, choice
-from ..prompting.layouts import Layout, Read, block
-from ..prompting.predict import (
+from judgesmith.errors import CallError, OptionError
+from judgesmith.likeness import same_output
+from judgesmith.parts import Options, option
+from judgesmith.programs.models import row_context
+from judgesmith.programs.models.as_dspy import Result, value_of
+from judgesmith.programs.models.lm import Capabilities, LanguageModel, Sampling
+from judgesmith.programs.models.transport import Message, Reply, Request
+from judgesmith.programs.one_aspect import OneAspect
+from judgesmith.programs.prompting.answers import token_at
+from judgesmith.programs.prompting.forms import Form, choice
+from judgesmith.programs.prompting.layouts import Layout, Read, block
+from judgesmith.programs.prompting.predict import (
     Answer,
     Call,
     Evaluator,
@@ -46,6 +44,8 @@ from ..prompting.predict import (
     called,
     spent,
 )
+from judgesmith.signatures.judging import CompareOutputs
+from judgesmith.signatures.values import Item, Usage, Verdict
 
 T = TypeVar("T")
 Question = Literal["better-worse", "yes-no", "yes-no-first"]

@@ -16,20 +16,17 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
 
-from ...errors import CallError, JudgesmithError, OptionError
-from ...likeness import same_row
-from ...parts import option, plugin
-from ...signatures.values import Details, Item, Usage, Verdict
-from ...tables import shortened
-from ..aspects import Aspect, Task
-from ..method import Cost
-from ..models.lm import Connection, LanguageModel, language_model
-from ..models.transport import Message
-from ..prompting.predict import Unreadable, spent
-from ..registry import methods
-from .comparison import Comparing, Comparison, settled
-from .references import ReferenceStore, reference_key, reference_store
-from .synthesis import (
+from judgesmith.errors import CallError, JudgesmithError, OptionError
+from judgesmith.likeness import same_row
+from judgesmith.parts import option, plugin
+from judgesmith.programs.aspects import Aspect, Task
+from judgesmith.programs.comparing.comparison import Comparing, Comparison, settled
+from judgesmith.programs.comparing.references import (
+    ReferenceStore,
+    reference_key,
+    reference_store,
+)
+from judgesmith.programs.comparing.synthesis import (
     FAMILIES,
     FEWEST,
     MOST,
@@ -38,6 +35,13 @@ from .synthesis import (
     Target,
     length_guide,
 )
+from judgesmith.programs.method import Cost
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.programs.models.transport import Message
+from judgesmith.programs.prompting.predict import Unreadable, spent
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import Details, Item, Usage, Verdict
+from judgesmith.tables import shortened
 
 
 def pairwise_score(p_better: Sequence[float], p_worse: Sequence[float]) -> float:

@@ -17,10 +17,10 @@ from weakref import WeakValueDictionary
 
 import orjson
 
-from ...signatures.values import Item, Usage
-from ..models.cache import SharedFile
-from ..models.engine import PerLoop
-from .synthesis import ReferenceSet
+from judgesmith.programs.comparing.synthesis import ReferenceSet
+from judgesmith.programs.models.cache import SharedFile
+from judgesmith.programs.models.engine import PerLoop
+from judgesmith.signatures.values import Item, Usage
 
 
 def reference_key(

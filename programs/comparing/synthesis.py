@@ -19,16 +19,21 @@ from typing import Any, NamedTuple
 
 import dspy
 
-from ...likeness import folded
-from ...signatures.values import Item, Usage
-from ...signatures.writing import WriteReference
-from ..models.as_dspy import Result, value_of
-from ..models.lm import LanguageModel
-from ..models.transport import Reply
-from ..prompting import answers
-from ..prompting.layouts import Layout, Read, block
-from ..prompting.predict import Evaluator, JudgePredict, Unreadable, called
-from .comparison import sampled
+from judgesmith.likeness import folded
+from judgesmith.programs.comparing.comparison import sampled
+from judgesmith.programs.models.as_dspy import Result, value_of
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Reply
+from judgesmith.programs.prompting import answers
+from judgesmith.programs.prompting.layouts import Layout, Read, block
+from judgesmith.programs.prompting.predict import (
+    Evaluator,
+    JudgePredict,
+    Unreadable,
+    called,
+)
+from judgesmith.signatures.values import Item, Usage
+from judgesmith.signatures.writing import WriteReference
 
 #: Raise it with any change of the prompts here: references of another version are written again.
 PROMPT_VERSION = 1

@@ -18,8 +18,8 @@ from dspy.dsp.utils.settings import main_thread_config, thread_local_overrides
 from dspy.predict.parameter import Parameter
 from dspy.utils.callback import with_callbacks
 
-from ...signatures.values import Usage
-from .transport import Message, Reply, Request
+from judgesmith.programs.models.transport import Message, Reply, Request
+from judgesmith.signatures.values import Usage
 
 #: Tokens that an answer to a stock DSPy module has at most, by default.
 TOKENS = 1000

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import orjson
 
-from .transport import DENSE, Reply, Request
+from judgesmith.programs.models.transport import DENSE, Reply, Request
 
 #: Seconds since its last use for which a beginning is taken to be there. Claude keeps it for 300.
 KEPT = 240.0

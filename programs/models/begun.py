@@ -9,9 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...errors import ModelError
-from .refusals import Unanswered
-from .transport import Reply, Request, TokenChoice, Transport, quoted
+from judgesmith.errors import ModelError
+from judgesmith.programs.models.refusals import Unanswered
+from judgesmith.programs.models.transport import (
+    Reply,
+    Request,
+    TokenChoice,
+    Transport,
+    quoted,
+)
 
 
 class Begun:

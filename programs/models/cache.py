@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from ...errors import OptionError
+from judgesmith.errors import OptionError
 
 logger = logging.getLogger(__name__)
 #: Seconds to wait for another process's lock.

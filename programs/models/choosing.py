@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...parts import Registry
-from .engine import PerLoop
-from .transport import Reply, Request, Transport
+from judgesmith.parts import Registry
+from judgesmith.programs.models.engine import PerLoop
+from judgesmith.programs.models.transport import Reply, Request, Transport
 
 #: Requests that are answered at once, and as many again that wait.
 AT_ONCE = 16

@@ -17,12 +17,12 @@ from typing import Any
 
 import httpx
 
-from ...errors import ModelError
-from ...extras import from_extra
-from .engine import PerLoop
-from .ollama import reaching
-from .refusals import refuse
-from .transport import Reply, Request, Unanswered
+from judgesmith.errors import ModelError
+from judgesmith.extras import from_extra
+from judgesmith.programs.models.engine import PerLoop
+from judgesmith.programs.models.ollama import reaching
+from judgesmith.programs.models.refusals import refuse
+from judgesmith.programs.models.transport import Reply, Request, Unanswered
 
 #: Where a server is, where --api-base does not say it, and the key that it is sent.
 ADDRESS, KEY = "JUDGESMITH_DECISIONS_BASE", "JUDGESMITH_DECISIONS_KEY"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...errors import CallError
-from .transport import Reply
+from judgesmith.errors import CallError
+from judgesmith.programs.models.transport import Reply
 
 
 @dataclass(slots=True)

@@ -27,10 +27,10 @@ from pathlib import Path
 
 import httpx
 
-from ...errors import ModelError
-from ...extras import from_extra
-from ...parts import nearest
-from .locking import locked
+from judgesmith.errors import ModelError
+from judgesmith.extras import from_extra
+from judgesmith.parts import nearest
+from judgesmith.programs.models.locking import locked
 
 _ANSWER_WITHIN = (
     8.0  # seconds until a source starts to answer, else the next one is tried

@@ -26,20 +26,31 @@ from urllib.parse import urlsplit
 import dspy
 import orjson
 
-from ...errors import BudgetError, CallError, ModelError, OptionError, OutageError
-from ...parts import plugin
-from ...signatures.values import Usage
-from . import engine, row_context
-from .as_dspy import TOKENS, plain_text, schema_of, shown, without_system
-from .beginnings_kept import KeptBeginnings
-from .cache import CallCache
-from .engine import PerLoop
-from .failures import Failures
-from .hanging import Pace, Sends, Usual
-from .ollama import check_ollama, is_ollama, ollama_host
-from .refusals import Denied
-from .thoughts import spoken
-from .transport import (
+from judgesmith.errors import (
+    BudgetError,
+    CallError,
+    ModelError,
+    OptionError,
+    OutageError,
+)
+from judgesmith.parts import plugin
+from judgesmith.programs.models import engine, row_context
+from judgesmith.programs.models.as_dspy import (
+    TOKENS,
+    plain_text,
+    schema_of,
+    shown,
+    without_system,
+)
+from judgesmith.programs.models.beginnings_kept import KeptBeginnings
+from judgesmith.programs.models.cache import CallCache
+from judgesmith.programs.models.engine import PerLoop
+from judgesmith.programs.models.failures import Failures
+from judgesmith.programs.models.hanging import Pace, Sends, Usual
+from judgesmith.programs.models.ollama import check_ollama, is_ollama, ollama_host
+from judgesmith.programs.models.refusals import Denied
+from judgesmith.programs.models.thoughts import spoken
+from judgesmith.programs.models.transport import (
     OpenAIStyle,
     Reply,
     Request,
@@ -49,6 +60,7 @@ from .transport import (
     Transport,
     Unanswered,
 )
+from judgesmith.signatures.values import Usage
 
 #: Providers that are reached by our own connection when an address is given; all speak the OpenAI form.
 OPENAI_STYLE = (
@@ -979,7 +991,7 @@ def language_model(
             "local/qwen2.5-0.5b"
         )
     if is_ollama(name):
-        from .through_ollama import ThroughOllama
+        from judgesmith.programs.models.through_ollama import ThroughOllama
 
         host = _checked("the address of Ollama", ollama_host(connection.api_base))
         through = ThroughOllama(
@@ -1029,7 +1041,7 @@ def _deciding(
     name: str, sampling: Sampling | None, connection: Connection
 ) -> LanguageModel:
     """Return a model that answers typed questions. Raises OptionError for a name without one."""
-    from .decisions import ADDRESS, KEY, Served, ZeroShot
+    from judgesmith.programs.models.decisions import ADDRESS, KEY, Served, ZeroShot
 
     kind, _, model = name.partition(":")
     if not model:
@@ -1136,9 +1148,15 @@ def _embedded(
     connection: Connection,
     adapter: Path | None = None,
 ) -> LanguageModel:
-    from .begun import Begun
-    from .choosing import AT_ONCE, Choosing, chooser_of
-    from .local import LLAMA_CPP, Lazily, SharedMemory, embedded, identified
+    from judgesmith.programs.models.begun import Begun
+    from judgesmith.programs.models.choosing import AT_ONCE, Choosing, chooser_of
+    from judgesmith.programs.models.local import (
+        LLAMA_CPP,
+        Lazily,
+        SharedMemory,
+        embedded,
+        identified,
+    )
 
     path, _, model_id = identified(name, adapter)
 

@@ -31,12 +31,18 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from ...errors import ModelError
-from ...extras import from_extra
-from .engine import PerLoop
-from .files import file_sha256, find_model, model_path
-from .threads import thread_count
-from .transport import DENSE, TEMPLATE, Reply, Request, Transport
+from judgesmith.errors import ModelError
+from judgesmith.extras import from_extra
+from judgesmith.programs.models.engine import PerLoop
+from judgesmith.programs.models.files import file_sha256, find_model, model_path
+from judgesmith.programs.models.threads import thread_count
+from judgesmith.programs.models.transport import (
+    DENSE,
+    TEMPLATE,
+    Reply,
+    Request,
+    Transport,
+)
 
 #: Calls answered at the same time, further ones wait; and tokens of prompt and answer together for each of them:
 #: llama.cpp takes no more than what the model was trained for.

@@ -16,7 +16,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, StringConstraints
 
-from ...errors import ArtifactError
+from judgesmith.errors import ArtifactError
 
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _PATH = rf"{_WORD}(?:/{_WORD}){{0,3}}"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ...errors import ModelError
-from ...parts import nearest
+from judgesmith.errors import ModelError
+from judgesmith.parts import nearest
 
 if TYPE_CHECKING:
     import ollama

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from ...errors import ModelError
-from .masking import masked
+from judgesmith.errors import ModelError
+from judgesmith.programs.models.masking import masked
 
 
 class Unanswered(Exception):

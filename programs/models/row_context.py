@@ -12,11 +12,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import LeakError
-from ...likeness import Folded, alike, folded, same_output, same_row
-from ...rows import source_key
-from ...signatures.values import Item, Usage
-from .transport import Message, Reply
+from judgesmith.errors import LeakError
+from judgesmith.likeness import Folded, alike, folded, same_output, same_row
+from judgesmith.programs.models.transport import Message, Reply
+from judgesmith.rows import source_key
+from judgesmith.signatures.values import Item, Usage
 
 #: Letters from which a text in a prompt is recognised: shorter ones appear by chance.
 RECOGNISED = 24

@@ -11,7 +11,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .transport import CUT_THINKING, ONLY_THOUGHTS, Reply, TokenChoice
+from judgesmith.programs.models.transport import (
+    CUT_THINKING,
+    ONLY_THOUGHTS,
+    Reply,
+    TokenChoice,
+)
 
 _NAMES = (
     r"think(?:ing)?|thoughts?|thought_process|reasoning|reflections?|scratch_?pad|analysis|(?:inner_|internal_)?monologue|"

@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import OptionError
-from ...extras import from_extra
+from judgesmith.errors import OptionError
+from judgesmith.extras import from_extra
 
 #: The user's own number, before all others; and what other programs of the process are held to.
 VARIABLE, OPENMP = "JUDGESMITH_THREADS", "OMP_NUM_THREADS"

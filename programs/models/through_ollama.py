@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import ollama
 
-from .engine import PerLoop, at_exit
-from .ollama import reaching
-from .transport import (
+from judgesmith.programs.models.engine import PerLoop, at_exit
+from judgesmith.programs.models.ollama import reaching
+from judgesmith.programs.models.transport import (
     DENSE,
     TEMPLATE,
     Reply,

@@ -22,14 +22,21 @@ from typing import Any, Protocol
 import aiohttp
 import orjson
 
-from ...errors import ModelError
-from .engine import at_exit
-from .masking import masked
-from .names import ONE_HOST
-from .refusals import Denied, Fault, fault_of, is_spent, passes, spent
-from .refusals import Unanswered as Unanswered
-from .refusals import refuse as refuse
-from .refusals import retry_after as retry_after
+from judgesmith.errors import ModelError
+from judgesmith.programs.models.engine import at_exit
+from judgesmith.programs.models.masking import masked
+from judgesmith.programs.models.names import ONE_HOST
+from judgesmith.programs.models.refusals import (
+    Denied,
+    Fault,
+    fault_of,
+    is_spent,
+    passes,
+    spent,
+)
+from judgesmith.programs.models.refusals import Unanswered as Unanswered
+from judgesmith.programs.models.refusals import refuse as refuse
+from judgesmith.programs.models.refusals import retry_after as retry_after
 
 Message = dict[str, str]
 #: A part of an answer: a text that is fixed, and the texts of which one comes next.

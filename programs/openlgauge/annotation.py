@@ -12,17 +12,11 @@ from typing import Any, Literal, Unpack
 
 import dspy
 
-from ...disarming import disarm
-from ...signatures.judging import AnnotateErrors, MergeAnnotations
-from ...signatures.values import ErrorSpan, Item
-from ..models.as_dspy import value_of
-from ..models.lm import LanguageModel
-from ..models.transport import Reply
-from ..prompting.answers import share_of_words
-from ..prompting.forms import Blocks, Form, Line, choice, number
-from ..prompting.layouts import DIGITS, Layout, Read, Reading
-from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, material
-from .reading import (
+from judgesmith.disarming import disarm
+from judgesmith.programs.models.as_dspy import value_of
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Reply
+from judgesmith.programs.openlgauge.reading import (
     LABELS,
     MOST,
     SEVERITIES,
@@ -31,6 +25,18 @@ from .reading import (
     annotation_form,
     read_annotation,
 )
+from judgesmith.programs.prompting.answers import share_of_words
+from judgesmith.programs.prompting.forms import Blocks, Form, Line, choice, number
+from judgesmith.programs.prompting.layouts import DIGITS, Layout, Read, Reading
+from judgesmith.programs.prompting.predict import (
+    Answer,
+    Call,
+    Evaluator,
+    JudgePredict,
+    material,
+)
+from judgesmith.signatures.judging import AnnotateErrors, MergeAnnotations
+from judgesmith.signatures.values import ErrorSpan, Item
 
 #: Errors that a grammar allows unless told otherwise: the small models that need one go on and on where they may.
 FORCED_MOST = 4

@@ -17,9 +17,9 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
-from ...signatures.values import ErrorSpan
-from .quotes import QUOTED
-from .reading import FoundError
+from judgesmith.programs.openlgauge.quotes import QUOTED
+from judgesmith.programs.openlgauge.reading import FoundError
+from judgesmith.signatures.values import ErrorSpan
 
 #: The similarity (0–100, share of common characters in order) from which changed words of 12 letters or more count as
 #: found: the lowest at which 98.5 % of what is found is right (on spans of people: results/openlgauge.md).

@@ -17,28 +17,21 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from ... import parts
-from ...errors import CallError, OptionError
-from ...parts import option
-from ...signatures.values import (
-    CriterionScore,
-    ErrorSpan,
-    Item,
-    Opinion,
-    Usage,
-    Verdict,
+from judgesmith import parts
+from judgesmith.errors import CallError, OptionError
+from judgesmith.parts import option
+from judgesmith.programs.aspects import Aspect, Task
+from judgesmith.programs.method import Cost
+from judgesmith.programs.models.lm import (
+    Connection,
+    LanguageModel,
+    Sampling,
+    language_model,
 )
-from ..aspects import Aspect, Task
-from ..method import Cost
-from ..models.lm import Connection, LanguageModel, Sampling, language_model
-from ..models.names import ListedName
-from ..models.transport import Message
-from ..one_aspect import OneAspect
-from ..prompting.layouts import Read, Reading
-from ..prompting.predict import Answer, JudgePredict, spent
-from ..refining import Refinement, Refiner, TrainingRows, score_matrix, weighted_mean
-from ..registry import methods
-from .annotation import (
+from judgesmith.programs.models.names import ListedName
+from judgesmith.programs.models.transport import Message
+from judgesmith.programs.one_aspect import OneAspect
+from judgesmith.programs.openlgauge.annotation import (
     FORCED_MOST,
     AnnotationLayout,
     Annotator,
@@ -49,9 +42,32 @@ from .annotation import (
     Supervisor,
     error_list,
 )
-from .grounding import ground_errors
-from .merging import check_merged, lost_reports, merge_errors, outliers
-from .reading import MOST, Annotation
+from judgesmith.programs.openlgauge.grounding import ground_errors
+from judgesmith.programs.openlgauge.merging import (
+    check_merged,
+    lost_reports,
+    merge_errors,
+    outliers,
+)
+from judgesmith.programs.openlgauge.reading import MOST, Annotation
+from judgesmith.programs.prompting.layouts import Read, Reading
+from judgesmith.programs.prompting.predict import Answer, JudgePredict, spent
+from judgesmith.programs.refining import (
+    Refinement,
+    Refiner,
+    TrainingRows,
+    score_matrix,
+    weighted_mean,
+)
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import (
+    CriterionScore,
+    ErrorSpan,
+    Item,
+    Opinion,
+    Usage,
+    Verdict,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from functools import partial
 import numpy as np
 from rapidfuzz import fuzz
 
-from ...signatures.values import ErrorSpan
-from .grounding import fold
-from .reading import MOST
+from judgesmith.programs.openlgauge.grounding import fold
+from judgesmith.programs.openlgauge.reading import MOST
+from judgesmith.signatures.values import ErrorSpan
 
 INVENTED = "not reported by any annotator"
 #: Two spans are about the same place if the shorter one lies in the other by this share.

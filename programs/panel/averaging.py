@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ...parts import Options, option
+from judgesmith.parts import Options, option
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from ...errors import OptionError
-from ...parts import option
-from ...signatures.values import Criterion
-from ..active_critic.task import Inference, Inquiry
-from ..aspects import Aspect
-from ..models.lm import LanguageModel
-from ..one_aspect import OneAspect
+from judgesmith.errors import OptionError
+from judgesmith.parts import option
+from judgesmith.programs.active_critic.task import Inference, Inquiry
+from judgesmith.programs.aspects import Aspect
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.one_aspect import OneAspect
+from judgesmith.signatures.values import Criterion
 
 
 class LearnsCriteria(OneAspect):

@@ -13,7 +13,30 @@ from typing import Any, Literal
 
 import dspy
 
-from ...signatures.judging import (
+from judgesmith.programs.active_critic.scoring import mean_score
+from judgesmith.programs.comparing.comparison import is_listed, said_word
+from judgesmith.programs.models.as_dspy import value_of
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Reply
+from judgesmith.programs.openlgauge.annotation import AnnotationLayout, Focus
+from judgesmith.programs.openlgauge.grounding import ground_errors
+from judgesmith.programs.openlgauge.reading import LABELS
+from judgesmith.programs.prompting.answers import LOWEST_MASS, share_of_words
+from judgesmith.programs.prompting.forms import Form, choice
+from judgesmith.programs.prompting.layouts import (
+    CriteriaLayout,
+    Layout,
+    OverallLayout,
+    Read,
+    Reading,
+)
+from judgesmith.programs.prompting.predict import (
+    Answer,
+    Evaluator,
+    JudgePredict,
+    material,
+)
+from judgesmith.signatures.judging import (
     AnnotateErrors,
     AnswerQuestions,
     CompareWithReference,
@@ -21,25 +44,7 @@ from ...signatures.judging import (
     ScoreCriteria,
     ScoreOverall,
 )
-from ...signatures.values import CriterionScore, Item, Opinion
-from ..active_critic.scoring import mean_score
-from ..comparing.comparison import is_listed, said_word
-from ..models.as_dspy import value_of
-from ..models.lm import LanguageModel
-from ..models.transport import Reply
-from ..openlgauge.annotation import AnnotationLayout, Focus
-from ..openlgauge.grounding import ground_errors
-from ..openlgauge.reading import LABELS
-from ..prompting.answers import LOWEST_MASS, share_of_words
-from ..prompting.forms import Form, choice
-from ..prompting.layouts import (
-    CriteriaLayout,
-    Layout,
-    OverallLayout,
-    Read,
-    Reading,
-)
-from ..prompting.predict import Answer, Evaluator, JudgePredict, material
+from judgesmith.signatures.values import CriterionScore, Item, Opinion
 
 FormName = Literal["criteria", "percent", "errors", "words", "questions", "reference"]
 #: How an output compares with its reference, worst first.

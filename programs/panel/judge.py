@@ -15,28 +15,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
-from ... import parts
-from ...errors import CallError, OptionError
-from ...parts import option
-from ...signatures.values import (
-    CriterionScore,
-    Details,
-    ErrorSpan,
-    Item,
-    Opinion,
-    Verdict,
-)
-from ..aspects import Aspect
-from ..comparing.comparison import settled
-from ..method import Cost, Words
-from ..models.lm import Connection, LanguageModel, language_model
-from ..models.transport import Message
-from ..openlgauge.annotation import Focus, error_list
-from ..prompting.layouts import Read, Reading
-from ..prompting.predict import Answer, JudgePredict, spent
-from ..refining import Matrix, Refinement, Refiner, TrainingRows, score_matrix
-from ..registry import methods
-from .averaging import (
+from judgesmith import parts
+from judgesmith.errors import CallError, OptionError
+from judgesmith.parts import option
+from judgesmith.programs.aspects import Aspect
+from judgesmith.programs.comparing.comparison import settled
+from judgesmith.programs.method import Cost, Words
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.programs.models.transport import Message
+from judgesmith.programs.openlgauge.annotation import Focus, error_list
+from judgesmith.programs.panel.averaging import (
     OF_MODELS,
     OF_PROMPTS,
     Standing,
@@ -48,8 +36,26 @@ from .averaging import (
     weights_by_labels,
     worth_asking,
 )
-from .criteria import LearnsCriteria
-from .forms import FORMS, FormName, Member
+from judgesmith.programs.panel.criteria import LearnsCriteria
+from judgesmith.programs.panel.forms import FORMS, FormName, Member
+from judgesmith.programs.prompting.layouts import Read, Reading
+from judgesmith.programs.prompting.predict import Answer, JudgePredict, spent
+from judgesmith.programs.refining import (
+    Matrix,
+    Refinement,
+    Refiner,
+    TrainingRows,
+    score_matrix,
+)
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import (
+    CriterionScore,
+    Details,
+    ErrorSpan,
+    Item,
+    Opinion,
+    Verdict,
+)
 
 #: Weights that lie nearer to equality are not worth a word.
 TOLD = 0.1

@@ -11,16 +11,16 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
-from ...disarming import disarm
-from ...parts import option, read_options
-from ...signatures.values import CriterionScore, Item, Usage, Verdict
-from ..aspects import OVERALL
-from ..method import Words
-from ..models.decisions import answers_in, percent_of
-from ..models.lm import LanguageModel
-from ..models.transport import Message, Reply, Request
-from ..one_aspect import OneAspect
-from ..registry import methods
+from judgesmith.disarming import disarm
+from judgesmith.parts import option, read_options
+from judgesmith.programs.aspects import OVERALL
+from judgesmith.programs.method import Words
+from judgesmith.programs.models.decisions import answers_in, percent_of
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Message, Reply, Request
+from judgesmith.programs.one_aspect import OneAspect
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import CriterionScore, Item, Usage, Verdict
 
 #: The names of five levels; of another number the ends alone have names.
 _LEVELS = ("very poor", "poor", "fair", "good", "excellent")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from ...parts import option
-from ...signatures.values import Item, Verdict
-from ..active_critic.scoring import OverallScorer, TaskContext
-from ..models.lm import LanguageModel
-from ..models.transport import Message
-from ..one_aspect import OneAspect
-from ..prompting.layouts import Reading
-from ..registry import methods
+from judgesmith.parts import option
+from judgesmith.programs.active_critic.scoring import OverallScorer, TaskContext
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Message
+from judgesmith.programs.one_aspect import OneAspect
+from judgesmith.programs.prompting.layouts import Reading
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import Item, Verdict
 
 
 @methods.register

@@ -14,20 +14,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from ...disarming import disarm
-from ...errors import CallError
-from ...parts import option
-from ...signatures.judging import ScoreBySteps, WriteSteps
-from ...signatures.values import Item, Usage, Verdict
-from ..comparing.comparison import SAMPLES, Drawing, drawn_answers
-from ..method import Cost
-from ..models.engine import PerLoop
-from ..models.lm import LanguageModel
-from ..models.transport import Message, Reply
-from ..one_aspect import OneAspect
-from ..prompting.layouts import OverallLayout, Read, TextLayout
-from ..prompting.predict import JudgePredict, material, spent
-from ..registry import methods
+from judgesmith.disarming import disarm
+from judgesmith.errors import CallError
+from judgesmith.parts import option
+from judgesmith.programs.comparing.comparison import SAMPLES, Drawing, drawn_answers
+from judgesmith.programs.method import Cost
+from judgesmith.programs.models.engine import PerLoop
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Message, Reply
+from judgesmith.programs.one_aspect import OneAspect
+from judgesmith.programs.prompting.layouts import OverallLayout, Read, TextLayout
+from judgesmith.programs.prompting.predict import JudgePredict, material, spent
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.judging import ScoreBySteps, WriteSteps
+from judgesmith.signatures.values import Item, Usage, Verdict
 
 LONGEST_STEPS = 3000
 

@@ -15,11 +15,20 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from ...signatures.values import Criterion, CriterionScore, Scale
-from ..models.transport import Reply, TokenChoice
-from .forms import Form
-from .json_answers import json_parts, lenient_json, unfenced
-from .stated import Stated, moved, stated_scores, stated_value
+from judgesmith.programs.models.transport import Reply, TokenChoice
+from judgesmith.programs.prompting.forms import Form
+from judgesmith.programs.prompting.json_answers import (
+    json_parts,
+    lenient_json,
+    unfenced,
+)
+from judgesmith.programs.prompting.stated import (
+    Stated,
+    moved,
+    stated_scores,
+    stated_value,
+)
+from judgesmith.signatures.values import Criterion, CriterionScore, Scale
 
 #: The share of probability on a scale's digits below which their expectation is not taken.
 LOWEST_MASS = 0.1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ..models.transport import Message
+from judgesmith.programs.models.transport import Message
 
 #: Beginnings of a predictor that are kept: one for each choice of demonstrations.
 KEPT = 4

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import OptionError
-from ...rows import human_score
-from ...signatures.values import Item, Scale
-from .layouts import Layout
-from .saved import SavedDemo, other_texts
+from judgesmith.errors import OptionError
+from judgesmith.programs.prompting.layouts import Layout
+from judgesmith.programs.prompting.saved import SavedDemo, other_texts
+from judgesmith.rows import human_score
+from judgesmith.signatures.values import Item, Scale
 
 
 def traced(

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...signatures.values import Scale
-from ..models.transport import Choice, quoted
+from judgesmith.programs.models.transport import Choice, quoted
+from judgesmith.signatures.values import Scale
 
 #: GBNF for one sentence: small models run on and on where a line is all that ends an explanation.
 SENTENCE = r'[A-Z"“‘(] ([^.!?\n] | "." [0-9]){10,200} [.!?]'

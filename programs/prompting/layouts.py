@@ -20,17 +20,17 @@ from typing import Any, Literal
 
 import dspy
 
-from ...disarming import disarm
-from ...signatures.values import CriterionScore, Scale
-from ..models.as_dspy import listeners
-from ..models.thoughts import spoken
-from ..models.transport import FILTERED, Choice, Message, Reply
-from . import answers
-from .answers import Read as Read
-from .beginnings import Beginnings, with_wanted
-from .forms import Blocks, Form, Line, number
-from .json_answers import unfenced
-from .saved import SHARED
+from judgesmith.disarming import disarm
+from judgesmith.programs.models.as_dspy import listeners
+from judgesmith.programs.models.thoughts import spoken
+from judgesmith.programs.models.transport import FILTERED, Choice, Message, Reply
+from judgesmith.programs.prompting import answers
+from judgesmith.programs.prompting.answers import Read as Read
+from judgesmith.programs.prompting.beginnings import Beginnings, with_wanted
+from judgesmith.programs.prompting.forms import Blocks, Form, Line, number
+from judgesmith.programs.prompting.json_answers import unfenced
+from judgesmith.programs.prompting.saved import SHARED
+from judgesmith.signatures.values import CriterionScore, Scale
 
 Explain = Literal["before", "after", "none"]
 Reading = Literal["said", "expected"]

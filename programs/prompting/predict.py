@@ -17,16 +17,26 @@ import dspy
 from dspy.dsp.utils.settings import main_thread_config
 from dspy.utils.callback import with_callbacks
 
-from ...errors import ArtifactError, CallError, ModelError
-from ...signatures.values import Item, Scale, Usage, Verdict
-from ..models import engine, row_context
-from ..models.as_dspy import Quiet, Result, listeners, value_of, without_system
-from ..models.lm import LanguageModel, language_model
-from ..models.transport import Message, Reply, Request
-from .beginnings import Beginnings
-from .demonstrations import labelled, traced
-from .layouts import Layout, Read, judges_row, unmarked
-from .saved import SavedPredictor, saved_predictor, signature_hash
+from judgesmith.errors import ArtifactError, CallError, ModelError
+from judgesmith.programs.models import engine, row_context
+from judgesmith.programs.models.as_dspy import (
+    Quiet,
+    Result,
+    listeners,
+    value_of,
+    without_system,
+)
+from judgesmith.programs.models.lm import LanguageModel, language_model
+from judgesmith.programs.models.transport import Message, Reply, Request
+from judgesmith.programs.prompting.beginnings import Beginnings
+from judgesmith.programs.prompting.demonstrations import labelled, traced
+from judgesmith.programs.prompting.layouts import Layout, Read, judges_row, unmarked
+from judgesmith.programs.prompting.saved import (
+    SavedPredictor,
+    saved_predictor,
+    signature_hash,
+)
+from judgesmith.signatures.values import Item, Scale, Usage, Verdict
 
 #: What is sent to a model whose answer could not be read. In those words, small ones take the judged text for
 #: unreadable, and give it the lowest score.

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 import dspy
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from ...signatures.values import CriterionScore
+from judgesmith.signatures.values import CriterionScore
 
 Text = Annotated[str, StringConstraints(max_length=400_000)]
 Short = Annotated[str, StringConstraints(max_length=400)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from .json_answers import json_parts, unwrapped
+from judgesmith.programs.prompting.json_answers import json_parts, unwrapped
 
 _ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _TEENS = (

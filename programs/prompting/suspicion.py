@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
-from ...errors import OptionError
-from ...parts import Registry
-from ...signatures.values import Item
+from judgesmith.errors import OptionError
+from judgesmith.parts import Registry
+from judgesmith.signatures.values import Item
 
 #: From this probability on a text is called suspicious; from the second on it is judged without its signs, too.
 FLAGGED, LOOKED_INTO = 0.5, 0.05

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from ...signatures.values import Verdict
-from .suspicion import FLAGGED, Suspicion
+from judgesmith.programs.prompting.suspicion import FLAGGED, Suspicion
+from judgesmith.signatures.values import Verdict
 
 #: How far signs may move a score, in percent of its scale, before the verdict without them counts.
 MOST_MOVED = 10.0

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ...parts import option
-from ...signatures.values import Criterion, Item, Verdict
-from ..method import Cost
-from ..models.lm import LanguageModel
-from ..models.transport import Message
-from ..panel.judge import FormNames, Panel
-from ..pointwise.direct import DirectScorer
-from ..prompting.layouts import Reading
-from ..prompting.predict import JudgePredict
+from judgesmith.parts import option
+from judgesmith.programs.method import Cost
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Message
+from judgesmith.programs.panel.judge import FormNames, Panel
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.programs.prompting.layouts import Reading
+from judgesmith.programs.prompting.predict import JudgePredict
+from judgesmith.signatures.values import Criterion, Item, Verdict
 
 
 class AsksForms(DirectScorer):

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ... import parts
-from ...errors import OptionError
-from .head import LinearHead, Number, Readings, Vector, over
-from .kinds import TRAINED
+from judgesmith import parts
+from judgesmith.errors import OptionError
+from judgesmith.programs.readings.head import LinearHead, Number, Readings, Vector, over
+from judgesmith.programs.readings.kinds import TRAINED
 
 _Numbers = Annotated[tuple[Number, ...], Field(min_length=1, max_length=20_000)]
 _Text = Annotated[str, Field(max_length=400)]

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..registry import readings
-from .kinds import Reading
-from .passages import Text
-from .reader import TokenReading
-from .spellings import one_spelling
-from .windows import COMMON, SPACELESS
+from judgesmith.programs.readings.kinds import Reading
+from judgesmith.programs.readings.passages import Text
+from judgesmith.programs.readings.reader import TokenReading
+from judgesmith.programs.readings.spellings import one_spelling
+from judgesmith.programs.readings.windows import COMMON, SPACELESS
+from judgesmith.programs.registry import readings
 
 _WORD = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ... import parts
-from ...errors import OptionError
+from judgesmith import parts
+from judgesmith.errors import OptionError
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -17,32 +17,32 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ... import parts
-from ...errors import (
+from judgesmith import parts
+from judgesmith.errors import (
     CallError,
     MissingExtraError,
     ModelError,
     OptionError,
 )
-from ...parts import option
-from ...signatures.values import Details, Item, Passes, Scale, Verdict
-from ...tables import shortened
-from ..aspects import Aspect, Task
-from ..method import Cost
-from ..models.lm import Connection, LanguageModel
-from ..panel.averaging import Standings
-from ..refining import HeadFit, Refinement, Refiner, TrainingRows
-from ..registry import methods
-from . import saying, trained
-from .asking import AsksForms
-from .bindings.columns import Column
-from .bindings.opening import Opened
-from .experience import Experience
-from .head import HeadData, LinearHead, Readings
-from .kinds import SIGNAL, TRAINED, RowReadings, group_of
-from .passages import INSTRUCTIONS, Text
-from .row_reader import UNREAD, RowReader
-from .windows import expected_passes
+from judgesmith.parts import option
+from judgesmith.programs.aspects import Aspect, Task
+from judgesmith.programs.method import Cost
+from judgesmith.programs.models.lm import Connection, LanguageModel
+from judgesmith.programs.panel.averaging import Standings
+from judgesmith.programs.readings import saying, trained
+from judgesmith.programs.readings.asking import AsksForms
+from judgesmith.programs.readings.bindings.columns import Column
+from judgesmith.programs.readings.bindings.opening import Opened
+from judgesmith.programs.readings.experience import Experience
+from judgesmith.programs.readings.head import HeadData, LinearHead, Readings
+from judgesmith.programs.readings.kinds import SIGNAL, TRAINED, RowReadings, group_of
+from judgesmith.programs.readings.passages import INSTRUCTIONS, Text
+from judgesmith.programs.readings.row_reader import UNREAD, RowReader
+from judgesmith.programs.readings.windows import expected_passes
+from judgesmith.programs.refining import HeadFit, Refinement, Refiner, TrainingRows
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import Details, Item, Passes, Scale, Verdict
+from judgesmith.tables import shortened
 
 #: The reading that is the model's own answer when it is asked for a score.
 DIRECT = "direct"

@@ -20,11 +20,22 @@ from typing import ClassVar
 import numpy as np
 from rapidfuzz.distance import LCSseq
 
-from ...errors import CallError, JudgesmithError, OptionError
-from ..registry import readings
-from .passages import Text
-from .reader import BatchReader, Floats, Reader, TokenReading
-from .windows import SPACELESS, Windows, joined, read_windows, windows
+from judgesmith.errors import CallError, JudgesmithError, OptionError
+from judgesmith.programs.readings.passages import Text
+from judgesmith.programs.readings.reader import (
+    BatchReader,
+    Floats,
+    Reader,
+    TokenReading,
+)
+from judgesmith.programs.readings.windows import (
+    SPACELESS,
+    Windows,
+    joined,
+    read_windows,
+    windows,
+)
+from judgesmith.programs.registry import readings
 
 Words = Mapping[str, tuple[str, str, str, str]]
 #: Before the name of a column that is a reading; and the name of the trained reader's score.

@@ -20,8 +20,8 @@ from typing import Any, Protocol
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from ...errors import ModelError, OptionError
-from ...trajectories.value import Trajectory
+from judgesmith.errors import ModelError, OptionError
+from judgesmith.trajectories.value import Trajectory
 
 
 @dataclass(frozen=True, slots=True)

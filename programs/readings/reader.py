@@ -10,9 +10,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ...errors import OptionError
-from ..models.transport import DENSE
-from .passages import Chat, Passage, Piece
+from judgesmith.errors import OptionError
+from judgesmith.programs.models.transport import DENSE
+from judgesmith.programs.readings.passages import Chat, Passage, Piece
 
 Floats = NDArray[np.float32]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...errors import CallError, JudgesmithError, ModelError, OptionError
-from ...signatures.values import Item
-from ..models.lm import LanguageModel
-from ..models.local import LLAMA_CPP, note_engine
-from ..sharing import each_once
-from . import trained
-from .bindings.columns import Column
-from .bindings.opening import Opened, open_reader
-from .experience import Experience, experience_of
-from .kinds import SIGNAL, TRAINED, RowReadings, read_rows
-from .passages import Text
-from .reader import Reader
+from judgesmith.errors import CallError, JudgesmithError, ModelError, OptionError
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.local import LLAMA_CPP, note_engine
+from judgesmith.programs.readings import trained
+from judgesmith.programs.readings.bindings.columns import Column
+from judgesmith.programs.readings.bindings.opening import Opened, open_reader
+from judgesmith.programs.readings.experience import Experience, experience_of
+from judgesmith.programs.readings.kinds import SIGNAL, TRAINED, RowReadings, read_rows
+from judgesmith.programs.readings.passages import Text
+from judgesmith.programs.readings.reader import Reader
+from judgesmith.programs.sharing import each_once
+from judgesmith.signatures.values import Item
 
 #: Instead of a reader: no model reads the rows.
 UNREAD = "none"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from ..registry import readings
-from .kinds import TRAINED, Words, group_of
+from judgesmith.programs.readings.kinds import TRAINED, Words, group_of
+from judgesmith.programs.registry import readings
 
 #: Points of 100 that a reason moves a score by at least, and the share of what the strongest one does; how many reasons
 #: are named on a side, and how many words; by how many nats these are less expected than any of a typical output.

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from .bindings.opening import StatesReader, open_adapted
-from .experience import read_experience
-from .head import LinearHead, Readings
-from .passages import INSTRUCTIONS, Piece, Text
+from judgesmith.programs.readings.bindings.opening import StatesReader, open_adapted
+from judgesmith.programs.readings.experience import read_experience
+from judgesmith.programs.readings.head import LinearHead, Readings
+from judgesmith.programs.readings.passages import INSTRUCTIONS, Piece, Text
 
 NAME, BASE = "judgesmith-135m", "local/smollm2-135m"
 #: The layer whose states are read, and the most tokens of a source, a context, a reference and an output that are read,

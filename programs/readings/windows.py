@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import OptionError
-from ...signatures.values import Passes
-from .passages import Passage, Piece, Text, framed, passage
-from .reader import Reader, TokenReading, read_all
+from judgesmith.errors import OptionError
+from judgesmith.programs.readings.passages import Passage, Piece, Text, framed, passage
+from judgesmith.programs.readings.reader import Reader, TokenReading, read_all
+from judgesmith.signatures.values import Passes
 
 #: Characters of scripts that have no spaces between words.
 SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"

@@ -17,10 +17,28 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from ... import parts
-from ...errors import OptionError
-from ...parts import option
-from ...signatures.values import (
+from judgesmith import parts
+from judgesmith.errors import OptionError
+from judgesmith.parts import option
+from judgesmith.programs import artifact, pipeline
+from judgesmith.programs.aspects import OVERALL, aspects
+from judgesmith.programs.capabilities import (
+    passes_of,
+    ranks_documents,
+)
+from judgesmith.programs.method import Cost, Method, Words
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Message
+from judgesmith.programs.outcome import PERCENT, Calibration, Outcome
+from judgesmith.programs.prompting.predict import JudgePredict
+from judgesmith.programs.prompting.saved import SavedPredictor, Short
+from judgesmith.programs.readings.bindings.columns import Column
+from judgesmith.programs.readings.head import HeadData, LinearHead, Readings
+from judgesmith.programs.readings.kinds import SIGNAL
+from judgesmith.programs.refining import score_matrix
+from judgesmith.programs.registry import methods
+from judgesmith.programs.sharing import shared
+from judgesmith.signatures.values import (
     Criterion,
     ErrorSpan,
     Item,
@@ -28,24 +46,6 @@ from ...signatures.values import (
     Usage,
     Verdict,
 )
-from .. import artifact, pipeline
-from ..aspects import OVERALL, aspects
-from ..capabilities import (
-    passes_of,
-    ranks_documents,
-)
-from ..method import Cost, Method, Words
-from ..models.lm import LanguageModel
-from ..models.transport import Message
-from ..outcome import PERCENT, Calibration, Outcome
-from ..prompting.predict import JudgePredict
-from ..prompting.saved import SavedPredictor, Short
-from ..readings.bindings.columns import Column
-from ..readings.head import HeadData, LinearHead, Readings
-from ..readings.kinds import SIGNAL
-from ..refining import score_matrix
-from ..registry import methods
-from ..sharing import shared
 
 #: The name of the aspect that is the output as a whole.
 WHOLE = OVERALL[0]

@@ -14,7 +14,7 @@ def _public_names() -> dict[str, str]:
     modules = [
         node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom)
     ]
-    return {name.name: f".{node.module}" for node in modules for name in node.names}
+    return {name.name: str(node.module) for node in modules for name in node.names}
 
 
 # Public names are imported on first use: DSPy alone takes seconds.
@@ -25,7 +25,7 @@ __all__ = ["__version__", *_MODULES]
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_MODULES[name], __name__), name)
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
     return value
 
 

@@ -1,6 +1,6 @@
 """`python -m judgesmith`, the command line."""
 
-from .cli.main import main
+from judgesmith.cli.main import main
 
 if __name__ == "__main__":
     main()

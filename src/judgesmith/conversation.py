@@ -12,8 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .trajectories.messages import Message, first, is_thought, is_turn, read, spoken
-from .trajectories.value import Trajectory, indented
+from judgesmith.trajectories.messages import (
+    Message,
+    first,
+    is_thought,
+    is_turn,
+    read,
+    spoken,
+)
+from judgesmith.trajectories.value import Trajectory, indented
 
 #: What an object may have beside its turns and still be nothing but a conversation: the request to a chat API.
 _REQUEST = (

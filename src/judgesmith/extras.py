@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from .errors import MissingExtraError
+from judgesmith.errors import MissingExtraError
 
 
 def from_extra(extra: str, what: str, *modules: str) -> Any:

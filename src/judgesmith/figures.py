@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, cast
 
 from markupsafe import Markup
 
-from .programs.atomic import write_whole
-from .tables import clean, escaped, shortened
+from judgesmith.programs.atomic import write_whole
+from judgesmith.tables import clean, escaped, shortened
 
 #: Colours that people who cannot tell red from green tell apart, also in grey; `--judge1` to `--judge6` of a page.
 SERIES = ("#0067a3", "#c4520a", "#00755a", "#a3447b", "#806000", "#5b5b66")

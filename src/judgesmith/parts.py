@@ -24,8 +24,8 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from .errors import OptionError
-from .extras import missing
+from judgesmith.errors import OptionError
+from judgesmith.extras import missing
 
 logger = logging.getLogger(__name__)
 

@@ -21,10 +21,10 @@ from numbers import Number
 from pathlib import Path
 from typing import Any, cast
 
-from .conversation import judged, parsed, passages, rendered, trajectory
-from .errors import OptionError
-from .extras import from_extra
-from .trajectories.value import marked, unmarked
+from judgesmith.conversation import judged, parsed, passages, rendered, trajectory
+from judgesmith.errors import OptionError
+from judgesmith.extras import from_extra
+from judgesmith.trajectories.value import marked, unmarked
 
 
 def named_roles(part: str) -> dict[str, tuple[frozenset[str], ...]]:

@@ -12,21 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from .... import presets
-from ....agreement.correlation import correlate
-from ....datasets.loading import read_labels
-from ....datasets.records import Labels
-from ....errors import OptionError
-from ....evaluating.spans import evaluate_spans
-from ....programs.atomic import write_whole
-from ....programs.judge import Judge
-from ....programs.models.lm import Connection
-from ....programs.openlgauge.judge import OpeNLGauge
-from ....running.console import Watch
-from ....running.opening import open_model, open_others, rows_file
-from ....scoring.scoring import Run, score_file
-from ....signatures.values import Scale
-from .table import Joined, PaperRow, PaperTable, published_row, slug
+from judgesmith import presets
+from judgesmith.agreement.correlation import correlate
+from judgesmith.datasets.loading import read_labels
+from judgesmith.datasets.records import Labels
+from judgesmith.errors import OptionError
+from judgesmith.evaluating.spans import evaluate_spans
+from judgesmith.experiments.studies.papers.table import (
+    Joined,
+    PaperRow,
+    PaperTable,
+    published_row,
+    slug,
+)
+from judgesmith.programs.atomic import write_whole
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import Connection
+from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.running.console import Watch
+from judgesmith.running.opening import open_model, open_others, rows_file
+from judgesmith.scoring.scoring import Run, score_file
+from judgesmith.signatures.values import Scale
 
 _MOST = 8  # annotators: 255 subsets
 

@@ -9,14 +9,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....cli.commands import Command, Json, Model, argument, flag
-from ....errors import OptionError
-from ....parts import read_options
+from judgesmith.cli.commands import Command, Json, Model, argument, flag
+from judgesmith.errors import OptionError
+from judgesmith.parts import read_options
 
 if TYPE_CHECKING:
-    from ....running.settings import Catalogue
-    from ..analysis import Analysis
-    from .table import Joined, PaperTable
+    from judgesmith.experiments.studies.analysis import Analysis
+    from judgesmith.experiments.studies.papers.table import Joined, PaperTable
+    from judgesmith.running.settings import Catalogue
 
 
 class Paper(Command, Model, Json):
@@ -69,7 +69,7 @@ class Paper(Command, Model, Json):
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
         """Return the settings that the table's arms may have."""
-        from ..config import catalogue
+        from judgesmith.experiments.studies.config import catalogue
 
         return catalogue()
 
@@ -87,7 +87,7 @@ class Paper(Command, Model, Json):
     @property
     def folder(self) -> Path:
         """Return the folder for the results: --output, or paper-TABLE."""
-        from .table import slug
+        from judgesmith.experiments.studies.papers.table import slug
 
         return self.output or Path(f"paper-{slug(self.table or '')}")
 
@@ -97,8 +97,8 @@ class Paper(Command, Model, Json):
         Args:
             settings: Settings of `judgesmith compile`, for all arms.
         """
-        from ....running.opening import quiet
-        from . import table as papers
+        from judgesmith.experiments.studies.papers import table as papers
+        from judgesmith.running.opening import quiet
 
         if self.table is None:
             return self._list()
@@ -117,8 +117,8 @@ class Paper(Command, Model, Json):
 
     def _list(self) -> int:
         """The tables there are."""
-        from ....running.console import out, print_json
-        from . import table as papers
+        from judgesmith.experiments.studies.papers import table as papers
+        from judgesmith.running.console import out, print_json
 
         listed = [
             {"name": name, "about": papers.about(name)} for name in papers.names()
@@ -138,10 +138,10 @@ class Paper(Command, Model, Json):
         self, table: PaperTable, columns: list[str], settings: dict[str, Any]
     ) -> int:
         """Columns whose rows an ensemble annotates once."""
-        from ....programs.models.lm import Connection
-        from ....running.console import out
-        from ....running.journal import alone
-        from . import annotating
+        from judgesmith.experiments.studies.papers import annotating
+        from judgesmith.programs.models.lm import Connection
+        from judgesmith.running.console import out
+        from judgesmith.running.journal import alone
 
         request = annotating.AnnotationRequest(
             self.lm or "", tuple(self.annotator), self.rows, self.max_calls, settings
@@ -179,10 +179,10 @@ class Paper(Command, Model, Json):
         self, table: PaperTable, columns: list[str], settings: dict[str, Any]
     ) -> int:
         """Every column's study, then the joined table."""
-        from ....running.journal import alone
-        from .. import running as studies
-        from ..run import Study
-        from . import table as papers
+        from judgesmith.experiments.studies import running as studies
+        from judgesmith.experiments.studies.papers import table as papers
+        from judgesmith.experiments.studies.run import Study
+        from judgesmith.running.journal import alone
 
         if self.rows:
             raise OptionError(
@@ -243,7 +243,7 @@ class Paper(Command, Model, Json):
 
     def _arms(self, table: PaperTable) -> list[Any] | None:
         """The chosen arms of the preset, None for all of them."""
-        from ....presets import read
+        from judgesmith.presets import read
 
         if not self.arm:
             return None
@@ -264,7 +264,7 @@ class Paper(Command, Model, Json):
         return {}
 
     def _planned(self, plans: list[dict[str, Any]]) -> int:
-        from ....running.console import print_json
+        from judgesmith.running.console import print_json
 
         if self.as_json:
             calls = sum(plan["calls"] for plan in plans)
@@ -275,9 +275,9 @@ class Paper(Command, Model, Json):
 
     def _finish(self, joined: Joined, failures: list[str]) -> int:
         """Write and show the joined table."""
-        from ....running.console import out, print_json
-        from ....running.plain import clean
-        from . import table as papers
+        from judgesmith.experiments.studies.papers import table as papers
+        from judgesmith.running.console import out, print_json
+        from judgesmith.running.plain import clean
 
         written = papers.write(joined, self.folder)
         if self.as_json:

@@ -18,18 +18,18 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from .... import tables
-from ....agreement.correlation import Coefficient, Level, correlate
-from ....datasets.loading import iter_rows
-from ....errors import LabelsError, OptionError
-from ....programs.aspects import aspects
-from ....programs.atomic import write_whole
-from ....running.opening import benchmark_scale, rows_file
-from ....running.settings import Shelf, read_yaml
-from ....signatures.values import json_number
-from ....tables import Cell, Table, md, number
-from ..analysis import Analysis, Line
-from ..config import StudyRequest
+from judgesmith import tables
+from judgesmith.agreement.correlation import Coefficient, Level, correlate
+from judgesmith.datasets.loading import iter_rows
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.experiments.studies.analysis import Analysis, Line
+from judgesmith.experiments.studies.config import StudyRequest
+from judgesmith.programs.aspects import aspects
+from judgesmith.programs.atomic import write_whole
+from judgesmith.running.opening import benchmark_scale, rows_file
+from judgesmith.running.settings import Shelf, read_yaml
+from judgesmith.signatures.values import json_number
+from judgesmith.tables import Cell, Table, md, number
 
 _SHELF = Shelf(
     Path(__file__).parent / "published",

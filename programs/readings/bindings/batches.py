@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..reader import common_length
+from judgesmith.programs.readings.reader import common_length
 
 #: A beginning of fewer tokens is computed again; and rows that share 48 more than all rows do are read together.
 WORTH, MORE = 16, 48

@@ -13,14 +13,14 @@ from typing import Self
 
 import numpy as np
 
-from ...models.choosing import choosers
-from ...models.transport import Choice, Reply, Request, TokenChoice
-from ..passages import Piece
-from ..reader import Floats
-from .batches import Row
-from .opening import open_weights, openvino_way
-from .openvino_reader import OpenVinoReader
-from .vocabulary import Vocabulary
+from judgesmith.programs.models.choosing import choosers
+from judgesmith.programs.models.transport import Choice, Reply, Request, TokenChoice
+from judgesmith.programs.readings.bindings.batches import Row
+from judgesmith.programs.readings.bindings.opening import open_weights, openvino_way
+from judgesmith.programs.readings.bindings.openvino_reader import OpenVinoReader
+from judgesmith.programs.readings.bindings.vocabulary import Vocabulary
+from judgesmith.programs.readings.passages import Piece
+from judgesmith.programs.readings.reader import Floats
 
 #: In place of a token: here a text ends.
 _END = -1

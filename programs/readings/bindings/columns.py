@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from ....conversation import parsed
-from ....errors import OptionError
-from ....rows import is_missing
-from ....signatures.values import FARTHEST
-from ....wording import folded
+from judgesmith.conversation import parsed
+from judgesmith.errors import OptionError
+from judgesmith.rows import is_missing
+from judgesmith.signatures.values import FARTHEST
+from judgesmith.wording import folded
 
 _ENDS = re.compile(r"(?P<worst>[+-]?\d+(?:\.\d+)?)\.\.(?P<best>[+-]?\d+(?:\.\d+)?)")
 #: Between the steps of a scale in words, and between words of one step: `no,partly|somewhat,yes`.

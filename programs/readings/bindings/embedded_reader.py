@@ -11,9 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ....errors import ModelError, OptionError
-from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece
-from ..reader import (
+from judgesmith.errors import ModelError, OptionError
+from judgesmith.programs.readings.bindings.llama import Batch, library
+from judgesmith.programs.readings.passages import (
+    PLAIN_TURNS,
+    Chat,
+    JinjaChat,
+    Passage,
+    Piece,
+)
+from judgesmith.programs.readings.reader import (
     Ability,
     Floats,
     TokenReading,
@@ -21,7 +28,6 @@ from ..reader import (
     common_length,
     token_numbers,
 )
-from .llama import Batch, library
 
 _SEQUENCES = (
     3  # beginnings kept at the same time; each takes memory for a whole context

@@ -13,10 +13,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ....errors import ModelError
-from ....extras import from_extra
-from ..reader import Floats
-from .weights import Weights
+from judgesmith.errors import ModelError
+from judgesmith.extras import from_extra
+from judgesmith.programs.readings.bindings.weights import Weights
+from judgesmith.programs.readings.reader import Floats
 
 #: Settings whose models compute otherwise; a file that has one is not read here.
 _OTHERWISE = (

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ...models.cache import SharedFile, default_cache_path
-from ..passages import Passage, Piece
-from ..reader import Reader, TokenReading, read_all
+from judgesmith.programs.models.cache import SharedFile, default_cache_path
+from judgesmith.programs.readings.passages import Passage, Piece
+from judgesmith.programs.readings.reader import Reader, TokenReading, read_all
 
 _FORMAT = 1  # of the entries; another one starts afresh
 _VECTORS = ("logp", "entropy", "top", "ends")

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ....errors import ModelError
-from ....extras import from_extra
+from judgesmith.errors import ModelError
+from judgesmith.extras import from_extra
 
 _BLOCK = 1024  # bytes; more than any of the structures, whose true size only the library knows
 _EVALUATE = ctypes.CFUNCTYPE(

@@ -14,23 +14,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
-from ....errors import CallError, MissingExtraError, ModelError, OptionError
-from ....extras import from_extra
-from ...models.files import file_sha256
-from ...models.lm import LanguageModel, is_local
-from ...models.local import LLAMA_CPP, READER_VARIABLE, model_file
-from ...models.ollama import is_ollama, ollama_weights
-from ...models.threads import thread_count
-from ..passages import Passage, Piece
-from ..reader import Floats, Reader
-from .embedded_reader import EmbeddedReader
-from .graph import Shape, way
-from .kept import KeptReader, default_store_path
-from .openvino_reader import OpenVinoReader
-from .served_reader import ServedReader
-from .torch_reader import TorchReader
-from .vocabulary import chat_of, division_of
-from .weights import Weights
+from judgesmith.errors import CallError, MissingExtraError, ModelError, OptionError
+from judgesmith.extras import from_extra
+from judgesmith.programs.models.files import file_sha256
+from judgesmith.programs.models.lm import LanguageModel, is_local
+from judgesmith.programs.models.local import LLAMA_CPP, READER_VARIABLE, model_file
+from judgesmith.programs.models.ollama import is_ollama, ollama_weights
+from judgesmith.programs.models.threads import thread_count
+from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
+from judgesmith.programs.readings.bindings.graph import Shape, way
+from judgesmith.programs.readings.bindings.kept import KeptReader, default_store_path
+from judgesmith.programs.readings.bindings.openvino_reader import OpenVinoReader
+from judgesmith.programs.readings.bindings.served_reader import ServedReader
+from judgesmith.programs.readings.bindings.torch_reader import TorchReader
+from judgesmith.programs.readings.bindings.vocabulary import chat_of, division_of
+from judgesmith.programs.readings.bindings.weights import Weights
+from judgesmith.programs.readings.passages import Passage, Piece
+from judgesmith.programs.readings.reader import Floats, Reader
 
 T = TypeVar("T")
 

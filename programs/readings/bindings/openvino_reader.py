@@ -12,15 +12,36 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ....errors import ModelError, OptionError
-from ...models.cache import default_cache_path
-from ..passages import Chat, Message, Passage, Piece, rendered
-from ..reader import Ability, Floats, TokenReading, check_layers, common_length
-from .batches import WORTH, Row, batches
-from .graph import Adapter, Body, Shape, Turns, compiled, head, hidden, way
-from .spilled import Spilled
-from .vocabulary import Vocabulary
-from .weights import Weights
+from judgesmith.errors import ModelError, OptionError
+from judgesmith.programs.models.cache import default_cache_path
+from judgesmith.programs.readings.bindings.batches import WORTH, Row, batches
+from judgesmith.programs.readings.bindings.graph import (
+    Adapter,
+    Body,
+    Shape,
+    Turns,
+    compiled,
+    head,
+    hidden,
+    way,
+)
+from judgesmith.programs.readings.bindings.spilled import Spilled
+from judgesmith.programs.readings.bindings.vocabulary import Vocabulary
+from judgesmith.programs.readings.bindings.weights import Weights
+from judgesmith.programs.readings.passages import (
+    Chat,
+    Message,
+    Passage,
+    Piece,
+    rendered,
+)
+from judgesmith.programs.readings.reader import (
+    Ability,
+    Floats,
+    TokenReading,
+    check_layers,
+    common_length,
+)
 
 CONTEXT = 4096
 #: Tokens that go through the layers at once, of one row and of several. Tokens that go through the vocabulary at once:

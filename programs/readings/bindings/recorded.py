@@ -10,13 +10,13 @@ import json
 import math
 from pathlib import Path
 
-from ....errors import JudgesmithError, ModelError, OptionError
-from ....likeness import folded
-from ....signatures.values import Item
-from ...models import row_context
-from ...models.lm import RECORDED
-from ...models.transport import Reply, Request, Unanswered
-from .columns import Column
+from judgesmith.errors import JudgesmithError, ModelError, OptionError
+from judgesmith.likeness import folded
+from judgesmith.programs.models import row_context
+from judgesmith.programs.models.lm import RECORDED
+from judgesmith.programs.models.transport import Reply, Request, Unanswered
+from judgesmith.programs.readings.bindings.columns import Column
+from judgesmith.signatures.values import Item
 
 
 class Nobody:

@@ -15,9 +15,15 @@ from typing import Any
 import httpx
 import numpy as np
 
-from ....errors import CallError, ModelError, OptionError
-from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece
-from ..reader import Ability, TokenReading, estimated_size
+from judgesmith.errors import CallError, ModelError, OptionError
+from judgesmith.programs.readings.passages import (
+    PLAIN_TURNS,
+    Chat,
+    JinjaChat,
+    Passage,
+    Piece,
+)
+from judgesmith.programs.readings.reader import Ability, TokenReading, estimated_size
 
 # A server cannot be told which marks are the template's own and which stand in a text: the latter are broken up.
 _MARKS = re.compile(r"<(?=[|/]?\w+\|?>|\|)|\[(?=/?(?:INST|SYSTEM_PROMPT)\])")

@@ -11,10 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import OptionError
-from ....extras import from_extra
-from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece
-from ..reader import Ability, TokenReading, check_layers, common_length, token_numbers
+from judgesmith.errors import OptionError
+from judgesmith.extras import from_extra
+from judgesmith.programs.readings.passages import (
+    PLAIN_TURNS,
+    Chat,
+    JinjaChat,
+    Passage,
+    Piece,
+)
+from judgesmith.programs.readings.reader import (
+    Ability,
+    TokenReading,
+    check_layers,
+    common_length,
+    token_numbers,
+)
 
 _SLOTS = 4  # beginnings kept at the same time: as many as a row has forms that share one with another row
 CONTEXT = 4096  # tokens of one passage at most, as of the embedded reader: both divide long texts alike

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import ModelError
-from ....extras import from_extra
-from ..passages import PLAIN_TURNS, JinjaChat, Piece
+from judgesmith.errors import ModelError
+from judgesmith.extras import from_extra
+from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Piece
 
 _SHORT = r"'s|'t|'re|'ve|'m|'ll|'d"
 _GPT2 = rf"{_SHORT}| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|\s+(?!\S)|\s+"

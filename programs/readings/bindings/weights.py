@@ -18,9 +18,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import ModelError
-from ....extras import from_extra
-from ..reader import Floats
+from judgesmith.errors import ModelError
+from judgesmith.extras import from_extra
+from judgesmith.programs.readings.reader import Floats
 
 #: Columns that share a scale: as files have them, and more, which takes a quarter less time, since a product of 8-bit
 #: numbers adds up whole numbers within a group. Models whose widths do not allow that are small, and other groups

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OptionError
+from judgesmith.errors import OptionError
 
 if TYPE_CHECKING:
-    from ..programs.judge import Judge
-    from ..programs.models.lm import Connection
-    from ..signatures.values import Item, Scale, Verdict
+    from judgesmith.programs.judge import Judge
+    from judgesmith.programs.models.lm import Connection
+    from judgesmith.signatures.values import Item, Scale, Verdict
 
 STATISTICS = ("mean", "passed", "min")
 ROUNDS, CONFIDENCE = 2000, 0.95
@@ -102,8 +102,8 @@ def assert_judged(
         ArtifactError: If the judge cannot be loaded.
         ModelError: If its model cannot be opened.
     """
-    from ..programs import artifact, loading
-    from ..programs.judge import Judge
+    from judgesmith.programs import artifact, loading
+    from judgesmith.programs.judge import Judge
 
     bars = [
         Bar.parse(bar)
@@ -186,7 +186,7 @@ def assert_agreement(
     import io
     import json
 
-    from ..cli.main import app
+    from judgesmith.cli.main import app
 
     options = [("--judge", judge), ("--human", human), ("--fail-under", at_least)]
     words = [
@@ -207,11 +207,11 @@ def assert_agreement(
 
 def _items(outputs: Any, judge: Judge) -> Iterator[Item]:
     """Yield texts or rows as items; rows by the columns that the judge was compiled from, where they have these."""
-    from ..datasets.formats import is_table, open_table, table_records
-    from ..datasets.loading import iter_rows
-    from ..datasets.records import ROLES, columns_of, unusual
-    from ..rows import rows_of
-    from ..signatures.values import Item
+    from judgesmith.datasets.formats import is_table, open_table, table_records
+    from judgesmith.datasets.loading import iter_rows
+    from judgesmith.datasets.records import ROLES, columns_of, unusual
+    from judgesmith.rows import rows_of
+    from judgesmith.signatures.values import Item
 
     if isinstance(outputs, str | Path):
         names: Any = next(open_table(Path(outputs)).records, {})
@@ -262,7 +262,7 @@ def _interval(
     """Return the interval of a mean on a scale, or of a share, over whole groups; NaN for a single group."""
     import numpy as np
 
-    from ..agreement.resampling import Range, estimates_of, sums_by
+    from judgesmith.agreement.resampling import Range, estimates_of, sums_by
 
     _, codes = np.unique([repr(group) for group in groups], return_inverse=True)
     sums = sums_by(codes, np.array(values), np.ones(len(values)))
@@ -310,7 +310,7 @@ def _lowest(items: Sequence[Item], verdicts: Sequence[Verdict]) -> Iterator[str]
 
 def _line(words: str) -> str:
     """Return a text of unknown origin on one line of bounded length."""
-    from ..running.plain import one_line
+    from judgesmith.running.plain import one_line
 
     line = words[: len(words) - len(words.lstrip())] + one_line(words)
     return line if len(line) <= 4 * WIDTH else line[: 4 * WIDTH] + " …"

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import ModelError, OptionError
-from ..programs.capabilities import models_of
-from ..programs.judge import Judge
-from ..programs.models import engine
-from ..programs.models.lm import Connection, LanguageModel
-from ..programs.models.transport import Reply, Request, Transport, Unanswered
-from ..programs.progress import Progress
-from .batches import GO_ON, Desk, Lost
+from judgesmith.adapters.batches import GO_ON, Desk, Lost
+from judgesmith.errors import ModelError, OptionError
+from judgesmith.programs.capabilities import models_of
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import Connection, LanguageModel
+from judgesmith.programs.models.transport import Reply, Request, Transport, Unanswered
+from judgesmith.programs.progress import Progress
 
 #: Seconds without a further request after which those that wait are sent.
 QUIET = 1.0

@@ -23,13 +23,13 @@ from typing import Any, ClassVar, NamedTuple
 import httpx
 import orjson
 
-from ..errors import ModelError, OptionError
-from ..programs.capabilities import models_of
-from ..programs.judge import Judge
-from ..programs.models import engine, row_context
-from ..programs.models.lm import Connection
-from ..programs.models.masking import masked
-from ..programs.models.transport import (
+from judgesmith.errors import ModelError, OptionError
+from judgesmith.programs.capabilities import models_of
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import engine, row_context
+from judgesmith.programs.models.lm import Connection
+from judgesmith.programs.models.masking import masked
+from judgesmith.programs.models.transport import (
     OpenAIStyle,
     Reply,
     Request,
@@ -39,9 +39,9 @@ from ..programs.models.transport import (
     read_reply,
     refuse,
 )
-from ..programs.progress import Progress, Silent
-from ..running.console import duration
-from ..running.journal import Journal, read_journal
+from judgesmith.programs.progress import Progress, Silent
+from judgesmith.running.console import duration
+from judgesmith.running.journal import Journal, read_journal
 
 #: Seconds between two looks at a batch: at first, and at most.
 FIRST, LONGEST = 5.0, 300.0

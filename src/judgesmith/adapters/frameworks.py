@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MissingExtraError, NoScoreError
+from judgesmith.errors import MissingExtraError, NoScoreError
 
 if TYPE_CHECKING:
-    from ..programs.judge import Judge
-    from ..signatures.values import Verdict
+    from judgesmith.programs.judge import Judge
+    from judgesmith.signatures.values import Verdict
 
 
 def inspect_scorer(judge: str | Path | Judge, *, name: str = "judgesmith") -> Any:
@@ -220,7 +220,7 @@ def langfuse_evaluator(
 
 
 def _opened(judge: str | Path | Judge) -> Judge:
-    from ..programs import loading
+    from judgesmith.programs import loading
 
     return loading.load(judge) if isinstance(judge, str | Path) else judge
 

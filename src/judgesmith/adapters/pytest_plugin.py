@@ -17,7 +17,7 @@ def assert_judged(
     record_property: Callable[[str, object], None],
 ) -> Callable[..., dict[str, Any]]:
     """Provide `judgesmith.assert_judged`, which records its numbers in JUnit's report."""
-    from .asserting import assert_judged
+    from judgesmith.adapters.asserting import assert_judged
 
     return partial(assert_judged, record=record_property)
 
@@ -27,6 +27,6 @@ def assert_agreement(
     record_property: Callable[[str, object], None],
 ) -> Callable[..., dict[str, Any]]:
     """Provide `judgesmith.assert_agreement`, which records its numbers in JUnit's report."""
-    from .asserting import assert_agreement
+    from judgesmith.adapters.asserting import assert_agreement
 
     return partial(assert_agreement, record=record_property)

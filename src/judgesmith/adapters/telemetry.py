@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from ..errors import MissingExtraError, OptionError
-from ..programs.artifact import fingerprint
-from ..programs.judge import Judge
+from judgesmith.errors import MissingExtraError, OptionError
+from judgesmith.programs.artifact import fingerprint
+from judgesmith.programs.judge import Judge
 
 EVENT = "gen_ai.evaluation.result"
 START = "opentelemetry-instrument judgesmith score …"

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from ..errors import OptionError
-from .correlation import Codes, Vector, id_codes, vector
+from judgesmith.agreement.correlation import Codes, Vector, id_codes, vector
+from judgesmith.errors import OptionError
 
 
 def conformal_quantile(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from ..errors import OptionError
+from judgesmith.errors import OptionError
 
 Coefficient = Literal["pearson", "spearman", "kendall", "sum"]
 Level = Literal["pooled", "sample", "system", "within"]

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from .correlation import Codes as Places
-from .correlation import Vector
-from .resampling import Bounded, Range, sums_by
+from judgesmith.agreement.correlation import Codes as Places
+from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.resampling import Bounded, Range, sums_by
 
 
 def nearest_places(scores: Vector, levels: Sequence[float]) -> Places:

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from .correlation import Vector
-from .resampling import (
+from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.resampling import (
     FEWEST_SYSTEMS,
     Agreement,
     Measure,

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from ..errors import OptionError
-from .correlation import Vector, midranks
-from .resampling import Range, drawn_again, limits, percentiles
+from judgesmith.agreement.correlation import Vector, midranks
+from judgesmith.agreement.resampling import Range, drawn_again, limits, percentiles
+from judgesmith.errors import OptionError
 
 Form = Literal["normalised", "paper"]
 

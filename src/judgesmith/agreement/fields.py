@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import OptionError
+from judgesmith.errors import OptionError
 
 #: A field's name, or a function of the example or prediction.
 Field = str | Callable[[Any], Any]

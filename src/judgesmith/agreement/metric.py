@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..disarming import disarm
-from ..errors import OptionError
-from ..rows import human_score, roles_of
-from ..tables import facts, shortened
-from .correlation import Level, Vector
-from .correlation import Objective as Correlated
-from .fields import Field, json_values, number, text_of
-from .objectives import Objective, Reached, Rows, objectives
-from .resampling import Range, for_other_systems, interval_of
+from judgesmith.agreement.correlation import Level, Vector
+from judgesmith.agreement.correlation import Objective as Correlated
+from judgesmith.agreement.fields import Field, json_values, number, text_of
+from judgesmith.agreement.objectives import Objective, Reached, Rows, objectives
+from judgesmith.agreement.resampling import Range, for_other_systems, interval_of
+from judgesmith.disarming import disarm
+from judgesmith.errors import OptionError
+from judgesmith.rows import human_score, roles_of
+from judgesmith.tables import facts, shortened
 
 #: With fewer rows a metric's mean is that of the rows' own scores.
 FEWEST = 8

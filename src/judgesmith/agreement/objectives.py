@@ -19,11 +19,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..errors import OptionError
-from ..parts import Registry
-from .correlation import Codes, CorrelationSum, Level, Vector, flat, id_codes, impute
-from .correlation import Objective as Correlated
-from .decisions import (
+from judgesmith.agreement.correlation import (
+    Codes,
+    CorrelationSum,
+    Level,
+    Vector,
+    flat,
+    id_codes,
+    impute,
+)
+from judgesmith.agreement.correlation import Objective as Correlated
+from judgesmith.agreement.decisions import (
     auc_when_drawn,
     kappa_when_drawn,
     mean_when_drawn,
@@ -32,8 +38,10 @@ from .decisions import (
     pairwise_when_drawn,
     places_by_rank,
 )
-from .differences import OtherSystems
-from .resampling import Agreement, Bounded, Measure
+from judgesmith.agreement.differences import OtherSystems
+from judgesmith.agreement.resampling import Agreement, Bounded, Measure
+from judgesmith.errors import OptionError
+from judgesmith.parts import Registry
 
 objectives: Registry[type[Objective]] = Registry(
     "objective",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .correlation import Vector, correlate
+from judgesmith.agreement.correlation import Vector, correlate
 
 #: The fewest rows of a rater for agreement within raters.
 FEWEST = 10

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from ..errors import LabelsError, OptionError
-from .correlation import Vector, id_codes, impute, vector
-from .resampling import Agreement, Estimate, Range, limits
-from .significance import against_others, false_discovery
+from judgesmith.agreement.correlation import Vector, id_codes, impute, vector
+from judgesmith.agreement.resampling import Agreement, Estimate, Range, limits
+from judgesmith.agreement.significance import against_others, false_discovery
+from judgesmith.errors import LabelsError, OptionError
 
 
 def _checked(

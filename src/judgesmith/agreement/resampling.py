@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from ..errors import OptionError
-from .correlation import (
+from judgesmith.agreement.correlation import (
     FLAT,
     Codes,
     Coefficient,
@@ -36,6 +35,7 @@ from .correlation import (
     tidy,
     within_documents,
 )
+from judgesmith.errors import OptionError
 
 RowSet = tuple[
     Vector, Vector, Codes, Codes | None

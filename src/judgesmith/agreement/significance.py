@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from ..errors import OptionError
-from .correlation import (
+from judgesmith.agreement.correlation import (
     LARGEST,
     Codes,
     Vector,
@@ -25,7 +24,8 @@ from .correlation import (
     tidy,
     within_documents,
 )
-from .resampling import Measure
+from judgesmith.agreement.resampling import Measure
+from judgesmith.errors import OptionError
 
 Flags = npt.NDArray[np.bool_]
 

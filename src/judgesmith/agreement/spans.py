@@ -28,10 +28,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import OptionError
-from .correlation import Vector, id_codes
-from .fields import json_values
-from .resampling import SHARE, Estimate, estimates_of, sums_by
+from judgesmith.agreement.correlation import Vector, id_codes
+from judgesmith.agreement.fields import json_values
+from judgesmith.agreement.resampling import SHARE, Estimate, estimates_of, sums_by
+from judgesmith.errors import OptionError
 
 
 class MarkedSpan(Protocol):

@@ -13,33 +13,33 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..compiling.run import CompileRun
-from ..datasets.perturbations.attacks import CONTROL
-from ..datasets.perturbations.registry import (
+from judgesmith.compiling.run import CompileRun
+from judgesmith.datasets.perturbations.attacks import CONTROL
+from judgesmith.datasets.perturbations.registry import (
     PERTURBATIONS,
     Amounts,
     Text,
     find_perturbations,
 )
-from ..datasets.records import Labels
-from ..discerning.judging import Subject, asks_of, judge, missing
-from ..discerning.options import DiscernOptions
-from ..discerning.pairs import Book, Texts, make_pairs
-from ..discerning.run import analyse
-from ..errors import OptionError
-from ..figures import OF_JUDGES, Dot, Dots, plot
-from ..optimizers.compiling import Compiler
-from ..optimizers.examples import agreement, examples_of
-from ..optimizers.report import Fitted, Plan
-from ..pages import Figures, Section, render, write_page
-from ..programs.capabilities import fitted_of, passes_of, set_brief
-from ..programs.judge import Judge
-from ..programs.refining import fitted_always
-from ..running.console import Watch, out, wide
-from ..running.limits import Limits
-from ..running.plain import clean
-from ..signatures.values import Item
-from ..tables import Cell, Column, Table
+from judgesmith.datasets.records import Labels
+from judgesmith.discerning.judging import Subject, asks_of, judge, missing
+from judgesmith.discerning.options import DiscernOptions
+from judgesmith.discerning.pairs import Book, Texts, make_pairs
+from judgesmith.discerning.run import analyse
+from judgesmith.errors import OptionError
+from judgesmith.figures import OF_JUDGES, Dot, Dots, plot
+from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.examples import agreement, examples_of
+from judgesmith.optimizers.report import Fitted, Plan
+from judgesmith.pages import Figures, Section, render, write_page
+from judgesmith.programs.capabilities import fitted_of, passes_of, set_brief
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.refining import fitted_always
+from judgesmith.running.console import Watch, out, wide
+from judgesmith.running.limits import Limits
+from judgesmith.running.plain import clean
+from judgesmith.signatures.values import Item
+from judgesmith.tables import Cell, Column, Table
 
 #: What the page shows agreement against.
 AXES: dict[str, Callable[[Point], float]] = {

@@ -19,12 +19,12 @@ from pydantic import Field, PrivateAttr, field_validator
 from pydantic.fields import FieldInfo
 from typer.core import TyperCommand
 
-from ..errors import OptionError
-from ..parts import Options, read_options
-from ..running.settings import Catalogue, ReachOptions, read_yaml
+from judgesmith.errors import OptionError
+from judgesmith.parts import Options, read_options
+from judgesmith.running.settings import Catalogue, ReachOptions, read_yaml
 
 if TYPE_CHECKING:
-    from ..programs.models.lm import Connection
+    from judgesmith.programs.models.lm import Connection
 
 
 #: What typer raises for a wrong command line; it has no public name of its own.
@@ -130,7 +130,7 @@ class Command(Options):
     @classmethod
     def from_files(cls, chosen: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """Return options of presets and of a --config file, by the names of fields, and the files in words."""
-        from ..presets import layered
+        from judgesmith.presets import layered
 
         presets, config = chosen.get("preset") or (), chosen.get("config")
         source = " or ".join(
@@ -215,7 +215,7 @@ class Rows(Options):
         Raises:
             OptionError: If a role is unknown or given twice.
         """
-        from ..running.opening import column_roles
+        from judgesmith.running.opening import column_roles
 
         return column_roles(self.columns)
 
@@ -250,7 +250,7 @@ class Worded(Options):
         Raises:
             OptionError: If an order is not NAME=WORST,…,BEST.
         """
-        from ..datasets.orders import parse_orders
+        from judgesmith.datasets.orders import parse_orders
 
         return parse_orders(self.scale_of)
 
@@ -301,7 +301,7 @@ class Reach(Model, ReachOptions):
 
     def connection(self) -> Connection:
         """Return address and limits of the model."""
-        from ..running.opening import connection_of
+        from judgesmith.running.opening import connection_of
 
         return connection_of(self, self.api_base)
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import typer
 
-from ..errors import LabelsError, OptionError
-from .commands import Command, Json, argument, flag
-from .list_command import licence_of, rows_of, set_data
+from judgesmith.cli.commands import Command, Json, argument, flag
+from judgesmith.cli.list_command import licence_of, rows_of, set_data
+from judgesmith.errors import LabelsError, OptionError
 
 OLLAMA = ("ollama", "ollama_chat")
 
@@ -39,7 +39,7 @@ class Get(Command, Json):
 
     def run(self) -> int:
         """Fetch the models and data sets named."""
-        from ..running.console import print_json
+        from judgesmith.running.console import print_json
 
         models = [
             name for name in self.names if name.partition("/")[0] in (*OLLAMA, "local")
@@ -61,9 +61,9 @@ class Get(Command, Json):
     def _model(self, name: str) -> Path | None:
         from rich.markup import escape
 
-        from ..programs.models.ollama import pull_ollama
-        from ..running.console import out
-        from ..running.opening import fetch, fetching
+        from judgesmith.programs.models.ollama import pull_ollama
+        from judgesmith.running.console import out
+        from judgesmith.running.opening import fetch, fetching
 
         provider, _, model = name.partition("/")
         if provider in OLLAMA and model:
@@ -80,9 +80,9 @@ class Get(Command, Json):
 
     def _sets(self, names: list[str]) -> list[dict[str, Any]] | None:
         """Return the sets that are here now; None where the user said no."""
-        from ..datasets.benchmarks.catalog import benchmark, locate, resolve
-        from ..running.console import err, out
-        from ..running.opening import fetching
+        from judgesmith.datasets.benchmarks.catalog import benchmark, locate, resolve
+        from judgesmith.running.console import err, out
+        from judgesmith.running.opening import fetching
 
         cards = list({card.name: card for card in map(benchmark, names)}.values())
         wanted = [card for card in cards if locate(card.name).path is None]

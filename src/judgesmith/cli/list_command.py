@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from rich.markup import escape
 from rich.table import Table
 
-from ..errors import ModelError, OptionError
-from ..parts import Options, Registry, describe
-from ..running.console import err, out, print_json
-from ..running.plain import clean
-from .commands import Command, Json, argument
+from judgesmith.cli.commands import Command, Json, argument
+from judgesmith.errors import ModelError, OptionError
+from judgesmith.parts import Options, Registry, describe
+from judgesmith.running.console import err, out, print_json
+from judgesmith.running.plain import clean
 
 if TYPE_CHECKING:
-    from ..datasets.benchmarks.registry import BenchmarkCard
-    from ..programs.aspects import Aspect, AspectLibrary, Task
+    from judgesmith.datasets.benchmarks.registry import BenchmarkCard
+    from judgesmith.programs.aspects import Aspect, AspectLibrary, Task
 
 #: Where the parts of a kind are registered.
 REGISTRIES = {
@@ -121,7 +121,7 @@ class List(Command, Json):
         _print_options(getattr(part, "Options", Options))
 
     def _options(self) -> None:
-        from .main import command_model
+        from judgesmith.cli.main import command_model
 
         model = command_model((self.name or "").split())
         catalogue = model.catalogue({}) if model is not None else None
@@ -145,7 +145,7 @@ class List(Command, Json):
             _print_options(owner.options)
 
     def _presets(self) -> None:
-        from .. import presets
+        from judgesmith import presets
 
         if self.name is not None:
             if self.as_json:
@@ -170,7 +170,7 @@ class List(Command, Json):
             )
 
     def _aspects(self) -> None:
-        from ..programs.aspects import aspects
+        from judgesmith.programs.aspects import aspects
 
         library = aspects()
         task = None if self.name is None else _task(library, self.name)
@@ -201,7 +201,7 @@ class List(Command, Json):
         )
 
     def _data(self) -> None:
-        from ..datasets.benchmarks.catalog import benchmark, list_benchmarks
+        from judgesmith.datasets.benchmarks.catalog import benchmark, list_benchmarks
 
         if self.name is not None:
             card = benchmark(self.name)
@@ -232,8 +232,8 @@ class List(Command, Json):
         )
 
     def _models(self) -> None:
-        from ..programs.models import files
-        from ..programs.models.ollama import list_ollama
+        from judgesmith.programs.models import files
+        from judgesmith.programs.models.ollama import list_ollama
 
         models: list[dict[str, Any]] = [
             {
@@ -382,8 +382,8 @@ def _aspect_data(aspect: Aspect) -> dict[str, Any]:
 
 def set_data(card: BenchmarkCard) -> dict[str, Any]:
     """Return the row of a data set; `rows_here` is None if it is not on this machine."""
-    from ..datasets.benchmarks.catalog import locate
-    from ..datasets.loading import count_rows
+    from judgesmith.datasets.benchmarks.catalog import locate
+    from judgesmith.datasets.loading import count_rows
 
     place = locate(card.name)
     return {

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ..errors import JudgesmithError, LabelsError
-from ..parts import nearest
-from ..running.plain import one_line, shown_streams
-from .commands import Command, Group, UsageError, build
+from judgesmith.cli.commands import Command, Group, UsageError, build
+from judgesmith.errors import JudgesmithError, LabelsError
+from judgesmith.parts import nearest
+from judgesmith.running.plain import one_line, shown_streams
 
 GROUP = "judgesmith.commands"
 #: The order of `--help`; commands of other packages come last.
@@ -137,7 +137,7 @@ app = typer.Typer(
 
 def _version(requested: bool) -> None:
     if requested:
-        from .. import __version__
+        from judgesmith import __version__
 
         typer.echo(__version__)
         raise typer.Exit

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from ..running.console import duration, number, out, print_json
-from ..tables import Table, shortened
+from judgesmith.running.console import duration, number, out, print_json
+from judgesmith.tables import Table, shortened
 
 if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without it
-    from ..optimizers.report import CompileReport, Plan
-    from ..programs.judge import Judge
-    from ..signatures.values import Usage, Verdict
+    from judgesmith.optimizers.report import CompileReport, Plan
+    from judgesmith.programs.judge import Judge
+    from judgesmith.signatures.values import Usage, Verdict
 
 
 def show_dry_run(plan: Mapping[str, Any], *, as_json: bool) -> None:
@@ -158,7 +158,7 @@ def _decisions(figures: Mapping[str, Any], judge: Judge, objective: str) -> str:
 
     The objective, which the table shows, is left out.
     """
-    from ..optimizers.findings import MEASURED
+    from judgesmith.optimizers.findings import MEASURED
 
     lines = [
         f"{name} {number(of['value'])} [{number(of['low'])}, {number(of['high'])}]"
@@ -189,7 +189,7 @@ def _interval_width(sure: Mapping[str, Any], judge: Judge) -> str:
 
 def objective_label(name: Any) -> str:
     """Return an objective's label; an unknown name from a file stays as it is."""
-    from ..agreement.objectives import objectives
+    from judgesmith.agreement.objectives import objectives
 
     return (
         objectives.get(name).label

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.markup import escape
 
-from ..errors import OptionError
-from ..running.console import number, out, print_json
-from ..tables import Cell, Column, Table, shortened
-from .commands import Command, Json, Rows, argument, flag
-from .rendering import comments_in_words, objective_label, training_q
+from judgesmith.cli.commands import Command, Json, Rows, argument, flag
+from judgesmith.cli.rendering import comments_in_words, objective_label, training_q
+from judgesmith.errors import OptionError
+from judgesmith.running.console import number, out, print_json
+from judgesmith.tables import Cell, Column, Table, shortened
 
 if TYPE_CHECKING:
-    from ..programs.judge import Judge
-    from ..programs.versions import Version
+    from judgesmith.programs.judge import Judge
+    from judgesmith.programs.versions import Version
 
 #: Of a larger pool of demonstrations only the first are listed.
 MOST_DEMOS_SHOWN = 20
@@ -35,9 +35,9 @@ class Show(Command, Rows, Json):
 
     def run(self) -> None:
         """Print a saved judge: criteria, prompts, agreement and history."""
-        from ..programs import artifact, loading
-        from ..programs.versions import Version
-        from ..running.opening import quiet, roles_for
+        from judgesmith.programs import artifact, loading
+        from judgesmith.programs.versions import Version
+        from judgesmith.running.opening import quiet, roles_for
 
         with quiet():
             read = artifact.read(self.judge)
@@ -68,8 +68,8 @@ class Show(Command, Rows, Json):
 
 def _messages(judge: Judge, rows: Path, roles: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the messages that the first row would send, by step."""
-    from ..datasets.loading import iter_rows
-    from ..signatures.values import Item
+    from judgesmith.datasets.loading import iter_rows
+    from judgesmith.signatures.values import Item
 
     row, _ = next(iter_rows(rows, columns=roles), (None, None))
     if row is None:
@@ -80,7 +80,7 @@ def _messages(judge: Judge, rows: Path, roles: Mapping[str, str]) -> Mapping[str
 def _print_judge(
     path: Path, judge: Judge, saved: Mapping[str, Any], version: Version
 ) -> None:
-    from ..programs import artifact
+    from judgesmith.programs import artifact
 
     provenance = {
         name: part for name, part in saved["provenance"].items() if part is not None

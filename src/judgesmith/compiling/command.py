@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..cli.commands import (
+from judgesmith.cli.commands import (
     Aspect,
     Command,
     Json,
@@ -18,16 +18,16 @@ from ..cli.commands import (
     argument,
     flag,
 )
-from ..errors import OptionError
-from ..parts import plugin
+from judgesmith.errors import OptionError
+from judgesmith.parts import plugin
 
 if TYPE_CHECKING:
-    from ..datasets.records import Labels
-    from ..optimizers.compiling import Compiler
-    from ..optimizers.report import Plan
-    from ..programs.judge import Judge
-    from ..running.settings import Catalogue
-    from .run import CompileRun, Setup
+    from judgesmith.compiling.run import CompileRun, Setup
+    from judgesmith.datasets.records import Labels
+    from judgesmith.optimizers.compiling import Compiler
+    from judgesmith.optimizers.report import Plan
+    from judgesmith.programs.judge import Judge
+    from judgesmith.running.settings import Catalogue
 
 
 class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
@@ -109,7 +109,7 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
 
     @classmethod
     def _setup(cls, chosen: Mapping[str, Any], options: Any) -> Setup:
-        from .run import Setup
+        from judgesmith.compiling.run import Setup
 
         lms = chosen.get("lm") or []
         names = [
@@ -127,8 +127,8 @@ class Compile(Command, Aspect, Preset, Jury, Rows, Scaled, Json):
 
     def run(self) -> int:
         """Compile the judge, save it and print its agreement."""
-        from .run import CompileRun, with_orders
-        from .several import compile_aspects
+        from judgesmith.compiling.run import CompileRun, with_orders
+        from judgesmith.compiling.several import compile_aspects
 
         own_options = dict(self)
         setup = self._setup(
@@ -176,7 +176,7 @@ def _aspects(
     named: Sequence[str], of_start: tuple[str, ...]
 ) -> tuple[str | None, tuple[str, ...]]:
     """The one aspect, or the several: those that are named, else those of the judge to go on from."""
-    from ..datasets.loading import ALL
+    from judgesmith.datasets.loading import ALL
 
     if len(named) == 1 and named[0] != ALL:
         return named[0], ()
@@ -205,11 +205,16 @@ def compile_judge(
 
     What cannot be written is refused before anything is spent.
     """
-    from ..cli.rendering import show_report
-    from ..programs.artifact import save_or_keep
-    from ..running.console import Watch, err, print_json
-    from ..running.opening import check_writable, model_for, quiet
-    from .telling import tell_labels, tell_logged, tell_plan, tell_saved
+    from judgesmith.cli.rendering import show_report
+    from judgesmith.compiling.telling import (
+        tell_labels,
+        tell_logged,
+        tell_plan,
+        tell_saved,
+    )
+    from judgesmith.programs.artifact import save_or_keep
+    from judgesmith.running.console import Watch, err, print_json
+    from judgesmith.running.opening import check_writable, model_for, quiet
 
     with quiet():
         labels = run.read()
@@ -270,8 +275,8 @@ def _dry_run(
     *,
     as_json: bool,
 ) -> int:
-    from ..running.console import print_json
-    from .telling import planned, show_labels, show_planned
+    from judgesmith.compiling.telling import planned, show_labels, show_planned
+    from judgesmith.running.console import print_json
 
     plan = run.timed(plan)
     if as_json:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rich.markup import escape
 
-from ..cli.commands import Command, Json, flag
+from judgesmith.cli.commands import Command, Json, flag
 
 
 class Demo(Command, Json):
@@ -31,9 +31,9 @@ class Demo(Command, Json):
         """Compile the demonstration's judge, score new sentences and write the report."""
         from importlib.resources import as_file, files
 
-        from ..running.console import out
-        from .command import compile_judge
-        from .run import READ, CompileRun, Setup
+        from judgesmith.compiling.command import compile_judge
+        from judgesmith.compiling.run import READ, CompileRun, Setup
+        from judgesmith.running.console import out
 
         with as_file(files("judgesmith.datasets.demo")) as folder:
             if not self.as_json:
@@ -76,15 +76,15 @@ class Demo(Command, Json):
 
 def _score(rows: Path, judge_file: Path, lm: str) -> Path:
     """Judge new rows by the saved file, show the verdicts and write them and their report; the report's path."""
-    from ..cli.rendering import show_verdict
-    from ..datasets.loading import iter_rows
-    from ..programs.atomic import write_whole
-    from ..reports.rows import read_scored
-    from ..reports.spans import render
-    from ..running.console import Watch, out
-    from ..running.opening import open_judge, quiet
-    from ..scoring.scoring import Run, score_file
-    from ..signatures.values import Verdict
+    from judgesmith.cli.rendering import show_verdict
+    from judgesmith.datasets.loading import iter_rows
+    from judgesmith.programs.atomic import write_whole
+    from judgesmith.reports.rows import read_scored
+    from judgesmith.reports.spans import render
+    from judgesmith.running.console import Watch, out
+    from judgesmith.running.opening import open_judge, quiet
+    from judgesmith.scoring.scoring import Run, score_file
+    from judgesmith.signatures.values import Verdict
 
     scored, page = (
         judge_file.with_suffix(".scored.jsonl"),

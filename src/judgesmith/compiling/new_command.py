@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..cli.commands import Aspect, Command, Jury, Preset, argument, flag
+from judgesmith.cli.commands import Aspect, Command, Jury, Preset, argument, flag
 
 if TYPE_CHECKING:
-    from ..running.settings import Catalogue
-    from .run import Setup
+    from judgesmith.compiling.run import Setup
+    from judgesmith.running.settings import Catalogue
 
 
 class New(Command, Aspect, Preset, Jury):
@@ -49,7 +49,7 @@ class New(Command, Aspect, Preset, Jury):
 
     @classmethod
     def _setup(cls, chosen: Mapping[str, Any], options: Any) -> Setup:
-        from .run import Setup
+        from judgesmith.compiling.run import Setup
 
         lms = chosen.get("lm") or []
         names = [*options, *(["models"] if len(lms) > 1 else [])]
@@ -64,14 +64,14 @@ class New(Command, Aspect, Preset, Jury):
         """Save a judge without labels and print it."""
         from rich.markup import escape
 
-        from ..programs.capabilities import begin, models_of
-        from ..programs.judge import Judge
-        from ..programs.models.names import check_listed
-        from ..programs.simple import simple_outcome, worded
-        from ..running.console import out
-        from ..running.opening import check_writable, open_model, quiet
-        from ..running.settings import JudgeInWords
-        from .run import method_in_words
+        from judgesmith.compiling.run import method_in_words
+        from judgesmith.programs.capabilities import begin, models_of
+        from judgesmith.programs.judge import Judge
+        from judgesmith.programs.models.names import check_listed
+        from judgesmith.programs.simple import simple_outcome, worded
+        from judgesmith.running.console import out
+        from judgesmith.running.opening import check_writable, open_model, quiet
+        from judgesmith.running.settings import JudgeInWords
 
         setup = self._setup(
             dict(self),

@@ -9,37 +9,37 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from ..datasets.loading import FEWEST, read_aspects, read_labels
-from ..datasets.marks import Kind
-from ..datasets.orders import check_orders, order_of
-from ..datasets.records import Labels, on_one_scale
-from ..errors import LabelsError, OptionError
-from ..optimizers.compiling import (
+from judgesmith.datasets.loading import FEWEST, read_aspects, read_labels
+from judgesmith.datasets.marks import Kind
+from judgesmith.datasets.orders import check_orders, order_of
+from judgesmith.datasets.records import Labels, on_one_scale
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.optimizers.compiling import (
     NO_TEACHER,
     CompileOptions,
     Compiler,
     default_optimizer,
     level_for,
 )
-from ..optimizers.front import judges_of
-from ..optimizers.registry import build_optimizer, optimizers
-from ..optimizers.report import Plan
-from ..optimizers.seen import Seen
-from ..optimizers.several import SeveralCompiler
-from ..parts import Options, option, plugin
-from ..programs import artifact, loading
-from ..programs.capabilities import InfersTask, models_of
-from ..programs.judge import Judge
-from ..programs.method import Method
-from ..programs.models.lm import Connection, LanguageModel, Sampling, is_local
-from ..programs.models.names import check_listed
-from ..programs.progress import Progress
-from ..programs.readings.bindings.columns import Column as Signal
-from ..programs.refining import fitted_always
-from ..programs.registry import methods
-from ..programs.several.judge import scales_of
-from ..running.criteria import read_criteria_file
-from ..running.opening import (
+from judgesmith.optimizers.front import judges_of
+from judgesmith.optimizers.registry import build_optimizer, optimizers
+from judgesmith.optimizers.report import Plan
+from judgesmith.optimizers.seen import Seen
+from judgesmith.optimizers.several import SeveralCompiler
+from judgesmith.parts import Options, option, plugin
+from judgesmith.programs import artifact, loading
+from judgesmith.programs.capabilities import InfersTask, models_of
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.method import Method
+from judgesmith.programs.models.lm import Connection, LanguageModel, Sampling, is_local
+from judgesmith.programs.models.names import check_listed
+from judgesmith.programs.progress import Progress
+from judgesmith.programs.readings.bindings.columns import Column as Signal
+from judgesmith.programs.refining import fitted_always
+from judgesmith.programs.registry import methods
+from judgesmith.programs.several.judge import scales_of
+from judgesmith.running.criteria import read_criteria_file
+from judgesmith.running.opening import (
     benchmark_scale,
     column_roles,
     connection_of,
@@ -48,8 +48,8 @@ from ..running.opening import (
     open_others,
     rows_file,
 )
-from ..running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
-from ..signatures.values import Criterion
+from judgesmith.running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
+from judgesmith.signatures.values import Criterion
 
 #: Calls of the judge's model under way at a time where they wait for each other to be sent in batches.
 IN_BATCHES = 50_000

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..errors import OptionError
-from ..running.console import out
+from judgesmith.errors import OptionError
+from judgesmith.running.console import out
 
 if TYPE_CHECKING:
-    from ..optimizers.report import AspectsReport, Plan
-    from ..optimizers.several import SeveralCompiler
-    from .run import CompileRun
+    from judgesmith.compiling.run import CompileRun
+    from judgesmith.optimizers.report import AspectsReport, Plan
+    from judgesmith.optimizers.several import SeveralCompiler
 
 
 def compile_aspects(
@@ -25,10 +25,15 @@ def compile_aspects(
     Returns:
         The exit code: 1 if no held-out row of some aspect got a score, or MLflow did not log the judge; else 0.
     """
-    from ..programs.artifact import save_or_keep
-    from ..running.console import Watch, err, print_json
-    from ..running.opening import check_writable, model_for, quiet
-    from .telling import tell_labels, tell_logged, tell_plan, tell_saved
+    from judgesmith.compiling.telling import (
+        tell_labels,
+        tell_logged,
+        tell_plan,
+        tell_saved,
+    )
+    from judgesmith.programs.artifact import save_or_keep
+    from judgesmith.running.console import Watch, err, print_json
+    from judgesmith.running.opening import check_writable, model_for, quiet
 
     _refuse(run)
     with quiet():
@@ -86,7 +91,7 @@ def _refuse(run: CompileRun) -> None:
 
 def show_aspects(report: AspectsReport, *, shown: Sequence[str] = ()) -> None:
     """Show the table that ends a run, its cost, and the notes that are not in `shown`."""
-    from ..cli.rendering import show_notes, show_usage
+    from judgesmith.cli.rendering import show_notes, show_usage
 
     report.table().show(out)
     show_usage(report.usage, report.seconds)
@@ -98,8 +103,8 @@ def _dry_run(
     run: CompileRun, several: SeveralCompiler, plan: Plan, *, as_json: bool
 ) -> int:
     """Show the calls, tokens and seconds that all aspects together would take."""
-    from ..running.console import print_json
-    from .telling import planned, show_labels, show_planned
+    from judgesmith.compiling.telling import planned, show_labels, show_planned
+    from judgesmith.running.console import print_json
 
     plan = run.timed(plan)
     if not as_json:

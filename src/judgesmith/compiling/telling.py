@@ -10,16 +10,16 @@ from rich.markup import escape
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..datasets.records import Account, Labels
-    from ..mlflow.logging import Logged
-    from ..optimizers.report import Plan
-    from ..programs.models.lm import LanguageModel
+    from judgesmith.datasets.records import Account, Labels
+    from judgesmith.mlflow.logging import Logged
+    from judgesmith.optimizers.report import Plan
+    from judgesmith.programs.models.lm import LanguageModel
 
 
 def tell_labels(labels: Labels) -> None:
     """Print how a file was read, where that is not as usual."""
-    from ..running.console import out
-    from ..signatures.values import Scale
+    from judgesmith.running.console import out
+    from judgesmith.signatures.values import Scale
 
     account = labels.account
     whence = "inferred"
@@ -38,7 +38,7 @@ def tell_labels(labels: Labels) -> None:
 
 def _reading(labels: Labels, account: Account) -> Iterator[str]:
     """Yield how the rows of a file were read, a line each."""
-    from ..datasets.sheet import rows_in_words
+    from judgesmith.datasets.sheet import rows_in_words
 
     count = len(labels)
     if labels.kind != "score":
@@ -66,9 +66,9 @@ def show_labels(labels: Labels) -> None:
     """How the ratings are distributed, and two rows as they are judged: the worst and the best."""
     import numpy as np
 
-    from ..datasets.sheet import undecided
-    from ..running.console import out
-    from ..tables import shortened
+    from judgesmith.datasets.sheet import undecided
+    from judgesmith.running.console import out
+    from judgesmith.tables import shortened
 
     scores = labels.scores
     levels = labels.levels or tuple(np.unique(scores).tolist())
@@ -105,7 +105,7 @@ def show_labels(labels: Labels) -> None:
 
 def tell_plan(plan: Plan, lm: LanguageModel, most_calls: int | None) -> None:
     """Print what a run may take, and the notes on its plan. most_calls: the budget, if there is one."""
-    from ..running.console import err
+    from judgesmith.running.console import err
 
     calls = min(plan.calls, most_calls or plan.calls)
     if calls:
@@ -117,7 +117,7 @@ def tell_plan(plan: Plan, lm: LanguageModel, most_calls: int | None) -> None:
 
 def tell_saved(path: Path) -> None:
     """Print where a judge was saved, and the next command."""
-    from ..running.console import out
+    from judgesmith.running.console import out
 
     saved = escape(str(path))
     out.print(f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}")
@@ -125,7 +125,7 @@ def tell_saved(path: Path) -> None:
 
 def tell_logged(logged: Logged) -> None:
     """Print where MLflow has a judge, or on stderr why it has not."""
-    from ..running.console import err, out
+    from judgesmith.running.console import err, out
 
     if logged.error is not None:
         missing = (
@@ -160,7 +160,7 @@ def planned(plan: Plan) -> dict[str, Any]:
 
 def show_planned(plan: Plan, lm: str | None) -> None:
     """Print a plan as a table for the named model; none: for any."""
-    from ..cli.rendering import show_plan
-    from ..programs.models.lm import NO_MODEL
+    from judgesmith.cli.rendering import show_plan
+    from judgesmith.programs.models.lm import NO_MODEL
 
     show_plan(plan, "no model" if lm == NO_MODEL else lm or "any model")

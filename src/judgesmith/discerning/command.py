@@ -9,17 +9,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..cli.commands import Command, Json, Model, Preset, Rows, argument, flag
-from ..errors import OptionError
+from judgesmith.cli.commands import Command, Json, Model, Preset, Rows, argument, flag
+from judgesmith.errors import OptionError
 
 if TYPE_CHECKING:
-    from ..datasets.perturbations.registry import Degree, Perturbation
-    from ..running.settings import Catalogue
-    from .checking.run import Run
-    from .judging import Subject
-    from .options import DiscernOptions
-    from .pairs import Book, Texts
-    from .run import JudgeResult
+    from judgesmith.datasets.perturbations.registry import Degree, Perturbation
+    from judgesmith.discerning.checking.run import Run
+    from judgesmith.discerning.judging import Subject
+    from judgesmith.discerning.options import DiscernOptions
+    from judgesmith.discerning.pairs import Book, Texts
+    from judgesmith.discerning.run import JudgeResult
+    from judgesmith.running.settings import Catalogue
 
 
 #: Options that a run of checks does not read.
@@ -102,9 +102,9 @@ class Discern(Command, Preset, Model, Rows, Json):
     @classmethod
     def catalogue(cls, chosen: Mapping[str, Any]) -> Catalogue:
         """Return the options of the run, of the checks and of the model's connection."""
-        from ..running.settings import Catalogue, Owner, ReachOptions
-        from .checking.rows import CheckOptions
-        from .options import DiscernOptions
+        from judgesmith.discerning.checking.rows import CheckOptions
+        from judgesmith.discerning.options import DiscernOptions
+        from judgesmith.running.settings import Catalogue, Owner, ReachOptions
 
         owners = (
             Owner("run", "discern", DiscernOptions),
@@ -117,22 +117,30 @@ class Discern(Command, Preset, Model, Rows, Json):
 
     def run(self) -> int:
         """Perturb the texts, judge both sides and print the tests."""
-        from ..datasets.perturbations.registry import PERTURBATIONS, find_perturbations
-        from ..running.console import Watch, err, out, print_json
-        from ..running.opening import (
+        from judgesmith.datasets.perturbations.registry import (
+            PERTURBATIONS,
+            find_perturbations,
+        )
+        from judgesmith.discerning.judging import (
+            estimated,
+            judge,
+            missing,
+            open_subject,
+        )
+        from judgesmith.discerning.options import DiscernOptions
+        from judgesmith.discerning.pairs import read_texts
+        from judgesmith.discerning.rewriting import WRITTEN, written_perturbations
+        from judgesmith.discerning.run import analyse
+        from judgesmith.discerning.weights import read_weights
+        from judgesmith.running.console import Watch, err, out, print_json
+        from judgesmith.running.opening import (
             connection_of,
             open_model,
             quiet,
             roles_for,
             rows_file,
         )
-        from ..running.settings import ReachOptions
-        from .judging import estimated, judge, missing, open_subject
-        from .options import DiscernOptions
-        from .pairs import read_texts
-        from .rewriting import WRITTEN, written_perturbations
-        from .run import analyse
-        from .weights import read_weights
+        from judgesmith.running.settings import ReachOptions
 
         if self.check:
             return self._run_checks()
@@ -220,13 +228,18 @@ class Discern(Command, Preset, Model, Rows, Json):
 
     def _run_checks(self) -> int:
         """Run the checks that need no labels."""
-        from ..running.console import Watch, err, out, print_json
-        from ..running.opening import connection_of, quiet, roles_for, rows_file
-        from ..running.settings import ReachOptions
-        from .checking.live import open_live
-        from .checking.rows import CheckOptions
-        from .checking.run import Run
-        from .options import DiscernOptions
+        from judgesmith.discerning.checking.live import open_live
+        from judgesmith.discerning.checking.rows import CheckOptions
+        from judgesmith.discerning.checking.run import Run
+        from judgesmith.discerning.options import DiscernOptions
+        from judgesmith.running.console import Watch, err, out, print_json
+        from judgesmith.running.opening import (
+            connection_of,
+            quiet,
+            roles_for,
+            rows_file,
+        )
+        from judgesmith.running.settings import ReachOptions
 
         options = DiscernOptions(**self.more("run"))
         where = connection_of(ReachOptions(**self.more("lm")), self.api_base)
@@ -284,10 +297,10 @@ class Discern(Command, Preset, Model, Rows, Json):
 
     def _print_checks(self, run: Run, book: Book) -> int:
         """Print the result as JSON or as tables, and write the page."""
-        from ..pages import write_page
-        from ..running.console import out, print_json, wide
-        from ..running.plain import clean
-        from .checking import show
+        from judgesmith.discerning.checking import show
+        from judgesmith.pages import write_page
+        from judgesmith.running.console import out, print_json, wide
+        from judgesmith.running.plain import clean
 
         result = run.result(book)
         if self.report is not None:
@@ -321,7 +334,7 @@ class Discern(Command, Preset, Model, Rows, Json):
         Raises:
             OptionError: If one cannot.
         """
-        from ..pages import check_page
+        from judgesmith.pages import check_page
 
         output = self.output
         if self.report is not None:
@@ -347,11 +360,11 @@ class Discern(Command, Preset, Model, Rows, Json):
         result: JudgeResult,
     ) -> None:
         """Print the report, and the result as JSON or as tables."""
-        from ..pages import write_page
-        from ..running.console import out, print_json
-        from ..running.plain import clean
-        from .page import render
-        from .tables import show
+        from judgesmith.discerning.page import render
+        from judgesmith.discerning.tables import show
+        from judgesmith.pages import write_page
+        from judgesmith.running.console import out, print_json
+        from judgesmith.running.plain import clean
 
         notes = [*texts.notes, *_notes(subject, texts.role, book, options, result)]
         if self.report is not None:
@@ -402,8 +415,8 @@ def _book(
     overwrite: bool,
 ) -> Book:
     """Return pairs and the scores that are there already."""
-    from ..datasets.perturbations.registry import Amounts
-    from .pairs import Book, make_pairs
+    from judgesmith.datasets.perturbations.registry import Amounts
+    from judgesmith.discerning.pairs import Book, make_pairs
 
     settings = {
         "origin": texts.origin,
@@ -442,8 +455,8 @@ def _plan(
     texts: Texts, book: Book, chosen: Chosen, options: DiscernOptions
 ) -> dict[str, Any]:
     """Return the texts, perturbations and metrics that a run would have."""
-    from ..datasets.perturbations.dhp import origin_of
-    from ..datasets.perturbations.registry import sentences
+    from judgesmith.datasets.perturbations.dhp import origin_of
+    from judgesmith.datasets.perturbations.registry import sentences
 
     paired = Counter(pair.name for pair in book.pairs)
     left = Counter(one.name for one in book.left)

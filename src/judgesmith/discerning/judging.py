@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..datasets.perturbations.registry import Pair
-from ..errors import OptionError
-from ..programs.artifact import fingerprint
-from ..programs.baselines.metrics import PREFIX, reference_metric
-from ..programs.capabilities import set_brief
-from ..programs.judge import Judge
-from ..programs.models.lm import Connection
-from ..programs.registry import methods
-from ..running.estimates import SAMPLED, Estimate, estimate
-from ..running.limits import Limits
-from ..running.opening import open_judge, open_model
-from ..signatures.values import Item, Scale
-from .options import DiscernOptions
-from .pairs import Book, ask_key
+from judgesmith.datasets.perturbations.registry import Pair
+from judgesmith.discerning.options import DiscernOptions
+from judgesmith.discerning.pairs import Book, ask_key
+from judgesmith.errors import OptionError
+from judgesmith.programs.artifact import fingerprint
+from judgesmith.programs.baselines.metrics import PREFIX, reference_metric
+from judgesmith.programs.capabilities import set_brief
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import Connection
+from judgesmith.programs.registry import methods
+from judgesmith.running.estimates import SAMPLED, Estimate, estimate
+from judgesmith.running.limits import Limits
+from judgesmith.running.opening import open_judge, open_model
+from judgesmith.signatures.values import Item, Scale
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from ..agreement.discernment import Form
-from ..datasets.perturbations.base import Amounts
-from ..datasets.perturbations.dhp import task_of
-from ..parts import option
-from ..running.limits import Limits
+from judgesmith.agreement.discernment import Form
+from judgesmith.datasets.perturbations.base import Amounts
+from judgesmith.datasets.perturbations.dhp import task_of
+from judgesmith.parts import option
+from judgesmith.running.limits import Limits
 
 
 class DiscernOptions(Limits):

@@ -10,15 +10,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..datasets.perturbations.registry import Pair
-from ..pages import Fold, Section, environment
-from ..pages import render as render_page
-from ..tables import Cell, Column, Table, percent
-from .judging import Subject
-from .options import DiscernOptions
-from .pairs import Book, ask_key
-from .run import HEADINGS, JudgeResult, scores_of
-from .tables import (
+from judgesmith.datasets.perturbations.registry import Pair
+from judgesmith.discerning.judging import Subject
+from judgesmith.discerning.options import DiscernOptions
+from judgesmith.discerning.pairs import Book, ask_key
+from judgesmith.discerning.run import HEADINGS, JudgeResult, scores_of
+from judgesmith.discerning.tables import (
     LEVELS,
     OTHERS,
     false_alarms,
@@ -27,6 +24,9 @@ from .tables import (
     others_table,
     summary_lines,
 )
+from judgesmith.pages import Fold, Section, environment
+from judgesmith.pages import render as render_page
+from judgesmith.tables import Cell, Column, Table, percent
 
 EXAMPLES = 3  # of a perturbation
 _LONG = 20_000  # characters of a text that are looked at

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..datasets.perturbations.registry import (
+from judgesmith.datasets.perturbations.registry import (
     Amounts,
     Degree,
     Left,
@@ -20,12 +20,12 @@ from ..datasets.perturbations.registry import (
     pairs_of,
     sentences,
 )
-from ..datasets.row import Row
-from ..errors import LabelsError, OptionError
-from ..evaluating.sources import read_file, references_beside, some
-from ..rows import as_text
-from ..running.journal import Journal, read_journal, replacing
-from .options import DiscernOptions
+from judgesmith.datasets.row import Row
+from judgesmith.discerning.options import DiscernOptions
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.evaluating.sources import read_file, references_beside, some
+from judgesmith.rows import as_text
+from judgesmith.running.journal import Journal, read_journal, replacing
 
 FORMAT = "judgesmith.pairs/1"
 _OURS = "an output of `judgesmith discern`"

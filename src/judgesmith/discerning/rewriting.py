@@ -17,8 +17,13 @@ from typing import Any, ClassVar, Literal
 import dspy
 from rapidfuzz.distance import Indel
 
-from ..datasets.perturbations.base import DHP, Need, several_sentences, split_space
-from ..datasets.perturbations.registry import (
+from judgesmith.datasets.perturbations.base import (
+    DHP,
+    Need,
+    several_sentences,
+    split_space,
+)
+from judgesmith.datasets.perturbations.registry import (
     Degree,
     Level,
     Material,
@@ -26,14 +31,14 @@ from ..datasets.perturbations.registry import (
     Perturbation,
     Unperturbable,
 )
-from ..datasets.perturbations.rules import inserted
-from ..errors import CallError
-from ..programs.models import engine
-from ..programs.models.lm import LanguageModel
-from ..programs.prompting.answers import bare
-from ..programs.prompting.layouts import TextLayout
-from ..programs.prompting.predict import JudgePredict
-from ..signatures.writing import BreakGrammar, Rephrase, ReplaceEntities
+from judgesmith.datasets.perturbations.rules import inserted
+from judgesmith.errors import CallError
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.prompting.answers import bare
+from judgesmith.programs.prompting.layouts import TextLayout
+from judgesmith.programs.prompting.predict import JudgePredict
+from judgesmith.signatures.writing import BreakGrammar, Rephrase, ReplaceEntities
 
 Rewriting = Literal["entities", "grammar", "rephrase"]
 

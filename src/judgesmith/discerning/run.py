@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agreement.discernment import (
+from judgesmith.agreement.discernment import (
     OUR_WEIGHTS,
     Discernment,
     Form,
@@ -22,14 +22,14 @@ from ..agreement.discernment import (
     score_of,
     summarise,
 )
-from ..agreement.significance import holm
-from ..datasets.perturbations.attacks import CONTROL
-from ..datasets.perturbations.base import Origin
-from ..datasets.perturbations.dhp import TASKS, origin_of
-from ..datasets.perturbations.registry import Degree, Perturbation
-from .judging import Subject
-from .options import DiscernOptions
-from .pairs import Book, ask_key
+from judgesmith.agreement.significance import holm
+from judgesmith.datasets.perturbations.attacks import CONTROL
+from judgesmith.datasets.perturbations.base import Origin
+from judgesmith.datasets.perturbations.dhp import TASKS, origin_of
+from judgesmith.datasets.perturbations.registry import Degree, Perturbation
+from judgesmith.discerning.judging import Subject
+from judgesmith.discerning.options import DiscernOptions
+from judgesmith.discerning.pairs import Book, ask_key
 
 Scores = NDArray[np.float64]
 

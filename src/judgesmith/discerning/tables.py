@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ..agreement.discernment import Discernment
-from ..datasets.perturbations.base import Origin
-from ..running.console import wide
-from ..tables import Cell, Column, Table, clean, number, percent
-from .run import HEADINGS, JudgeResult, Line
+from judgesmith.agreement.discernment import Discernment
+from judgesmith.datasets.perturbations.base import Origin
+from judgesmith.discerning.run import HEADINGS, JudgeResult, Line
+from judgesmith.running.console import wide
+from judgesmith.tables import Cell, Column, Table, clean, number, percent
 
 LEVELS = ("character", "word", "sentence", "trajectory")
 SEES = {"yes": "yes", "alone": "doubtful", "no": "NO", "unknown": "too few"}

@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from ..datasets.formats import open_table
-from ..errors import OptionError
-from ..parts import nearest
+from judgesmith.datasets.formats import open_table
+from judgesmith.errors import OptionError
+from judgesmith.parts import nearest
 
 _NAMES = "perturbation"
 

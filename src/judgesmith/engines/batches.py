@@ -12,17 +12,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..datasets.records import ROLES, Columns, columns_of
-from ..errors import ArtifactError, LabelsError, OptionError
-from ..extras import from_extra
-from ..optimizers.examples import numbers_of
-from ..programs import artifact, loading
-from ..programs.artifact import Artifact
-from ..programs.judge import Judge
-from ..programs.models.lm import Connection
-from ..running.opening import open_artifact, quiet
-from ..running.plain import json_text
-from ..signatures.values import Item, Verdict
+from judgesmith.datasets.records import ROLES, Columns, columns_of
+from judgesmith.errors import ArtifactError, LabelsError, OptionError
+from judgesmith.extras import from_extra
+from judgesmith.optimizers.examples import numbers_of
+from judgesmith.programs import artifact, loading
+from judgesmith.programs.artifact import Artifact
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import Connection
+from judgesmith.running.opening import open_artifact, quiet
+from judgesmith.running.plain import json_text
+from judgesmith.signatures.values import Item, Verdict
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs, parquet
 
-from ..datasets.loading import iter_rows
-from ..datasets.records import Columns
-from ..errors import LabelsError, OptionError
-from ..running.opening import roles_for
-from ..running.storage import file_name, place_of
-from ..scoring.tables import parquet_file
-from .batches import BatchScorer
+from judgesmith.datasets.loading import iter_rows
+from judgesmith.datasets.records import Columns
+from judgesmith.engines.batches import BatchScorer
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.running.opening import roles_for
+from judgesmith.running.storage import file_name, place_of
+from judgesmith.scoring.tables import parquet_file
 
 if TYPE_CHECKING:
-    from ..scoring.command import Score
+    from judgesmith.scoring.command import Score
 
 #: Where rows are laid that were no Parquet.
 INPUT = "input/rows.parquet"

@@ -25,13 +25,15 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import errors
-from ..errors import BudgetError, JudgesmithError, OptionError
-from ..extras import from_extra
-from ..programs import loading
-from ..programs.artifact import Artifact
-from ..programs.capabilities import models_of
-from ..programs.models.lm import (
+from judgesmith import errors
+from judgesmith.engines.batches import BatchScorer, with_columns
+from judgesmith.engines.folder import Output, Rows, opened_rows
+from judgesmith.errors import BudgetError, JudgesmithError, OptionError
+from judgesmith.extras import from_extra
+from judgesmith.programs import loading
+from judgesmith.programs.artifact import Artifact
+from judgesmith.programs.capabilities import models_of
+from judgesmith.programs.models.lm import (
     Connection,
     LanguageModel,
     Meter,
@@ -39,18 +41,16 @@ from ..programs.models.lm import (
     is_local,
     price,
 )
-from ..programs.models.transport import Reply
-from ..running.console import Watch
-from ..running.journal import alone
-from ..running.limits import GO_ON, Limits
-from ..running.storage import is_address
-from ..scoring.scoring import ScoreSummary
-from ..signatures.values import Usage, Verdict
-from .batches import BatchScorer, with_columns
-from .folder import Output, Rows, opened_rows
+from judgesmith.programs.models.transport import Reply
+from judgesmith.running.console import Watch
+from judgesmith.running.journal import alone
+from judgesmith.running.limits import GO_ON, Limits
+from judgesmith.running.storage import is_address
+from judgesmith.scoring.scoring import ScoreSummary
+from judgesmith.signatures.values import Usage, Verdict
 
 if TYPE_CHECKING:
-    from ..scoring.command import Score
+    from judgesmith.scoring.command import Score
 
 #: Without these Ray sends statistics and logs to the terminal, and on one machine listens to others.
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}

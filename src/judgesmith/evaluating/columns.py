@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ..agreement.correlation import Vector
-from ..agreement.decisions import nearest_places
-from ..conversation import parsed
-from ..datasets.marks import Marks, unrated, word_set
-from ..datasets.meanings import names_a_fault, parts_of
-from ..datasets.orders import order_of, read_marks, refuse_unordered
-from ..datasets.sheet import Outputs as File
-from ..errors import LabelsError
-from ..rows import as_text
-from ..wording import folded
-from .sources import inside, read_cell
+from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.decisions import nearest_places
+from judgesmith.conversation import parsed
+from judgesmith.datasets.marks import Marks, unrated, word_set
+from judgesmith.datasets.meanings import names_a_fault, parts_of
+from judgesmith.datasets.orders import order_of, read_marks, refuse_unordered
+from judgesmith.datasets.sheet import Outputs as File
+from judgesmith.errors import LabelsError
+from judgesmith.evaluating.sources import inside, read_cell
+from judgesmith.rows import as_text
+from judgesmith.wording import folded
 
 #: What a column, or a key beside a score, is called that holds a judge's reason.
 _REASONS = word_set(

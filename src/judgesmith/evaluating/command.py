@@ -6,10 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..cli.commands import Command, Config, Json, Model, Rows, Scaled, argument, flag
+from judgesmith.cli.commands import (
+    Command,
+    Config,
+    Json,
+    Model,
+    Rows,
+    Scaled,
+    argument,
+    flag,
+)
 
 if TYPE_CHECKING:
-    from ..running.settings import Catalogue
+    from judgesmith.running.settings import Catalogue
 
 #: Options that say nothing of error spans.
 BESIDE_SPANS = (
@@ -114,8 +123,8 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
     @classmethod
     def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
         """Return the options of the evaluation and of the model's connection."""
-        from ..running.settings import Catalogue, Owner, ReachOptions
-        from .options import EvaluateOptions
+        from judgesmith.evaluating.options import EvaluateOptions
+        from judgesmith.running.settings import Catalogue, Owner, ReachOptions
 
         owners = (
             Owner("run", "evaluate", EvaluateOptions),
@@ -127,12 +136,12 @@ class Evaluate(Command, Config, Model, Rows, Scaled, Json):
 
     def run(self) -> int:
         """Read rows and judges, measure agreement and write the outputs."""
-        from ..errors import OptionError
-        from ..parts import read_options
-        from ..running.settings import ReachOptions
-        from .options import EvaluateOptions
-        from .request import EvaluateRequest
-        from .run import run
+        from judgesmith.errors import OptionError
+        from judgesmith.evaluating.options import EvaluateOptions
+        from judgesmith.evaluating.request import EvaluateRequest
+        from judgesmith.evaluating.run import run
+        from judgesmith.parts import read_options
+        from judgesmith.running.settings import ReachOptions
 
         if self.spans is not None and (
             wrong := next((name for name in BESIDE_SPANS if getattr(self, name)), None)

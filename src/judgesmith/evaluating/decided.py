@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ..agreement.correlation import Codes, Vector, id_codes
-from ..agreement.decisions import counted, nearest_places
-from ..agreement.meta.agreement import share_of
-from ..agreement.meta.inputs import EvaluationOptions
-from ..agreement.resampling import Estimate, interval_of
-from ..datasets.marks import Marks
-from ..datasets.row import Row
-from ..tables import Column, Table, percent, shortened
-from .sources import Judged
+from judgesmith.agreement.correlation import Codes, Vector, id_codes
+from judgesmith.agreement.decisions import counted, nearest_places
+from judgesmith.agreement.meta.agreement import share_of
+from judgesmith.agreement.meta.inputs import EvaluationOptions
+from judgesmith.agreement.resampling import Estimate, interval_of
+from judgesmith.datasets.marks import Marks
+from judgesmith.datasets.row import Row
+from judgesmith.evaluating.sources import Judged
+from judgesmith.tables import Column, Table, percent, shortened
 
 #: What the two sides have in common, of pass and fail, and of more categories.
 OF_TWO = {

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..agreement.correlation import Vector
-from ..agreement.meta.evaluation import MetaEvaluation, rows_of
-from ..errors import OptionError
-from .pivot import TITLES, distinct
-from .sources import Judged
+from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of
+from judgesmith.errors import OptionError
+from judgesmith.evaluating.pivot import TITLES, distinct
+from judgesmith.evaluating.sources import Judged
 
 KINDS = (".tex", ".csv")
 _SPECIAL = {

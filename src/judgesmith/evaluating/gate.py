@@ -10,10 +10,16 @@ from typing import Any, Self
 
 import pandas as pd
 
-from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
-from ..agreement.meta.inputs import AVERAGE, COEFFICIENTS, DECIDED, LEVEL_OF, LEVELS
-from ..errors import OptionError
-from .sources import plain_name
+from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of, text
+from judgesmith.agreement.meta.inputs import (
+    AVERAGE,
+    COEFFICIENTS,
+    DECIDED,
+    LEVEL_OF,
+    LEVELS,
+)
+from judgesmith.errors import OptionError
+from judgesmith.evaluating.sources import plain_name
 
 #: Names of tables beside the agreement: the way to one human rater, and errors in points of the scale, which pass
 #: where they are small.

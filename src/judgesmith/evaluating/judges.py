@@ -13,21 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..agreement.correlation import Vector
-from ..datasets.orders import check_orders
-from ..datasets.results import JUDGES as RESULTS
-from ..datasets.row import OVERALL
-from ..datasets.sheet import Outputs as File
-from ..errors import ArtifactError, LabelsError, OptionError
-from ..optimizers.seen import Seen
-from ..programs import artifact, loading
-from ..programs.baselines.metrics import PREFIX, reference_metric
-from ..programs.several.judge import scales_of
-from ..rows import as_text
-from ..running.opening import roles_for, rows_file
-from ..wording import folded
-from .columns import column_reasons, column_scores, places_like
-from .sources import (
+from judgesmith.agreement.correlation import Vector
+from judgesmith.datasets.orders import check_orders
+from judgesmith.datasets.results import JUDGES as RESULTS
+from judgesmith.datasets.row import OVERALL
+from judgesmith.datasets.sheet import Outputs as File
+from judgesmith.errors import ArtifactError, LabelsError, OptionError
+from judgesmith.evaluating.columns import column_reasons, column_scores, places_like
+from judgesmith.evaluating.sources import (
     VERDICTS,
     Judged,
     aspects_of,
@@ -50,6 +43,13 @@ from .sources import (
     verdict_on,
     with_metrics,
 )
+from judgesmith.optimizers.seen import Seen
+from judgesmith.programs import artifact, loading
+from judgesmith.programs.baselines.metrics import PREFIX, reference_metric
+from judgesmith.programs.several.judge import scales_of
+from judgesmith.rows import as_text
+from judgesmith.running.opening import roles_for, rows_file
+from judgesmith.wording import folded
 
 ASPECT = "{aspect}"  # in a judge's column: one for each aspect
 

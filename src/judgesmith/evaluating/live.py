@@ -9,20 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from ..optimizers.examples import numbers_of
-from ..programs import artifact, loading
-from ..programs.aspects import OVERALL as GENERAL
-from ..programs.judge import Judge
-from ..programs.models.lm import Connection
-from ..programs.several.judge import scales_of
-from ..running.console import Watch, duration, err
-from ..running.estimates import SAMPLED, Estimate, estimate
-from ..running.limits import Limits
-from ..running.opening import open_judge, quiet
-from ..running.plain import clean
-from ..scoring.scoring import ScoreSummary
-from ..signatures.values import Item, Scale, Verdict
-from .sources import Judged, own_categories, plain_name, some, speaking_of
+from judgesmith.evaluating.sources import (
+    Judged,
+    own_categories,
+    plain_name,
+    some,
+    speaking_of,
+)
+from judgesmith.optimizers.examples import numbers_of
+from judgesmith.programs import artifact, loading
+from judgesmith.programs.aspects import OVERALL as GENERAL
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import Connection
+from judgesmith.programs.several.judge import scales_of
+from judgesmith.running.console import Watch, duration, err
+from judgesmith.running.estimates import SAMPLED, Estimate, estimate
+from judgesmith.running.limits import Limits
+from judgesmith.running.opening import open_judge, quiet
+from judgesmith.running.plain import clean
+from judgesmith.scoring.scoring import ScoreSummary
+from judgesmith.signatures.values import Item, Scale, Verdict
 
 
 @dataclass(frozen=True)

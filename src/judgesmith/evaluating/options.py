@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..agreement.meta.inputs import EvaluationOptions
-from ..parts import option
-from ..running.limits import Limits
+from judgesmith.agreement.meta.inputs import EvaluationOptions
+from judgesmith.parts import option
+from judgesmith.running.limits import Limits
 
 
 class EvaluateOptions(Limits, EvaluationOptions):

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..agreement.correlation import Vector
-from ..agreement.meta.evaluation import MetaEvaluation, rows_of
-from ..errors import OptionError
-from ..figures import JUDGE, Dot, Dots, Drawing, Estimate, forest, plot
-from ..pages import Figures, Fold, Section
-from ..pages import render as render_page
-from ..tables import Table
-from .decided import LISTED, Decided
-from .pivot import Pivot, behind_means, headline, pivots
-from .sources import Judged
-from .tables import pivot_table, tables_beside, undefined
+from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of
+from judgesmith.errors import OptionError
+from judgesmith.evaluating.decided import LISTED, Decided
+from judgesmith.evaluating.pivot import Pivot, behind_means, headline, pivots
+from judgesmith.evaluating.sources import Judged
+from judgesmith.evaluating.tables import pivot_table, tables_beside, undefined
+from judgesmith.figures import JUDGE, Dot, Dots, Drawing, Estimate, forest, plot
+from judgesmith.pages import Figures, Fold, Section
+from judgesmith.pages import render as render_page
+from judgesmith.tables import Table
 
 FIGURES = 24  # of a kind in one page
 SYSTEMS = 40  # in one figure

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..agreement.meta.agreement import SYSTEM_MEANS
-from ..agreement.meta.evaluation import MetaEvaluation, rows_of
-from ..agreement.meta.inputs import AVERAGE, DECIDED
-from ..tables import Cell, interval, number, with_interval
+from judgesmith.agreement.meta.agreement import SYSTEM_MEANS
+from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of
+from judgesmith.agreement.meta.inputs import AVERAGE, DECIDED
+from judgesmith.tables import Cell, interval, number, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd

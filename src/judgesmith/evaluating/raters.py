@@ -9,14 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from ..agreement.correlation import Vector, correlate
-from ..agreement.raters import DIFFERENT, FEWEST, MOST, between_raters, by_person
-from ..agreement.raters import within_raters as within_raters_of
-from ..agreement.replacement import Replacement, alternative_annotator_test
-from ..agreement.significance import against_others
-from ..tables import Column, Table
-from .decided import places
-from .sources import Judged
+from judgesmith.agreement.correlation import Vector, correlate
+from judgesmith.agreement.raters import (
+    DIFFERENT,
+    FEWEST,
+    MOST,
+    between_raters,
+    by_person,
+)
+from judgesmith.agreement.raters import within_raters as within_raters_of
+from judgesmith.agreement.replacement import Replacement, alternative_annotator_test
+from judgesmith.agreement.significance import against_others
+from judgesmith.evaluating.decided import places
+from judgesmith.evaluating.sources import Judged
+from judgesmith.tables import Column, Table
 
 
 @dataclass(frozen=True)

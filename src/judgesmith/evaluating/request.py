@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..running.settings import ReachOptions
-from .options import EvaluateOptions
+from judgesmith.evaluating.options import EvaluateOptions
+from judgesmith.running.settings import ReachOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,29 +9,29 @@ from typing import Any
 
 from rich.markup import escape
 
-from ..agreement.meta.evaluation import MetaEvaluation, meta_evaluate
-from ..agreement.meta.inputs import COEFFICIENTS, DECIDED
-from ..errors import OptionError
-from ..programs.models.lm import Connection
-from ..running.console import err, out, print_json, wide
-from ..running.opening import connection_of, write_output
-from ..running.plain import clean, finite
-from ..tables import Table
-from .decided import Decided, decisions
-from .export import agreement_table, check_kind, row_table
-from .gate import Gate, Gated, check_aspects
-from .judges import Selection, read_judged
-from .live import LiveRun, judge_live, plan_live
-from .options import EvaluateOptions
-from .page import render, write_figures
-from .raters import persons, replacements, warnings, within_raters
-from .raters import tables as rater_tables
-from .request import EvaluateRequest
-from .slices import Slice, slices
-from .slices import tables as slice_tables
-from .sources import Judged
-from .spans import evaluate_spans
-from .tables import agreement_markdown, show
+from judgesmith.agreement.meta.evaluation import MetaEvaluation, meta_evaluate
+from judgesmith.agreement.meta.inputs import COEFFICIENTS, DECIDED
+from judgesmith.errors import OptionError
+from judgesmith.evaluating.decided import Decided, decisions
+from judgesmith.evaluating.export import agreement_table, check_kind, row_table
+from judgesmith.evaluating.gate import Gate, Gated, check_aspects
+from judgesmith.evaluating.judges import Selection, read_judged
+from judgesmith.evaluating.live import LiveRun, judge_live, plan_live
+from judgesmith.evaluating.options import EvaluateOptions
+from judgesmith.evaluating.page import render, write_figures
+from judgesmith.evaluating.raters import persons, replacements, warnings, within_raters
+from judgesmith.evaluating.raters import tables as rater_tables
+from judgesmith.evaluating.request import EvaluateRequest
+from judgesmith.evaluating.slices import Slice, slices
+from judgesmith.evaluating.slices import tables as slice_tables
+from judgesmith.evaluating.sources import Judged
+from judgesmith.evaluating.spans import evaluate_spans
+from judgesmith.evaluating.tables import agreement_markdown, show
+from judgesmith.programs.models.lm import Connection
+from judgesmith.running.console import err, out, print_json, wide
+from judgesmith.running.opening import connection_of, write_output
+from judgesmith.running.plain import clean, finite
+from judgesmith.tables import Table
 
 
 def run(request: EvaluateRequest) -> int:

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..agreement.correlation import Vector
-from ..agreement.meta.evaluation import meta_evaluate
-from ..agreement.meta.inputs import LEVEL_OF, OF_KIND, EvaluationOptions
-from ..agreement.significance import false_discovery, holm
-from ..datasets.marks import unrated
-from ..errors import LabelsError, OptionError
-from ..tables import Cell, Column, Table
-from .pivot import TITLES
-from .sources import Judged, inside, some
+from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.meta.evaluation import meta_evaluate
+from judgesmith.agreement.meta.inputs import LEVEL_OF, OF_KIND, EvaluationOptions
+from judgesmith.agreement.significance import false_discovery, holm
+from judgesmith.datasets.marks import unrated
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.evaluating.pivot import TITLES
+from judgesmith.evaluating.sources import Judged, inside, some
+from judgesmith.tables import Cell, Column, Table
 
 #: Fewer rows are no slice, and more slices are no slices but a number.
 FEWEST, MOST = 8, 50

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..agreement.correlation import Vector
-from ..agreement.meta.inputs import MANY
-from ..conversation import parsed
-from ..datasets.formats import open_table
-from ..datasets.loading import read_outputs
-from ..datasets.marks import Marks, named_scale
-from ..datasets.meanings import likely_scores, parts_of
-from ..datasets.orders import Orders, refuse_unordered
-from ..datasets.records import (
+from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.meta.inputs import MANY
+from judgesmith.conversation import parsed
+from judgesmith.datasets.formats import open_table
+from judgesmith.datasets.loading import read_outputs
+from judgesmith.datasets.marks import Marks, named_scale
+from judgesmith.datasets.meanings import likely_scores, parts_of
+from judgesmith.datasets.orders import Orders, refuse_unordered
+from judgesmith.datasets.records import (
     infer_scale,
     is_score,
     merge_groups,
@@ -31,13 +31,13 @@ from ..datasets.records import (
     refuse_outliers,
     refuse_reversed,
 )
-from ..datasets.row import OVERALL, Row
-from ..datasets.sheet import Outputs as File
-from ..datasets.sheet import refuse_outside
-from ..errors import LabelsError
-from ..rows import DERIVED
-from ..running.opening import rows_file
-from ..wording import folded
+from judgesmith.datasets.row import OVERALL, Row
+from judgesmith.datasets.sheet import Outputs as File
+from judgesmith.datasets.sheet import refuse_outside
+from judgesmith.errors import LabelsError
+from judgesmith.rows import DERIVED
+from judgesmith.running.opening import rows_file
+from judgesmith.wording import folded
 
 _SHOWN = 12  # names in one message
 #: Where the scores of `judgesmith score` stand.

@@ -9,18 +9,22 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
 
-from ..agreement.resampling import Estimate
-from ..agreement.spans import SpanAgreement, human_span_agreement, span_agreement
-from ..datasets.benchmarks.catalog import benchmark, data_dir, resolve
-from ..datasets.benchmarks.registry import PREFIX
-from ..datasets.loading import iter_rows
-from ..datasets.spans import Span, SpanSet, read_spans
-from ..errors import LabelsError, OptionError
-from ..running.console import wide
-from ..running.plain import clean
-from ..signatures.values import ErrorSpan, How
-from ..tables import Cell, Column, Table, with_interval
-from .gate import OF_SPANS, Gate
+from judgesmith.agreement.resampling import Estimate
+from judgesmith.agreement.spans import (
+    SpanAgreement,
+    human_span_agreement,
+    span_agreement,
+)
+from judgesmith.datasets.benchmarks.catalog import benchmark, data_dir, resolve
+from judgesmith.datasets.benchmarks.registry import PREFIX
+from judgesmith.datasets.loading import iter_rows
+from judgesmith.datasets.spans import Span, SpanSet, read_spans
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.evaluating.gate import OF_SPANS, Gate
+from judgesmith.running.console import wide
+from judgesmith.running.plain import clean
+from judgesmith.signatures.values import ErrorSpan, How
+from judgesmith.tables import Cell, Column, Table, with_interval
 
 #: Sets whose file of spans lists only the outputs in which something was marked, though all were read.
 _LISTS_ERRORS_ONLY = frozenset({"mqm_ted_ende", "mqm_ted_zhen"})

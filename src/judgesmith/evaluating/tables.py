@@ -7,11 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
-from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
-from ..running.console import wide
-from ..tables import Cell, Column, Table, clean, md, one_line
-from .decided import Decided
-from .pivot import (
+from judgesmith.agreement.meta.evaluation import MetaEvaluation, rows_of, text
+from judgesmith.evaluating.decided import Decided
+from judgesmith.evaluating.pivot import (
     TITLES,
     Pivot,
     alpha,
@@ -21,6 +19,8 @@ from .pivot import (
     headline,
     pivots,
 )
+from judgesmith.running.console import wide
+from judgesmith.tables import Cell, Column, Table, clean, md, one_line
 
 COMPARED = "Is one judge better"
 MOST_COMPARED = 12  # rows of that table on a terminal

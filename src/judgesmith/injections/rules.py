@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..disarming import HIDDEN
-from ..programs.prompting.suspicion import FLAGGED, LOOKED_INTO, Suspicion
-from ..signatures.values import Item
-from . import wording
+from judgesmith.disarming import HIDDEN
+from judgesmith.injections import wording
+from judgesmith.programs.prompting.suspicion import FLAGGED, LOOKED_INTO, Suspicion
+from judgesmith.signatures.values import Item
 
 #: Log-odds of a frame, and of one that a sentence on markup mentions; from which on neighbours count together.
 FRAME, MENTIONED, NEIGHBOURS = 1.0, -3.5, -1.4

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 
-from ..programs.models import engine
-from ..programs.prompting.suspicion import Suspicion, screens
-from ..signatures.values import Item
-from .rules import SHOWN, guarded, harmless, plain_texts
+from judgesmith.injections.rules import SHOWN, guarded, harmless, plain_texts
+from judgesmith.programs.models import engine
+from judgesmith.programs.prompting.suspicion import Suspicion, screens
+from judgesmith.signatures.values import Item
 
 
 class _Batch:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..disarming import HIDDEN
+from judgesmith.disarming import HIDDEN
 
 Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..agreement.significance import krippendorff_alpha
-from ..agreement.spans import human_span_agreement
-from ..datasets.spans import SEVERITIES, Span
-from ..tables import shortened
-from .store import AnswerEvent, Store
-from .task import WHY, Question, Task, Unit
+from judgesmith.agreement.significance import krippendorff_alpha
+from judgesmith.agreement.spans import human_span_agreement
+from judgesmith.datasets.spans import SEVERITIES, Span
+from judgesmith.labelling.store import AnswerEvent, Store
+from judgesmith.labelling.task import WHY, Question, Task, Unit
+from judgesmith.tables import shortened
 
 #: Answers that are at least this far apart, as a share of the scale, split their raters: two steps of 1 to 5.
 SPLIT = 0.4

@@ -12,15 +12,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ..conversation import turns_in
-from ..datasets.spans import SEVERITIES
-from ..pages import stylesheet
-from ..running.plain import clean, finite
-from ..running.private import App, Gate
-from .agreement import RaterAnswers, summary
-from .order import sequence
-from .store import Answered, AnswerEvent, Store
-from .task import Task
+from judgesmith.conversation import turns_in
+from judgesmith.datasets.spans import SEVERITIES
+from judgesmith.labelling.agreement import RaterAnswers, summary
+from judgesmith.labelling.order import sequence
+from judgesmith.labelling.store import Answered, AnswerEvent, Store
+from judgesmith.labelling.task import Task
+from judgesmith.pages import stylesheet
+from judgesmith.running.plain import clean, finite
+from judgesmith.running.private import App, Gate
 
 #: The page's own files: address -> file and content type.
 FILES = {

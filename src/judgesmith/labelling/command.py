@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import field_validator
 
-from ..cli.commands import Command, Json, Rows, argument, flag
-from ..errors import OptionError
-from .request import LabelRequest, Order
+from judgesmith.cli.commands import Command, Json, Rows, argument, flag
+from judgesmith.errors import OptionError
+from judgesmith.labelling.request import LabelRequest, Order
 
 if TYPE_CHECKING:
-    from .run import LabelSession
+    from judgesmith.labelling.run import LabelSession
 
 
 class Label(Command, Rows, Json):
@@ -128,11 +128,11 @@ class Label(Command, Rows, Json):
 
     def run(self) -> None:
         """Open the store and serve the page, or export the labels."""
-        from ..running.console import err, out, print_json
-        from ..running.plain import one_line
-        from ..running.private import require_server
-        from .export import check_export
-        from .run import open_store
+        from judgesmith.labelling.export import check_export
+        from judgesmith.labelling.run import open_store
+        from judgesmith.running.console import err, out, print_json
+        from judgesmith.running.plain import one_line
+        from judgesmith.running.private import require_server
 
         if self.rows is None and not self.export_only:
             raise OptionError(
@@ -157,9 +157,9 @@ class Label(Command, Rows, Json):
 
     def _serve(self, opened: LabelSession) -> None:
         """Serve the page until it is ended."""
-        from ..running.console import err
-        from ..running.plain import one_line
-        from .run import serve
+        from judgesmith.labelling.run import serve
+        from judgesmith.running.console import err
+        from judgesmith.running.plain import one_line
 
         def started(address: str) -> None:
             err.print(
@@ -205,7 +205,7 @@ def _summary(result: dict[str, Any]) -> list[str]:
 
 
 def _agreement(one: dict[str, Any]) -> str:
-    from ..running.console import number
+    from judgesmith.running.console import number
 
     if "f1" in one:
         return f"F1 of the marked characters {number(one['f1'])}, with severities {number(one['weighted_f1'])}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..cli.commands import Command, Json, Rows, Worded, argument, flag
-from ..errors import OptionError
+from judgesmith.cli.commands import Command, Json, Rows, Worded, argument, flag
+from judgesmith.errors import OptionError
 
 if TYPE_CHECKING:
-    from .estimation import Estimates, SystemEstimate
+    from judgesmith.labelling.estimation import Estimates, SystemEstimate
 
 
 class Estimate(Command, Rows, Worded, Json):
@@ -57,9 +57,9 @@ class Estimate(Command, Rows, Worded, Json):
         """Print the estimate of each system, with intervals."""
         import numpy as np
 
-        from ..running.console import print_json
-        from .estimation import estimate
-        from .few import read_few
+        from judgesmith.labelling.estimation import estimate
+        from judgesmith.labelling.few import read_few
+        from judgesmith.running.console import print_json
 
         judges = [self.judge] if self.judge else ()
         options: dict[str, Any] = {
@@ -120,9 +120,9 @@ class Estimate(Command, Rows, Worded, Json):
 
 
 def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
-    from ..running.console import wide
-    from ..running.plain import clean
-    from ..tables import Column, Table
+    from judgesmith.running.console import wide
+    from judgesmith.running.plain import clean
+    from judgesmith.tables import Column, Table
 
     out = wide()
     columns: list[Column | str] = [
@@ -168,7 +168,7 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
 
 def _cells(system: SystemEstimate) -> tuple[Any, ...]:
     """Return a system's line of the table."""
-    from ..tables import Cell
+    from judgesmith.tables import Cell
 
     rank = "–"
     if not system.reason:

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from ..agreement.correlation import Codes, Vector, id_codes, vector
-from ..agreement.fields import json_values
-from ..agreement.resampling import FEWEST_SYSTEMS
-from ..agreement.significance import holm
-from ..errors import LabelsError, OptionError
+from judgesmith.agreement.correlation import Codes, Vector, id_codes, vector
+from judgesmith.agreement.fields import json_values
+from judgesmith.agreement.resampling import FEWEST_SYSTEMS
+from judgesmith.agreement.significance import holm
+from judgesmith.errors import LabelsError, OptionError
 
 ALL = "all rows"
 #: With fewer labelled documents the interval is wide and hardly to be trusted.

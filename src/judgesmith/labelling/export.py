@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..datasets.marks import Marks
-from ..errors import OptionError
-from ..programs.atomic import write_whole
-from ..running.plain import finite
-from .agreement import RaterAnswers
-from .store import AnswerEvent
-from .task import WHY, Task
+from judgesmith.datasets.marks import Marks
+from judgesmith.errors import OptionError
+from judgesmith.labelling.agreement import RaterAnswers
+from judgesmith.labelling.store import AnswerEvent
+from judgesmith.labelling.task import WHY, Task
+from judgesmith.programs.atomic import write_whole
+from judgesmith.running.plain import finite
 
 
 def check_export(path: Path) -> None:

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ..agreement.correlation import Vector
-from ..datasets.benchmarks.registry import PREFIX
-from ..datasets.formats import kind_of
-from ..datasets.orders import check_orders
-from ..datasets.records import merge_groups
-from ..datasets.row import Row
-from ..datasets.sheet import Outputs as File
-from ..errors import LabelsError, OptionError
-from ..evaluating.columns import column_scores
-from ..evaluating.sources import (
+from judgesmith.agreement.correlation import Vector
+from judgesmith.datasets.benchmarks.registry import PREFIX
+from judgesmith.datasets.formats import kind_of
+from judgesmith.datasets.orders import check_orders
+from judgesmith.datasets.records import merge_groups
+from judgesmith.datasets.row import Row
+from judgesmith.datasets.sheet import Outputs as File
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.evaluating.columns import column_scores
+from judgesmith.evaluating.sources import (
     VERDICTS,
     FileRows,
     Judged,
@@ -34,7 +34,7 @@ from ..evaluating.sources import (
     some,
     with_metrics,
 )
-from ..likeness import folded
+from judgesmith.likeness import folded
 
 
 @dataclass
@@ -216,7 +216,7 @@ def read_suggestable(
 
 def _counts_of_words(rows: Sequence[Row]) -> dict[str, Vector]:
     """Return length, overlap and repetition of the rows, by name."""
-    from ..programs.readings.kinds import surface
+    from judgesmith.programs.readings.kinds import surface
 
     columns: dict[str, list[float]] = {}
     for row in rows:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..agreement.correlation import Vector, rowwise, vector
-from ..errors import OptionError
+from judgesmith.agreement.correlation import Vector, rowwise, vector
+from judgesmith.errors import OptionError
 
 #: Subsets that are drawn at random, the best of which is taken, and how many are compared at a time.
 TRIES, AT_ONCE = 2000, 200

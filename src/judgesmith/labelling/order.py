@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..agreement.correlation import Vector
-from ..errors import OptionError
-from .few import read_suggestable
-from .request import LabelRequest
-from .store import AnswerEvent, Store
-from .suggestion import suggest
-from .task import Task
-from .units import Units
+from judgesmith.agreement.correlation import Vector
+from judgesmith.errors import OptionError
+from judgesmith.labelling.few import read_suggestable
+from judgesmith.labelling.request import LabelRequest
+from judgesmith.labelling.store import AnswerEvent, Store
+from judgesmith.labelling.suggestion import suggest
+from judgesmith.labelling.task import Task
+from judgesmith.labelling.units import Units
 
 #: Rows shown before a row is shown again, so that the rater judges it afresh.
 GAP = 10

@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import LabelsError, OptionError
-from .agreement import RaterAnswers, summary
-from .export import export
-from .order import next_units
-from .request import LabelRequest
-from .store import Store
-from .task import Task
-from .units import Units, read_units
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.labelling.agreement import RaterAnswers, summary
+from judgesmith.labelling.export import export
+from judgesmith.labelling.order import next_units
+from judgesmith.labelling.request import LabelRequest
+from judgesmith.labelling.store import Store
+from judgesmith.labelling.task import Task
+from judgesmith.labelling.units import Units, read_units
 
 
 @dataclass
@@ -143,8 +143,8 @@ def serve(
     Raises:
         OptionError: If the port is taken.
     """
-    from ..running import private
-    from .app import Desk, application, rater_name
+    from judgesmith.labelling.app import Desk, application, rater_name
+    from judgesmith.running import private
 
     try:
         desk = Desk(

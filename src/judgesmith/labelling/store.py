@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import LabelsError
-from .task import Task, Unit
+from judgesmith.errors import LabelsError
+from judgesmith.labelling.task import Task, Unit
 
 _APPLICATION = 0x6A6C6162  # "jlab": says whose file it is
 _VERSION = 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ..cli.commands import Command, Json, Rows, Worded, argument, flag
-from ..errors import OptionError
+from judgesmith.cli.commands import Command, Json, Rows, Worded, argument, flag
+from judgesmith.errors import OptionError
 
 if TYPE_CHECKING:
-    from ..agreement.correlation import Vector
-    from .few import Scored
+    from judgesmith.agreement.correlation import Vector
+    from judgesmith.labelling.few import Scored
 
 
 class Suggest(Command, Rows, Worded, Json):
@@ -52,10 +52,10 @@ class Suggest(Command, Rows, Worded, Json):
         """Print the rows to label, or write them to a file."""
         import numpy as np
 
-        from ..running.console import out, print_json
-        from ..running.plain import one_line
-        from .few import read_suggestable
-        from .suggestion import suggest
+        from judgesmith.labelling.few import read_suggestable
+        from judgesmith.labelling.suggestion import suggest
+        from judgesmith.running.console import out, print_json
+        from judgesmith.running.plain import one_line
 
         scored, readings = read_suggestable(
             self.rows,
@@ -112,9 +112,9 @@ class Suggest(Command, Rows, Worded, Json):
     def _matched(self, scored: Scored, readings: Mapping[str, Vector]) -> None:
         import numpy as np
 
-        from ..running.console import out, print_json
-        from ..running.plain import one_line
-        from .matching import matched_rows
+        from judgesmith.labelling.matching import matched_rows
+        from judgesmith.running.console import out, print_json
+        from judgesmith.running.plain import one_line
 
         if len(self.judge) < 2:
             raise OptionError(

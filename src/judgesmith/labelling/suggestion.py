@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from ..agreement.correlation import Codes, Vector, id_codes, vector
-from ..errors import OptionError
+from judgesmith.agreement.correlation import Codes, Vector, id_codes, vector
+from judgesmith.errors import OptionError
 
 #: Neighbours that a row is compared with, to know whether it resembles others, and the share that are taken last.
 NEIGHBOURS, ODD = 5, 0.05

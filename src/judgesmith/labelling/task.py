@@ -7,8 +7,8 @@ from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
-from ..datasets.spans import SEVERITIES
-from ..errors import OptionError
+from judgesmith.datasets.spans import SEVERITIES
+from judgesmith.errors import OptionError
 
 Kind = Literal["score", "category", "binary", "preference", "spans"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -11,12 +11,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..datasets.loading import read_compared
-from ..datasets.row import Row
-from ..errors import LabelsError
-from ..evaluating.sources import places, read_file
-from ..running.opening import rows_file
-from .task import Kind, Unit
+from judgesmith.datasets.loading import read_compared
+from judgesmith.datasets.row import Row
+from judgesmith.errors import LabelsError
+from judgesmith.evaluating.sources import places, read_file
+from judgesmith.labelling.task import Kind, Unit
+from judgesmith.running.opening import rows_file
 
 #: A unit without its key: row, line.
 _Keyless = tuple[dict[str, Any], int]

@@ -20,15 +20,22 @@ from typing import Any
 
 import dspy
 
-from ..datasets.exports import Side, trace_input, trace_output
-from ..errors import JudgesmithError, OptionError
-from ..optimizers.report import AspectsReport, CompileReport
-from ..programs import artifact, loading
-from ..programs.judge import Judge
-from ..programs.models.lm import Connection, LanguageModel, language_model
-from ..rows import as_text, context_of
-from ..signatures.values import Verdict
-from .store import CHECK, LOG, check_address, mlflow_part, patience, short
+from judgesmith.datasets.exports import Side, trace_input, trace_output
+from judgesmith.errors import JudgesmithError, OptionError
+from judgesmith.mlflow.store import (
+    CHECK,
+    LOG,
+    check_address,
+    mlflow_part,
+    patience,
+    short,
+)
+from judgesmith.optimizers.report import AspectsReport, CompileReport
+from judgesmith.programs import artifact, loading
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.rows import as_text, context_of
+from judgesmith.signatures.values import Verdict
 
 #: What MLflow takes in one request, and of one parameter (older servers: 500 characters).
 METRICS_AT_ONCE, PARAMS_AT_ONCE, LONGEST_PARAM = 1000, 100, 500

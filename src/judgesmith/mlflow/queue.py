@@ -11,12 +11,19 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from ..datasets.exports import recognised
-from ..errors import OptionError
-from ..programs.judge import Judge
-from ..signatures.values import Verdict
-from .logging import about_judge, feedback
-from .store import CHECK, LOG, check_address, mlflow_part, patience, short
+from judgesmith.datasets.exports import recognised
+from judgesmith.errors import OptionError
+from judgesmith.mlflow.logging import about_judge, feedback
+from judgesmith.mlflow.store import (
+    CHECK,
+    LOG,
+    check_address,
+    mlflow_part,
+    patience,
+    short,
+)
+from judgesmith.programs.judge import Judge
+from judgesmith.signatures.values import Verdict
 
 T = TypeVar("T")
 #: Traces that are asked for at once; MLflow gives no more than 500.

@@ -14,8 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..errors import ArtifactError, OptionError
-from ..extras import from_extra
+from judgesmith.errors import ArtifactError, OptionError
+from judgesmith.extras import from_extra
 
 #: A registered judge, and one that a run logged.
 MODELS, RUNS = "models:/", "runs:/"

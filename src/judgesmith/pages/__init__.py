@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
-from ..errors import OptionError
-from ..programs.atomic import write_whole
-from ..tables import Table, clean
+from judgesmith.errors import OptionError
+from judgesmith.programs.atomic import write_whole
+from judgesmith.tables import Table, clean
 
 
 def environment(
@@ -39,7 +39,7 @@ def environment(
         undefined=jinja2.StrictUndefined,
         **options,
     )
-    from .. import __version__
+    from judgesmith import __version__
 
     jinja.globals |= {"version": __version__, "kind_of": _kind}
     return jinja

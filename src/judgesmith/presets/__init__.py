@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import OptionError
-from ..running.settings import Shelf, read_yaml
+from judgesmith.errors import OptionError
+from judgesmith.running.settings import Shelf, read_yaml
 
 __all__ = ["about", "kind", "layered", "names", "read", "text"]
 

@@ -10,11 +10,11 @@ from urllib.parse import parse_qs
 
 import httpx
 
-from ..datasets.exports import Answer, Export, trace_input, trace_output
-from ..errors import OptionError
-from ..programs.models.masking import masked
-from ..programs.models.transport import retry_after
-from ..signatures.values import Verdict
+from judgesmith.datasets.exports import Answer, Export, trace_input, trace_output
+from judgesmith.errors import OptionError
+from judgesmith.programs.models.masking import masked
+from judgesmith.programs.models.transport import retry_after
+from judgesmith.signatures.values import Verdict
 
 Record = dict[str, Any]
 #: Tries of a request, and seconds that are waited between two of them at most.

@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
-from ..datasets.exports import langfuse_score
-from ..errors import OptionError
-from ..programs.judge import Judge
-from ..programs.loading import about_judge
-from ..signatures.values import Verdict
-from .interface import Interface, Record, about_verdict, record
+from judgesmith.datasets.exports import langfuse_score
+from judgesmith.errors import OptionError
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.loading import about_judge
+from judgesmith.queues.interface import Interface, Record, about_verdict, record
+from judgesmith.signatures.values import Verdict
 
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 OBSERVATIONS, TRACES = "api/public/v2/observations", "api/public/traces"

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from ..datasets.exports import DISCARDED, Answer, phoenix_rater
-from ..errors import OptionError
-from ..programs.judge import Judge
-from ..programs.loading import about_judge
-from ..signatures.values import Verdict
-from .interface import Interface, Record, about_verdict, record
+from judgesmith.datasets.exports import DISCARDED, Answer, phoenix_rater
+from judgesmith.errors import OptionError
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.loading import about_judge
+from judgesmith.queues.interface import Interface, Record, about_verdict, record
+from judgesmith.signatures.values import Verdict
 
 #: Spans and annotations of a page; a span has its texts with it.
 SPANS, ANNOTATIONS = 100, 1000

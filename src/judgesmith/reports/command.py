@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import ClassVar
 
-from ..cli.commands import Command, Json, Rows, Worded, argument, flag
+from judgesmith.cli.commands import Command, Json, Rows, Worded, argument, flag
 
 
 class Report(Command, Rows, Worded, Json):
@@ -33,11 +33,11 @@ class Report(Command, Rows, Worded, Json):
 
     def run(self) -> None:
         """Read the scored file, and write the page or print its figures."""
-        from ..pages import check_page, write_page
-        from ..running.console import err, out, print_json
-        from ..running.plain import clean
-        from .rows import read_scored, summarise
-        from .spans import render
+        from judgesmith.pages import check_page, write_page
+        from judgesmith.reports.rows import read_scored, summarise
+        from judgesmith.reports.spans import render
+        from judgesmith.running.console import err, out, print_json
+        from judgesmith.running.plain import clean
 
         target = self.output or self.scored.with_suffix(".html")
         check_page(target, "-o", self.scored)

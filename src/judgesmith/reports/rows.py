@@ -14,24 +14,29 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from ..agreement.correlation import Vector, id_codes
-from ..agreement.meta.inputs import MANY, EvaluationOptions
-from ..datasets.loading import Compared, read_compared
-from ..datasets.marks import Marks
-from ..datasets.row import OVERALL, Row
-from ..datasets.sheet import Outputs
-from ..errors import LabelsError
-from ..evaluating.decided import estimate, places
-from ..evaluating.sources import human_ratings, plain_name, read_file, verdict_of
-from ..rows import as_text
-from ..signatures.values import (
+from judgesmith.agreement.correlation import Vector, id_codes
+from judgesmith.agreement.meta.inputs import MANY, EvaluationOptions
+from judgesmith.datasets.loading import Compared, read_compared
+from judgesmith.datasets.marks import Marks
+from judgesmith.datasets.row import OVERALL, Row
+from judgesmith.datasets.sheet import Outputs
+from judgesmith.errors import LabelsError
+from judgesmith.evaluating.decided import estimate, places
+from judgesmith.evaluating.sources import (
+    human_ratings,
+    plain_name,
+    read_file,
+    verdict_of,
+)
+from judgesmith.rows import as_text
+from judgesmith.signatures.values import (
     CriterionScore,
     ErrorSpan,
     Opinion,
     ScoreInterval,
     Verdict,
 )
-from ..tables import plain
+from judgesmith.tables import plain
 
 GROUNDED = ("exact", "normalised", "fuzzy")
 _LABELS = 20  # errors that one piece of text names; more are counted

@@ -23,26 +23,12 @@ import numpy as np
 from jinja2 import Environment
 from markupsafe import Markup
 
-from ..agreement.correlation import Vector
-from ..conversation import turns_in
-from ..datasets.records import infer_scale
-from ..datasets.row import Row
-from ..pages import environment
-from ..signatures.values import ErrorSpan, Opinion, Verdict
-from ..tables import (
-    Cell,
-    Column,
-    Table,
-    clean,
-    escaped,
-    interval,
-    number,
-    percent,
-    plain,
-    shortened,
-)
-from ..trajectories.value import Trajectory, Turn, starts
-from .rows import (
+from judgesmith.agreement.correlation import Vector
+from judgesmith.conversation import turns_in
+from judgesmith.datasets.records import infer_scale
+from judgesmith.datasets.row import Row
+from judgesmith.pages import environment
+from judgesmith.reports.rows import (
     GROUNDED,
     Mean,
     Piece,
@@ -54,6 +40,20 @@ from .rows import (
     pieces,
     summarise,
 )
+from judgesmith.signatures.values import ErrorSpan, Opinion, Verdict
+from judgesmith.tables import (
+    Cell,
+    Column,
+    Table,
+    clean,
+    escaped,
+    interval,
+    number,
+    percent,
+    plain,
+    shortened,
+)
+from judgesmith.trajectories.value import Trajectory, Turn, starts
 
 PAGE, STILL = 25, 10  # rows on a page, and rows that are there without scripts
 _NAMED = 3  # numbers of errors at one piece of text

@@ -13,9 +13,9 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from ..programs import progress
-from ..programs.progress import duration as duration
-from .plain import json_text, shown
+from judgesmith.programs import progress
+from judgesmith.programs.progress import duration as duration
+from judgesmith.running.plain import json_text, shown
 
 
 class ShownConsole(Console):

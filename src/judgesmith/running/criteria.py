@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ..errors import OptionError
-from ..signatures.values import Criterion
+from judgesmith.errors import OptionError
+from judgesmith.signatures.values import Criterion
 
 CRITERIA_FORMS = "write lines `name: definition`, or JSON: {name: definition}"
 

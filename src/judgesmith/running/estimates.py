@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..programs.capabilities import answering, passes_of
-from ..programs.judge import Judge
-from ..programs.models.lm import Connection, shared_price
-from ..programs.models.transport import Reply
-from ..signatures.values import Item, Passes
-from .opening import expected_seconds
+from judgesmith.programs.capabilities import answering, passes_of
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import Connection, shared_price
+from judgesmith.programs.models.transport import Reply
+from judgesmith.running.opening import expected_seconds
+from judgesmith.signatures.values import Item, Passes
 
 #: Rows whose prompts an estimate is made from.
 SAMPLED = 50
@@ -54,7 +54,7 @@ class Estimate:
         return {"dry_run": True} | asdict(self) | {"seconds": round(self.seconds)}
 
     def __str__(self) -> str:
-        from .console import duration
+        from judgesmith.running.console import duration
 
         cost = "price unknown" if self.cost is None else f"about ${self.cost:.2f}"
         read = (

@@ -12,9 +12,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from ..errors import OptionError
-from ..programs.models.locking import locked
-from .plain import finite
+from judgesmith.errors import OptionError
+from judgesmith.programs.models.locking import locked
+from judgesmith.running.plain import finite
 
 
 class TakenError(OptionError):

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..errors import BudgetError
-from ..parts import Options, option
+from judgesmith.errors import BudgetError
+from judgesmith.parts import Options, option
 
 if TYPE_CHECKING:
-    from ..programs.models.lm import LanguageModel
+    from judgesmith.programs.models.lm import LanguageModel
 
 #: The fewest rows for a meaningful share of failed ones.
 ENOUGH = 20
@@ -49,7 +49,7 @@ class Limits(Options):
         Raises:
             OptionError: If a price is not known.
         """
-        from ..programs.models.lm import (
+        from judgesmith.programs.models.lm import (
             Meter,
             check_priced,
         )  # commands are shown without what they run

@@ -19,24 +19,24 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from ..datasets.benchmarks.registry import PREFIX
-from ..datasets.formats import open_table
-from ..datasets.loading import aspects_of_mean
-from ..datasets.records import ROLES, columns_of
-from ..datasets.row import OVERALL
-from ..errors import JudgesmithError, OptionError
-from ..programs import artifact, loading
-from ..programs.atomic import write_whole
-from ..programs.capabilities import (
+from judgesmith.datasets.benchmarks.registry import PREFIX
+from judgesmith.datasets.formats import open_table
+from judgesmith.datasets.loading import aspects_of_mean
+from judgesmith.datasets.records import ROLES, columns_of
+from judgesmith.datasets.row import OVERALL
+from judgesmith.errors import JudgesmithError, OptionError
+from judgesmith.programs import artifact, loading
+from judgesmith.programs.atomic import write_whole
+from judgesmith.programs.capabilities import (
     connect_models,
     locate,
     models_of,
     read_by,
     without_model,
 )
-from ..programs.judge import Judge
-from ..programs.models.files import find_model, installed, model_path
-from ..programs.models.lm import (
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.files import find_model, installed, model_path
+from judgesmith.programs.models.lm import (
     NO_MODEL,
     Connection,
     LanguageModel,
@@ -44,8 +44,8 @@ from ..programs.models.lm import (
     is_local,
     language_model,
 )
-from .console import err
-from .settings import ReachOptions
+from judgesmith.running.console import err
+from judgesmith.running.settings import ReachOptions
 
 #: Seconds that a call is taken to need for estimates, where no better is known.
 SECONDS_PER_CALL = 1.5
@@ -83,7 +83,7 @@ def rows_file(name: str) -> Path:
     """Return the file that a command names; for `bench/NAME` the benchmark's, which may be in JUDGESMITH_DATA."""
     if not _names_benchmark(name):
         return Path(name)
-    from ..datasets.benchmarks import catalog
+    from judgesmith.datasets.benchmarks import catalog
 
     return catalog.resolve(name.removeprefix(PREFIX))
 
@@ -95,7 +95,7 @@ def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None
     """
     if not _names_benchmark(name):
         return None
-    from ..datasets.benchmarks import catalog
+    from judgesmith.datasets.benchmarks import catalog
 
     aspects = catalog.benchmark(name.removeprefix(PREFIX)).aspects
     result = {

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-from ..tables import ON_A_TERMINAL, clean, one_line, shown
+from judgesmith.tables import ON_A_TERMINAL, clean, one_line, shown
 
 __all__ = [
     "ShownStream",

@@ -13,9 +13,9 @@ import socket
 from collections.abc import Awaitable, Callable, Container, MutableMapping
 from typing import Any
 
-from ..errors import OptionError
-from ..extras import from_extra
-from .origin import LOOPBACK, foreign
+from judgesmith.errors import OptionError
+from judgesmith.extras import from_extra
+from judgesmith.running.origin import LOOPBACK, foreign
 
 Scope = MutableMapping[str, Any]
 App = Callable[..., Awaitable[None]]

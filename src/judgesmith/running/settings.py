@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
-from ..errors import OptionError
-from ..parts import Options, from_text, nearest, option, read_options
+from judgesmith.errors import OptionError
+from judgesmith.parts import Options, from_text, nearest, option, read_options
 
 
 class JudgeInWords(Options):

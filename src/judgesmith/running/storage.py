@@ -11,9 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MissingExtraError, OptionError
-from ..extras import from_extra
-from ..programs.models.cache import default_cache_path
+from judgesmith.errors import MissingExtraError, OptionError
+from judgesmith.extras import from_extra
+from judgesmith.programs.models.cache import default_cache_path
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

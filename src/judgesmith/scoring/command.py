@@ -9,13 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ..cli.commands import Command, Json, Reach, Rows, argument, flag
-from ..errors import OptionError
-from ..parts import plugin
-from ..running.limits import Limits
+from judgesmith.cli.commands import Command, Json, Reach, Rows, argument, flag
+from judgesmith.errors import OptionError
+from judgesmith.parts import plugin
+from judgesmith.running.limits import Limits
 
 if TYPE_CHECKING:
-    from .scoring import ScoreSummary
+    from judgesmith.scoring.scoring import ScoreSummary
 
 
 class Score(Command, Rows, Reach, Limits, Json):
@@ -102,12 +102,18 @@ class Score(Command, Rows, Reach, Limits, Json):
 
     def score(self, path: Path, target: Path, name: str) -> int:
         """Score a file of this machine into another, which messages call `name`."""
-        from ..datasets.formats import open_table
-        from ..datasets.loading import count_rows
-        from ..programs.models.lm import is_absent
-        from ..running.console import Watch, err, out, print_json
-        from ..running.opening import open_judge, quiet, roles_for
-        from .scoring import Existing, Run, mark_deferred, plan, score_file
+        from judgesmith.datasets.formats import open_table
+        from judgesmith.datasets.loading import count_rows
+        from judgesmith.programs.models.lm import is_absent
+        from judgesmith.running.console import Watch, err, out, print_json
+        from judgesmith.running.opening import open_judge, quiet, roles_for
+        from judgesmith.scoring.scoring import (
+            Existing,
+            Run,
+            mark_deferred,
+            plan,
+            score_file,
+        )
 
         if self.defer is not None and target.suffix.lower() != ".jsonl":
             raise OptionError("--defer works on .jsonl outputs; name the output .jsonl")
@@ -177,7 +183,7 @@ class Score(Command, Rows, Reach, Limits, Json):
 
     def tell(self, summary: ScoreSummary, name: str, left: int | None = None) -> int:
         """Show what a run did, and return the exit code."""
-        from ..running.console import print_json
+        from judgesmith.running.console import print_json
 
         data = summary.to_dict() | {"output": name, "deferred": left}
         print_json(data) if self.as_json else _print_summary(summary, name, left)
@@ -190,7 +196,7 @@ def _at_hand(command: Score) -> Iterator[tuple[Path, Path, str]]:
 
     Addresses are copied from and back.
     """
-    from ..running.storage import copy, file_name, growing, is_address
+    from judgesmith.running.storage import copy, file_name, growing, is_address
 
     with ExitStack() as stack:
         rows, name = Path(command.rows), command.output
@@ -214,7 +220,7 @@ def _at_hand(command: Score) -> Iterator[tuple[Path, Path, str]]:
 def _print_summary(summary: ScoreSummary, target: str, left: int | None) -> None:
     from rich.markup import escape
 
-    from ..running.console import duration, out
+    from judgesmith.running.console import duration, out
 
     again = f" ({summary.resumed} were there)" if summary.resumed else ""
     cost = "price unknown" if summary.cost is None else f"${summary.cost:.4g}"

@@ -13,25 +13,25 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ..agreement.conformal import deferred
-from ..datasets.loading import Compared, iter_rows, read_compared
-from ..datasets.records import unusual
-from ..datasets.row import Row
-from ..errors import OptionError, OutageError
-from ..optimizers.examples import numbers_of
-from ..optimizers.seen import Seen
-from ..programs import artifact, loading
-from ..programs.artifact import digest, fingerprint
-from ..programs.judge import Judge
-from ..programs.models import engine
-from ..programs.models.lm import Connection, Meter
-from ..running.console import Watch
-from ..running.estimates import SAMPLED, Estimate, estimate
-from ..running.journal import Journal, alone, read_journal, replacing
-from ..running.limits import Limits
-from ..running.plain import finite
-from ..signatures.values import Item, Verdict
-from .tables import require_parquet, write_table
+from judgesmith.agreement.conformal import deferred
+from judgesmith.datasets.loading import Compared, iter_rows, read_compared
+from judgesmith.datasets.records import unusual
+from judgesmith.datasets.row import Row
+from judgesmith.errors import OptionError, OutageError
+from judgesmith.optimizers.examples import numbers_of
+from judgesmith.optimizers.seen import Seen
+from judgesmith.programs import artifact, loading
+from judgesmith.programs.artifact import digest, fingerprint
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import Connection, Meter
+from judgesmith.running.console import Watch
+from judgesmith.running.estimates import SAMPLED, Estimate, estimate
+from judgesmith.running.journal import Journal, alone, read_journal, replacing
+from judgesmith.running.limits import Limits
+from judgesmith.running.plain import finite
+from judgesmith.scoring.tables import require_parquet, write_table
+from judgesmith.signatures.values import Item, Verdict
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
 OURS = ("id", "verdict", "judge", "asked", "seen")

@@ -10,11 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..datasets.spreadsheets import guarded
-from ..errors import OptionError
-from ..extras import from_extra
-from ..running.journal import read_journal
-from ..running.plain import json_text
+from judgesmith.datasets.spreadsheets import guarded
+from judgesmith.errors import OptionError
+from judgesmith.extras import from_extra
+from judgesmith.running.journal import read_journal
+from judgesmith.running.plain import json_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,9 +13,8 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
-from .. import __version__
-from ..signatures.values import Verdict
-from .documented import (
+from judgesmith import __version__
+from judgesmith.serving.documented import (
     NDJSON,
     OF_BODIES,
     About,
@@ -26,11 +25,12 @@ from .documented import (
     Ready,
     refusals,
 )
-from .forms import ManyIn, RowIn, ScoreIn, unreadable
-from .gate import MANY, SCORE, Gate, Scope, error, refusal
-from .reasons import brief, for_client, logged
-from .service import Refused, Served, Service
-from .tracing import traced
+from judgesmith.serving.forms import ManyIn, RowIn, ScoreIn, unreadable
+from judgesmith.serving.gate import MANY, SCORE, Gate, Scope, error, refusal
+from judgesmith.serving.reasons import brief, for_client, logged
+from judgesmith.serving.service import Refused, Served, Service
+from judgesmith.serving.tracing import traced
+from judgesmith.signatures.values import Verdict
 
 #: One of the server's keys; the gate asks for it.
 BEARER = [

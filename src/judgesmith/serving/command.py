@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from ..cli.commands import Command, Reach, argument, flag
-from ..errors import OptionError
-from ..extras import from_extra
+from judgesmith.cli.commands import Command, Reach, argument, flag
+from judgesmith.errors import OptionError
+from judgesmith.extras import from_extra
 
 
 class Serve(Command, Reach):
@@ -65,14 +65,22 @@ class Serve(Command, Reach):
 
     def run(self) -> None:
         """Open the judges and serve them."""
-        from ..running.console import err
-        from ..running.opening import open_judge, quiet
+        from judgesmith.running.console import err
+        from judgesmith.running.opening import open_judge, quiet
 
         from_extra(
             "serve", "serving", "fastapi", "prometheus_client", "psutil", "uvicorn"
         )
-        from .run import KEYS, admitted, bound, hosts, keys, serve, use_fast_loop
-        from .service import Bounds, Service
+        from judgesmith.serving.run import (
+            KEYS,
+            admitted,
+            bound,
+            hosts,
+            keys,
+            serve,
+            use_fast_loop,
+        )
+        from judgesmith.serving.service import Bounds, Service
 
         set_keys, files, where = keys(), named(self.judges), self.connection()
         listening = bound(self.host, self.port)
@@ -95,7 +103,7 @@ class Serve(Command, Reach):
 
         bounds = Bounds(self.queue, self.row_timeout, self.grace)
         if self.workers > 1:
-            from .workers import Worker, serve_many
+            from judgesmith.serving.workers import Worker, serve_many
 
             worker = Worker(
                 files, self.lm, where, bounds, accepted, served, not self.quiet_log

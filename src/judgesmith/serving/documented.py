@@ -9,8 +9,8 @@ from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 from pydantic.dataclasses import dataclass
 
-from ..rows import ROLES
-from ..signatures.values import Opinion, Verdict
+from judgesmith.rows import ROLES
+from judgesmith.signatures.values import Opinion, Verdict
 
 NDJSON = "application/x-ndjson"
 

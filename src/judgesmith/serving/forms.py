@@ -16,11 +16,11 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
-from ..errors import OptionError
-from ..rows import roles_of, texts
-from ..signatures.values import Item
-from .documented import by_any_name
-from .service import Refused, Service
+from judgesmith.errors import OptionError
+from judgesmith.rows import roles_of, texts
+from judgesmith.serving.documented import by_any_name
+from judgesmith.serving.service import Refused, Service
+from judgesmith.signatures.values import Item
 
 #: Fields of a row at most, known ones or not.
 MOST_FIELDS = 256

@@ -15,10 +15,10 @@ import orjson
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
 
-from ..running.origin import LOOPBACK, foreign
-from .forms import ManyIn, ScoreIn, read_body, unreadable
-from .reasons import debugging
-from .service import Refused, Service
+from judgesmith.running.origin import LOOPBACK, foreign
+from judgesmith.serving.forms import ManyIn, ScoreIn, read_body, unreadable
+from judgesmith.serving.reasons import debugging
+from judgesmith.serving.service import Refused, Service
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

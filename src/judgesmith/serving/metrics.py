@@ -14,9 +14,9 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from ..programs.models.lm import price
-from ..programs.models.transport import Reply
-from ..signatures.values import Verdict
+from judgesmith.programs.models.lm import price
+from judgesmith.programs.models.transport import Reply
+from judgesmith.signatures.values import Verdict
 
 #: Names the folder in which the processes of one server count together.
 SHARED = "PROMETHEUS_MULTIPROC_DIR"

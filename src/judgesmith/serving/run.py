@@ -18,14 +18,14 @@ from typing import Any
 import dspy
 import uvicorn
 
-from ..errors import OptionError
-from ..programs.models import engine
-from ..programs.models.lm import price
-from ..programs.models.transport import Reply
-from .app import application
-from .gate import Hosts
-from .reasons import debugging
-from .service import Bounds, Service
+from judgesmith.errors import OptionError
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import price
+from judgesmith.programs.models.transport import Reply
+from judgesmith.serving.app import application
+from judgesmith.serving.gate import Hosts
+from judgesmith.serving.reasons import debugging
+from judgesmith.serving.service import Bounds, Service
 
 #: The variable that holds the keys, separated by commas: with several, keys can be rotated.
 KEYS = "JUDGESMITH_API_KEY"

@@ -9,18 +9,18 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..datasets.records import columns_of, unusual
-from ..errors import JudgesmithError, ModelError, OptionError
-from ..programs.artifact import fingerprint
-from ..programs.judge import Judge
-from ..programs.models import engine
-from ..programs.models.lm import LanguageModel
-from ..programs.pipeline import rows_at_once
-from ..programs.several.judge import scales_of
-from ..rows import ROLES
-from ..signatures.values import Item, Verdict
-from .metrics import Metrics
-from .reasons import brief
+from judgesmith.datasets.records import columns_of, unusual
+from judgesmith.errors import JudgesmithError, ModelError, OptionError
+from judgesmith.programs.artifact import fingerprint
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.pipeline import rows_at_once
+from judgesmith.programs.several.judge import scales_of
+from judgesmith.rows import ROLES
+from judgesmith.serving.metrics import Metrics
+from judgesmith.serving.reasons import brief
+from judgesmith.signatures.values import Item, Verdict
 
 #: Seconds between two looks at a model that does not answer.
 LOOK_AGAIN = 5.0

@@ -19,16 +19,16 @@ import uvicorn
 from prometheus_client import multiprocess
 from uvicorn.supervisors import Multiprocess
 
-from ..errors import OptionError
-from ..programs import artifact, loading
-from ..programs.models import engine
-from ..programs.models.lm import Connection
-from ..running.opening import open_judge, quiet
-from .app import application
-from .gate import Hosts
-from .metrics import SHARED
-from .run import configured, prepared
-from .service import Bounds, Service
+from judgesmith.errors import OptionError
+from judgesmith.programs import artifact, loading
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import Connection
+from judgesmith.running.opening import open_judge, quiet
+from judgesmith.serving.app import application
+from judgesmith.serving.gate import Hosts
+from judgesmith.serving.metrics import SHARED
+from judgesmith.serving.run import configured, prepared
+from judgesmith.serving.service import Bounds, Service
 
 #: Seconds that a process may be silent, as while it loads a model, before it is taken to hang and started again.
 PATIENCE = 120

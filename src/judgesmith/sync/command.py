@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..cli.commands import Command, Json, Reach, Worded, argument, flag
-from ..errors import OptionError
-from ..parts import plugin
-from ..running.limits import Limits
+from judgesmith.cli.commands import Command, Json, Reach, Worded, argument, flag
+from judgesmith.errors import OptionError
+from judgesmith.parts import plugin
+from judgesmith.running.limits import Limits
 
 
 class Sync(Command, Reach, Worded, Limits, Json):
@@ -52,12 +52,12 @@ class Sync(Command, Reach, Worded, Limits, Json):
 
     def run(self) -> int:
         """Judge new traces, write verdicts back and print the agreement."""
-        from ..programs import artifact, loading
-        from ..running.console import Watch, print_json
-        from ..running.journal import alone
-        from ..running.opening import open_judge, quiet
-        from .judging import Judging
-        from .pulling import Pulled
+        from judgesmith.programs import artifact, loading
+        from judgesmith.running.console import Watch, print_json
+        from judgesmith.running.journal import alone
+        from judgesmith.running.opening import open_judge, quiet
+        from judgesmith.sync.judging import Judging
+        from judgesmith.sync.pulling import Pulled
 
         if self.judge is None and (self.human or self.limit):
             raise OptionError("--human and --limit are for --judge; leave them out")
@@ -114,7 +114,7 @@ SHOWN = 10
 
 
 def _print_pulled(command: Sync, data: dict[str, Any]) -> None:
-    from ..running.console import out
+    from judgesmith.running.console import out
 
     def say(text: str, style: str = "") -> None:
         out.print(text, markup=False, soft_wrap=True, style=style)
@@ -154,8 +154,8 @@ def _print_pulled(command: Sync, data: dict[str, Any]) -> None:
 
 
 def _print_judged(judged: dict[str, Any], say: Any) -> None:
-    from ..running.console import out
-    from ..tables import Column, Table
+    from judgesmith.running.console import out
+    from judgesmith.tables import Column, Table
 
     missing = f"{judged['waiting']} traces had no verdict of this judge (at most {judged['calls']} calls)"
     failed = f"{len(judged['failed'])} without a score (those without an output are left out)"

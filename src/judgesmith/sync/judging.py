@@ -12,24 +12,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..agreement.meta.evaluation import meta_evaluate
-from ..agreement.meta.inputs import LEAST_ROWS, OF_KIND
-from ..datasets.loading import iter_rows, read_outputs
-from ..datasets.marks import Marks
-from ..datasets.row import OVERALL, Row
-from ..datasets.sheet import Outputs
-from ..errors import LabelsError, OptionError
-from ..evaluating.sources import Judged, own_categories, read_people
-from ..optimizers.examples import numbers_of
-from ..optimizers.seen import Seen
-from ..programs.artifact import fingerprint, labels_aspect
-from ..programs.judge import Judge
-from ..rows import as_text
-from ..running.console import Watch
-from ..running.limits import Limits
-from ..running.plain import finite
-from ..wording import folded
-from .pulling import Pulled, Record, without_output
+from judgesmith.agreement.meta.evaluation import meta_evaluate
+from judgesmith.agreement.meta.inputs import LEAST_ROWS, OF_KIND
+from judgesmith.datasets.loading import iter_rows, read_outputs
+from judgesmith.datasets.marks import Marks
+from judgesmith.datasets.row import OVERALL, Row
+from judgesmith.datasets.sheet import Outputs
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.evaluating.sources import Judged, own_categories, read_people
+from judgesmith.optimizers.examples import numbers_of
+from judgesmith.optimizers.seen import Seen
+from judgesmith.programs.artifact import fingerprint, labels_aspect
+from judgesmith.programs.judge import Judge
+from judgesmith.rows import as_text
+from judgesmith.running.console import Watch
+from judgesmith.running.limits import Limits
+from judgesmith.running.plain import finite
+from judgesmith.sync.pulling import Pulled, Record, without_output
+from judgesmith.wording import folded
 
 #: Traces whose texts are held at once.
 PART = 500

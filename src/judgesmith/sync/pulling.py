@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import OptionError
-from ..rows import as_text
-from ..running.console import Watch
-from ..running.journal import read_journal, replacing
+from judgesmith.errors import OptionError
+from judgesmith.rows import as_text
+from judgesmith.running.console import Watch
+from judgesmith.running.journal import read_journal, replacing
 
 Record = dict[str, Any]
 WHAT = "a file of labels as `judgesmith sync` writes it"

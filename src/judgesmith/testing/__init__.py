@@ -9,7 +9,7 @@ Beside the suites stand what they run on: a language model that follows a script
 function (`fake`).
 """
 
-from ..errors import MissingExtraError
+from judgesmith.errors import MissingExtraError
 
 try:
     import pytest
@@ -25,10 +25,10 @@ pytest.register_assert_rewrite(
     )
 )
 
-from .judges import JudgeContract  # noqa: E402
-from .metrics import MetricContract  # noqa: E402
-from .optimizers import OptimizerContract  # noqa: E402
-from .perturbations import PerturbationContract  # noqa: E402
+from judgesmith.testing.judges import JudgeContract  # noqa: E402
+from judgesmith.testing.metrics import MetricContract  # noqa: E402
+from judgesmith.testing.optimizers import OptimizerContract  # noqa: E402
+from judgesmith.testing.perturbations import PerturbationContract  # noqa: E402
 
 __all__ = [
     "JudgeContract",

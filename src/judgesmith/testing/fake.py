@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from ..datasets.records import Labels
-from ..datasets.row import Row
-from ..programs.models.lm import LanguageModel
-from ..programs.models.transport import Request, Unanswered
-from ..programs.prompting.predict import AGAIN
-from ..signatures.judging import ExplainScore, ScoreCriteria, ScoreOverall
-from ..signatures.task import (
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Request, Unanswered
+from judgesmith.programs.prompting.predict import AGAIN
+from judgesmith.signatures.judging import ExplainScore, ScoreCriteria, ScoreOverall
+from judgesmith.signatures.task import (
     DescribeTask,
     MergeCriteria,
     MergeDescriptions,
     ObserveBatch,
     ProposeCriteria,
 )
-from .scripted import MakeScripted
+from judgesmith.testing.scripted import MakeScripted
 
 #: Every row's texts hold its own mark, so that it can be found again in any prompt.
 MARK = re.compile(r"\br\d{3}\b")

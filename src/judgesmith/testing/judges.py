@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 
 import pytest
 
-from ..errors import BudgetError, ModelError, OptionError
-from ..programs import artifact, loading
-from ..programs.judge import Judge
-from ..programs.method import Method
-from ..programs.models.transport import Request, Unanswered
-from ..programs.registry import methods
-from ..signatures.values import Item, Scale
-from .scripted import MakeScripted, scripted_models
+from judgesmith.errors import BudgetError, ModelError, OptionError
+from judgesmith.programs import artifact, loading
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.method import Method
+from judgesmith.programs.models.transport import Request, Unanswered
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import Item, Scale
+from judgesmith.testing.scripted import MakeScripted, scripted_models
 
 Make = Callable[..., Judge]
 #: What a search adds to a demonstration.

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import pytest
 
-from ..errors import OptionError
-from ..programs.baselines.metrics import Metric
-from ..programs.registry import metrics
+from judgesmith.errors import OptionError
+from judgesmith.programs.baselines.metrics import Metric
+from judgesmith.programs.registry import metrics
 
 REFERENCE = "The town council has agreed to repair the old bridge in spring."
 OUTPUTS = (

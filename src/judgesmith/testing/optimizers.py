@@ -8,17 +8,25 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from ..datasets.records import Labels
-from ..errors import BudgetError, LeakError
-from ..optimizers.compiling import Compiler
-from ..optimizers.examples import examples_of
-from ..optimizers.front import compile as compile_judge
-from ..optimizers.search.base import DemonstrationSearch, SearchRecord, better
-from ..programs import loading
-from ..programs.active_critic.critic import ActiveCritic
-from ..programs.judge import Judge
-from ..programs.models import row_context
-from .fake import Ask, FakeModel, Fault, judging, make_labels, own_environment, sensible
+from judgesmith.datasets.records import Labels
+from judgesmith.errors import BudgetError, LeakError
+from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.examples import examples_of
+from judgesmith.optimizers.front import compile as compile_judge
+from judgesmith.optimizers.search.base import DemonstrationSearch, SearchRecord, better
+from judgesmith.programs import loading
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import row_context
+from judgesmith.testing.fake import (
+    Ask,
+    FakeModel,
+    Fault,
+    judging,
+    make_labels,
+    own_environment,
+    sensible,
+)
 
 
 def run(

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from ..datasets.perturbations.registry import (
+from judgesmith.datasets.perturbations.registry import (
     Amounts,
     Change,
     Left,

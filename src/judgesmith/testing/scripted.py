@@ -4,8 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..programs.models.lm import Connection, LanguageModel, Sampling
-from ..programs.models.transport import Message, Reply, Request, TokenChoice, Unanswered
+from judgesmith.programs.models.lm import Connection, LanguageModel, Sampling
+from judgesmith.programs.models.transport import (
+    Message,
+    Reply,
+    Request,
+    TokenChoice,
+    Unanswered,
+)
 
 #: What a step answers: a text, a whole reply, or the failure of the call.
 Answered = str | Reply | Unanswered

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.markup import escape
 
-from ..cli.commands import Command, Json, Preset, Rows, argument, flag
+from judgesmith.cli.commands import Command, Json, Preset, Rows, argument, flag
 
 if TYPE_CHECKING:
-    from ..running.settings import Catalogue
-    from .distilling import DistillReport
+    from judgesmith.running.settings import Catalogue
+    from judgesmith.training.distilling import DistillReport
 
 
 class Distill(Command, Preset, Rows, Json):
@@ -72,16 +72,20 @@ class Distill(Command, Preset, Rows, Json):
     @classmethod
     def catalogue(cls, chosen: Mapping[str, Any]) -> Catalogue:
         """Return the options of training."""
-        from .distill_run import catalogue
+        from judgesmith.training.distill_run import catalogue
 
         return catalogue()
 
     def run(self) -> int:
         """Train a student, save it and print its agreement."""
-        from ..cli.rendering import show_dry_run
-        from ..running.console import print_json
-        from ..running.opening import quiet
-        from .distill_run import DistillRequest, DistillRun, RunOptions
+        from judgesmith.cli.rendering import show_dry_run
+        from judgesmith.running.console import print_json
+        from judgesmith.running.opening import quiet
+        from judgesmith.training.distill_run import (
+            DistillRequest,
+            DistillRun,
+            RunOptions,
+        )
 
         request = DistillRequest(
             labels=self.labels,
@@ -112,9 +116,9 @@ class Distill(Command, Preset, Rows, Json):
 
 
 def _show(report: DistillReport, output: Path) -> None:
-    from ..running.console import duration, wide
-    from ..running.console import out as plain
-    from ..tables import Cell, Column, Table
+    from judgesmith.running.console import duration, wide
+    from judgesmith.running.console import out as plain
+    from judgesmith.tables import Cell, Column, Table
 
     numbers = (Column(name, ".2f") for name in ("Q", "r", "rho", "tau"))
     costs = (Column("calls/row", ".1f"), Column("s/row", ".2f"))

@@ -10,37 +10,37 @@ from typing import Any
 
 import numpy as np
 
-from ..agreement.correlation import Level
-from ..compiling.run import method_in_words
-from ..datasets.loading import read_labels
-from ..datasets.records import Labels
-from ..datasets.row import Row
-from ..datasets.splits import Split
-from ..errors import OptionError
-from ..optimizers.compiling import level_for
-from ..parts import option
-from ..programs.artifact import save_or_keep
-from ..programs.models.lm import is_local
-from ..running.console import Watch
-from ..running.opening import (
+from judgesmith.agreement.correlation import Level
+from judgesmith.compiling.run import method_in_words
+from judgesmith.datasets.loading import read_labels
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
+from judgesmith.datasets.splits import Split
+from judgesmith.errors import OptionError
+from judgesmith.optimizers.compiling import level_for
+from judgesmith.parts import option
+from judgesmith.programs.artifact import save_or_keep
+from judgesmith.programs.models.lm import is_local
+from judgesmith.running.console import Watch
+from judgesmith.running.opening import (
     benchmark_scale,
     check_writable,
     open_judge,
     open_model,
     rows_file,
 )
-from ..running.settings import Catalogue, JudgeInWords, Owner
-from .distilled.judge import Distilled
-from .distilled.student import training_modules
-from .distilling import (
+from judgesmith.running.settings import Catalogue, JudgeInWords, Owner
+from judgesmith.training.distilled.judge import Distilled
+from judgesmith.training.distilled.student import training_modules
+from judgesmith.training.distilling import (
     CHECKPOINT,
     Distillation,
     DistillReport,
     split_of,
     synthetic_rows,
 )
-from .loop import TrainOptions
-from .synthetic import SyntheticRow
+from judgesmith.training.loop import TrainOptions
+from judgesmith.training.synthetic import SyntheticRow
 
 #: Characters of a token, and tokens of a prompt beside the row's own.
 _CHARACTERS, _PROMPT = 4.0, 170

@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from ..agreement.correlation import CorrelationSum, Level
-from ..agreement.differences import Difference
-from ..agreement.metric import AgreementValue
-from ..agreement.objectives import Q
-from ..datasets.loading import read_labels
-from ..datasets.records import Labels
-from ..datasets.row import Row
-from ..datasets.splits import Split, assert_disjoint, holdout_split
-from ..errors import LabelsError, OptionError
-from ..optimizers.compiling import level_for
-from ..optimizers.examples import (
+from judgesmith.agreement.correlation import CorrelationSum, Level
+from judgesmith.agreement.differences import Difference
+from judgesmith.agreement.metric import AgreementValue
+from judgesmith.agreement.objectives import Q
+from judgesmith.datasets.loading import read_labels
+from judgesmith.datasets.records import Labels
+from judgesmith.datasets.row import Row
+from judgesmith.datasets.splits import Split, assert_disjoint, holdout_split
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.optimizers.compiling import level_for
+from judgesmith.optimizers.examples import (
     Scored,
     agreement,
     difference,
@@ -34,24 +34,24 @@ from ..optimizers.examples import (
     item_of,
     score_rows,
 )
-from ..optimizers.fitting.outcome import fit_decision
-from ..optimizers.fitting.readings import surface_percents
-from ..optimizers.seen import marks
-from ..parts import read_options
-from ..programs.aspects import OVERALL
-from ..programs.judge import Judge
-from ..programs.models.files import file_sha256
-from ..programs.models.lm import LanguageModel, language_model
-from ..programs.progress import Progress, Silent, watching
-from ..programs.prompting.suspicion import guarded
-from ..signatures.values import Criterion, Item, Scale, json_number
-from .distilled.gguf_adapter import GGUF_ADAPTER, write_gguf_adapter
-from .distilled.judge import Distilled, StudentData
-from .distilled.marking import MOST_TOKENS, error_text
-from .distilled.student import Shape, Student, training_modules
-from .loop import Example, Trained, Training, TrainOptions
-from .synthesizing import apart_from
-from .synthetic import SyntheticRow, read_synthetic
+from judgesmith.optimizers.fitting.outcome import fit_decision
+from judgesmith.optimizers.fitting.readings import surface_percents
+from judgesmith.optimizers.seen import marks
+from judgesmith.parts import read_options
+from judgesmith.programs.aspects import OVERALL
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.files import file_sha256
+from judgesmith.programs.models.lm import LanguageModel, language_model
+from judgesmith.programs.progress import Progress, Silent, watching
+from judgesmith.programs.prompting.suspicion import guarded
+from judgesmith.signatures.values import Criterion, Item, Scale, json_number
+from judgesmith.training.distilled.gguf_adapter import GGUF_ADAPTER, write_gguf_adapter
+from judgesmith.training.distilled.judge import Distilled, StudentData
+from judgesmith.training.distilled.marking import MOST_TOKENS, error_text
+from judgesmith.training.distilled.student import Shape, Student, training_modules
+from judgesmith.training.loop import Example, Trained, Training, TrainOptions
+from judgesmith.training.synthesizing import apart_from
+from judgesmith.training.synthetic import SyntheticRow, read_synthetic
 
 #: Fewer rows, or rows of fewer groups, tell nothing about which epoch is best.
 FEWEST_TO_STOP = 6

@@ -18,11 +18,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import OptionError
-from ..parts import Options, option
-from ..programs.progress import Progress
-from ..programs.prompting.layouts import DIGITS
-from .distilled.student import Student, portions, training_modules
+from judgesmith.errors import OptionError
+from judgesmith.parts import Options, option
+from judgesmith.programs.progress import Progress
+from judgesmith.programs.prompting.layouts import DIGITS
+from judgesmith.training.distilled.student import Student, portions, training_modules
 
 
 class TrainOptions(Options):

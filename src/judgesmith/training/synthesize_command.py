@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.markup import escape
 
-from ..cli.commands import Command, Json, Preset, Reach, Rows, argument, flag
-from ..running.limits import Limits
+from judgesmith.cli.commands import Command, Json, Preset, Reach, Rows, argument, flag
+from judgesmith.running.limits import Limits
 
 if TYPE_CHECKING:
-    from ..running.settings import Catalogue
+    from judgesmith.running.settings import Catalogue
 
 
 class Synthesize(Command, Preset, Rows, Reach, Limits, Json):
@@ -48,17 +48,17 @@ class Synthesize(Command, Preset, Rows, Reach, Limits, Json):
     @classmethod
     def catalogue(cls, chosen: Mapping[str, Any]) -> Catalogue:
         """Return the options of synthesis."""
-        from .synthesizing import catalogue
+        from judgesmith.training.synthesizing import catalogue
 
         return catalogue()
 
     def run(self) -> None:
         """Annotate rows and write the synthetic examples."""
-        from ..cli.rendering import show_dry_run
-        from ..datasets.loading import iter_rows
-        from ..running.console import Watch, out, print_json
-        from ..running.opening import check_writable_file, open_judge, quiet
-        from .synthesizing import Synthesis, SynthesisOptions
+        from judgesmith.cli.rendering import show_dry_run
+        from judgesmith.datasets.loading import iter_rows
+        from judgesmith.running.console import Watch, out, print_json
+        from judgesmith.running.opening import check_writable_file, open_judge, quiet
+        from judgesmith.training.synthesizing import Synthesis, SynthesisOptions
 
         where = self.connection()
         with quiet():

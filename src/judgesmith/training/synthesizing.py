@@ -19,34 +19,34 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..datasets.duplicates import shared
-from ..datasets.loading import iter_rows
-from ..datasets.perturbations.registry import (
+from judgesmith.datasets.duplicates import shared
+from judgesmith.datasets.loading import iter_rows
+from judgesmith.datasets.perturbations.registry import (
     Pair,
     Perturbation,
     Text,
     find_perturbations,
     pairs_of,
 )
-from ..datasets.row import Row
-from ..errors import BudgetError, OptionError
-from ..likeness import folded
-from ..parts import Options, option
-from ..programs.active_critic.scoring import OverallScorer, TaskContext
-from ..programs.artifact import fingerprint
-from ..programs.atomic import write_whole
-from ..programs.judge import Judge
-from ..programs.models.transport import Message
-from ..programs.openlgauge.annotation import Annotator, Focus
-from ..programs.prompting.layouts import DIGITS, HUNDRED, whole
-from ..programs.prompting.suspicion import guarded
-from ..running.console import Watch
-from ..running.limits import Limits
-from ..running.settings import Catalogue, Owner
-from ..scoring.scoring import Run, score_rows
-from ..signatures.values import Criterion, Item
-from .distilled.marking import MarkedLayout, error_text
-from .synthetic import SyntheticRow, read_synthetic
+from judgesmith.datasets.row import Row
+from judgesmith.errors import BudgetError, OptionError
+from judgesmith.likeness import folded
+from judgesmith.parts import Options, option
+from judgesmith.programs.active_critic.scoring import OverallScorer, TaskContext
+from judgesmith.programs.artifact import fingerprint
+from judgesmith.programs.atomic import write_whole
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.transport import Message
+from judgesmith.programs.openlgauge.annotation import Annotator, Focus
+from judgesmith.programs.prompting.layouts import DIGITS, HUNDRED, whole
+from judgesmith.programs.prompting.suspicion import guarded
+from judgesmith.running.console import Watch
+from judgesmith.running.limits import Limits
+from judgesmith.running.settings import Catalogue, Owner
+from judgesmith.scoring.scoring import Run, score_rows
+from judgesmith.signatures.values import Criterion, Item
+from judgesmith.training.distilled.marking import MarkedLayout, error_text
+from judgesmith.training.synthetic import SyntheticRow, read_synthetic
 
 
 class SynthesisOptions(Options):

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..datasets.row import Row
-from ..errors import LabelsError
+from judgesmith.datasets.row import Row
+from judgesmith.errors import LabelsError
 
 #: Bytes of a line at most: far more than any text that a small model reads.
 LONGEST_LINE = 1 << 20

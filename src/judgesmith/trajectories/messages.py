@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from .value import MARK, SPEAKERS, Turn
+from judgesmith.trajectories.value import MARK, SPEAKERS, Turn
 
 Message: TypeAlias = Mapping[str, Any]
 _SPEAKER = ("role", "from", "speaker", "author", "type")

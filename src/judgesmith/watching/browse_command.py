@@ -6,8 +6,8 @@ import webbrowser
 from pathlib import Path
 from typing import ClassVar
 
-from ..cli.commands import Command, Json, argument, flag
-from ..errors import OptionError
+from judgesmith.cli.commands import Command, Json, argument, flag
+from judgesmith.errors import OptionError
 
 
 class Browse(Command, Json):
@@ -45,8 +45,8 @@ class Browse(Command, Json):
         self._serve() if self.watch else self._write()
 
     def _serve(self) -> None:
-        from ..running.console import err
-        from .live import serve
+        from judgesmith.running.console import err
+        from judgesmith.watching.live import serve
 
         def started(address: str) -> None:
             err.print(f"{self.folder} at {address}", markup=False, soft_wrap=True)
@@ -57,12 +57,12 @@ class Browse(Command, Json):
         serve(self.folder, self.port, started)
 
     def _write(self) -> None:
-        from ..pages import check_page, write_page
-        from ..running.console import err, out, print_json
-        from ..running.opening import quiet
-        from ..running.plain import clean
-        from .browsing import render
-        from .folder import browse as look
+        from judgesmith.pages import check_page, write_page
+        from judgesmith.running.console import err, out, print_json
+        from judgesmith.running.opening import quiet
+        from judgesmith.running.plain import clean
+        from judgesmith.watching.browsing import render
+        from judgesmith.watching.folder import browse as look
 
         target = self.output or self.folder / "browse.html"
         check_page(target, "-o")

@@ -11,13 +11,13 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
-from ..cli.rendering import objective_label
-from ..figures import Estimate, forest
-from ..pages import Figures, Fold, Section, moment
-from ..pages import render as render_page
-from ..tables import Cell, Column, Table
-from .folder import Browsed, SavedJudge, StudyFolder
-from .judges import JudgeDiff, shown
+from judgesmith.cli.rendering import objective_label
+from judgesmith.figures import Estimate, forest
+from judgesmith.pages import Figures, Fold, Section, moment
+from judgesmith.pages import render as render_page
+from judgesmith.tables import Cell, Column, Table
+from judgesmith.watching.folder import Browsed, SavedJudge, StudyFolder
+from judgesmith.watching.judges import JudgeDiff, shown
 
 
 def look(at: str, **parameters: str) -> str:

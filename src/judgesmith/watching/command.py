@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from ..cli.commands import Command, Json, Reach, Rows, Worded, argument, flag
+from judgesmith.cli.commands import Command, Json, Reach, Rows, Worded, argument, flag
 
 if TYPE_CHECKING:
-    from .watching import Look
+    from judgesmith.watching.watching import Look
 
 
 class Watch(Command, Rows, Worded, Reach, Json):
@@ -53,13 +53,13 @@ class Watch(Command, Rows, Worded, Reach, Json):
 
     def run(self) -> int:
         """Score the sentinel rows, test them against the baseline and report."""
-        from ..evaluating.sources import read_file
-        from ..pages import check_page, write_page
-        from ..running.console import Watch as Progress
-        from ..running.console import print_json
-        from ..running.opening import open_judge, quiet, roles_for, rows_file
-        from .page import render
-        from .watching import Sentinels, WatchOptions, look
+        from judgesmith.evaluating.sources import read_file
+        from judgesmith.pages import check_page, write_page
+        from judgesmith.running.console import Watch as Progress
+        from judgesmith.running.console import print_json
+        from judgesmith.running.opening import open_judge, quiet, roles_for, rows_file
+        from judgesmith.watching.page import render
+        from judgesmith.watching.watching import Sentinels, WatchOptions, look
 
         if self.output is not None:
             check_page(self.output, "-o", self.rows, self.judge, self.history)
@@ -102,8 +102,8 @@ class Watch(Command, Rows, Worded, Reach, Json):
 
 
 def _print_outcome(outcome: Look, kept: Path, page: Path | None) -> None:
-    from ..running.console import out
-    from .watching import findings_table, summary
+    from judgesmith.running.console import out
+    from judgesmith.watching.watching import findings_table, summary
 
     for note in outcome.notes:
         out.print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)

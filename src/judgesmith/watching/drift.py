@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from ..agreement.correlation import Vector
+from judgesmith.agreement.correlation import Vector
 
 Matrix = npt.NDArray[np.float64]
 Alternative = Literal["greater", "two-sided"]

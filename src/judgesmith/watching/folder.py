@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..datasets.formats import open_table
-from ..errors import JudgesmithError, OptionError
-from ..evaluating.sources import read_file
-from ..programs import artifact
-from ..programs.versions import Version
-from ..reports.rows import Scored, read_scored, summarise
-from . import history
-from .judges import JudgeDiff, compare_judges
+from judgesmith.datasets.formats import open_table
+from judgesmith.errors import JudgesmithError, OptionError
+from judgesmith.evaluating.sources import read_file
+from judgesmith.programs import artifact
+from judgesmith.programs.versions import Version
+from judgesmith.reports.rows import Scored, read_scored, summarise
+from judgesmith.watching import history
+from judgesmith.watching.judges import JudgeDiff, compare_judges
 
 #: Files that are looked at, and characters of one that are read to tell its kind.
 MOST_FILES, PEEKED = 20_000, 65_536

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..agreement.correlation import Vector
-from ..errors import LabelsError
-from ..running.journal import Journal
+from judgesmith.agreement.correlation import Vector
+from judgesmith.errors import LabelsError
+from judgesmith.running.journal import Journal
 
 FORMAT: Literal["judgesmith.watch/1"] = "judgesmith.watch/1"
 Short = Annotated[str, Field(max_length=400)]

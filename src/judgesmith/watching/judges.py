@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..evaluating.sources import inside
-from ..programs.artifact import Artifact, identity_of
-from ..programs.versions import Version
-from ..tables import shortened
+from judgesmith.evaluating.sources import inside
+from judgesmith.programs.artifact import Artifact, identity_of
+from judgesmith.programs.versions import Version
+from judgesmith.tables import shortened
 
 #: What of the provenance is compared: how a judge came to be, which changes no verdict.
 HISTORY = (

@@ -18,18 +18,25 @@ from typing import Any, TypeVar
 import numpy as np
 from markupsafe import Markup
 
-from ..errors import JudgesmithError, OptionError
-from ..optimizers.seen import Seen
-from ..pages import Section, stylesheet
-from ..pages import render as render_page
-from ..reports.rows import Scored
-from ..reports.spans import cards
-from ..running import private
-from ..running.opening import quiet
-from ..tables import Cell, Column, Table, shortened
-from .browsing import look, render
-from .folder import MOST_FILES, Browsed, SavedJudge, browse, files_in, scored_rows
-from .judges import compare_judges, shown
+from judgesmith.errors import JudgesmithError, OptionError
+from judgesmith.optimizers.seen import Seen
+from judgesmith.pages import Section, stylesheet
+from judgesmith.pages import render as render_page
+from judgesmith.reports.rows import Scored
+from judgesmith.reports.spans import cards
+from judgesmith.running import private
+from judgesmith.running.opening import quiet
+from judgesmith.tables import Cell, Column, Table, shortened
+from judgesmith.watching.browsing import look, render
+from judgesmith.watching.folder import (
+    MOST_FILES,
+    Browsed,
+    SavedJudge,
+    browse,
+    files_in,
+    scored_rows,
+)
+from judgesmith.watching.judges import compare_judges, shown
 
 #: Rows of one look.
 PAGE, MOST = 25, 200

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..agreement.correlation import Vector
-from ..figures import DIM, INK, JUDGE, PEOPLE, bars, svg
-from ..pages import Figures, Section, moment
-from ..pages import render as render_page
-from ..tables import Cell, Column, Table
-from .history import Run, epoch
-from .watching import Look, findings_table, summary
+from judgesmith.agreement.correlation import Vector
+from judgesmith.figures import DIM, INK, JUDGE, PEOPLE, bars, svg
+from judgesmith.pages import Figures, Section, moment
+from judgesmith.pages import render as render_page
+from judgesmith.tables import Cell, Column, Table
+from judgesmith.watching.history import Run, epoch
+from judgesmith.watching.watching import Look, findings_table, summary
 
 #: Runs that the page shows, the newest ones.
 MOST_RUNS = 400

@@ -11,24 +11,31 @@ from typing import Any
 
 import numpy as np
 
-from .. import parts
-from ..agreement.correlation import Vector
-from ..agreement.resampling import Measure, bootstrap_q
-from ..datasets.row import OVERALL, Row
-from ..datasets.sheet import Outputs
-from ..errors import LabelsError, OptionError
-from ..evaluating.sources import human_ratings, places
-from ..parts import option
-from ..programs.artifact import digest, fingerprint
-from ..programs.judge import Judge
-from ..running.console import Watch
-from ..running.journal import alone
-from ..running.plain import finite
-from ..signatures.values import Item, Verdict
-from ..tables import Column, Table
-from . import drift
-from .drift import Finding
-from .history import Agreement, Run, TestedChange, append, epoch, read
+from judgesmith import parts
+from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.resampling import Measure, bootstrap_q
+from judgesmith.datasets.row import OVERALL, Row
+from judgesmith.datasets.sheet import Outputs
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.evaluating.sources import human_ratings, places
+from judgesmith.parts import option
+from judgesmith.programs.artifact import digest, fingerprint
+from judgesmith.programs.judge import Judge
+from judgesmith.running.console import Watch
+from judgesmith.running.journal import alone
+from judgesmith.running.plain import finite
+from judgesmith.signatures.values import Item, Verdict
+from judgesmith.tables import Column, Table
+from judgesmith.watching import drift
+from judgesmith.watching.drift import Finding
+from judgesmith.watching.history import (
+    Agreement,
+    Run,
+    TestedChange,
+    append,
+    epoch,
+    read,
+)
 
 #: Last runs that are taken together, too, to find what changes slowly or by little.
 WINDOW = 5

@@ -14,10 +14,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..correlation import Codes, Level, Vector, id_codes
-from ..resampling import Agreement, Bounded, Range, Statistic, Systems, mean_drawn
-from .inputs import Aspect, EvaluationOptions, Units
-from .intervals import Cell
+from judgesmith.agreement.correlation import Codes, Level, Vector, id_codes
+from judgesmith.agreement.meta.inputs import Aspect, EvaluationOptions, Units
+from judgesmith.agreement.meta.intervals import Cell
+from judgesmith.agreement.resampling import (
+    Agreement,
+    Bounded,
+    Range,
+    Statistic,
+    Systems,
+    mean_drawn,
+)
 
 MOST_PAIRS = 8_000_000  # about 300 MB
 

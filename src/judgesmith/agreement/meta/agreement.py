@@ -15,8 +15,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import LabelsError, OptionError
-from ..correlation import (
+from judgesmith.agreement.correlation import (
     LARGEST,
     Codes,
     Coefficient,
@@ -26,7 +25,7 @@ from ..correlation import (
     correlate,
     tidy,
 )
-from ..decisions import (
+from judgesmith.agreement.decisions import (
     accuracy_when_drawn,
     auc_when_drawn,
     balanced_when_drawn,
@@ -39,12 +38,21 @@ from ..decisions import (
     pairwise_when_drawn,
     places_by_rank,
 )
-from ..replacement import ways_to_rater
-from ..resampling import Agreement, RowSet
-from ..significance import against_others, krippendorff_alpha
-from .accuracy import accuracy, soft_accuracy
-from .inputs import AVERAGE, DECIDED, LEVEL_OF, MANY, OF_KIND, Aspect, EvaluationOptions
-from .intervals import Cell, bound
+from judgesmith.agreement.meta.accuracy import accuracy, soft_accuracy
+from judgesmith.agreement.meta.inputs import (
+    AVERAGE,
+    DECIDED,
+    LEVEL_OF,
+    MANY,
+    OF_KIND,
+    Aspect,
+    EvaluationOptions,
+)
+from judgesmith.agreement.meta.intervals import Cell, bound
+from judgesmith.agreement.replacement import ways_to_rater
+from judgesmith.agreement.resampling import Agreement, RowSet
+from judgesmith.agreement.significance import against_others, krippendorff_alpha
+from judgesmith.errors import LabelsError, OptionError
 
 #: Measures of decisions alone.
 OF_PLACES = {

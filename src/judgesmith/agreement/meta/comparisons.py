@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..correlation import Coefficient, Level, Vector
-from ..differences import Difference, OtherSystems, Procedure, differences_within
-from ..resampling import Agreement, Measure
-from .inputs import MANY, Aspect, EvaluationOptions
+from judgesmith.agreement.correlation import Coefficient, Level, Vector
+from judgesmith.agreement.differences import (
+    Difference,
+    OtherSystems,
+    Procedure,
+    differences_within,
+)
+from judgesmith.agreement.meta.inputs import MANY, Aspect, EvaluationOptions
+from judgesmith.agreement.resampling import Agreement, Measure
 
 ALL_PAIRS = (
     8  # judges up to which all pairs are tested, beyond it each against the first

@@ -14,10 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError
-from ...parts import read_options
-from ...tables import Cell, Column, Table, facts, shortened
-from .agreement import (
+from judgesmith.agreement.meta.agreement import (
     against_people,
     agreements,
     by_system,
@@ -26,8 +23,8 @@ from .agreement import (
     no_better_than_systems,
     ways,
 )
-from .comparisons import comparisons
-from .inputs import (
+from judgesmith.agreement.meta.comparisons import comparisons
+from judgesmith.agreement.meta.inputs import (
     DECIDED,
     Beside,
     EvaluationOptions,
@@ -36,7 +33,16 @@ from .inputs import (
     levels_of,
     scale_of,
 )
-from .others import assumed_on_scale, calibrations, judged, length_biases, scales
+from judgesmith.agreement.meta.others import (
+    assumed_on_scale,
+    calibrations,
+    judged,
+    length_biases,
+    scales,
+)
+from judgesmith.errors import OptionError
+from judgesmith.parts import read_options
+from judgesmith.tables import Cell, Column, Table, facts, shortened
 
 #: The columns of every data frame.
 FRAMES = {

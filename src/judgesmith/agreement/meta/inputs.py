@@ -9,9 +9,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import LabelsError, OptionError
-from ...parts import Options, option
-from ..correlation import LARGEST, PARTS, Codes, Level, Vector, flat, id_codes
+from judgesmith.agreement.correlation import (
+    LARGEST,
+    PARTS,
+    Codes,
+    Level,
+    Vector,
+    flat,
+    id_codes,
+)
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.parts import Options, option
 
 LEVELS: tuple[Level, ...] = ("pooled", "within", "sample", "system")
 ComparedBy = Literal["pearson", "spearman", "kendall", "q"]

@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..correlation import Coefficient, CorrelationSum, Level, Vector, correlate
-from ..resampling import (
+from judgesmith.agreement.correlation import (
+    Coefficient,
+    CorrelationSum,
+    Level,
+    Vector,
+    correlate,
+)
+from judgesmith.agreement.meta.inputs import Aspect, EvaluationOptions
+from judgesmith.agreement.resampling import (
     Agreement,
     Measure,
     Q,
@@ -21,7 +28,6 @@ from ..resampling import (
     too_few_systems,
     too_often,
 )
-from .inputs import Aspect, EvaluationOptions
 
 
 @dataclass

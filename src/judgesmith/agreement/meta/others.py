@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import OptionError
-from ..correlation import Codes, Vector, rowwise
-from ..resampling import Range, estimates_of, sums_by
-from .inputs import Aspect, EvaluationOptions, scores_of
+from judgesmith.agreement.correlation import Codes, Vector, rowwise
+from judgesmith.agreement.meta.inputs import Aspect, EvaluationOptions, scores_of
+from judgesmith.agreement.resampling import Range, estimates_of, sums_by
+from judgesmith.errors import OptionError
 
 Rows = list[dict[str, Any]]
 Judged = tuple[

@@ -9,18 +9,8 @@ from hashlib import sha256
 
 import numpy as np
 
-from ...agreement.correlation import Vector
-from ...errors import OptionError
-from ...programs.baselines.metrics import PREFIX
-from ...programs.comparing.comparison import Comparing
-from ...programs.judge import Judge
-from ...programs.models.lm import NO_MODEL, RECORDED, Connection, LanguageModel
-from ...running.criteria import read_criteria_file
-from ...signatures.values import Item
-from ..judging import Subject, Task, open_subject
-from ..options import DiscernOptions
-from ..pairs import Book
-from .rows import (
+from judgesmith.agreement.correlation import Vector
+from judgesmith.discerning.checking.rows import (
     PLAIN,
     CheckOptions,
     Rows,
@@ -30,8 +20,18 @@ from .rows import (
     padded,
     row_key,
 )
-from .rubrics import reads_rubric, reworded
-from .statistics import PADDED
+from judgesmith.discerning.checking.rubrics import reads_rubric, reworded
+from judgesmith.discerning.checking.statistics import PADDED
+from judgesmith.discerning.judging import Subject, Task, open_subject
+from judgesmith.discerning.options import DiscernOptions
+from judgesmith.discerning.pairs import Book
+from judgesmith.errors import OptionError
+from judgesmith.programs.baselines.metrics import PREFIX
+from judgesmith.programs.comparing.comparison import Comparing
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import NO_MODEL, RECORDED, Connection, LanguageModel
+from judgesmith.running.criteria import read_criteria_file
+from judgesmith.signatures.values import Item
 
 
 @dataclass

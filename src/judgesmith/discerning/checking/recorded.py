@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...agreement.correlation import Vector
-from ...datasets.marks import Marks
-from ...datasets.sheet import Outputs as File
-from ...errors import LabelsError, OptionError
-from ...evaluating.columns import column_scores, same_categories
-from ...programs.readings.bindings.columns import Column
-from .rows import PLAIN, leave_out
+from judgesmith.agreement.correlation import Vector
+from judgesmith.datasets.marks import Marks
+from judgesmith.datasets.sheet import Outputs as File
+from judgesmith.discerning.checking.rows import PLAIN, leave_out
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.evaluating.columns import column_scores, same_categories
+from judgesmith.programs.readings.bindings.columns import Column
 
 #: The judge's argument, before its value.
 JUDGE = "JUDGE "

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ...datasets.perturbations.registry import (
+from judgesmith.datasets.perturbations.registry import (
     PERTURBATIONS,
     Left,
     Pair,
@@ -19,16 +19,16 @@ from ...datasets.perturbations.registry import (
     pairs_of,
     sentences,
 )
-from ...datasets.row import Row
-from ...datasets.sheet import Outputs as File
-from ...errors import OptionError
-from ...evaluating.sources import FileRows
-from ...parts import Options, option
-from ...programs.baselines.metrics import PREFIX
-from ...programs.registry import methods
-from ...signatures.values import Item
-from ..options import DiscernOptions
-from .statistics import CHECKS
+from judgesmith.datasets.row import Row
+from judgesmith.datasets.sheet import Outputs as File
+from judgesmith.discerning.checking.statistics import CHECKS
+from judgesmith.discerning.options import DiscernOptions
+from judgesmith.errors import OptionError
+from judgesmith.evaluating.sources import FileRows
+from judgesmith.parts import Options, option
+from judgesmith.programs.baselines.metrics import PREFIX
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import Item
 
 #: Said behind an output, in this order; none of them adds or takes back anything.
 FILLERS = (

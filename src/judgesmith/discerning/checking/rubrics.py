@@ -6,11 +6,11 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 
-from ...datasets.perturbations.base import Unperturbable
-from ...datasets.perturbations.registry import PERTURBATIONS, Material, Text
-from ...errors import OptionError
-from ...programs.judge import Judge
-from ...signatures.values import Criterion, Item
+from judgesmith.datasets.perturbations.base import Unperturbable
+from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Material, Text
+from judgesmith.errors import OptionError
+from judgesmith.programs.judge import Judge
+from judgesmith.signatures.values import Criterion, Item
 
 _TASK, _CRITERION = "The situation is this: {}", "What counts here is the following: {}"
 _MOST = 2000  # characters of a definition

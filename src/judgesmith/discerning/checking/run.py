@@ -11,19 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...agreement.correlation import Vector
-from ...datasets.sheet import Outputs as File
-from ...errors import OptionError
-from ...evaluating.sources import read_file
-from ...programs.models.lm import Connection, LanguageModel
-from ...programs.readings.bindings.columns import Column
-from ...running.estimates import Estimate
-from ..judging import Subject, Task, estimated, judge
-from ..options import DiscernOptions
-from ..pairs import Book
-from .live import Live, prepared
-from .recorded import Recorded, read_column, read_recorded
-from .rows import (
+from judgesmith.agreement.correlation import Vector
+from judgesmith.datasets.sheet import Outputs as File
+from judgesmith.discerning.checking.live import Live, prepared
+from judgesmith.discerning.checking.recorded import Recorded, read_column, read_recorded
+from judgesmith.discerning.checking.rows import (
     PLAIN,
     CheckOptions,
     Rows,
@@ -34,7 +26,7 @@ from .rows import (
     recorded_columns,
     row_key,
 )
-from .statistics import (
+from judgesmith.discerning.checking.statistics import (
     CHECKS,
     Lead,
     Resampling,
@@ -48,9 +40,17 @@ from .statistics import (
     shift,
     sides_of,
 )
+from judgesmith.discerning.judging import Subject, Task, estimated, judge
+from judgesmith.discerning.options import DiscernOptions
+from judgesmith.discerning.pairs import Book
+from judgesmith.errors import OptionError
+from judgesmith.evaluating.sources import read_file
+from judgesmith.programs.models.lm import Connection, LanguageModel
+from judgesmith.programs.readings.bindings.columns import Column
+from judgesmith.running.estimates import Estimate
 
 if TYPE_CHECKING:
-    from ...running.limits import Limits
+    from judgesmith.running.limits import Limits
 
 
 #: A check, a row's id, its scores before and after as shares of the scale, and the output that was scored after.

@@ -6,12 +6,20 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ...agreement.resampling import Estimate
-from ...pages import Section
-from ...pages import render as render_page
-from ...tables import Cell, Column, Table, number, percent, shortened, with_interval
-from .run import Checked
-from .statistics import CHECKS, Lead, Shift
+from judgesmith.agreement.resampling import Estimate
+from judgesmith.discerning.checking.run import Checked
+from judgesmith.discerning.checking.statistics import CHECKS, Lead, Shift
+from judgesmith.pages import Section
+from judgesmith.pages import render as render_page
+from judgesmith.tables import (
+    Cell,
+    Column,
+    Table,
+    number,
+    percent,
+    shortened,
+    with_interval,
+)
 
 _LEANS: Mapping[str, str] = {
     "raises": "RAISES the score",

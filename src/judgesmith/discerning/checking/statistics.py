@@ -16,10 +16,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...agreement.correlation import Vector
-from ...agreement.resampling import SHARE, Estimate, Range, estimates_of, sums_by
-from ...errors import OptionError
-from ...parts import nearest
+from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.resampling import (
+    SHARE,
+    Estimate,
+    Range,
+    estimates_of,
+    sums_by,
+)
+from judgesmith.errors import OptionError
+from judgesmith.parts import nearest
 
 #: Check -> what is done.
 CHECKS: Mapping[str, str] = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ModelError
-from .student import Shape
+from judgesmith.errors import ModelError
+from judgesmith.training.distilled.student import Shape
 
 GGUF_ADAPTER = "adapter.gguf"
 _NAME = re.compile(r"base_model\.model\.(?P<layer>.+)\.lora_(?P<side>[AB])\.weight")

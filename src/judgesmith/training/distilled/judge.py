@@ -14,21 +14,21 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ... import parts
-from ...errors import ModelError
-from ...parts import option
-from ...programs.active_critic.scoring import OverallScorer, TaskContext
-from ...programs.aspects import Aspect
-from ...programs.models.files import file_sha256
-from ...programs.models.lm import LanguageModel, with_adapter
-from ...programs.models.transport import Message
-from ...programs.one_aspect import OneAspect
-from ...programs.openlgauge.annotation import Annotator, Focus, error_list
-from ...programs.openlgauge.grounding import ground_errors
-from ...programs.registry import methods
-from ...signatures.values import Item, Verdict
-from .gguf_adapter import GGUF_ADAPTER
-from .marking import MarkedLayout
+from judgesmith import parts
+from judgesmith.errors import ModelError
+from judgesmith.parts import option
+from judgesmith.programs.active_critic.scoring import OverallScorer, TaskContext
+from judgesmith.programs.aspects import Aspect
+from judgesmith.programs.models.files import file_sha256
+from judgesmith.programs.models.lm import LanguageModel, with_adapter
+from judgesmith.programs.models.transport import Message
+from judgesmith.programs.one_aspect import OneAspect
+from judgesmith.programs.openlgauge.annotation import Annotator, Focus, error_list
+from judgesmith.programs.openlgauge.grounding import ground_errors
+from judgesmith.programs.registry import methods
+from judgesmith.signatures.values import Item, Verdict
+from judgesmith.training.distilled.gguf_adapter import GGUF_ADAPTER
+from judgesmith.training.distilled.marking import MarkedLayout
 
 #: Files beside a judge that are looked at for its weights.
 _MOST_FILES = 200

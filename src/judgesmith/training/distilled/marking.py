@@ -11,12 +11,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...disarming import disarm
-from ...programs.models.transport import Reply
-from ...programs.openlgauge.annotation import AnnotationLayout
-from ...programs.openlgauge.reading import MOST, Annotation, FoundError, annotation_form
-from ...programs.prompting.layouts import DIGITS, SCORE_LINE, Read, number_rule, whole
-from ...signatures.values import Scale
+from judgesmith.disarming import disarm
+from judgesmith.programs.models.transport import Reply
+from judgesmith.programs.openlgauge.annotation import AnnotationLayout
+from judgesmith.programs.openlgauge.reading import (
+    MOST,
+    Annotation,
+    FoundError,
+    annotation_form,
+)
+from judgesmith.programs.prompting.layouts import (
+    DIGITS,
+    SCORE_LINE,
+    Read,
+    number_rule,
+    whole,
+)
+from judgesmith.signatures.values import Scale
 
 #: Tokens of an answer.
 MOST_TOKENS = 100 * MOST

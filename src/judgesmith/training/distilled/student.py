@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import ModelError
-from ...extras import from_extra
-from ...programs.models.files import file_sha256
-from ...programs.models.transport import Message
-from ...programs.prompting.layouts import DIGITS, SCORE_LINE
-from ...programs.readings.bindings.torch_reader import open_weights
-from ...programs.readings.passages import Message as Turn
-from ...programs.readings.passages import Piece, rendered
+from judgesmith.errors import ModelError
+from judgesmith.extras import from_extra
+from judgesmith.programs.models.files import file_sha256
+from judgesmith.programs.models.transport import Message
+from judgesmith.programs.prompting.layouts import DIGITS, SCORE_LINE
+from judgesmith.programs.readings.bindings.torch_reader import open_weights
+from judgesmith.programs.readings.passages import Message as Turn
+from judgesmith.programs.readings.passages import Piece, rendered
 
 #: The answers, the worst first.
 ANSWERS = tuple(SCORE_LINE.replace("<number>", digit) for digit in "12345")
