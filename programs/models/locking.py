@@ -41,11 +41,16 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
     Raises: BlockingIOError where another process or thread holds it; OSError where it cannot be made.
     """
     while True:
-        with path.open("ab") as file:
+        with open(path, "ab", opener=_no_link) as file:
             if _taken(file, wait):
                 yield
                 return
         time.sleep(_PAUSE)
+
+
+def _no_link(path: str, flags: int) -> int:
+    """Open a file, but no link that somebody laid under its name."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _taken(file: BinaryIO, wait: bool) -> bool:

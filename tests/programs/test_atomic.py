@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from judgesmith.programs.atomic import write_whole
+from judgesmith.errors import OptionError
+from judgesmith.programs import atomic
+from judgesmith.programs.atomic import write_whole, written_whole
+from judgesmith.programs.models.locking import locked
+from judgesmith.running.journal import alone, replacing
+from judgesmith.scoring.tables import write_table
 
 
 @contextmanager
@@ -65,6 +70,61 @@ def test_links_and_devices_stay_what_they_are(tmp_path: Path) -> None:
     device.symlink_to(os.devnull)
     write_whole(device, "gone")
     assert not Path(os.devnull).is_file()
+
+
+@pytest.mark.parametrize("what", ["replacing", "table"])
+def test_what_is_written_again_keeps_its_mode_and_follows_no_link(
+    what: str, tmp_path: Path
+) -> None:
+    """Whatever fixed name a temporary file might have: a link lies there, to a file that must stay."""
+    path, victim = tmp_path / "o.csv", tmp_path / "victim"
+    scored = tmp_path / "o.csv.jsonl"
+    scored.touch()
+    path.write_text("old")
+    path.chmod(0o600)
+    victim.write_text("mine")
+    for name in (".o.again.csv", ".o.csv.new", ".new", ".o.csv..new", ".o.csv.tmp"):
+        (tmp_path / name).symlink_to(victim)
+    if what == "replacing":
+        with replacing(path) as journal:
+            journal.write({"a": 1})
+    else:
+        write_table(scored, path)
+    assert path.read_text() != "old"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert (path.is_symlink(), victim.read_text()) == (False, "mine")
+
+
+def test_the_new_file_is_closed_to_others_before_anything_is_in_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "secret"
+    path.touch(0o600)
+    with written_whole(path) as beside:
+        assert beside.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_lock_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".o.jsonl.lock").symlink_to(tmp_path / "made")
+    with (
+        pytest.raises(OptionError, match="cannot be written"),
+        alone(tmp_path / "o.jsonl"),
+    ):
+        pass
+    with pytest.raises(OSError), locked(tmp_path / ".o.jsonl.lock"):
+        pass
+    assert not (tmp_path / "made").exists()
+
+
+def test_what_a_killed_process_left_goes(tmp_path: Path) -> None:
+    path, other = tmp_path / "o.jsonl", tmp_path / ".other.0123456789abcdef.new"
+    left = tmp_path / ".o.jsonl.0123456789abcdef.new"
+    for one in (path, left, other):
+        one.write_text("{}")
+    assert atomic.left_beside(path) == [left]
+    with alone(path):
+        pass
+    assert sorted(tmp_path.iterdir()) == [other, path]
 
 
 def test_half_a_character_is_written_as_its_escape(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Where rows are laid that were no Parquet.
 INPUT = "input/rows.parquet"
+#: The folders of a run.
+PARTS = ("done", "rows", "forgotten", "input")
 #: Rows by which columns are found, and ids in one message.
 HEAD, SHOWN = 1000, 5
 #: How the names of Ray's lists of ids end whose rows may be half written.
@@ -58,38 +63,60 @@ class Output:
         return _dataset(self.path(part), self.system).to_table(columns=columns)
 
     def write(self, part: str, content: bytes) -> None:
-        """Write a part of the folder."""
-        self.system.create_dir(self.root)
-        with self.system.open_output_stream(self.path(part)) as file:
+        """Write a part of the folder, whole or not at all."""
+        with (
+            self._whole(part) as path,
+            self.system.open_output_stream(path) as file,
+        ):
             file.write(content)
+
+    @contextmanager
+    def _whole(self, part: str) -> Iterator[str]:
+        """Yield the path of a file that takes the part's place. Its name is drawn: no link lies there."""
+        place = self.path(part)
+        self.system.create_dir(place.rpartition("/")[0])
+        path = self.path(f".{secrets.token_hex(8)}.new")
+        yield path
+        self.system.move(path, place)
 
     def begun(self) -> dict[str, Any] | None:
         """Return the mark of the run that began the folder; None for an empty one.
+
+        It is {} where a kill left none that can be read, or left an --overwrite half done.
 
         Raises:
             OptionError: If the folder is something else.
         """
         files = self.files()
-        if any(one.base_name == "run.json" for one in files):
-            read: dict[str, Any] = json.loads(
-                self.system.open_input_stream(self.path("run.json")).read()
-            )
-            return read
-        if foreign := [one.base_name for one in files if one.path != self.path(INPUT)]:
-            raise OptionError(
-                f"{self.name} has {foreign[0]!r} and is no output of --on ray; give another -o"
-            )
-        return None
+        if any(one.path == self.path("run.json") for one in files):
+            with suppress(ValueError):
+                read = json.loads(
+                    self.system.open_input_stream(self.path("run.json")).read()
+                )
+                return read if isinstance(read, dict) else {}
+            return {}
+        laid = tuple(self.path(f"{part}/") for part in PARTS)
+        for one in files:
+            if not (one.path.startswith(laid) and one.extension == "parquet"):
+                raise OptionError(
+                    f"{self.name} has {one.base_name!r} and is no output of --on ray; give another -o"
+                )
+        return {} if any(one.path != self.path(INPUT) for one in files) else None
 
     def clear(self) -> None:
-        """Remove what a run wrote."""
-        self.system.delete_file(self.path("run.json"))
-        for part in {"rows", "done", "input", "forgotten"}:
+        """Remove what a run wrote. A kill on the way leaves a folder that only --overwrite takes up."""
+        self.write("run.json", b"{}")
+        for part in PARTS:
             if self.files(part):
                 self.system.delete_dir(self.path(part))
+        self.system.delete_file(self.path("run.json"))
 
     def clean(self) -> None:
         """Remove what a kill left half written, as Ray does when it resumes."""
+        beside = fs.FileSelector(self.root, allow_not_found=True)
+        for one in self.system.get_file_info(beside):
+            if one.is_file and re.fullmatch(r"\.[0-9a-f]{16}\.new", one.base_name):
+                self.system.delete_file(one.path)
         for one in self.files("done"):
             if one.base_name.endswith(PENDING):
                 written = [
@@ -119,9 +146,8 @@ class Output:
 
     def replace(self, part: str, table: pa.Table) -> None:
         """Write a file whole or not at all."""
-        self.system.create_dir(self.path(part.partition("/")[0]))
-        parquet.write_table(table, self.path(".new"), filesystem=self.system)
-        self.system.move(self.path(".new"), self.path(part))
+        with self._whole(part) as path:
+            parquet.write_table(table, path, filesystem=self.system)
 
 
 def _dataset(path: str, system: fs.FileSystem) -> Any:
@@ -160,6 +186,11 @@ def opened_rows(command: Score, output: Output, scorer: BatchScorer) -> Rows:
     if begun is None and command.retry_failed:
         raise OptionError(
             f"{output.name} does not exist: there are no failed rows to try again"
+        )
+    if begun == {}:
+        raise OptionError(
+            f"{output.name} is what a killed run or a killed --overwrite left: its run.json is missing or cannot be "
+            "read. Give --overwrite to begin again, or another -o"
         )
     if begun is not None and (
         other := [name for name in mark if begun.get(name) != mark[name]]

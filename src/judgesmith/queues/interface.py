@@ -21,6 +21,7 @@ Record = dict[str, Any]
 TRIES, LONGEST = 6, 300.0
 #: Answers that say to come back later, and those that say that something is not there.
 LATER, MISSING = (429, 502, 503, 504), (404, 501)
+GONE = 404
 
 
 class Interface:
@@ -47,14 +48,35 @@ class Interface:
             httpx.Client(timeout=httpx.Timeout(60.0, connect=10.0), **access),
         )
 
+    def one(self, path: str) -> Record | None:
+        """Return one object, None where the tool itself says that it is gone.
+
+        Raises:
+            OptionError: If what stands before the tool answers in its place (an ingress without its backend).
+        """
+        answer = self._answer("GET", path)
+        if isinstance(answer, dict):
+            return answer
+        if answer.status_code == GONE and isinstance(_json(answer), dict):
+            return None
+        raise self._missing(path, answer)
+
     def call(self, method: str, path: str, **sent: Any) -> Record | None:
-        """Return the answer, None for what is not there. A request may be sent again, so it has to be idempotent."""
+        """Return the answer, None where this server has no such interface."""
+        answer = self._answer(method, path, **sent)
+        return answer if isinstance(answer, dict) else None
+
+    def _answer(self, method: str, path: str, **sent: Any) -> Record | httpx.Response:
+        """Return the answer's object, or what says that something is not there.
+
+        A request may be sent again, so it has to be idempotent.
+        """
         for tried in range(1, TRIES + 1):
             after = None
             try:
                 answer = self._http.request(method, f"{self._base}/{path}", **sent)
                 if answer.status_code in MISSING:
-                    return None
+                    return answer
                 if answer.is_success and isinstance(data := _json(answer), dict):
                     return data
                 problem, again = (
@@ -88,9 +110,7 @@ class Interface:
         Raises:
             OptionError: If another server answers.
         """
-        records = [
-            one for page in self.pages(path, needed=True, **parameters) for one in page
-        ]
+        records = [one for page in self.pages(path, **parameters) for one in page]
         if not all(isinstance(one, dict) and "name" in one for one in records):
             raise self._another()
         return records
@@ -100,17 +120,26 @@ class Interface:
             f"no {self.tool} answers at {masked(self._base)}; see {self.settings}"
         )
 
-    def pages(
-        self, path: str, *, needed: bool = False, **parameters: Any
-    ) -> Iterator[list[Record]]:
-        """Yield the listed records, page after page, by cursors or by numbers."""
+    def _missing(self, path: str, answer: httpx.Response) -> OptionError:
+        return OptionError(
+            f"no {self.tool} answers at {masked(self._base)} for {path} (HTTP {answer.status_code}). What it does not "
+            f"list may still be there, so no row was removed; sync again later, or see {self.settings}"
+        )
+
+    def pages(self, path: str, **parameters: Any) -> Iterator[list[Record]]:
+        """Yield the listed records, page after page, by cursors or by numbers.
+
+        Raises:
+            OptionError: If a page is not there, or is no list: that is not the same as an empty one.
+        """
         more: Record | None = {}
         while more is not None:
-            page = self.call("GET", path, params=parameters | more)
-            if needed and not isinstance((page or {}).get("data"), list):
+            answer = self._answer("GET", path, params=parameters | more)
+            if not isinstance(answer, dict):
+                raise self._missing(path, answer)
+            if not isinstance(answer.get("data"), list):
                 raise self._another()
-            answer = page or {}
-            yield answer.get("data") or []
+            yield answer["data"]
             about = answer.get("meta") or {}
             if cursor := answer.get("next_cursor") or about.get("cursor"):
                 more = {"cursor": cursor}

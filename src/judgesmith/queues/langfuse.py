@@ -72,7 +72,7 @@ class Project(Interface):
                 self._records(next(self.pages(self._path, limit=PAGE, **parameters))),
                 None,
             )
-        one = self.call("GET", f"{TRACES}/{quote(trace, safe='')}")
+        one = self.one(f"{TRACES}/{quote(trace, safe='')}")
         return next(self._records([one] if one else []), None)
 
     @cached_property

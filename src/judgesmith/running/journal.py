@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from judgesmith.errors import OptionError
+from judgesmith.programs.atomic import left_beside, written_whole
 from judgesmith.programs.models.locking import locked
 from judgesmith.running.plain import finite
 
@@ -135,15 +136,8 @@ def _mend(path: Path, kind: str) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Journal]:
     """Open a journal beside `path` that replaces it when the block ends; if the block fails, `path` stays."""
-    path = path.resolve()
-    beside = path.with_name(f".{path.stem}.again{path.suffix}")
-    try:
-        with Journal(beside, overwrite=True) as journal:
-            yield journal
-        beside.replace(path)
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
+    with written_whole(path) as beside, Journal(beside, overwrite=True) as journal:
+        yield journal
 
 
 @contextmanager
@@ -168,6 +162,8 @@ def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
             held.callback(_without, lock)
             if not folder:
                 _hold(path, held)
+                for left in left_beside(path):  # by a killed process
+                    _without(left)
         except BlockingIOError:
             raise TakenError(
                 f"{path}: another process is writing there; wait for it, or give another -o"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from judgesmith.datasets.spreadsheets import guarded
 from judgesmith.errors import OptionError
 from judgesmith.extras import from_extra
+from judgesmith.programs.atomic import written_whole
 from judgesmith.running.journal import read_journal
 from judgesmith.running.plain import json_text
 
@@ -64,19 +64,15 @@ def write_table(scored: Path, output: Path) -> None:
     Raises:
         OptionError: If it cannot be written.
     """
-    beside = output.with_name(f".{output.name}.new")
     write = _write_parquet if output.suffix.lower() == ".parquet" else _write_csv
     try:
-        write(scored, beside)
-        beside.replace(output)
+        with written_whole(output) as beside:
+            write(scored, beside)
     except OSError as error:
         raise OptionError(
             f"{output} cannot be written: {error.strerror or error}; the rows are kept in {scored.name}, the same "
             "command resumes from there"
         ) from None
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
 
 
 def _write_csv(scored: Path, file: Path) -> None:

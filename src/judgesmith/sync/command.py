@@ -14,8 +14,9 @@ from judgesmith.running.limits import Limits
 class Sync(Command, Reach, Worded, Limits, Json):
     """Pull human feedback on traces into a file of labels, and log a judge's verdicts to the traces.
 
-    A later run adds new rows, updates changed ones and removes withdrawn ones. Other rows of the file stay. --judge
-    scores traces without a verdict of this judge, and prints its agreement with the feedback since the last sync.
+    A later run adds new rows, updates changed ones and removes withdrawn ones, which NAME.removed.jsonl keeps. Other
+    rows of the file stay. --judge scores traces without a verdict of this judge, and prints its agreement with the
+    feedback since the last sync.
 
     Set addresses and keys as for the tool itself. MLflow: MLFLOW_TRACKING_URI. Phoenix: PHOENIX_COLLECTOR_ENDPOINT and
     PHOENIX_API_KEY. Langfuse: LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY. Exit code 0: done; 1: some
@@ -135,6 +136,10 @@ def _print_pulled(command: Sync, data: dict[str, Any]) -> None:
         more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
         say(
             f"feedback was withdrawn, so these rows are gone: {', '.join(ids[:SHOWN])}{more}",
+            "yellow",
+        )
+        say(
+            f"{len(ids)} of {len(ids) + data['rows']} rows of this queue; {data['kept_in']} keeps them as they were",
             "yellow",
         )
     if data["without_output"]:

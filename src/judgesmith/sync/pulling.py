@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from judgesmith.errors import OptionError
 from judgesmith.rows import as_text
 from judgesmith.running.console import Watch
-from judgesmith.running.journal import read_journal, replacing
+from judgesmith.running.journal import Journal, read_journal, replacing
 
 Record = dict[str, Any]
 WHAT = "a file of labels as `judgesmith sync` writes it"
@@ -31,7 +32,8 @@ class Pulled:
     """Rows of a file, and their changes.
 
     origin: the mark of the queue's rows; others stay as they are. heads: every trace of the queue by its id. The lists
-    are of ids. empty: of traces with feedback but no output.
+    are of ids. empty: of traces with feedback but no output. What is removed is appended to `removed_file`, from which
+    a row that comes back has the columns that people wrote into it.
     """
 
     path: Path
@@ -42,6 +44,7 @@ class Pulled:
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     withdrawn: list[str] = field(default_factory=list)
+    gone: list[Record] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -61,6 +64,11 @@ class Pulled:
                 )
             else:
                 self.rows[record["id"]] = record
+
+    @property
+    def removed_file(self) -> Path:
+        """The file beside the labels that keeps the rows that were taken out of them."""
+        return self.path.with_name(f"{self.path.stem}.removed.jsonl")
 
     def pull(self, queue: Any, watch: Watch) -> None:
         """Take what the queue has now. What was taken so far stays, should it fail half-way."""
@@ -88,8 +96,7 @@ class Pulled:
             self._take(name, queue)
             watch.step()
         self.withdrawn = [name for name in self.rows if name not in labelled]
-        for name in self.withdrawn:
-            del self.rows[name]
+        self.gone = [self.rows.pop(name) for name in self.withdrawn]
 
     def _take(self, name: str, queue: Any) -> None:
         old, feedback = self.rows.get(name), _feedback(self.heads[name])
@@ -99,7 +106,12 @@ class Pulled:
                 whole = queue.whole(name)
             if whole is not None and as_text(whole.get("output")) is not None:
                 row = {key: v for key, v in whole.items() if key != "verdicts"}
-                self.rows[name] = row | {"queue": self.origin}
+                own = {
+                    key: v
+                    for key, v in self._removed.get(name, {}).items()
+                    if key not in whole and key != "why"
+                }
+                self.rows[name] = row | {"queue": self.origin} | own
                 self.added.append(name)
             else:
                 self.empty.append(name)
@@ -108,8 +120,22 @@ class Pulled:
             self.rows[name] = row | feedback
             self.changed.append(name)
 
+    @cached_property
+    def _removed(self) -> dict[str, Record]:
+        """The rows of this queue that were removed, as they last were."""
+        if not self.removed_file.exists():
+            return {}
+        return {
+            str(record.get("id")): record
+            for _, record in read_journal(self.removed_file, kind=WHAT)
+            if record.get("queue") == self.origin
+        }
+
     def write(self) -> None:
-        """Put the file in place of the one before, where anything has changed."""
+        """Put the file in place of the one before, where anything has changed; removed rows are kept beside it."""
+        if self.withdrawn:
+            with Journal(self.removed_file, kind=WHAT, durable=True) as journal:
+                journal.write(*self.gone)
         if self.added or self.changed or self.withdrawn:
             with replacing(self.path) as journal:
                 journal.write(*self.others, *self.rows.values())
@@ -132,6 +158,7 @@ class Pulled:
             "added": self.added,
             "changed": self.changed,
             "withdrawn": self.withdrawn,
+            "kept_in": str(self.removed_file) if self.withdrawn else None,
             "without_output": self.empty,
         }
 
