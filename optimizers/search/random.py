@@ -1,23 +1,24 @@
-"""Random search for demonstrations under a metric of the whole set, as DSPy's own class draws them.
+"""Random search for demonstrations by DSPy's own class, under a metric of the whole set.
 
-The loop of DSPy's `BootstrapFewShotWithRandomSearch` averages a metric over rows; agreement is no such mean. Here the
-same candidates (zero-shot, labels only, bootstrapped, then random sets by number) are judged as wholes. No row is
-judged with its own document in the prompt. What a prompt shows of a row is for the judge to say (`Judge.teach`).
+`dspy.BootstrapFewShotWithRandomSearch` draws, bootstraps, evaluates and compares; its metric is `Agreement`, whose mean
+over rows is the agreement of the set. What stands around it is this package's: a candidate is judged on all rows at
+once, from the budget of the run, with no row's own document in its prompt. What a prompt shows of a row is for the
+judge to say.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import dspy
 import numpy as np
 from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 
 from judgesmith.agreement.metric import Agreement
+from judgesmith.agreement.objectives import Reached
 from judgesmith.errors import CallError, OptionError
 from judgesmith.optimizers.examples import Scored, score_rows
 from judgesmith.optimizers.registry import optimizers
@@ -32,6 +33,7 @@ from judgesmith.optimizers.search.base import (
     SureOptions,
     Trial,
 )
+from judgesmith.optimizers.search.prompts import Ended, quiet_dspy
 from judgesmith.parts import option
 from judgesmith.programs.dspy_judge import as_prediction
 from judgesmith.programs.judge import Judge
@@ -49,94 +51,185 @@ Shown = tuple[tuple[int, bool], ...]
 """Demonstrations of a candidate: row of the pool, and whether it shows the teacher's answer."""
 
 
-def labels_only(rows: Sequence[int], most: int, *, sample: bool = True) -> Shown:
-    """Draw labelled rows as DSPy's `LabeledFewShot` does.
+class NumberedJudge(dspy.Module):  # type: ignore[misc]
+    """A judge as DSPy's class sees it: it takes a row's number, and its demonstrations are numbers of rows.
 
-    >>> labels_only([4, 2, 0], 2, sample=False)
-    ((4, False), (2, False))
+    teaches: whether it is the teacher, whose answers may become demonstrations.
     """
-    count = min(most, len(rows))
-    drawn = random.Random(0).sample(list(rows), count) if sample else rows[:count]
-    return tuple((row, False) for row in drawn)
+
+    def __init__(self, table: Table, *, teaches: bool = False) -> None:
+        super().__init__()
+        self.judge = dspy.Predict("row -> percent")
+        self.table = table
+        self.teaches = teaches
+        # A teacher that is not compiled would be shown other rows' labels by DSPy.
+        self._compiled = teaches
+
+    def forward(self, row: int) -> dspy.Prediction:
+        """Return the verdict on a row, traced if it is the teacher's."""
+        if not self.teaches:
+            return as_prediction(self.table.verdict(shown_by(self), row))
+        verdict = self.table.taught(row)
+        answer = dspy.Prediction(percent=verdict.percent)
+        dspy.settings.trace.append((self.judge, {"row": row}, answer))
+        return as_prediction(verdict)
 
 
-def filled_up(rows: Sequence[int], bootstrapped: Sequence[int], most: int) -> Shown:
-    """Fill bootstrapped rows up with labelled ones to `most`, as DSPy's `BootstrapFewShot` does."""
-    rest = [row for row in rows if row not in bootstrapped]
-    random.Random(0).shuffle(rest)
-    count = max(0, min(most - len(bootstrapped), len(rest)))
-    labelled = random.Random(0).sample(rest, count)
-    return (*((row, True) for row in bootstrapped), *((row, False) for row in labelled))
+def shown_by(program: NumberedJudge) -> Shown:
+    """Return the demonstrations that DSPy gave a program."""
+    return tuple(
+        (int(demo.row), bool(demo.get("augmented"))) for demo in program.judge.demos
+    )
 
 
-def random_order(rows: Sequence[int], number: int, most: int) -> tuple[list[int], int]:
-    """Return the order of the rows for a numbered candidate, and how many it bootstraps, as DSPy draws them."""
-    order = list(rows)
-    random.Random(number).shuffle(order)
-    return order, random.Random(number).randint(min(1, most), most)
+class Measured(Agreement):
+    """Agreement of a candidate's rows: it was judged as a whole, so that it is known beforehand."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(
+            table.search.objective,
+            score_of="percent",
+            human_of="score",
+            group_of="document",
+            scale=(0, 100),
+        )
+        self.table = table
+
+    def value_of(self, pairs: Iterable[tuple[Any, Any]]) -> Reached:
+        """Return the agreement of the candidate that DSPy evaluates."""
+        return self.table.trial.candidate.agreement.reached
 
 
 @dataclass
-class Teacher:
-    """Answers of the teacher that may become demonstrations."""
+class Table:
+    """The answers to what DSPy's class asks: candidates are judged as wholes, each set of demonstrations once."""
 
     search: CorrelationRandomSearch
     context: SearchContext
+    trials: dict[Shown, Trial] = field(default_factory=dict)
+    numbers: list[int] = field(default_factory=list)
+    """The candidates that are still to be evaluated, by DSPy's numbers."""
+    number: int = -3
     answers: list[Verdict] = field(default_factory=list)
+    """The teacher's, of the pool."""
+    close: frozenset[int] = frozenset()
+    """The rows whose answers are among those closest to human ratings."""
+    error: Exception | None = None
+    """What the metric that was given last raised."""
 
-    def bootstrap(self, order: Sequence[int], most: int) -> list[int]:
-        """Return the first `most` rows whose answers are accepted."""
-        accepted: list[int] = []
-        for row in order:
-            if len(accepted) >= most:
-                break
-            if any(
-                self._accepts(row, round_) for round_ in range(self.search.max_rounds)
-            ):
-                accepted.append(row)
-        return accepted
+    def __post_init__(self) -> None:
+        self.trial = self.trials[()] = self.context.tried[0]
+        self.lm = dspy.settings.lm
+        self.agreement = Measured(self)
 
-    def _accepts(self, row: int, round_: int) -> bool:
-        """Accept by the given metric, else where the answer is among those closest to human ratings."""
-        self.answers = self.answers or list(self.context.answers())
-        if round_:
-            self.answers[row] = self._again(row, round_)
-        verdict = self.answers[row]
-        if verdict.failure:
-            return False
-        if self.search.metric is None:
-            return row in Demonstrations(
-                self.context, self.search, self.answers
-            ).allowed("predicted")
-        example, prediction = self.context.pool[row], as_prediction(verdict)
-        trace = [
-            (predictor, example.inputs(), prediction)
-            for predictor in self.context.base.method.taught()
-        ]
-        value = self.search.measured(example, prediction, trace)
-        threshold = self.search.metric_threshold
-        return bool(value >= threshold if threshold else value)
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
-    def _again(self, row: int, round_: int) -> Verdict:
-        """Draw another answer at temperature 1; each round is cached apart."""
-        program = self.context.base.with_()
-        program.set_lm((self.context.teacher or program.lm).at(1 + round_ / 1000))
-        (verdict,) = score_rows(
-            program, [self.context.pool[row]], self.search.progress
-        ).verdicts
-        return verdict
+    def verdict(self, shown: Shown, row: int) -> Verdict:
+        """Return the verdict of the candidate with these demonstrations on a row.
+
+        Raises:
+            Ended: If the search has to end.
+        """
+        if row == 0:  # each evaluation begins with the first row
+            self.number = self.numbers.pop(0)
+        if shown not in self.trials:
+            before = len(self.context.tried)
+            with self._outside_dspy():
+                self.search.judge(self.context, self._proposal(shown))
+            self.trials[shown] = self.context.tried[before]
+        trial = self.trial = self.trials[shown]
+        if trial.judged is None:
+            return trial.scored.verdicts[row]
+        if row not in trial.judged:
+            return Verdict.failed("the candidate was dropped before this row")
+        return trial.scored.verdicts[int(np.searchsorted(trial.judged, row))]
+
+    def taught(self, row: int) -> Verdict:
+        """Return the teacher's answer on a row of the pool; in later rounds of DSPy's a new one, drawn at random."""
+        round_ = int(dspy.settings.lm.kwargs.get("rollout_id") or 0)
+        with self._outside_dspy():
+            if not self.answers:
+                self.answers = list(self.context.answers())
+                self._read_answers()
+            if round_:
+                program = self.context.base.with_()
+                teacher = self.context.teacher or program.lm
+                program.set_lm(teacher.at(1 + round_ / 1000))
+                rows = [self.context.pool[row]]
+                (again,) = score_rows(program, rows, self.search.progress).verdicts
+                self.answers[row] = again
+                self._read_answers()
+        return self.answers[row]
+
+    def _read_answers(self) -> None:
+        shown = Demonstrations(self.context, self.search, self.answers)
+        self.close = frozenset(shown.allowed("predicted").tolist())
+
+    @contextmanager
+    def _outside_dspy(self) -> Iterator[None]:
+        """With the caller's model; what ends a search is no failed row of DSPy's. Raises Ended."""
+        try:
+            with dspy.context(lm=self.lm):
+                yield
+        except Exception as error:
+            raise Ended(error) from error
+
+    def metric(
+        self, example: dspy.Example, prediction: dspy.Prediction, trace: Any = None
+    ) -> Any:
+        """Return a row's score; of a teacher's answer, which has a trace, whether it may be shown."""
+        given, row = self.search.metric, example.row
+        if trace is not None:
+            if prediction.failure:
+                return False
+            return row in self.close if given is None else self._taught_well(row)
+        if prediction.failure and self.search.max_errors is not None:
+            self.error = CallError(str(prediction.failure))
+            raise self.error
+        rated = self.context.rows[row]
+        if given is None:
+            return self.agreement(rated, prediction)
+        return self._given(rated, prediction)
+
+    def _taught_well(self, row: int) -> Any:
+        example, prediction = self.context.pool[row], as_prediction(self.answers[row])
+        taught = self.context.base.method.taught()
+        trace = [(predictor, example.inputs(), prediction) for predictor in taught]
+        return self._given(example, prediction, trace)
+
+    def _given(self, *call: Any) -> Any:
+        assert self.search.metric is not None
+        try:
+            return self.search.metric(*call)
+        except Exception as error:
+            self.error = error
+            raise
+
+    def _proposal(self, shown: Shown) -> Proposal:
+        demonstrations = Demonstrations(self.context, self.search, self.answers or None)
+        # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
+        anchors = demonstrations.kinds[: 1 if self.search.anchor != "auto" else None]
+        anchors = [kind for kind in anchors if kind != "labels"] or ["labels"]
+        anchor = anchors[max(self.number, 0) % len(anchors)]
+        kinds = [anchor if augmented else "labels" for _, augmented in shown]
+        rows = [row for row, _ in shown]
+        kind = kinds[0] if len(set(kinds)) == 1 else "mixed"
+        program = demonstrations.shown_by(self.context.base, rows, kinds)
+        name = NAMES.get(self.number, f"random {self.number}")
+        return Proposal(name, kind, rows, program)
 
 
 @optimizers.register
 class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSearch):  # type: ignore[misc]
     """Random search over demonstration sets under Q = r + rho + tau-b (Active-Critic §4.2, eq. 3–4).
 
-    It is a `dspy.BootstrapFewShotWithRandomSearch`: with seed 0 it draws the candidates of that class on the same
-    training set; another seed shuffles the training set first. It takes the same arguments: metric, metric_threshold,
+    It runs `dspy.BootstrapFewShotWithRandomSearch` on the training set, with the agreement of the whole set as its
+    metric; a seed other than 0 shuffles the training set first. It takes the same arguments: metric, metric_threshold,
     teacher, teacher_settings, max_bootstrapped_demos, max_labeled_demos, max_rounds, num_candidate_programs,
     num_threads, max_errors, stop_at_score; `compile` takes valset, restrict and labeled_sample. Without a metric
     agreement is maximised; a `js.Agreement` says by which objective. Any other metric is one of single rows: its mean
-    then decides, as in DSPy, and its value decides which bootstrapped answers are shown.
+    then decides, and its value decides which bootstrapped answers are shown.
     """
 
     name = "random-search"
@@ -188,15 +281,9 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         self.metric, self.metric_threshold = metric, metric_threshold
         self.num_threads, self.max_errors = num_threads, max_errors
         self.teacher_settings = teacher_settings or {}
-        self.num_candidate_sets, self.min_num_samples = self.candidates, 1
-        self.max_num_samples = self._most(self.max_bootstrapped_demos)
         self._restrict: set[int] | None = None
         self._labeled_sample = True
         self._best: Trial | None = None
-        self._errors = 0
-
-    def _most(self, demonstrations: int | None) -> int:
-        return int(self.max_demos if demonstrations is None else demonstrations)
 
     def evaluations(self) -> int:
         """Return DSPy's number of programs, three more than `candidates`; 1 without candidates."""
@@ -232,7 +319,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
                 "metric=js.Agreement(score_of='score') and a valset of other documents"
             )
         self._restrict = None if restrict is None else {*restrict, -3}
-        self._labeled_sample, self._best, self._errors = labeled_sample, None, 0
+        self._labeled_sample, self._best = labeled_sample, None
         if teacher is None and "lm" in self.teacher_settings:
             teacher = language_model(self.teacher_settings["lm"])
         return super().compile(
@@ -249,92 +336,58 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
             return super().score(program, rows, name)
 
     def explore(self, context: SearchContext) -> None:
-        """Judge labels only, bootstrapped and the random sets; equal sets once. Zero-shot is judged before."""
+        """Run DSPy's class; its zero-shot candidate is judged already."""
+        if not self.candidates:
+            return
+        table = Table(self, context)
+        every = range(-3, self.candidates)
+        table.numbers = [
+            n for n in every if self._restrict is None or n in self._restrict
+        ]
         order = list(range(len(context.pool)))
         if self.seed:
             order = np.random.default_rng([self.seed, 3]).permutation(order).tolist()
-        teacher = Teacher(self, context)
-        trials: dict[Shown, Trial] = {(): context.tried[0]}
-        best, best_value = context.tried[0], self._value(context, context.tried[0])
-        for number in range(-2, self.candidates) if self.candidates else ():
-            if (
-                self.stop_at_score is not None
-                and 100 * best_value >= self.stop_at_score
-            ):
-                break
-            if self._restrict is not None and number not in self._restrict:
-                continue
-            shown = self._drawn(context, teacher, order, number)
-            if shown not in trials:
-                self.judge(context, self._proposal(context, teacher, shown, number))
-                trials[shown] = context.tried[-1]
-            value = self._value(context, trials[shown])
-            if value > best_value:
-                best, best_value = trials[shown], value
-        if self.metric is not None:
-            self._best = best
-
-    def _drawn(
-        self, context: SearchContext, teacher: Teacher, order: list[int], number: int
-    ) -> Shown:
-        """Return the demonstrations of a numbered candidate."""
-        most = self._most(self.max_labeled_demos)
-        if number == -2:
-            return labels_only(order, most, sample=self._labeled_sample)
-        size = 0 if context.base.method.no_bootstrap() else self.max_num_samples
-        if number >= 0:
-            order, size = random_order(order, number, size)
-        return filled_up(order, teacher.bootstrap(order, size), most)
-
-    def _proposal(
-        self, context: SearchContext, teacher: Teacher, shown: Shown, number: int
-    ) -> Proposal:
-        demonstrations = Demonstrations(context, self, teacher.answers or None)
-        # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
-        anchors = demonstrations.kinds[: 1 if self.anchor != "auto" else None]
-        anchors = [kind for kind in anchors if kind != "labels"] or ["labels"]
-        anchor = anchors[max(number, 0) % len(anchors)]
-        kinds = [anchor if augmented else "labels" for _, augmented in shown]
-        rows = [row for row, _ in shown]
-        kind = kinds[0] if len(set(kinds)) == 1 else "mixed"
-        program = demonstrations.shown_by(context.base, rows, kinds)
-        return Proposal(NAMES.get(number, f"random {number}"), kind, rows, program)
-
-    def _value(self, context: SearchContext, trial: Trial) -> float:
-        """Return the objective of a trial, or the mean of the given metric; -inf where it cannot be compared.
-
-        Raises:
-            CallError: As many rows failed as `max_errors` allows.
-        """
-        if trial.candidate.dropped:
-            return -np.inf
-        if self.max_errors is not None and trial.scored.failed >= self.max_errors:
-            raise CallError(
-                f"{trial.candidate.name}: {trial.scored.failed} rows failed; max_errors={self.max_errors}"
-            )
-        if self.metric is None:
-            return float(np.nan_to_num(trial.candidate.agreement.value, nan=-np.inf))
-        pairs = zip(context.rows, trial.scored.verdicts, strict=True)
-        return float(
-            np.mean(
-                [self.measured(row, as_prediction(verdict)) for row, verdict in pairs]
-            )
-        )
-
-    def measured(
-        self, row: dspy.Example, prediction: dspy.Prediction, trace: Any = None
-    ) -> float:
-        """Return the given metric of a row, 0 where it raises; the last of `max_errors` errors is raised."""
-        assert self.metric is not None
         try:
-            return float(self.metric(row, prediction, trace))
+            # The model's copies tell the rounds of bootstrapping apart; the judge's own one is asked.
+            with quiet_dspy(), dspy.context(lm=dspy.BaseLM("rounds", cache=False)):
+                best = self._loop(table).compile(
+                    NumberedJudge(table),
+                    teacher=NumberedJudge(table, teaches=True),
+                    trainset=_numbered(order),
+                    valset=_numbered(range(len(context.rows))),
+                    restrict=self._restrict,
+                    labeled_sample=self._labeled_sample,
+                )
+        except Ended as end:
+            raise end.error from None
         except Exception:
-            self._errors += 1
-            if self._errors >= (
-                dspy.settings.max_errors if self.max_errors is None else self.max_errors
-            ):
+            if table.error is None:
                 raise
-            return 0.0
+            raise table.error from None
+        if self.metric is not None:
+            self._best = table.trials[shown_by(best)]
+
+    def _loop(self, table: Table) -> BootstrapFewShotWithRandomSearch:
+        """Return DSPy's search with this one's settings."""
+        sizes = self.max_bootstrapped_demos, self.max_labeled_demos
+        bootstrapped, labelled = (
+            int(self.max_demos if most is None else most) for most in sizes
+        )
+        if table.context.base.method.no_bootstrap():
+            bootstrapped = 0
+        loop = BootstrapFewShotWithRandomSearch(
+            metric=table.metric,
+            metric_threshold=None if self.metric is None else self.metric_threshold,
+            max_bootstrapped_demos=bootstrapped,
+            max_labeled_demos=labelled,
+            max_rounds=self.max_rounds,
+            num_candidate_programs=self.candidates,
+            num_threads=1,  # a candidate is judged as a whole, `num_threads` rows at a time
+            max_errors=self.max_errors,
+            stop_at_score=self.stop_at_score,
+        )
+        loop.min_num_samples = min(1, bootstrapped)
+        return loop
 
     def choose(
         self, tried: Sequence[Trial], rows: Sequence[dspy.Example]
@@ -343,3 +396,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         if self._best is not None:
             return self._best, "it has the highest mean of the metric that was given"
         return super().choose(tried, rows)
+
+
+def _numbered(rows: Sequence[int]) -> list[dspy.Example]:
+    return [dspy.Example(row=number).with_inputs("row") for number in rows]

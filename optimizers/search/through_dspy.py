@@ -73,6 +73,29 @@ REFUSED = {
 
 #: Calls that write proposals at most, for each candidate.
 PROPOSED = 12
+#: Trials and candidates that MIPROv2's own settings make of one judge.
+AUTOMATIC = {"light": 16, "medium": 30, "heavy": 45}
+
+
+def _random_search(options: Any) -> int:
+    """Each set is judged, and bootstrapped from as many rows at most."""
+    return 2 * int(options.num_candidate_programs)
+
+
+def _mipro(options: Any) -> int:
+    if options.auto is not None:
+        return AUTOMATIC.get(options.auto, AUTOMATIC["light"])
+    return int(options.num_trials or 0) + int(options.num_candidates or 0)
+
+
+#: How many programs an optimizer judges by its own arguments, on the scale of `candidates`.
+SIZES: dict[str, Callable[[Any], int]] = {
+    "BootstrapFewShotWithRandomSearch": _random_search,
+    "BootstrapRS": _random_search,
+    "COPRO": lambda options: int(options.breadth) * int(options.depth),
+    "MIPROv2": _mipro,
+    "SIMBA": lambda options: 2 * int(options.num_candidates) * int(options.max_steps),
+}
 
 
 class Enough(Exception):
@@ -271,7 +294,8 @@ class Programs(Desk):
 class DSPySearch(DemonstrationSearch):
     """An optimizer of DSPy. Made by `search_through`; its options are arguments of DSPy's own.
 
-    candidates: on the scale of the other searches: how many programs may be judged on all rows, single rows counted.
+    candidates: on the scale of the other searches: how many programs may be judged on all rows, single rows counted;
+    by default as many as the optimizer's own arguments ask for, where they say.
     """
 
     part: Any
@@ -280,6 +304,11 @@ class DSPySearch(DemonstrationSearch):
         super().__init__(**options)
         self._stated = frozenset(options)
         self._remarks: list[str] = []
+        own = SIZES.get(self.name.removeprefix(PREFIX))
+        if own is not None and "candidates" not in self._stated:
+            size = max(1, own(self.options))
+            self.options = self.options.model_copy(update={"candidates": size})
+            self.candidates = size
 
     def evaluations(self) -> int:
         """Return how many times the validation rows are scored at most; once without candidates."""

@@ -239,10 +239,11 @@ def test_a_metric_that_raises_counts_zero_until_dspys_limit(
             raise ValueError("no reference")
         return 1.0
 
-    _, record = search(labels, metric=broken, restrict=[-2], max_errors=5)
+    # DSPy counts the errors of each evaluation for itself: there is one.
+    _, record = search(labels, metric=broken, restrict=[-2], max_errors=2)
     assert len(record.tried) == 2
     with pytest.raises(ValueError, match="no reference"):
-        search(labels, metric=broken, restrict=[-2], max_errors=2)
+        search(labels, metric=broken, restrict=[-2], max_errors=1)
 
 
 def test_dspys_arguments_mean_what_they_mean_there(

@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
+import judgesmith as js
 from judgesmith.errors import OptionError
+from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.optimizers.search.through_dspy import REFUSED, names
+from judgesmith.testing.fake import FakeModel, judging
 
 
 def test_every_optimizer_of_dspy_is_there_or_says_why_not() -> None:
@@ -73,3 +76,38 @@ def test_it_runs_from_the_command_line_and_its_candidates_are_recorded(
     cli("compile", rows, "--bsize", 4, "--lm", "openai/x", "--dry-run").refused(
         "dspy:SIMBA"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "size"),
+    [
+        ("BootstrapFewShotWithRandomSearch", {}, 32),
+        ("BootstrapFewShotWithRandomSearch", {"num_candidate_programs": 5}, 10),
+        ("BootstrapFewShotWithRandomSearch", {"candidates": 5}, 5),
+        ("MIPROv2", {}, 16),
+        ("MIPROv2", {"auto": None, "num_candidates": 3, "num_trials": 7}, 10),
+        ("COPRO", {"breadth": 4, "depth": 2}, 8),
+        ("SIMBA", {"num_candidates": 2, "max_steps": 3}, 12),
+        ("LabeledFewShot", {}, 8),
+    ],
+)
+def test_the_size_is_the_optimizers_own(
+    name: str, given: dict[str, Any], size: int
+) -> None:
+    search = build_optimizer(f"dspy:{name}", given)
+    assert search.evaluations() == size + 3
+    assert search.settings()["candidates"] == size
+
+
+def test_dspys_random_search_tries_all_its_sets(labels_of: Any) -> None:
+    model = FakeModel()
+    model.answer = judging(
+        lambda ask: (int(ask.mark[1:]) * 37 + 20 * len(ask.shown)) % 101
+    )
+    search = build_optimizer("dspy:BootstrapFewShotWithRandomSearch")
+    method = js.ActiveCritic("vanilla", explain="none", reading="said")
+    labels = labels_of(10, 4, lambda n: n * 37 % 101)
+    search.compile(js.Judge(method, lm=model.lm), trainset=examples_of(labels))
+    assert search.record is not None
+    assert "ended at" not in str(search.record.reason)
+    assert len(search.record.tried) > 12
