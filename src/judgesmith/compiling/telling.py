@@ -105,13 +105,16 @@ def show_labels(labels: Labels) -> None:
 
 def tell_plan(plan: Plan, lm: LanguageModel, most_calls: int | None) -> None:
     """Print what a run may take, and the notes on its plan. most_calls: the budget, if there is one."""
+    from judgesmith.programs.controls import failed_control
     from judgesmith.running.console import err
 
     calls = min(plan.calls, most_calls or plan.calls)
     if calls:
         line = f"at most {calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing"
         err.print(line, style="dim")
-    for note in plan.notes:
+    failed = failed_control(lm.name)
+    notes = plan.notes if failed is None else (*plan.notes, failed)
+    for note in notes:
         err.print(f"note: {note}", style="dim", markup=False)
 
 
