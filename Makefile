@@ -34,9 +34,9 @@ demo: $(BIN)/judgesmith
 # of which computes on one core.
 PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
 
-# What to run while working: everything but the tests that start processes, wait or train.
+# What to run while working: all but the tests that start processes, wait, train, or read the text of code and pages.
 test: $(BIN)/judgesmith
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not text"
 
 test-slow: $(BIN)/judgesmith
 	$(PYTEST) -m slow
@@ -53,7 +53,8 @@ test-ray: $(BIN)/judgesmith
 	$(INSTALL) $(PINNED) -e '.[ray]'
 	$(BIN)/python -m pytest -q tests/engines
 
-# Formatting, spelling, phrases, tables of results, and types. The linters read only what Git tracks.
+# Formatting, spelling, tables of results, types, and the tests of the text of code, help and pages; phrases and forms
+# are reports. The linters read only what Git tracks.
 LISTED = git ls-files -z
 
 lint: $(BIN)/judgesmith
@@ -61,9 +62,10 @@ lint: $(BIN)/judgesmith
 	$(LISTED) '*.py' '*.pyi' '*.ipynb' | xargs -0 $(BIN)/ruff format --check
 	$(LISTED) | xargs -0 $(BIN)/codespell
 	$(BIN)/python docs/words.py
-	$(BIN)/python docs/form.py --check
+	$(BIN)/python docs/form.py
 	$(BIN)/python docs/tables.py --check
 	$(BIN)/mypy -p judgesmith
+	$(PYTEST) -m "text and not slow"
 
 # The site, into build/site; a link that leads nowhere is an error.
 docs: $(BIN)/judgesmith

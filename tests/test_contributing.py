@@ -16,6 +16,8 @@ from loopback import Server, running_server
 from judgesmith.programs.judge import Judge
 from judgesmith.testing.fake import judging, make_rows, own_environment
 
+pytestmark = pytest.mark.text
+
 TEXT = (
     Path(__file__).resolve().parents[1] / "docs/pages/howto/extending.md"
 ).read_text(encoding="utf-8")
@@ -98,7 +100,7 @@ def labels(tmp_path: Path) -> Path:
     return write(tmp_path / "labels.jsonl", rows)
 
 
-def test_every_example_is_here_and_short() -> None:
+def test_every_example_is_here() -> None:
     assert list(FILES) == [
         "pyproject.toml",
         "printable.py",
@@ -109,7 +111,6 @@ def test_every_example_is_here_and_short() -> None:
         "outputs.py",
         "test_parts_of_mine.py",
     ]
-    assert max(len(body.splitlines()) for body in FILES.values()) < 40
     assert max(len(line) for line in TEXT.splitlines()) <= 130
 
 

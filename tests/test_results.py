@@ -12,6 +12,8 @@ from scripts import script
 
 from judgesmith.experiments.studies.saving import save
 
+pytestmark = pytest.mark.text
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "experiments/results").glob("*.md"))
 DATA = sorted((ROOT / "experiments/results/data").glob("*.json"))

@@ -12,6 +12,8 @@ from judgesmith.cli.commands import Command
 from judgesmith.errors import ModelError
 from judgesmith.parts import Options
 
+pytestmark = pytest.mark.text
+
 #: Words of a sentence at most.
 LONGEST = 20
 #: Openings that make a subordinate clause where a noun belongs.
