@@ -42,6 +42,7 @@ from judgesmith.optimizers.examples import (
     in_words,
     item_of,
     score_rows,
+    teachable,
 )
 from judgesmith.optimizers.findings import Findings, Measured, origin_of
 from judgesmith.optimizers.fitting.folds import folds
@@ -272,7 +273,8 @@ class Compiler:
         The rows are split, a judge is fitted to each training side and measured on the other, and the findings are
         written up.
         """
-        judge, labels = in_words(judge, labels.regrouped(self.options.template_share))
+        labels = teachable(labels).regrouped(self.options.template_share)
+        judge, labels = in_words(judge, labels)
         self.refuse(judge, labels, lm)
         return self.written_up(
             self.find(judge, labels, lm, self.plan(judge, labels, lm))

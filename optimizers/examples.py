@@ -16,6 +16,7 @@ from judgesmith.agreement.differences import Difference, difference_within
 from judgesmith.agreement.metric import AgreementValue
 from judgesmith.agreement.objectives import Objective, Rows
 from judgesmith.datasets.duplicates import merge, shared
+from judgesmith.datasets.loading import FEWEST
 from judgesmith.datasets.orders import read_marks, refuse_unordered
 from judgesmith.datasets.records import Labels
 from judgesmith.datasets.row import Row
@@ -24,6 +25,7 @@ from judgesmith.programs import pipeline
 from judgesmith.programs.capabilities import weigh_columns
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.progress import Progress
+from judgesmith.programs.prompting.suspicion import guarded
 from judgesmith.programs.readings.bindings.columns import Column
 from judgesmith.rows import human_score, source_key
 from judgesmith.signatures.values import Item, Scale, Verdict
@@ -104,6 +106,48 @@ def in_words(judge: Judge, labels: Labels) -> tuple[Judge, Labels]:
     copied = judge.with_()
     weigh_columns(copied.method, columns)
     return copied, replace(labels, warnings=(*labels.warnings, *notes))
+
+
+def teachable(labels: Labels) -> Labels:
+    """Return the labels without rows that address a judge in a text or a person's reason, and a note on these.
+
+    What is learnt from may be shown in every prompt, as a demonstration or to infer the task. A name of an aspect that
+    addresses a judge is noted, too.
+
+    Raises:
+        LabelsError: If too few are left to learn from.
+    """
+    kept, notes, first = list[int](), list[str](), ""
+    for place, row in enumerate(labels.rows):
+        if found := _addresses(row, labels.aspect):
+            first = first or f"row {row.line}: {found}"
+        else:
+            kept.append(place)
+    if gone := len(labels) - len(kept):
+        notes.append(
+            f"{gone} of {len(labels)} labels are of rows that address a judge (first {first}). They are left out: "
+            "nothing is learnt from them or measured on them"
+        )
+    if gone and len(kept) < FEWEST:
+        raise LabelsError(
+            f"{labels.origin}: {notes[0]}, and fewer than {FEWEST} labels remain; take those sentences out of the texts"
+        )
+    if guarded(Item(labels.aspect))[1] is not None:
+        notes.append(
+            f"the aspect is called {labels.aspect!r}, which addresses a judge and stands in every prompt; give its "
+            "column another name"
+        )
+    if not notes:
+        return labels
+    return replace(labels.subset(kept), warnings=(*labels.warnings, *notes))
+
+
+def _addresses(row: Row, aspect: str) -> str:
+    """Return what in a row's texts, or in people's reasons for its score, addresses a judge; "" for nothing."""
+    if (found := guarded(Item.of(row))[1]) is not None:
+        return str(found)
+    found = guarded(Item("\n".join(row.why(aspect))))[1]
+    return str(found or "").replace("the output", "a reason for its score", 1)
 
 
 def _cell_of(column: Column, row: Row, origin: str) -> Any:

@@ -21,7 +21,13 @@ from judgesmith.datasets.row import Row
 from judgesmith.datasets.splits import MIN_SIDE, Split, assert_disjoint
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.optimizers.compiling import Compiler, Found
-from judgesmith.optimizers.examples import Scored, Vector, examples_of, in_words
+from judgesmith.optimizers.examples import (
+    Scored,
+    Vector,
+    examples_of,
+    in_words,
+    teachable,
+)
 from judgesmith.optimizers.findings import Measured, origin_of
 from judgesmith.optimizers.fitting.weights import FEWEST_GROUPS, FEWEST_ROWS, Training
 from judgesmith.optimizers.report import (
@@ -189,7 +195,9 @@ class SeveralCompiler:
         judges, labels = dict[str, Judge](), dict[str, Labels]()
         for name, of_aspect in self.labels.items():
             check_distinct(of_aspect)
-            judges[name], labels[name] = in_words(self.judges[name], of_aspect)
+            judges[name], labels[name] = in_words(
+                self.judges[name], teachable(of_aspect)
+            )
         self.judges, self.labels = judges, together(labels, share)
         for of_aspect in self.heldout.values():
             check_distinct(of_aspect)

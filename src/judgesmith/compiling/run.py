@@ -21,6 +21,7 @@ from judgesmith.optimizers.compiling import (
     default_optimizer,
     level_for,
 )
+from judgesmith.optimizers.examples import teachable
 from judgesmith.optimizers.front import judges_of
 from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.optimizers.report import Plan
@@ -450,7 +451,8 @@ class CompileRun:
         self._check_orders(*read.values())
         labels, held = dict[str, Labels](), dict[str, Labels]()
         for aspect, rated in self._forgetting_each(read).items():
-            labels[aspect] = self._widened(rated.regrouped(self.run.template_share))
+            rated = rated.regrouped(self.run.template_share)
+            labels[aspect] = teachable(self._widened(rated))
             heldout = self._heldout(labels[aspect])
             held |= {} if heldout is None else {aspect: heldout}
         first = next(iter(labels.values()))
@@ -557,7 +559,8 @@ class CompileRun:
             categories=self.run.categories or self.orders,
         ).regrouped(self.run.template_share)
         self._check_orders(labels)
-        return self._widened(self._forgetting(labels) if self.run.forget else labels)
+        labels = self._forgetting(labels) if self.run.forget else labels
+        return teachable(self._widened(labels))
 
     def _widened(self, labels: Labels) -> Labels:
         """The labels on a scale that holds the held-out ones, too, where it was inferred."""
