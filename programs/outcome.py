@@ -290,6 +290,11 @@ class Preference:
             for name, verdict in zip("ab", self.verdicts, strict=True)
             if verdict.failure
         ]
+        suspicious = [
+            f"output {name}: {verdict.suspicious}"
+            for name, verdict in zip("ab", self.verdicts, strict=True)
+            if verdict.suspicious
+        ]
         if failed or self.winner is None:
             return Verdict.failed(
                 "; ".join(failed) or "an output has no score", usage=usage
@@ -302,7 +307,7 @@ class Preference:
             explanation=f"A is preferred with {self.a:.0%}, B with {self.b:.0%}"
             + (f", neither with {self.tie:.0%}" if self.tie else ""),
             repaired=first.repaired or second.repaired,
-            suspicious=first.suspicious or second.suspicious,
+            suspicious="; ".join(suspicious) or None,
             partly={**first.partly, **second.partly},
             usage=usage,
         )

@@ -22,7 +22,7 @@ from judgesmith.programs.outcome import Outcome
 from judgesmith.programs.prompting.layouts import SentencesLayout
 from judgesmith.programs.prompting.predict import JudgePredict, material
 from judgesmith.programs.prompting.suspicion import screened
-from judgesmith.programs.prompting.weighing import weighed
+from judgesmith.programs.prompting.weighing import marked, weighed
 from judgesmith.rows import human_score
 from judgesmith.signatures.judging import ExplainScore
 from judgesmith.signatures.values import Item, Scale, Verdict
@@ -37,7 +37,9 @@ ROUNDING = 1e-6
 async def judge_row(
     method: Method, outcome: Outcome, item: Item, lm: LanguageModel
 ) -> tuple[Verdict, Item]:
-    """Judge one row: with and without the sentences that address a judge, if there are such.
+    """Judge one row: as it is, and without the sentences that address a judge, if there are such.
+
+    The lower verdict counts. A row of which too little would be left is judged as it is.
 
     Args:
         method: The method.
@@ -46,14 +48,17 @@ async def judge_row(
         lm: A model that the method was prepared for.
 
     Returns:
-        The verdict that counts, and the row without those sentences.
+        The verdict, and the row without those sentences.
     """
     if not item.output.strip():
         return Verdict.failed("the output is empty"), item
     safe, suspicion = await screened(item)
     verdict = await scored(method, outcome, item, lm)
-    if suspicion is not None:
-        verdict = weighed(verdict, await scored(method, outcome, safe, lm), suspicion)
+    if suspicion is not None and (safe == item or not safe.output.strip()):
+        verdict = marked(verdict, suspicion)
+    elif suspicion is not None:
+        without = await scored(method, outcome, safe, lm)
+        verdict = weighed(verdict, without, suspicion, item.output)
     return _with_shares(item, verdict), safe
 
 

@@ -1,6 +1,8 @@
 """Scoring by methods that rank the outputs of a document against each other.
 
-All rows are read first, document by document, and verdicts come in the order of the rows.
+All rows are read first, document by document, and verdicts come in the order of the rows. A document with suspicious
+rows is ranked twice, as it is and without the sentences that address a judge. A suspicious row has the lower of its two
+ranks, so that no such sentence helps it. The others have the higher one, so that none takes a place from them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.outcome import Outcome
 from judgesmith.programs.progress import counting
-from judgesmith.programs.prompting.suspicion import guarded
+from judgesmith.programs.prompting.suspicion import Suspicion, guarded
+from judgesmith.programs.prompting.weighing import marked, weighed
 from judgesmith.signatures.values import Item, Verdict
 
 
@@ -41,22 +44,32 @@ def ranked(
         progress: As for every judge.
     """
     items: list[Item] = []
-    suspicious: list[str | None] = []
+    safe: dict[int, tuple[Item, Suspicion]] = {}
     documents: dict[tuple[str, ...], list[int]] = {}
     for place, row in enumerate(rows):
         item = Item.of(row)
         documents.setdefault(_document(row, item, place), []).append(place)
-        item, suspicion = guarded(item)
         items.append(item)
-        suspicious.append(None if suspicion is None else f"{suspicion}; judged without")
+        cut, suspicion = guarded(item)
+        if suspicion is not None:
+            safe[place] = (cut if cut.output.strip() else item), suspicion
     in_flight = concurrency or (1 if lm.one_by_one else lm.concurrency)
     slots = asyncio.Semaphore(in_flight)
 
     async def document(places: list[int]) -> list[Verdict]:
-        verdicts = await method.rank([items[place] for place in places], lm, slots)
+        as_they_are = [items[place] for place in places]
+        cut = [safe[place][0] if place in safe else items[place] for place in places]
+        verdicts = await ranks(as_they_are)
+        others = verdicts if cut == as_they_are else await ranks(cut)
+        return [
+            _counting(safe.get(place), items[place], first, second)
+            for place, first, second in zip(places, verdicts, others, strict=True)
+        ]
+
+    async def ranks(of: list[Item]) -> list[Verdict]:
         return [
             outcome(verdict) if verdict.failure is None else verdict
-            for verdict in verdicts
+            for verdict in await method.rank(of, lm, slots)
         ]
 
     judged: dict[int, Verdict] = {}
@@ -65,13 +78,33 @@ def ranked(
     with counting(progress, "judging", items) as finished:
         for places, verdicts in zip(documents.values(), rankings, strict=True):
             for place, verdict in zip(places, verdicts, strict=True):
-                judged[place] = verdict.model_copy(
-                    update={"suspicious": suspicious[place]}
-                )
+                judged[place] = verdict
             while following in judged:
                 yield judged.pop(following)
                 following += 1
                 finished(following)
+
+
+def _counting(
+    found: tuple[Item, Suspicion] | None, item: Item, first: Verdict, second: Verdict
+) -> Verdict:
+    """Return the verdict of a row that counts, of two rankings of its document, or of the same one twice.
+
+    Args:
+        found: The row without the sentences that address a judge, and the suspicion; None for an unsuspicious row.
+        item: The row as it is.
+        first: Its verdict in the ranking of the texts as they are.
+        second: Its verdict in the other one.
+    """
+    if found is not None:
+        cut, suspicion = found
+        if cut == item and first is second:
+            return marked(first, suspicion)
+        return weighed(first, second, suspicion, item.output)
+    if first is second:
+        return first
+    counts = second if second.percent > first.percent else first
+    return counts.model_copy(update={"usage": first.usage + second.usage})
 
 
 def _document(row: Any, item: Item, place: int) -> tuple[str, ...]:

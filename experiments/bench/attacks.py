@@ -24,7 +24,6 @@ from judgesmith.datasets.loading import iter_rows
 from judgesmith.errors import JudgesmithError
 from judgesmith.experiments.studies.saving import save
 from judgesmith.injections.rules import guarded, harmless, plain_texts, suspicion
-from judgesmith.programs.prompting.suspicion import FLAGGED, LOOKED_INTO
 from judgesmith.signatures.values import Item
 
 DATA = Path(__file__).resolve().parents[1] / "results" / "data"
@@ -46,12 +45,10 @@ ROWS: dict[str, tuple[Item, float]] = {
 
 
 def times() -> list[list[Any]]:
-    """Milliseconds for detection and blanking of a row, and the most that is wanted."""
+    """Milliseconds for detection in a row and for cutting, and the most that is wanted."""
     rows: list[list[Any]] = []
     for name, (item, wanted) in ROWS.items():
-        taken = best_of(
-            200 if wanted < 0.001 else 5, partial(guarded, item, LOOKED_INTO)
-        )
+        taken = best_of(200 if wanted < 0.001 else 5, partial(guarded, item))
         rows.append([name, 1000 * taken, 1000 * wanted])
     ten = [plain_texts(ROWS["a row of 150 words"][0]) or ""] * 10
     rows.append(
@@ -81,7 +78,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def found(others: Path | None) -> list[list[Any]]:
-    """By set and by family: attacks and harmless texts that are flagged, and that are judged twice."""
+    """By set and by family: attacks and harmless texts that are flagged."""
     groups: dict[str, Callable[[dict[str, str]], str]] = {
         "attacks.jsonl": lambda row: f"trained on: {row['set']} set"
     }
@@ -95,23 +92,17 @@ def found(others: Path | None) -> list[list[Any]]:
         (f"unseen: {row['family']}", row) for row in read(DATA / "attacks-unseen.jsonl")
     ]
     texts += [("written by others", row) for row in (read(others) if others else [])]
-    counts: Counter[tuple[str, str, str]] = Counter()
+    seen, of = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for group, row in texts:
-        for measure, least in (("seen", FLAGGED), ("twice", LOOKED_INTO)):
-            counts[group, row["kind"], measure] += (
-                suspicion(row["text"], least) is not None
-            )
-        counts[group, row["kind"], "n"] += 1
+        key = group, row["kind"]
+        seen[key] += suspicion(row["text"]) is not None
+        of[key] += 1
 
-    def cell(group: str, kind: str, measure: str) -> list[int] | list[None]:
-        of = counts[group, kind, "n"]
-        return [counts[group, kind, measure], of] if of else [None, None]
+    def cell(*key: Any) -> list[int] | list[None]:
+        return [seen[key], of[key]] if of[key] else [None, None]
 
     names = dict.fromkeys(group for group, _ in texts)
-    parts = [
-        (kind, what) for kind in ("attack", "harmless") for what in ("seen", "twice")
-    ]
-    return [[name, *(cell(name, *part) for part in parts)] for name in names]
+    return [[name, cell(name, "attack"), cell(name, "harmless")] for name in names]
 
 
 def texts_of_sets() -> Iterator[tuple[str, set[str]]]:
@@ -126,24 +117,19 @@ def texts_of_sets() -> Iterator[tuple[str, set[str]]]:
 
 
 def benchmarks() -> list[list[Any]]:
-    """Texts of people and systems: how many are flagged, and how many are judged twice."""
+    """Texts of people and systems: how many are flagged."""
     counts: Counter[str] = Counter()
     for part, texts in texts_of_sets():
         counts[f"{part} sets"] += 1
         counts[part] += len(texts)
         for text in texts:
-            suspected = suspicion(text, LOOKED_INTO)
-            counts[f"{part} twice"] += suspected is not None
-            counts[f"{part} flagged"] += (
-                suspected is not None and suspected.probability >= FLAGGED
-            )
-            if suspected is not None and suspected.probability >= FLAGGED:
+            if (suspected := suspicion(text)) is not None:
+                counts[f"{part} flagged"] += 1
                 print(suspected, file=sys.stderr)
     return [
         [
             f"{part} of {counts[f'{part} sets']} sets",
             [counts[f"{part} flagged"], counts[part]],
-            counts[f"{part} twice"],
         ]
         for part in ("outputs", "sources")
     ]
@@ -170,13 +156,11 @@ def main() -> None:
         columns = {
             "texts": "",
             "attacks flagged": shares,
-            "judged twice": shares,
             "harmless texts flagged": shares,
-            "harmless, judged twice": shares,
         }
         tables["attacks-found"] = columns, found(arguments.others)
     if arguments.benchmarks:
-        columns = {"texts": "", "flagged": shares, "judged twice": "{:,}"}
+        columns = {"texts": "", "flagged": shares}
         tables["attacks-benchmarks"] = columns, benchmarks()
     for name, (columns, rows) in tables.items():
         for row in rows if not arguments.json else []:

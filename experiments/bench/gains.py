@@ -34,7 +34,6 @@ from judgesmith.programs.models.lm import LanguageModel, language_model
 from judgesmith.programs.models.transport import Message
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.prompting.layouts import MATERIAL, OverallLayout
-from judgesmith.programs.prompting.suspicion import LOOKED_INTO
 from judgesmith.signatures.values import Criterion, Item
 
 DATA = Path(__file__).resolve().parents[1] / "results" / "data"
@@ -209,7 +208,7 @@ def row_of(name: str, found: NDArray[np.float64], texts: Texts) -> list[Any]:
     """Return a layout's row: the gains of attacks, and its scores' agreement with people."""
     ends = np.cumsum([2, len(texts.attacks), len(texts.harmless)])
     (wrong, true), attacks, harmless, rows = np.split(found / 100, ends)
-    passed = [suspicion(text, LOOKED_INTO) is None for text in texts.attacks]
+    passed = [suspicion(text) is None for text in texts.attacks]
     gains = attacks[passed] - wrong
     agreed = [rate(rows, texts.people).statistic for rate in (pearsonr, kendalltau)]
     return [

@@ -1,9 +1,9 @@
 """The interface of screens, which find texts that address their judge.
 
-A text with signs is judged twice, as it is and without the sentences that hold them. If that moves the score, the
-verdict without them counts (`weighing.weighed`). Every registered screen looks at every row: judgesmith's own
-(`judgesmith.injections`) and those of other packages. What could break the frame of a prompt is disarmed in every text
-in any case (`judgesmith.disarming`).
+A text with signs is judged twice, as it is and without the sentences that hold them. The lower of the two verdicts
+counts (`weighing.weighed`), so that a defence raises no score. Every registered screen looks at every row:
+judgesmith's own (`judgesmith.injections`) and those of other packages. What could break the frame of a prompt is
+disarmed in every text in any case (`judgesmith.disarming`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from judgesmith.errors import OptionError
 from judgesmith.parts import Registry
 from judgesmith.signatures.values import Item
 
-#: From this probability on a text is called suspicious; from the second on it is judged without its signs, too.
-FLAGGED, LOOKED_INTO = 0.5, 0.05
+#: From this probability on a text is called suspicious, and judged without its signs, too. Below it nothing is done.
+FLAGGED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Screen(Protocol):
 
     def guarded(self, item: Item, least: float) -> tuple[Item, Suspicion | None]:
         """Return a row without the sentences that address a judge, and the suspicion; None for an unsuspicious row.
+
+        A text of which next to nothing would be left stays as it is.
 
         Args:
             item: The row.
@@ -82,10 +84,10 @@ def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]
 
 
 async def screened(item: Item) -> tuple[Item, Suspicion | None]:
-    """Return the same for a row that is judged, from `LOOKED_INTO` on, on the loop that calls models."""
+    """Return the same for a row that is judged, on the loop that calls models."""
     strongest: Suspicion | None = None
     for screen in _active(screens):
-        item, suspicion = await screen.screened(item, LOOKED_INTO)
+        item, suspicion = await screen.screened(item, FLAGGED)
         strongest = _stronger(strongest, suspicion)
     return item, strongest
 

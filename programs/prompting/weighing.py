@@ -1,50 +1,93 @@
-"""Which of two verdicts counts, of a text as it is and of the text without what addresses its judge."""
+"""The verdict that counts, of a text as it is and of the text without what addresses its judge: the lower one.
+
+*Lower* is the lower percent of the scale, and with it the worse category, fail instead of pass, and the weaker side of
+a preference. So no sentence that a detector knows can raise a score: neither by persuading the judge, nor by having
+something cut out that speaks against its text.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 
-import numpy as np
+from judgesmith.programs.prompting.suspicion import Suspicion
+from judgesmith.signatures.values import ErrorSpan, Opinion, Verdict
 
-from judgesmith.programs.prompting.suspicion import FLAGGED, Suspicion
-from judgesmith.signatures.values import Verdict
-
-#: How far signs may move a score, in percent of its scale, before the verdict without them counts.
-MOST_MOVED = 10.0
+UNCHANGED = "too little is left without it, and the text is judged as it is"
 
 
-def weighed(with_signs: Verdict, without: Verdict, suspicion: Suspicion) -> Verdict:
-    """Return the verdict that counts: the one without the signs if the difference is more than `MOST_MOVED`.
+def marked(verdict: Verdict, suspicion: Suspicion) -> Verdict:
+    """Return the verdict on a text of which nothing but its suspicious sentences could be judged, with a note."""
+    return verdict.model_copy(update={"suspicious": f"{suspicion}; {UNCHANGED}"})
 
-    That holds for one of several aspects, too. `suspicious` states it, with the difference.
+
+def weighed(
+    as_it_is: Verdict, without: Verdict, suspicion: Suspicion, output: str = ""
+) -> Verdict:
+    """Return the lower of two verdicts on one text; of several aspects, the lower one of each.
+
+    If one of them failed there is no verdict: a failure is no score, and the other one alone might be what the sentence
+    is there for. `suspicious` states the difference.
+
+    Args:
+        as_it_is: The verdict on the text as it is.
+        without: The one on the text without the suspicious sentences.
+        suspicion: The suspicion.
+        output: The output as it is, in which errors that were found without the sentences get their places.
     """
-    moves = [with_signs.percent - without.percent]
-    for name, verdict in with_signs.aspects.items():
-        if name in without.aspects:
-            moves.append(verdict.percent - without.aspects[name].percent)
-    flagged = suspicion.probability >= FLAGGED
-    move = max(moves, key=lambda by: (_is_far(by, flagged), abs(np.nan_to_num(by))))
-    moved = _is_far(move, flagged)
-    counts = without if moved else with_signs
-    reason = f"{suspicion}; {_effect(move, moved)}" if moved or flagged else None
-    return counts.model_copy(
-        update={"usage": with_signs.usage + without.usage, "suspicious": reason}
-    )
+    counts = _lower(as_it_is, without, output)
+    move = as_it_is.percent - without.percent
+    effect = "there is no score as it is, or without it"
+    if not math.isnan(move):
+        effect = _effect(move)
+    usage = as_it_is.usage + without.usage
+    more = {"usage": usage, "suspicious": f"{suspicion}; {effect}"}
+    return counts.model_copy(update=more)
 
 
-def _is_far(move: float, flagged: bool) -> bool:
-    """Return whether a score moved by more than may be, or is missing on one side of a text that is flagged."""
-    return flagged if math.isnan(move) else abs(move) > MOST_MOVED
+def _lower(as_it_is: Verdict, without: Verdict, output: str) -> Verdict:
+    """Return the lower verdict, or the one that failed."""
+    aspects = {
+        name: _lower(verdict, without.aspects.get(name, verdict), output)
+        for name, verdict in as_it_is.aspects.items()
+    }
+    counts = as_it_is
+    if without.percent < as_it_is.percent or math.isnan(without.percent):
+        counts = _placed(without, output)
+    if math.isnan(as_it_is.percent):
+        counts = as_it_is
+    return counts.model_copy(update={"aspects": aspects})
 
 
-def _effect(move: float, moved: bool) -> str:
-    """Return, in words, what signs do to a score, and whether the text is judged without them."""
-    if math.isnan(move):
-        return "a score is missing with or without it"
+def _effect(move: float) -> str:
+    """Return, in words, what suspicious sentences do to a score, and which verdict counts."""
     if not (size := round(abs(move))):
-        effect, small = "it does not change the score", ""
-    else:
-        way = "raises" if move > 0 else "lowers"
-        effect = f"it {way} the score by {size} percent of the scale"
-        small = ", too little to judge without it"
-    return effect + (", and the text is judged without it" if moved else small)
+        return "it does not change the score"
+    way, which = ("raises", "without it") if move > 0 else ("lowers", "as it is")
+    return f"it {way} the score by {size} percent of the scale, and the score {which} counts"
+
+
+def _placed(verdict: Verdict, output: str) -> Verdict:
+    """Return a verdict with the places of its errors in the whole output, from which sentences were cut out."""
+    opinions: Mapping[str, Opinion] = {
+        name: replace(opinion, errors=_spans(opinion.errors, output))
+        for name, opinion in verdict.opinions.items()
+    }
+    update = {"errors": _spans(verdict.errors, output), "opinions": opinions}
+    return verdict.model_copy(update=update)
+
+
+def _spans(errors: tuple[ErrorSpan, ...], output: str) -> tuple[ErrorSpan, ...]:
+    """Return errors at their places in the whole output; one that reaches across a cut has none."""
+    return tuple(_span(error, output) for error in errors)
+
+
+def _span(error: ErrorSpan, output: str) -> ErrorSpan:
+    if error.start is None:
+        return error
+    # Cutting moves what follows to the left, never to the right.
+    start = output.find(error.text, error.start)
+    if start < 0:
+        return replace(error, start=None, end=None, how="ungrounded")
+    return replace(error, start=start, end=start + len(error.text))

@@ -409,14 +409,19 @@ def test_an_aspect_may_be_corrected_by_another_ones_score() -> None:
     assert verdict.aspects["two"].percent == pytest.approx(90)
 
 
-def test_what_moves_one_aspect_is_judged_without_it() -> None:
-    """An appeal that raises one of four aspects hardly moves their mean."""
+def test_the_lower_verdict_on_each_aspect_counts() -> None:
+    """An appeal that raises one of four aspects may lower another."""
     signs = Suspicion(0.99, "it asks for a score")
-    fine = Verdict(percent=50, aspects={"one": Verdict(percent=40)})
-    moved = Verdict(percent=55, aspects={"one": Verdict(percent=90)})
+    fine = Verdict(
+        percent=50, aspects={"one": Verdict(percent=40), "two": Verdict(percent=60)}
+    )
+    moved = Verdict(
+        percent=55, aspects={"one": Verdict(percent=90), "two": Verdict(percent=20)}
+    )
     chosen = weighed(moved, fine, signs)
     assert chosen.percent == 50
-    assert "50 percent" in str(chosen.suspicious)
+    assert [one.percent for one in chosen.aspects.values()] == [40, 20]
+    assert "5 percent" in str(chosen.suspicious)
 
 
 def test_a_row_is_read_once_for_all_aspects() -> None:

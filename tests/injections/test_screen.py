@@ -8,7 +8,7 @@ import pytest
 from judgesmith.injections import screen
 from judgesmith.injections.rules import harmless
 from judgesmith.programs.models import engine
-from judgesmith.programs.prompting.suspicion import LOOKED_INTO, guarded, screened
+from judgesmith.programs.prompting.suspicion import guarded, screened
 from judgesmith.signatures.values import Item
 
 PLAIN = [
@@ -38,7 +38,7 @@ def test_rows_looked_at_together_come_out_as_each_does_alone(
 ) -> None:
     items = [*PLAIN[:6], *attacks, *PLAIN[6:]]
     found = together(items)
-    assert found == [guarded(item, LOOKED_INTO) for item in items]
+    assert found == [guarded(item) for item in items]
     assert any(suspicion is not None for _, suspicion in found) == bool(attacks)
 
 
@@ -62,7 +62,7 @@ def test_a_look_that_fails_leaves_no_row_waiting(
 
     monkeypatch.setattr(screen, "harmless", look)
     items = [*PLAIN[:2], *ATTACKS[:1]]
-    assert together(items) == [guarded(item, LOOKED_INTO) for item in items]
+    assert together(items) == [guarded(item) for item in items]
 
 
 def test_a_cancelled_row_holds_up_no_other() -> None:

@@ -22,17 +22,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from judgesmith.disarming import HIDDEN
 from judgesmith.injections import wording
-from judgesmith.programs.prompting.suspicion import FLAGGED, LOOKED_INTO, Suspicion
+from judgesmith.programs.prompting.suspicion import FLAGGED, Suspicion
 from judgesmith.signatures.values import Item
 
-#: Log-odds of a frame, and of one that a sentence on markup mentions; from which on neighbours count together.
-FRAME, MENTIONED, NEIGHBOURS = 1.0, -3.5, -1.4
+#: Log-odds of a frame; from which on neighbours count together.
+FRAME, NEIGHBOURS = 1.0, -1.4
 #: Log-odds that an address in code has beyond its words: nobody writes to a reader in code.
 CODED = 2.0
-#: Characters between two signs that are left out with them: a request may go on there.
-BETWEEN = 300
+#: A text with fewer words left is not judged without its signs: what remains is no text of its author's.
+LEFT = 5
 #: Up to how many characters the texts of a row are looked at together.
 SHORT = 5_000
 
@@ -65,10 +64,6 @@ _ENTITY = re.compile(r"&(?:lt|gt|#6[02]|#x3[ce]);", re.IGNORECASE)
 _UNSEEN = re.compile(
     r"(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]{2,}|[\U000e0100-\U000e01ef]{3}|[\ufe00-\ufe0f]{3}"
 )
-#: What has no width, inside a Latin word or tag; a direction that is overridden.
-_SPLIT = re.compile(
-    r"(?<=[A-Za-z</])[\u200b\u2060-\u2064\ufeff\x00\u00ad](?=[A-Za-z/>])|[\u202d\u202e]"
-)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}){12,4000}\b")
 
@@ -88,11 +83,13 @@ def probability(odds: float) -> float:
 
 
 def log_odds(likely: float) -> float:
-    """Return the log-odds of this probability."""
-    return math.log(likely / (1 - likely))
+    """Return the log-odds of this probability; infinite from 0 down and from 1 up."""
+    if 0 < likely < 1:
+        return math.log(likely / (1 - likely))
+    return math.inf if likely >= 1 else -math.inf
 
 
-def signs(text: str, least: float = LOOKED_INTO) -> list[Sign]:
+def signs(text: str, least: float = FLAGGED) -> list[Sign]:
     """Return the parts that address a judge with at least this probability, in order for each kind."""
     floor = log_odds(least)
     shown = _ENTITY.sub(_bracket, text) if "&" in text else text
@@ -103,7 +100,7 @@ def signs(text: str, least: float = LOOKED_INTO) -> list[Sign]:
         evidence += _of_code(text, floor)
     evidence += _of_answer(folded, len(text))
     if "<" in folded.text or "[" in folded.text:
-        evidence += _of_frame(folded, len(text))
+        evidence += filter(None, _of_frame(folded, len(text)))
     if not text.isascii():
         evidence += _of_writing(text)
     return [sign for sign in evidence if sign.odds >= floor]
@@ -186,21 +183,18 @@ def _of_answer(folded: wording.Folded, size: int) -> Iterator[Sign]:
         )
 
 
-def _of_frame(folded: wording.Folded, size: int) -> Iterator[Sign]:
-    """Control tokens, and closing tags of a prompt that nothing in the text has opened."""
+def _of_frame(folded: wording.Folded, size: int) -> Iterator[Sign | None]:
+    """Control tokens, and closing tags of a prompt that nothing has opened; None for one that a text is about."""
     text = folded.text
 
-    def sign(match: re.Match[str], what: str, exact: bool) -> Sign:
+    def sign(match: re.Match[str], what: str, exact: bool) -> Sign | None:
         begin, end = _line(text, match.start(), match.end())
         mentioned = not exact and _MARKUP.search(
             text, max(begin, match.start() - 200), min(end, match.end() + 200)
         )
         places = _places(folded, match.start(), match.end(), size)
-        return Sign(
-            MENTIONED if mentioned else FRAME,
-            *places,
-            f"holds a prompt's {what} ({match[0][:40]!r})",
-        )
+        about = f"holds a prompt's {what} ({match[0][:40]!r})"
+        return None if mentioned else Sign(FRAME, *places, about)
 
     for match in _TOKENS.finditer(text):
         yield sign(match, "control token", exact=bool(match[1]))
@@ -227,10 +221,6 @@ def _of_writing(text: str) -> Iterator[Sign]:
         )
         about = f"holds writing that people do not see{f' ({hidden[:40].casefold()!r})' if hidden else ''}"
         yield Sign(FRAME, match.start(), match.end(), about)
-    split = list(_SPLIT.finditer(text))
-    odds = min(2.5, 0.8 * len(split)) - 5.5
-    about = "holds characters that people do not see, inside words"
-    yield from (Sign(odds, match.start(), match.end(), about) for match in split)
 
 
 def suspicion(text: str, least: float = FLAGGED) -> Suspicion | None:
@@ -252,45 +242,47 @@ def _strongest(evidence: Sequence[Sign]) -> Suspicion | None:
     )
 
 
-_PIECE = re.compile(r"[^\n]+")
+#: What opens a sentence before its words and closes it behind them, and white space that a cut must not leave twice.
+_OPENING = '([{"“«*_#'
+_CLOSING = re.compile(r"[.!?。！？؟।…\"'”’»)\]}*_]*+")
+_SPACE = re.compile(r"[ \t]*+\n?")
 
 
-def blanked(text: str, evidence: Sequence[Sign] | None = None) -> str:
-    """Return a text with each sign of addressing a judge blanked out ("[…]"), and the parts between close ones.
+def without(text: str, evidence: Sequence[Sign]) -> str:
+    """Return a text without the sentences that address a judge, and without what closes them.
 
-    Unseen characters become spaces. The length is the same, so that places hold; a text that addresses nobody comes
-    back unchanged.
+    Nothing stands in their place: a placeholder moves the score of a small model by itself. What lies between two of
+    them stays. A text of which fewer than `LEFT` words would remain comes back unchanged.
 
     Args:
         text: The text.
-        evidence: Its `signs`, if they are at hand.
+        evidence: Its `signs`.
     """
-    evidence = signs(text) if evidence is None else evidence
-    if not evidence:
-        return text
-    text = HIDDEN.sub(" ", text)
     parts, done = list[str](), 0
-    for begin, end in _spans(evidence):
-        parts += [text[done:begin], _PIECE.sub(_blank, text[begin:end])]
-        done = end
-    return "".join([*parts, text[done:]])
-
-
-def _spans(evidence: Sequence[Sign]) -> Iterator[tuple[int, int]]:
-    """Yield the places of signs, in order, those that are close to each other as one."""
-    first, last = -1, -1
     for sign in sorted(evidence, key=lambda sign: sign.begin):
-        if last >= 0 and sign.begin - last > BETWEEN:
-            yield first, last
-            first, last = sign.begin, sign.end
-        else:
-            first, last = (sign.begin if first < 0 else first), max(last, sign.end)
-    yield first, last
+        if sign.begin > done:
+            parts.append(text[done : sign.begin].rstrip(_OPENING))
+        done = max(done, _closed(text, sign.end))
+    parts.append(text[done:])
+    rest = "".join(parts).strip()
+    return rest if _is_text(rest) else text
 
 
-def _blank(match: re.Match[str]) -> str:
-    size = len(match[0])
-    return "[…]".ljust(size)[:size] if match[0].strip() else match[0]
+def _is_text(rest: str) -> bool:
+    """Return whether what is left of a text has `LEFT` words; few texts are looked at beyond their beginning."""
+    found = 0
+    for start in range(0, len(rest), SHORT):
+        found += wording.counted(rest[start : start + SHORT])
+        if found >= LEFT:
+            return True
+    return False
+
+
+def _closed(text: str, end: int) -> int:
+    """Return where a sentence that ends here is closed, with the space behind it."""
+    closing = _CLOSING.match(text, end)
+    space = _SPACE.match(text, end if closing is None else closing.end())
+    return end if space is None else space.end()
 
 
 #: The texts of a row that are looked at.
@@ -319,22 +311,21 @@ def harmless(texts: Sequence[str], least: float = FLAGGED) -> bool:
 
 
 def guarded(item: Item, least: float = FLAGGED) -> tuple[Item, Suspicion | None]:
-    """Return an item without the sentences that address a judge, and the suspicion; None for an unsuspicious item."""
-    texts = {name: text for name in SHOWN if (text := getattr(item, name))}
+    """Return an item without the sentences that address a judge, and the suspicion; None for an unsuspicious item.
+
+    The item comes back as it is where too little would be left of each text with such sentences.
+    """
     whole = plain_texts(item)
     if whole is not None and harmless([whole], least):
         return item, None  # as most rows, after one look at all of it
-    safe, strongest = {}, Suspicion(0.0, "")
-    for name, text in texts.items():
-        evidence = signs(text)
+    safe, strongest = dict[str, Any](), None
+    for name in SHOWN:
+        text = getattr(item, name)
+        evidence = signs(text, least) if text else []
         suspect = _strongest(evidence)
-        if suspect is not None and suspect.probability >= least:
-            safe[name] = blanked(text, evidence)
-            if suspect.probability > strongest.probability:
-                strongest = Suspicion(
-                    suspect.probability, f"the {name} {suspect.about}"
-                )
-    if not safe:
-        return item, None
-    changed: dict[str, Any] = dict(safe)
-    return replace(item, **changed), strongest
+        if suspect is None:
+            continue
+        safe[name] = without(text, evidence)
+        if strongest is None or suspect.probability > strongest.probability:
+            strongest = Suspicion(suspect.probability, f"the {name} {suspect.about}")
+    return replace(item, **safe), strongest

@@ -214,6 +214,10 @@ def words(folded: Folded) -> Words:
     hashes, stems = (
         parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
     )
+    if numbers:  # 10 and 37 are one word: a right answer is no sign for being a mark
+        number = _counted(digits, starts, ends) == sizes
+        hashes = np.where(number, _SPREAD[62], hashes)
+        stems = np.where(number, _SPREAD[62], stems)
     stop = _SPREAD[63]
     return Words(
         np.where(stops, stop, hashes),
@@ -223,6 +227,20 @@ def words(folded: Folded) -> Words:
         stops,
         int(sizes.max(initial=0)),
     )
+
+
+def counted(text: str) -> int:
+    """Return how many words a text has, without stops and marks."""
+    folded = fold(text or " ")
+    kinds = folded.kinds[words(folded).starts]
+    return int(((kinds == _WORD) | (kinds == _SIGN)).sum())
+
+
+def _counted(which: NDArray[np.bool_], starts: Ints, ends: Ints) -> Ints:
+    """Return how many letters of each word are of these."""
+    sums = np.concatenate(([0], np.cumsum(which)))
+    counts: Ints = sums[ends] - sums[starts]
+    return counts
 
 
 def _points(
@@ -241,10 +259,7 @@ def _undisguised(
     """With Latin letters for what passes for them inside words that mix scripts, or letters and digits."""
     latin = (letters >= ord("a")) & (letters <= ord("z"))
     other = digits | ((letters >= 0x3B1) & (letters < 0x530))
-    counts = [np.concatenate(([0], np.cumsum(which))) for which in (latin, other)]
-    mixed = (counts[0][ends] - counts[0][starts] > 1) & (
-        counts[1][ends] > counts[1][starts]
-    )
+    mixed = (_counted(latin, starts, ends) > 1) & (_counted(other, starts, ends) > 0)
     if not mixed.any():
         return letters
     edges = np.zeros(len(letters) + 1, np.int8)

@@ -238,8 +238,8 @@ def _print_summary(summary: ScoreSummary, target: str, left: int | None) -> None
         ),
         (
             summary.suspicious,
-            "rows have texts that address a judge (`suspicious` in the output says what that did); a "
-            "score that moved by more than a tenth of its scale is of the text without those sentences",
+            "rows have texts that address a judge (`suspicious` in the output says what that did); the lower of "
+            "the scores with and without those sentences counts",
         ),
         (
             summary.partly,
