@@ -45,7 +45,7 @@ RESAMPLES, DRAWS, MANY = 200, 5, 100
 POWER = 2.8
 #: The wording that is the product's own, and that of the positive control.
 OWN, CONTROL = "library+task", "short"
-FORMS, WORDINGS, DEMOS = "forms", "wordings", "demos"
+FORMS, WORDINGS = "forms", "wordings"
 INTERVAL = "{:+.2f} [{:+.2f}, {:+.2f}]"
 # Columns of the tables.
 TITLE = {"model, set and aspect": ""}
@@ -68,17 +68,6 @@ CONTROLLED = {
     "chosen by Q": "{:.2f}",
     "the control was chosen": "{:.0%}",
     "gain": INTERVAL,
-}
-TAUGHT = {
-    **TITLE,
-    "labels": "",
-    "explanations": "",
-    "rows": "{:.0f}",
-    "Q": "{:.2f}",
-    "Q of each set": "",
-    "− none": INTERVAL,
-    "− bare scores": INTERVAL,
-    "least of the last that is found": "{:.2f}",
 }
 
 
@@ -130,8 +119,6 @@ def tables(folder: Path) -> Iterator[Answers]:
 
 def kind_of(form: str) -> str:
     """Return what a recorded form is one of."""
-    if form.startswith(f"{DEMOS} "):
-        return DEMOS
     return WORDINGS if form.partition("+")[0] in DEFINITIONS else FORMS
 
 
@@ -330,46 +317,6 @@ def members_of(answers: Answers) -> Iterator[list[Any]]:
         yield [*seen, ", ".join(others)]
 
 
-# Demonstrations
-
-
-def arms_of(answers: Answers) -> dict[str, list[int]]:
-    """Return the columns of each arm: one for each set of demonstrations."""
-    arms: dict[str, list[int]] = defaultdict(list)
-    for place, form in enumerate(answers.forms):
-        arms[form.split()[1]].append(place)
-    return arms
-
-
-def resampled(answers: Answers) -> tuple[Vector, Matrix]:
-    """Return Q of each column, and over resamples of the documents, shape (resamples, columns)."""
-    documents = answers.rows_by_document()
-    rng, found = np.random.default_rng(0), []
-    for _ in range(5 * RESAMPLES):
-        picks = rng.integers(len(documents), size=len(documents)).tolist()
-        at = np.concatenate([documents[one] for one in picks])
-        found.append(agreements(answers.percents[at], answers.human[at]).sum(axis=0))
-    whole = agreements(answers.percents, answers.human).sum(axis=0)
-    return whole, np.array(found)
-
-
-def taught(answers: Answers, labels: str) -> Iterator[list[Any]]:
-    """Yield a row for each arm: its Q, that of each set, and what it is ahead of no demonstrations and of bare ones."""
-    q, again = resampled(answers)
-    arms = arms_of(answers)
-    for arm, columns in arms.items():
-        row: list[Any] = [answers.title, labels, arm, len(answers.human)]
-        sets = ", ".join(f"{one:.2f}" for one in q[columns].tolist())
-        row += [float(q[columns].mean()), sets]
-        for other in ("none", "labels"):
-            rest = arms[other]
-            apart = again[:, columns].mean(axis=1) - again[:, rest].mean(axis=1)
-            centre = float(q[columns].mean() - q[rest].mean())
-            error = float(apart.std())
-            row.append(None if arm == other else around(centre, error))
-        yield [*row, None if arm == "labels" else POWER * error]
-
-
 def main() -> None:
     """Print the tables, and save them on request."""
     parser = argparse.ArgumentParser(
@@ -381,13 +328,10 @@ def main() -> None:
     every = list(tables(options.folder))
     forms = [one for one in every if one.kind == FORMS]
     wordings = [one for one in every if one.kind == WORDINGS]
-    asking = {DEMOS: "teachers.py -o FOLDER --reasons FILE"}
 
-    def kept(
-        name: str, columns: Mapping[str, str], rows: list[list[Any]], kind: str = ""
-    ) -> None:
+    def kept(name: str, columns: Mapping[str, str], rows: list[list[Any]]) -> None:
         commands = [
-            f"python experiments/bench/{asking.get(kind, 'panels.py SET -o FOLDER')}",
+            "python experiments/bench/panels.py SET -o FOLDER",
             "python experiments/bench/panel_gains.py FOLDER",
         ]
         for row in rows:
@@ -416,10 +360,6 @@ def main() -> None:
             found = differences(one.by_length(), size, shown, OF_WORDINGS[:1])
             control.append(about(one, size) + found[:-1])
     kept("wordings-control", CONTROLLED, control)
-    demos = [one for one in every if one.kind == DEMOS]
-    rows = [row for one in demos for row in taught(one, "people")]
-    rows += [row for one in demos for row in taught(one.by_length(), "shortness")]
-    kept("teachers", TAUGHT, rows, DEMOS)
     each = [row for one in wordings for row in members_of(one)]
     kept("wordings", {**TITLE, "wording": "", **ALONE}, each)
 
