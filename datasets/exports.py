@@ -18,9 +18,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from judgesmith.conversation import judged, parsed, rendered
-from judgesmith.datasets.marks import word_set
 from judgesmith.datasets.meanings import by_machine, rater_in, rating_in
 from judgesmith.datasets.preferences import Pairs, names_a_side, only_pair
+from judgesmith.datasets.statuses import (
+    by_people,
+    discounted,
+    not_of_people,
+    sources_in,
+)
 from judgesmith.errors import LabelsError
 from judgesmith.rows import ROLES, as_text, folded_name, named_roles, source_key
 
@@ -378,21 +383,21 @@ def _chosen(key: str, value: Any) -> Any:
 def _annotated(annotation: Mapping[str, Any]) -> Iterator[Answer]:
     who = annotation.get("completed_by")
     who = (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who
-    discarded = any(
-        annotation.get(key) for key in ("was_cancelled", "skipped", "was_generated")
-    )
+    marked = discounted(annotation)
+    discarded = DISCARDED if annotation.get("was_generated") else ""
+    if marked:
+        discarded = _marked(marked)
     results = _objects(annotation.get("result"))
-    marked = filter(_is_region, results)
-    regions = {str(region["id"]) for region in marked if region.get("id") is not None}
+    parts = filter(_is_region, results)
+    regions = {str(region["id"]) for region in parts if region.get("id") is not None}
     for result in results:
         inner, name = _object(result.get("value")), result.get("from_name")
         key = next((key for key in _ANSWERS if key in inner), None)
         if key is not None:
             value = _chosen(key, inner[key])
-            left = ""
-            if discarded:
-                left = DISCARDED
-            elif str(result.get("id")) in regions or _is_region(result):
+            left = discarded
+            in_part = str(result.get("id")) in regions or _is_region(result)
+            if in_part and not left:
                 left = OF_PARTS
             yield Answer(name, who, value, left, compares=key == "selected")
         elif result.get("type") == "textarea" and not discarded:
@@ -440,11 +445,11 @@ def _mlflow(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
         for assessment in _in_time(standing, "create_time"):
             source = _object(assessment.get("source"))
             if "feedback" in assessment:
-                by_person = str(source.get("source_type", "HUMAN")).upper() == "HUMAN"
+                kind = source.get("source_type", "HUMAN")
                 span = assessment.get("span_id")
                 left = ""
-                if not by_person:
-                    left = DISCARDED
+                if not by_people(kind):
+                    left = not_of_people(kind)
                 elif _there(span) and not roots(span):
                     left = OF_SPANS
                 value = _object(assessment["feedback"]).get("value")
@@ -576,7 +581,8 @@ def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
 
     A row is of the span that its id names.
     """
-    by_person = str(record.get("annotator_kind") or "HUMAN").upper() == "HUMAN"
+    kind = record.get("annotator_kind")
+    kind = kind if _there(kind) else "HUMAN"
     reason = record.get("result.explanation")
     rating = next(
         (
@@ -592,7 +598,7 @@ def _phoenix(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
             record.get("annotation_name"),
             who,
             rating,
-            "" if by_person else DISCARDED,
+            "" if by_people(kind) else not_of_people(kind),
             reason,
         )
     ]
@@ -645,11 +651,12 @@ def _langfuse(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
 def langfuse_score(score: Mapping[str, Any]) -> Answer:
     """Return a score of an export.
 
-    Scores of people count: their source is not EVAL, and no judge is named, as in `judgesmith sync`.
+    Scores of people count: their source is ANNOTATION, and no judge is named, as in `judgesmith sync`.
     """
-    by_person = str(
-        score.get("source", "")
-    ).upper() != "EVAL" and "judge" not in _object(score.get("metadata"))
+    source = score.get("source")
+    left = DISCARDED if "judge" in _object(score.get("metadata")) else ""
+    if not left and _there(source) and not by_people(source):
+        left = not_of_people(source)
     rating = (
         None
         if score.get("dataType") in ("TEXT", "CORRECTION")
@@ -660,7 +667,7 @@ def langfuse_score(score: Mapping[str, Any]) -> Answer:
         score.get("name"),
         who,
         rating,
-        "" if by_person else DISCARDED,
+        left,
         score.get("comment"),
     )
 
@@ -691,10 +698,10 @@ def _prodigy(record: Mapping[str, Any]) -> tuple[Record, Iterable[Answer]]:
 
 #: What an object with a rating calls what is rated. A `name` is a rater's, unless a source is beside it.
 _RATED = ("aspect", "criterion", "dimension", "attribute")
+#: What LangSmith calls the same, beside a source.
+_KEY = "key"
 #: Of a finding at a place in the output, which is no rating of it.
 _OF_FINDINGS = frozenset({"start", "end", "span", "location", "severity"})
-_SOURCES = ("source", "source_type", "annotator_kind")
-_NO_PERSON = word_set("eval code llm llm_judge model machine auto automated judge")
 #: Columns whose objects name aspects.
 _BY_ASPECT = frozenset[str]().union(*named_roles("ratings")["scores"])
 
@@ -727,20 +734,28 @@ def _named_answer(column: str, rated: Any) -> Answer | None:
     """Return the rating in an object that says what it rates; None for anything else."""
     if not isinstance(rated, Mapping) or _OF_FINDINGS & set(rated):
         return None
-    sources = [str(rated[key]) for key in _SOURCES if _there(rated.get(key))]
+    sources = list(sources_in(rated))
     by_name = bool(sources) or folded_name(column) in _BY_ASPECT
-    about = _first(rated, (*_RATED, "name") if by_name else _RATED)
+    about = _first(rated, (*_RATED, _KEY, "name") if by_name else _RATED)
     value = rating_in(rated)
     if not isinstance(about, str) or value is None:
         return None
-    by_person = not any(source.casefold() in _NO_PERSON for source in sources)
+    left = [not_of_people(source) for source, _ in sources if not by_people(source)]
+    if marked := discounted(rated):
+        left.append(_marked(marked))
+    people = [who for _, who in sources if who is not None]
+    named = rater_in({key: rated[key] for key in rated if key != "name"})
     return Answer(
         about,
-        rater_in({key: rated[key] for key in rated if key != "name"}) or None,
+        named or next(iter(people), None),
         value,
-        "" if by_person else DISCARDED,
+        next(iter(left), ""),
         _first(rated, sorted(_REASONS)),
     )
+
+
+def _marked(why: str) -> str:
+    return f"which are marked {why}"
 
 
 def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:

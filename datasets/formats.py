@@ -16,14 +16,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from judgesmith.conversation import parsed
+from judgesmith.datasets.bounds import refuse_unpacked
 from judgesmith.datasets.encoding import binary, encoding_of
 from judgesmith.datasets.json_shapes import rows_in
+from judgesmith.datasets.promptfoo import holds_outputs, output_of
 from judgesmith.datasets.records import is_comment, is_role
 from judgesmith.datasets.results import inspect_log, of_lm_eval, results_in
-from judgesmith.datasets.spreadsheets import SHEETS, sheet_records, unguarded, unique
-from judgesmith.errors import LabelsError
+from judgesmith.datasets.spreadsheets import (
+    SHEETS,
+    describing,
+    sheet_records,
+    unguarded,
+    unique,
+)
+from judgesmith.errors import LabelsError, OptionError
 from judgesmith.extras import from_extra
-from judgesmith.rows import arrow_records, arrow_table
+from judgesmith.rows import arrow_records, arrow_table, text_batch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +59,7 @@ _OBJECTS = ({"data", "annotations"}, {"fields", "responses"})
 _DELIMITERS = ",;\t|"
 #: What Excel writes, and reads, in the first line.
 _SEP = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+_TEXT_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
 #: Lines and rows of a text by which its form is found.
 _LINES, _ROWS = 200, 20
 
@@ -108,6 +117,10 @@ def open_table(source: Source) -> Table:
             notes.append(
                 f"{path.name}: {form.above} line(s) above the header were left out"
             )
+        if form.below:
+            notes.append(
+                f"{path.name}: {form.below} line(s) below the header were left out"
+            )
         records = _guarded(path, _csv_records(text, form, notes))
         return Table(path.name, records, True, notes, form.delimiter == ";")
     reader = _json_records if kind == "json" else _jsonl_records
@@ -158,11 +171,12 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The separator of cells, a flag for one that the first line states, and the number of rows above the header."""
+    """What separates cells, whether the first line states it, and the rows above and below the header that are none."""
 
     delimiter: str
     says: bool
     above: int
+    below: int
 
     @classmethod
     def of(cls, head: Sequence[str], *, tabs: bool) -> _Form:
@@ -178,11 +192,16 @@ class _Form:
                 _DELIMITERS,
                 key=lambda mark: _fit(_cells(lines, mark)),
             )
-        return cls(delimiter, stated is not None, _above(_cells(lines, delimiter)))
+        rows = _cells(lines, delimiter)
+        above = _above(rows)
+        below = describing(rows[above + 1 : above + 3])
+        return cls(delimiter, stated is not None, above, below)
 
 
 def _cells(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     """The first rows of a text; a quoted cell that goes on behind its lines ends with them."""
+    # The default refuses texts over 128 KiB, and lines that are one cell for a separator that is only tried.
+    csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))
     return list(itertools.islice(csv.reader(lines, delimiter=delimiter), _ROWS))
 
 
@@ -207,28 +226,32 @@ def _above(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]:
-    csv.field_size_limit(
-        max(csv.field_size_limit(), 1 << 30)
-    )  # the default refuses texts over 128 KiB
     lines = text.lines()
     if form.says:
         next(lines)
     reader = csv.reader(lines, delimiter=form.delimiter, strict=True)
     header: list[str] | None = None
-    ours, rows, packed = False, _Rows(), list[str]()
+    ours, rows, packed, below = False, _Rows(), list[str](), form.below
+    outputs: list[str] = []
     try:
         for cells in itertools.islice(reader, form.above, None):
             if not cells:  # a blank line
                 continue
             if ours:  # apostrophes that `score` put before what a spreadsheet would run
                 cells = list(map(unguarded, cells))
+            if any(cell.startswith('="') for cell in cells):
+                cells = list(map(_as_shown, cells))
             if header is None:
                 cells = list(map(str.strip, cells))
                 if ours := set(cells) >= _SCORED:
                     cells = list(map(unguarded, cells))
                 header = unique(cells, text.name)
+                outputs = [name for name in header if holds_outputs(name)]
                 if ours:
                     packed = _packed(header)
+                continue
+            if below:
+                below -= 1
                 continue
             whole = rows.whole(cells, header)
             if whole is None:
@@ -237,6 +260,8 @@ def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]
                     f"header has {len(header)}; put texts with {form.delimiter!r} or a line break in double quotes"
                 )
             record: Record = dict(zip(header, whole, strict=True))
+            for name in outputs:
+                record[name] = output_of(record[name])
             yield record | {name: parsed(record[name]) for name in packed}
     except csv.Error as error:
         raise LabelsError(
@@ -248,6 +273,12 @@ def _csv_records(text: _Text, form: _Form, notes: list[str]) -> Iterator[Record]
         notes.append(
             f"{text.name}: {rows.short} rows end before {missing}, which was taken as empty there"
         )
+
+
+def _as_shown(cell: str) -> str:
+    """Return the text of a cell that is a formula of nothing but a text, as CSVs for Excel have it: ="5" is 5."""
+    match = _TEXT_FORMULA.fullmatch(cell)
+    return cell if match is None else match[1].replace('""', '"')
 
 
 @dataclass(slots=True)
@@ -406,12 +437,17 @@ def _parquet_records(path: Path) -> Iterator[Record]:
     pa = from_extra("tables", f"{path.name}: Parquet", "pyarrow", "pyarrow.parquet")
     try:
         with pa.parquet.ParquetFile(path) as file:
+            groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+            unpacked = sum(group.total_byte_size for group in groups)
+            refuse_unpacked(path.name, path.stat().st_size, unpacked)
             for batch in file.iter_batches(batch_size=1024):
-                yield from batch.to_pylist()
+                yield from text_batch(batch).to_pylist()
     except pa.ArrowException as error:
         raise LabelsError(
             f"{path.name}: not a readable Parquet file ({error}); write it again"
         ) from None
+    except OptionError as error:
+        raise LabelsError(f"{path.name}, {error}") from None
 
 
 def is_table(source: Any) -> bool:

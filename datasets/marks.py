@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib.resources import files
-from itertools import pairwise
 from typing import Any, Literal, get_args
 
+from judgesmith.datasets.ends import Order, order_of
 from judgesmith.errors import OptionError
 from judgesmith.rows import is_missing
 from judgesmith.wording import folded, plain
@@ -89,16 +89,6 @@ _TRAILING = re.compile(
     r"(?P<what>.*?[^\W\d])[\s_]+(?P<inside>-?\d{1,3}\s*(?:-|–|\.\.|_?to_?)\s*\d{1,3}|(?:/|out of)\s*\d{1,3}|(?:in )?%)",
     re.IGNORECASE,
 )
-_GOOD = re.compile(
-    r"\b(best|excellente?|perfect|very good|great|outstanding|good|gut|beste[rs]?|bueno|bien|excelente|mejor|"
-    r"meilleure?)\b",
-    re.IGNORECASE,
-)
-_BAD = re.compile(
-    r"\b(worst|bad|poor|terrible|awful|very poor|very bad|schlecht|schlechteste[rs]?|ungenügend|mangelhaft|malo|peor|"
-    r"mauvaise?|pire)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -109,8 +99,8 @@ class Marks:
     are some (of stars and Likert words, where `kind` is score, those that they can be taken for), and `levels` their
     numbers. scale: the one that the marks themselves state (4/5, stars, words), or None. unknown: the words, where most
     cells are words of no known scale. decimal_comma: some cells are numbers with a decimal comma, in a file where that
-    is clear. signs: some cells are "+" and some "-", which is also how people say that there is no rating. falling: the
-    words beside the numbers state that lower ones are better. fault: they say whether a fault is there, so that yes may
+    is clear. signs: some cells are "+" and some "-", which is also how people say that there is no rating. order: which
+    numbers are the better ones by the words beside them. fault: they say whether a fault is there, so that yes may
     be the worse one; `unknown` has them with yes first.
     """
 
@@ -122,7 +112,7 @@ class Marks:
     unknown: tuple[str, ...] = ()
     decimal_comma: bool = False
     signs: bool = False
-    falling: bool = False
+    order: Order | None = None
     fault: bool = False
 
     @classmethod
@@ -203,7 +193,7 @@ class Marks:
             ValueError: For an unknown word, with a remedy.
         """
         word = _word(folded(cell), self.decimal_comma)
-        if self.falling:
+        if self.order == "falling":
             raise ValueError(
                 "the words beside the numbers say that lower ones are better, but higher scores must be; "
                 "reverse the numbers"
@@ -303,25 +293,6 @@ def named_scale(name: str) -> tuple[str, tuple[float, float] | None]:
     return (match["what"].strip(" _-:"), (low, high)) if low < high else (name, None)
 
 
-def reversed_scale(name: str, low: float, high: float) -> bool:
-    """Return True if a column's name states that the lowest score is the best: "Rank (1 = best)", "Quality (5: poor)".
-
-    Args:
-        name: The column's name.
-        low: The lowest rating in the column.
-        high: The highest rating in the column.
-    """
-    ends = sorted((float(number), word) for number, word in _NAMED_ENDS.findall(name))
-    if not ends:
-        return False
-    (first, lowest), (last, highest) = ends[0], ends[-1]
-    if len(ends) >= 2:
-        return bool(_GOOD.search(lowest) and _BAD.search(highest))
-    best = first <= low < high and _GOOD.search(lowest)
-    worst = last >= high > low and _BAD.search(highest)
-    return bool(best or worst)
-
-
 def _numbers(words: Counter[str]) -> Marks | None:
     numbers = [float(word) for word in words if NUMBER.fullmatch(word)]
     if not numbers:
@@ -407,27 +378,27 @@ def _numbered(words: Counter[str]) -> Marks | None:
     for word, match in sorted(numbers.items(), reverse=True):
         texts[values[word]] = match[2].strip(" ()")
     least, most = min(values.values()), max(values.values())
-    if _falls(texts):
-        return Marks("score", values, falling=True)
-    if not 1 <= most - least <= 10:
-        return Marks("score", values)
+    order = _order(texts)
+    if order == "falling" or not 1 <= most - least <= 10:
+        return Marks("score", values, order=order)
     levels = tuple(map(float, range(int(least), int(most) + 1)))
     kind: Kind = "score" if len(levels) >= _LIKERT else "category"
     names = tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels)
-    return Marks(kind, values, names, levels)
+    return Marks(kind, values, names, levels, order=order)
 
 
-def _falls(texts: Mapping[float, str]) -> bool:
-    """Return True if the words of numbers are better the lower their numbers are."""
+def _order(texts: Mapping[float, str]) -> Order | None:
+    """Return which numbers are the better ones by the words beside them; by a known ladder's where there is one."""
     ends = sorted(texts)
-    lowest, highest = texts[ends[0]], texts[ends[-1]]
     for ladder in _TABLES:
         marks = _ladder(Counter(texts.values()), ladder)
         values = {} if marks is None else marks.values
         steps = [values[texts[number]] for number in ends if texts[number] in values]
-        if len(steps) > 1:
-            return all(one > other for one, other in pairwise(steps))
-    return bool(_GOOD.search(lowest) and _BAD.search(highest))
+        if len(steps) > 1 and steps == sorted(set(steps)):
+            return "rising"
+        if len(steps) > 1 and steps == sorted(set(steps), reverse=True):
+            return "falling"
+    return order_of(texts)
 
 
 def _grades(words: Counter[str]) -> Marks | None:

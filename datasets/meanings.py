@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 from judgesmith.conversation import parsed
-from judgesmith.datasets.marks import WORDS, Marks, named_scale, unrated, word_set
-from judgesmith.wording import folded
+from judgesmith.datasets.marks import (
+    NUMBER,
+    WORDS,
+    Marks,
+    named_scale,
+    unrated,
+    word_set,
+)
+from judgesmith.datasets.promptfoo import holds_outputs
+from judgesmith.datasets.statuses import discounted
+from judgesmith.wording import folded, word_count, words_of
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -34,7 +43,8 @@ def guessed(
 ) -> dict[str, str]:
     """Return role -> column for roles without a column.
 
-    A column is taken if it is the only one with texts whose name has one of the role's words.
+    A column is taken if it is the only one with texts whose name has one of the role's words, or promptfoo's form of an
+    output.
     """
     result: dict[str, str] = {}
     for role, words in _WORDS.items():
@@ -49,20 +59,41 @@ def guessed(
         hits = [
             n
             for n, own in free.items()
-            if words & own and not own & other and text_like(records, n)
+            if (words & own and not own & other)
+            or (role == "output" and holds_outputs(n))
         ]
+        hits = [n for n in hits if text_like(records, n)]
         if len(hits) == 1:
             result[role] = hits[0]
     return result
 
 
-def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
-    """Return the columns that could be the score.
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Columns that could be ratings.
 
-    Their values are ratings, and the name speaks of one or the values cannot be anything else (thumbs, stars,
-    pass/fail).
+    named: the name speaks of a score. certain: the values cannot be anything else (thumbs, stars, pass/fail). whole:
+    they are a few whole numbers, as of 1 to 5.
     """
-    named, certain = [], []
+
+    named: list[str] = field(default_factory=list)
+    certain: list[str] = field(default_factory=list)
+    whole: list[str] = field(default_factory=list)
+
+    @property
+    def likely(self) -> list[str]:
+        """Return those whose name says it, or without one those whose values do."""
+        return self.named or self.certain
+
+
+def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
+    """Return the columns that could be the score; see `Candidates`."""
+    return candidates(records, names).likely
+
+
+def candidates(records: Records, names: Sequence[str]) -> Candidates:
+    """Return the columns that could hold human ratings, by their names and by all of their cells."""
+    found = Candidates()
     for name in names:
         if name in _OURS or name.startswith("judge_") or by_machine(name):
             continue
@@ -72,15 +103,52 @@ def likely_scores(records: Records, names: Sequence[str]) -> list[str]:
         if any(isinstance(parsed(cell), list | dict) for cell in cells[:20]):
             continue
         marks = Marks.of(cells)
-        if sum(marks.reads(folded(cell)) for cell in cells) * 10 < len(cells) * 9:
+        if not _reads(marks, cells):
             continue
         if names_a_fault(name) and not marks.values:
             continue  # numbers of a fault: more is worse
         if words_of(name) & _SCORE_WORDS or named_scale(name)[1] is not None:
-            named.append(name)
+            found.named.append(name)
         elif marks.values:
-            certain.append(name)
-    return named or certain
+            found.certain.append(name)
+        elif _are_few_steps(name, cells):
+            found.whole.append(name)
+    return found
+
+
+def holds_ratings(records: Records, name: str) -> bool:
+    """Return True if nearly all cells of a column that say something can be read as ratings."""
+    cells = _rated_cells(records, name)
+    return _reads(Marks.of(cells), cells)
+
+
+def are_shares(records: Records, name: str) -> bool:
+    """Return True if a column's cells are numbers from 0 to 1, not all of them whole, as metrics are."""
+    numbers = _numbers(_rated_cells(records, name))
+    inside = all(0 <= number <= 1 for number in numbers)
+    return inside and any(number % 1 for number in numbers)
+
+
+def _reads(marks: Marks, cells: Sequence[Any]) -> bool:
+    return sum(marks.reads(folded(cell)) for cell in cells) * 10 >= len(cells) * 9
+
+
+def _are_few_steps(name: str, cells: Sequence[Any]) -> bool:
+    """Return True if cells are whole numbers of a scale of up to eleven steps, and the name counts nothing."""
+    numbers = _numbers(cells)
+    steps = {number for number in numbers if number % 1 == 0}
+    if words_of(name) & (_ABOUT | _NAMES["counted"]):
+        return False
+    return (
+        len(numbers) == len(cells)
+        and len(steps) == len(set(numbers)) <= 11
+        and (min(steps) >= -5 and max(steps) <= 10)
+    )
+
+
+def _numbers(cells: Sequence[Any]) -> list[float]:
+    words = (folded(cell) for cell in cells)
+    return [float(word) for word in words if NUMBER.fullmatch(word)]
 
 
 def _rated_cells(records: Records, name: str) -> list[Any]:
@@ -98,8 +166,12 @@ def nested_ratings(records: Records, names: Sequence[str]) -> list[str]:
 
 
 def _of_people(name: str) -> bool:
-    words = words_of(name)
-    return bool(words & _NAMES["person"]) and not words & _NAMES["scorer"]
+    return names_a_person(name) and not words_of(name) & _NAMES["scorer"]
+
+
+def names_a_person(name: str) -> bool:
+    """Return True if a column's name says that people gave its cells: `human_score`, "Reviewer rating"."""
+    return bool(words_of(name) & _NAMES["person"])
 
 
 def _is_nested(records: Records, name: str) -> bool:
@@ -136,14 +208,28 @@ def parts_of(value: Any) -> list[tuple[str, Any]]:
     A cell is a list, an object {rater: rating}, objects with one rating each, or a rating itself.
     """
     value = parsed(value)
+    if _left_out(value):
+        return []
     if (single := one_rating(value)) is not None:
         return [single]
     if isinstance(value, Mapping):
         return [(str(rater), _inside(part)[1]) for rater, part in value.items()]
-    return [
-        _inside(part)
-        for part in (value if isinstance(value, (list, tuple)) else [value])
-    ]
+    if not isinstance(value, (list, tuple)):
+        return [("", value)]
+    return [_inside(part) for part in value if not _left_out(part)]
+
+
+def _left_out(part: Any) -> bool:
+    """Return True if an object says that its rating does not count: {"rating": 5, "status": "rejected"}."""
+    return isinstance(part, Mapping) and discounted(part) is not None
+
+
+def left_out(value: Any) -> list[str]:
+    """Return why single ratings in a cell do not count, a text for each."""
+    value = parsed(value)
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    objects = (part for part in parts if isinstance(part, Mapping))
+    return [why for part in objects if (why := discounted(part)) is not None]
 
 
 def _inside(part: Any) -> tuple[str, Any]:
@@ -230,7 +316,7 @@ def text_like(records: Records, name: str) -> bool:
     texts = [
         c
         for c in cells
-        if isinstance(c, list | dict) or (isinstance(c, str) and len(c.split()) >= 3)
+        if isinstance(c, list | dict) or (isinstance(c, str) and word_count(c) >= 3)
     ]
     return bool(cells) and len(texts) * 2 >= len(cells)
 
@@ -239,13 +325,3 @@ def names_a_fault(name: str) -> bool:
     """Return True if a name is of something better absent: "hallucination", "Is it toxic?", not "no errors"."""
     words = words_of(name)
     return bool(words & _NAMES["fault"]) and not words & _NAMES["no_fault"]
-
-
-def words_of(name: str) -> set[str]:
-    """Return the words of a name in lower case."""
-    return set(re.findall(r"[^\W\d_]+", spaced(name).casefold()))
-
-
-def spaced(name: str) -> str:
-    """Return a name with a space before each capital inside it: "userQuestion" is "user Question"."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)

@@ -9,10 +9,10 @@ from typing import Any
 
 from judgesmith.conversation import judged, parsed
 from judgesmith.datasets.marks import NUMBER, WORDS, unrated, word_set
-from judgesmith.datasets.meanings import spaced, speaks_of_machine, words_of
+from judgesmith.datasets.meanings import speaks_of_machine
 from judgesmith.errors import LabelsError
 from judgesmith.rows import ROLES
-from judgesmith.wording import folded
+from judgesmith.wording import folded, spaced, words_of
 
 #: Column names of the two sides, and what a winner is called.
 _SIDE = re.compile(

@@ -17,24 +17,26 @@ from numpy.typing import NDArray
 
 from judgesmith.conversation import parsed
 from judgesmith.datasets.duplicates import SHARE, merge
+from judgesmith.datasets.ends import order_in_name
 from judgesmith.datasets.marks import (
     NUMBER,
     Kind,
     Marks,
     named_scale,
     pointed,
-    reversed_scale,
     unrated,
 )
 from judgesmith.datasets.meanings import (
     by_machine,
     guessed,
     likely_scores,
+    names_a_fault,
     names_a_maximum,
     nested_ratings,
     parts_of,
 )
 from judgesmith.datasets.orders import Orders, order_of, read_marks
+from judgesmith.datasets.rater_columns import rater_columns
 from judgesmith.datasets.row import OVERALL, Row
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.rows import ROLES as TEXT_ROLES
@@ -53,10 +55,6 @@ _Cells: TypeAlias = Sequence[tuple[str, Any]]
 #: Role -> names of its column, best first: the texts (`judgesmith.rows`), then what people said of them.
 ROLES = TEXT_ROLES | named_roles("ratings")
 _ASPECT_COLUMN = re.compile(r"scores?[._](?P<aspect>.*\D.*)", re.IGNORECASE)
-_RATER_COLUMN = re.compile(
-    r"(?:rater|annotator|worker|human|score|rating)[ _.-]?\d+|(?:rater|annotator|reviewer|labell?er|expert)[ _.-][a-h]",
-    re.IGNORECASE,
-)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
@@ -78,9 +76,11 @@ LARGEST_SCORE = 1e12
 #: The aspect of labels that have the scores of several, in percent, and their mean as this one.
 TOGETHER = "all aspects"
 #: Numbers that surveys have for "no answer", "does not apply" and "do not know".
-_CODES = frozenset(
+CODES = frozenset(
     {-1.0, -9.0, -98.0, -99.0, -999.0, -9999.0, 98.0, 99.0, 999.0, 9999.0}
 )
+#: Ratings by which a rater's scale is known, and more raters than these are a crowd.
+_FEW, _CROWD = 5, 5
 _LEAST_OF_100 = 25.0  # 0..100 is no plausible scale for scores that all lie below this
 
 
@@ -282,18 +282,46 @@ def on_one_scale(labels: Labels, heldout: Labels) -> tuple[Labels, Labels]:
 
 
 def refuse_reversed(
-    origin: str, column: str | None, rows: Sequence[Row], aspect: str
+    origin: str,
+    column: str | None,
+    rows: Sequence[Row],
+    aspect: str,
+    marks: Marks,
+    *,
+    stated: bool,
 ) -> None:
-    """Refuse ratings of a column whose name states that the lowest rating is the best.
+    """Refuse ratings whose lowest one is the best, or may be, by their column's name or the words beside them.
+
+    Args:
+        origin: The file, for messages.
+        column: The ratings' column.
+        rows: The labelled rows.
+        aspect: The aspect that is read.
+        marks: How its cells are read.
+        stated: True if the user gave the scale, the worst rating first.
 
     Raises:
-        LabelsError: For such a column.
+        LabelsError: For such ratings.
     """
     values = [value for row in rows for value in row.single(aspect)]
-    if column and values and reversed_scale(column, min(values), max(values)):
+    if not column or not values:
+        return
+    where, fault = f"{origin}, column {column!r}", names_a_fault(column)
+    order, words = order_in_name(column, min(values), max(values), fault=fault) or (
+        marks.order,
+        dict(zip(marks.levels, marks.names, strict=True)),
+    )
+    if order == "falling":
         raise LabelsError(
-            f"{origin}, column {column!r}: its name says that the lowest score is the best, but higher scores "
+            f"{where}: its name says that the lowest score is the best, but higher scores "
             "must be better; reverse them and rename the column"
+        )
+    if order == "unclear" and not stated:
+        ends = [repr(words[n]) for n in sorted(words)[:: max(1, len(words) - 1)]]
+        raise LabelsError(
+            f"{where}: the words of its ends ({', '.join(ends) or 'beside the numbers'}) do not tell whether the "
+            "highest score is the best; if it is, pass --scale LOW HIGH, otherwise reverse the scores and rename the "
+            "column"
         )
 
 
@@ -349,13 +377,13 @@ def refuse_codes(
         LabelsError: For such numbers.
     """
     values = [(value, row.line) for row in rows for value in row.single(aspect)]
-    others = [value for value, _ in values if value not in _CODES]
+    others = [value for value, _ in values if value not in CODES]
     if not others or not 3 <= max(others) <= 100 or min(others) < 0:
         return
     apart = [
         (value, line)
         for value, line in values
-        if value in _CODES and (value < 0 or value > 2 * max(others))
+        if value in CODES and (value < 0 or value > 2 * max(others))
     ]
     if apart:
         code, line = apart[0]
@@ -364,6 +392,49 @@ def refuse_codes(
             f"{min(others):g} to {max(others):g} ({len(apart)} such cells); empty these cells, or pass --scale "
             "LOW HIGH if they are ratings"
         )
+
+
+def refuse_scales(
+    origin: str, column: str | None, rows: Sequence[Row], aspect: str
+) -> None:
+    """Refuse the ratings of raters on different scales, of which nothing is the mean: 1 to 5 beside 0 to 100.
+
+    Raises:
+        LabelsError: With the raters and their ranges.
+    """
+    by_rater: dict[str, list[float]] = {}
+    for row in rows:
+        values = row.single(aspect)
+        people = row.raters.get(aspect, ())
+        if not people and len(values) > 1:
+            people = tuple(f"rating {place}" for place in range(1, len(values) + 1))
+        for who, one in zip(people, values, strict=False):
+            by_rater.setdefault(who, []).append(one)
+    if len(by_rater) < 2:
+        return
+    known = {who: values for who, values in by_rater.items() if len(values) >= _FEW}
+    narrow = min(known, key=lambda who: max(known[who]), default="")
+    for who, given in known.items():
+        if _on_other_scales(known[narrow], given, len(by_rater)):
+            ranges = " and ".join(
+                f"{name!r} ({min(known[name]):g} to {max(known[name]):g})"
+                for name in (narrow, who)
+            )
+            raise LabelsError(
+                f"{origin}, column {column!r}: the raters {ranges} rate on different scales, and their mean says "
+                "nothing; bring them to one scale, or pass --scale LOW HIGH if they are on one"
+            )
+
+
+def _on_other_scales(narrow: list[float], wide: list[float], raters: int) -> bool:
+    """Return True if most of the second rater's numbers are beyond the first one's scale, of which all is used.
+
+    Of a crowd some rate only what is bad, so that more has to differ.
+    """
+    top, most = max(narrow), max(wide)
+    beyond = sum(value > top for value in wide) * 2 >= len(wide)
+    used = len(set(narrow)) > 2 or min(narrow) < min(wide)
+    return beyond and used and most >= top * (2 if raters <= _CROWD else 4) and most > 1
 
 
 def infer_scale(values: NDArray[np.float64], rows: int) -> tuple[float, float]:
@@ -383,7 +454,7 @@ class Columns:
 
     `texts` maps a role to its column; `aspects` maps an aspect to its score column (or None) and its rater columns;
     `objects` is the column whose cells hold {aspect: score}, if there is one. `marks` says how the ratings of an aspect
-    are read; an aspect without is read as numbers. `origin` is the file's name.
+    are read; an aspect without is read as numbers. `origin` is the file's name. `stated`: the user named the ratings.
     """
 
     texts: Mapping[str, str]
@@ -391,6 +462,7 @@ class Columns:
     objects: str | None = None
     marks: Mapping[str, Marks] = field(default_factory=dict)
     origin: str = "<table>"
+    stated: bool = False
 
     @classmethod
     def find(
@@ -434,6 +506,7 @@ class Columns:
                 f"{origin}: no column for the output text; {_listed(names)}; name it with --columns output=NAME"
             )
         score, objects = result.pop("score", None), result.pop("scores", None)
+        stated = score is not None or objects is not None or bool(raters)
         free = [n for n in names if n not in result.values()]
         aspects: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         if score is not None or raters:
@@ -442,7 +515,10 @@ class Columns:
             )
             aspects[aspect or own_name] = (score, raters)
         elif objects is None:
-            aspects, objects = _score_columns(free, origin, aspect, scores_needed)
+            people = rater_columns(free, records)
+            aspects, objects = _score_columns(
+                free, origin, aspect, people, needed=scores_needed
+            )
         further: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         for name in also:
             column = _same(name, names)
@@ -463,7 +539,7 @@ class Columns:
                 f"{origin}: no column with scores{_of_machines(free)}; {_listed(names)}; name it with --columns "
                 "score=NAME"
             )
-        return cls(result, further | aspects, objects, origin=origin)
+        return cls(result, further | aspects, objects, origin=origin, stated=stated)
 
     def reading(
         self,
@@ -640,6 +716,11 @@ def is_score(name: str) -> bool:
     return any(_plain(name) in tier for tier in ROLES["score"])
 
 
+def named_score(name: str) -> bool:
+    """Return True if a column's name is the one that people's score has by itself: "score", "Overall (1-5)"."""
+    return _plain(name) in ("score", OVERALL)
+
+
 def is_comment(name: str) -> bool:
     """Return True if a column of this name holds people's comments beside their score."""
     return any(_plain(name) in tier for tier in ROLES["rationale"])
@@ -739,11 +820,15 @@ def _chosen_columns(
 
 
 def _score_columns(
-    names: Sequence[str], origin: str, aspect: str | None, needed: bool
+    names: Sequence[str],
+    origin: str,
+    aspect: str | None,
+    raters: tuple[str, ...],
+    *,
+    needed: bool,
 ) -> tuple[dict[str, tuple[str | None, tuple[str, ...]]], str | None]:
     """The score columns of each aspect, and the column of {aspect: score} objects if there is one."""
     objects = _best("scores", names, origin)
-    raters = tuple(name for name in names if _RATER_COLUMN.fullmatch(name.strip()))
     aspects: dict[str, tuple[str | None, tuple[str, ...]]] = {}
     for name in (name for name in names if not by_machine(name)):
         clean, scale = named_scale(name)
@@ -755,7 +840,7 @@ def _score_columns(
         named = _named(aspect, names)
         if named is not None:
             aspects[aspect] = (named, ())
-    overall = _overall(names)
+    overall = _overall([name for name in names if name not in raters])
     # Words like "label" or "gold" mean a score only where nothing says so more plainly.
     if overall is None and not aspects and not raters and objects is None:
         overall = _best("score", names, origin if needed else None)

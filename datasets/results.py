@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from judgesmith.datasets.bounds import refuse_unpacked
 from judgesmith.datasets.marks import word_set
 from judgesmith.errors import LabelsError
 
@@ -154,6 +155,8 @@ def inspect_log(path: Path) -> Iterator[Record]:
                 name for name in log.namelist() if name.startswith("samples/")
             )
             for name in names:
+                part = log.getinfo(name)
+                refuse_unpacked(path.name, part.compress_size, part.file_size)
                 sample = json.load(io.TextIOWrapper(log.open(name), encoding="utf-8"))
                 yield _checked(_inspect, "Inspect", sample, f"{path.name}, {name}")
     except (zipfile.BadZipFile, NotImplementedError, ValueError, KeyError) as error:

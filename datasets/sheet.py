@@ -21,6 +21,7 @@ from judgesmith.datasets.exports import recognised
 from judgesmith.datasets.formats import Table
 from judgesmith.datasets.marks import Kind, Marks, named_scale, unrated, word_set
 from judgesmith.datasets.meanings import (
+    left_out,
     names_a_fault,
     one_rating,
     speaks_of_machine,
@@ -39,13 +40,15 @@ from judgesmith.datasets.records import (
     refuse_maxima,
     refuse_outliers,
     refuse_reversed,
+    refuse_scales,
     remembered,
 )
+from judgesmith.datasets.rivals import refuse_rivals
 from judgesmith.datasets.row import OVERALL, Row
-from judgesmith.datasets.statuses import rejected, status_columns
+from judgesmith.datasets.statuses import Statuses
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.likeness import folded
-from judgesmith.rows import DERIVED, as_text
+from judgesmith.rows import DERIVED, as_text, is_sheet_error
 
 Record: TypeAlias = dict[str, Any]
 _Parsed: TypeAlias = Sequence[tuple[Row, Mapping[str, str]]]
@@ -233,6 +236,7 @@ class Sheet:
             LabelsError: With file, row, column and a remedy.
         """
         roles = self._roles(aspect, categories)
+        guesses = self._guesses(roles) if aspect is None else []
         parsed = [
             roles.row(record, line)
             for record, line in zip(self.records, self.lines, strict=True)
@@ -242,8 +246,11 @@ class Sheet:
         aspect = self._aspect(parsed, aspect)
         marks, column = roles.marks.get(aspect, Marks()), roles.column_of(aspect)
         self._refuse_unknown(marks, aspect, column)
-        rows = self._rows(parsed, roles, aspect)
-        refuse_reversed(self.origin, column, rows, aspect)
+        statuses = Statuses.of(self.records, self._beside(roles), self.origin)
+        rows = self._rows(parsed, roles, aspect, statuses)
+        refuse_reversed(
+            self.origin, column, rows, aspect, marks, stated=scale is not None
+        )
         refuse_maxima(self.origin, self.records, self._beside(roles))
         stated, where = (
             self._stated_scale(column or "", marks) if scale is None else (scale, None)
@@ -259,13 +266,15 @@ class Sheet:
             problems.append(self._too_few(len(rows), min_rows))
         self._fail(problems)
 
-        warnings = [*self.table.notes, *self._notes(roles)]
+        warnings = [*self.table.notes, *self._notes(roles), *guesses, *statuses.notes]
         if names_a_fault(column or aspect) and marks.kind == "score":
             warnings.append(
                 f"{self.origin}, column {column!r}: higher scores are taken as better ones; if they say how much of a "
                 "fault there is, reverse them"
             )
         values = np.array([value for row in rows for value in _values(row, aspect)])
+        if scale is None:
+            refuse_scales(self.origin, column, rows, aspect)
         if stated is None:
             refuse_codes(self.origin, column, rows, aspect)
             refuse_outliers(self.origin, column, rows, aspect)
@@ -343,6 +352,12 @@ class Sheet:
             self.records, categories, decimal_comma=self.table.decimal_comma
         )
 
+    def _guesses(self, roles: Columns) -> list[str]:
+        """Return notes on ratings that nobody named. Raises LabelsError where others could be meant as well."""
+        if self.pairs is not None:
+            return []
+        return refuse_rivals(roles, self.records, self.names)
+
     def _refuse_unknown(self, marks: Marks, aspect: str, column: str | None) -> None:
         """Raises LabelsError for words whose order, or better end, only the user knows."""
         where, words = f"{self.origin}, column {column!r}", ",".join(marks.unknown)
@@ -376,7 +391,8 @@ class Sheet:
         if not present and wanted is None:
             left = self.export.left_out() if self.export is not None else ""
             raise LabelsError(
-                f"{self.origin}: no row has a score; rate some, or name the column with --columns score=NAME{left}"
+                f"{self.origin}: no row has a score; rate some, or name the column with --columns score=NAME{left}",
+                *self.table.notes,
             )
         if not wanted and OVERALL in present:
             wanted = OVERALL
@@ -392,7 +408,9 @@ class Sheet:
             )
         return wanted
 
-    def _rows(self, parsed: _Parsed, roles: Columns, aspect: str) -> list[Row]:
+    def _rows(
+        self, parsed: _Parsed, roles: Columns, aspect: str, statuses: Statuses
+    ) -> list[Row]:
         """Return the labelled rows, those of several raters of one output as one.
 
         The others are counted as skipped, and unreadable cells are problems. Rows are of one output where source,
@@ -403,14 +421,14 @@ class Sheet:
             parsed: Each record as a row, with the problems of its scores.
             roles: The columns.
             aspect: The aspect whose score is read.
+            statuses: The ratings that do not count.
         """
         labelled = []
-        rejections = self._rejections(self._beside(roles))
         for place, ((row, reasons), line) in enumerate(
             zip(parsed, self.lines, strict=True)
         ):
-            if place in rejections and aspect in row.scores:
-                self.skipped[line] = f"a rating that is marked {rejections[place]!r}"
+            if place in statuses.left and aspect in row.scores:
+                self.skipped[line] = f"a rating {statuses.left[place]}"
             elif aspect in reasons:
                 self.problems.append((line, reasons[aspect]))
             elif aspect not in row.scores:
@@ -441,16 +459,6 @@ class Sheet:
             )
             self.raters = set(map(str, range(max(1, most))))
         return rows
-
-    def _rejections(self, beside: Sequence[str]) -> dict[int, str]:
-        """Return the places of records whose rating was rejected, with the status in one of these columns."""
-        names = status_columns(self.records, beside)
-        return {
-            place: str(record[name])
-            for place, record in enumerate(self.records)
-            for name in names
-            if rejected(record.get(name))
-        }
 
     def _beside(self, roles: Columns, judges: Sequence[str] = ()) -> list[str]:
         """Return the columns without a role, which hold no scores of these judges."""
@@ -519,14 +527,14 @@ class Sheet:
         refuse_maxima(self.origin, self.records, beside)
         parsed = list(map(roles.row, self.records, self.lines))
         notes = list(self.table.notes)
-        rejections = self._rejections(beside)
-        for place in rejections:
+        statuses = Statuses.of(self.records, beside, self.origin)
+        notes += statuses.notes
+        for place in statuses.left:
             bare = replace(parsed[place][0], scores={}, ratings={}, raters={})
             parsed[place] = (bare, {})
-        if rejections:
-            words = ", ".join(sorted(set(map(repr, rejections.values()))))
+        for why, places in by_reason(sorted(statuses.left.items())).items():
             notes.append(
-                f"{self.origin}: the ratings of {len(rejections)} rows are left out, marked {words}"
+                f"{self.origin}: the ratings of {len(places)} rows are left out, {why}"
             )
         wrong: dict[str, list[tuple[int, str]]] = {}
         for (_, reasons), line in zip(parsed, self.lines, strict=True):
@@ -621,12 +629,14 @@ class Sheet:
         seen: dict[str, int] = {}
         for row in rows:
             if not row.output:
-                problems.append(
-                    (
-                        row.line,
-                        f"column {output!r}: the output is empty; fill it in or remove the row",
-                    )
+                cell = str(row.columns.get(output or "", "")).strip()
+                what = (
+                    f"{cell!r} is an error of a spreadsheet and no output"
+                    if is_sheet_error(cell)
+                    else "the output is empty"
                 )
+                problem = f"column {output!r}: {what}; fill it in or remove the row"
+                problems.append((row.line, problem))
             first = seen.setdefault(row.id, row.line)
             if first != row.line:
                 again = f"id {row.id!r} is that of row {first} already; give every row its own"
@@ -682,6 +692,15 @@ class Sheet:
                 lines.append(
                     f"{self.origin}: the ratings are those of {name!r}, whose name speaks of a machine; if no person "
                     "gave them, name people's with --columns score=NAME"
+                )
+        for name in columns:
+            left = [
+                why for record in self.records for why in left_out(record.get(name))
+            ]
+            if left:
+                reasons = ", ".join(dict.fromkeys(left))
+                lines.append(
+                    f"{self.origin}, column {name!r}: {len(left)} ratings were left out, marked {reasons}"
                 )
         for name in filter(self._has_objects, columns):
             lines.append(

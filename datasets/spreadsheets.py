@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from judgesmith.datasets.bounds import scan_sheets
 from judgesmith.datasets.marks import NUMBER
 from judgesmith.errors import LabelsError, OptionError
 
@@ -34,12 +36,13 @@ def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
             "CSV"
         ) from None
     try:
+        scan = scan_sheets(path)
         with CalamineWorkbook.from_path(str(path)) as book:
             opened, sheets = dict[str, Any](), dict[str, list[list[Any]]]()
             for name in book.sheet_names:
                 opened[name] = book.get_sheet_by_name(name)
                 sheets[name] = opened[name].to_python(skip_empty_area=True)
-    except (CalamineError, OSError, ValueError) as error:
+    except (CalamineError, OSError, ValueError, zipfile.BadZipFile) as error:
         raise LabelsError(
             f"{path.name}: not a readable spreadsheet ({error}); save it again, or as CSV"
         ) from None
@@ -58,39 +61,63 @@ def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
         )
     if start:
         notes.append(f"{path.name}: {start} line(s) above the header were left out")
+    if scan.formulas:
+        notes.append(
+            f"{path.name}: {scan.formulas} cells hold a formula without its result and count as empty; open the file "
+            "in a spreadsheet program and save it there"
+        )
     header = unique([str(cell).strip() for cell in sheets[name][start]], path.name)
-    filled = _fill(sheets[name], opened[name], start)
+    filled = _fill(sheets[name], opened[name], start, path.name)
     if filled:
         columns = ", ".join(dict.fromkeys(repr(header[place]) for place in filled))
         notes.append(
             f"{path.name}: {len(filled)} cells of merged ones have the text of all, in {columns}"
         )
-    for cells in sheets[name][start + 1 :]:
+    below = describing(sheets[name][start + 1 : start + 3])
+    if below:
+        notes.append(f"{path.name}: {below} line(s) below the header were left out")
+    for cells in sheets[name][start + 1 + below :]:
         named = zip(header, cells, strict=False)
         yield {column: _cell(cell) for column, cell in named if column}
 
 
-def _fill(rows: list[list[Any]], sheet: Any, header: int) -> list[int]:
+def _fill(rows: list[list[Any]], sheet: Any, header: int, origin: str) -> list[int]:
     """Give each cell that is merged with those above it, below the header, their value.
 
     Returns the columns of these cells.
     """
     filled = []
     top, left = sheet.start or (0, 0)
+    free = sum(map(len, rows))  # merged cells do not overlap
     for (first, column), (last, _) in (
         sheet.merged_cell_ranges or ()
     ):  # none in some formats
         place = column - left
-        for row in range(first + 1 - top, last + 1 - top):
+        end = min(last + 1 - top, len(rows))
+        free -= max(0, end - (first + 1 - top))
+        if free < 0:
+            raise LabelsError(
+                f"{origin}: its merged cells overlap; save it again, or as CSV"
+            )
+        for row in range(first + 1 - top, end):
             if (
                 first - top > header
-                and row < len(rows)
                 and place < len(rows[row])
                 and rows[row][place] in ("", None)
             ):
                 rows[row][place] = rows[first - top][place]
                 filled.append(place)
     return filled
+
+
+def describing(rows: Sequence[Sequence[Any]]) -> int:
+    """Return how many of the rows below a header describe its columns, as Qualtrics has it: texts, then import ids."""
+    for number, row in enumerate(rows[:2], 1):
+        cells = [cell for cell in row if cell not in ("", None)]
+        ids = [cell for cell in cells if str(cell).lstrip().startswith('{"ImportId"')]
+        if ids and len(ids) * 2 >= len(cells):
+            return number
+    return 0
 
 
 def _start(rows: list[list[Any]]) -> int | None:

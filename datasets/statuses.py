@@ -1,50 +1,241 @@
-"""Annotations that were rejected, skipped or not finished, by a column of their status."""
+"""Annotations that do not count: rejected, skipped or not finished, or of no known person.
+
+A status, a flag or a source is known by its column's or key's name. Their words are of `statuses.toml`: one that
+rejects leaves the rating out, and a word that is not known is named. A source counts only if it is known as people's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Literal, TypeAlias
 
-from judgesmith.datasets.marks import unrated, word_set
-from judgesmith.datasets.meanings import words_of
-from judgesmith.wording import folded
+from judgesmith.rows import is_missing
+from judgesmith.wording import folded, words_of
 
-#: The column's name has one of the first, and otherwise the last (`AssignmentStatus`, `ASSIGNMENT:status`, `status`).
-_STATUS = word_set("status")
-_OF_ANNOTATION = word_set(
-    "annotation annotator assignment hit submission response label labeling labelling rating review task answer worker "
-    "survey record item judgement judgment"
-)
-_REJECTED = word_set(
-    "rejected reject discarded discard draft skipped skip ignored ignore"
-)
-_ACCEPTED = word_set(
-    "approved approve accepted accept submitted completed complete finished done validated valid ok"
-)
-_OPEN = word_set("pending active open reviewed unreviewed expired returned abandoned")
+#: What a column or key says of an annotation.
+_Kind: TypeAlias = Literal["status", "flag", "done", "accepted", "source", "reviews"]
+
+_WORDS = {
+    name: frozenset(words.split())
+    for name, words in tomllib.loads(
+        files(__package__).joinpath("statuses.toml").read_text(encoding="utf-8")
+    ).items()
+}
+_TOKEN = re.compile(r"[^\W\d_]+")
+#: A column with more different words than these has no status.
+_MOST = 20
+_SHOWN = 4  # words in one message
 
 
-def status_columns(
-    records: Sequence[Mapping[str, Any]], names: Sequence[str]
-) -> list[str]:
-    """Return the columns that state of each annotation how it ended.
+@dataclass(frozen=True)
+class Statuses:
+    """The ratings of a file that do not count.
 
-    Every word in them is one of annotation tools', and some annotations were accepted.
+    left: the place of their records, with the reason. notes: on columns that may say so of further ones.
     """
-    return [name for name in names if _is_status(name) and _ends(records, name)]
+
+    left: dict[int, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls, records: Sequence[Mapping[str, Any]], names: Sequence[str], origin: str
+    ) -> Statuses:
+        """Read the columns that have no other role.
+
+        Args:
+            records: The rows.
+            names: The columns.
+            origin: The file, for messages.
+        """
+        result = cls()
+        for name in names:
+            cells = _words_in(records, name)
+            if len(cells) > 1 or _kind(name) is not None:
+                result._read(records, name, cells, f"{origin}, column {name!r}")
+        return result
+
+    def _read(
+        self,
+        records: Sequence[Mapping[str, Any]],
+        name: str,
+        cells: Sequence[str],
+        place: str,
+    ) -> None:
+        kind = _kind(name)
+        odd = _without_count(kind, name, cells)
+        if kind == "accepted" or (kind is None and odd):
+            if odd:
+                self.notes.append(
+                    f"{place}: ratings beside {_listed(odd)} count; if they were rejected or not finished, remove "
+                    "these rows"
+                )
+            return
+        if kind is None:
+            return
+        reasons = dict.fromkeys(odd, "marked")
+        for number, record in enumerate(records):
+            cell = record.get(name)
+            if not is_missing(cell) and folded(cell) in reasons:
+                self.left.setdefault(number, _reason(kind, cell))
+        unknown = [word for word in cells if not _is_known(kind, word)]
+        if unknown and kind in ("status", "source") and len(cells) > 1:
+            self.notes.append(
+                f"{place}: ratings beside {_listed(unknown)} count; if they were rejected or not finished, or no "
+                "person gave them, remove these rows"
+            )
 
 
-def _is_status(name: str) -> bool:
+def _reason(kind: _Kind, cell: Any) -> str:
+    return not_of_people(cell) if kind == "source" else f"marked {str(cell)!r}"
+
+
+def not_of_people(source: Any) -> str:
+    """Return the words for a rating that is left out because of its source."""
+    return f"whose source {str(source)!r} is no known person's"
+
+
+def by_people(source: Any) -> bool:
+    """Return True if a source of ratings is known as people's: "ui", "HUMAN", "annotation queue"."""
+    words = set(_TOKEN.findall(folded(source)))
+    return bool(words & _WORDS["people"]) and words <= (
+        _WORDS["people"] | _WORDS["beside_people"]
+    )
+
+
+def sources_in(rated: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the sources that an object with a rating names, each with its rater, None without one."""
+    for key, value in rated.items():
+        if is_missing(value) or not _is_source(str(key)):
+            continue
+        if not isinstance(value, Mapping):
+            yield str(value), None
+            continue
+        parts = (value.get(part) for part in ("type", "source_type", "kind", "name"))
+        named = next((str(part) for part in parts if not is_missing(part)), None)
+        if named is not None:
+            people = (value.get(part) for part in ("user_id", "user_name", "source_id"))
+            yield named, next((who for who in people if not is_missing(who)), None)
+
+
+def discounted(rated: Mapping[str, Any]) -> str | None:
+    """Return how an object with a rating says that it does not count: `status: rejected`; None if it counts."""
+    for key, value in rated.items():
+        kind = _kind(str(key))
+        if kind is None or kind == "source" or is_missing(value):
+            continue
+        if kind == "reviews":
+            if _declined(value):
+                return f"{key}: declined"
+        elif not isinstance(value, Mapping | list) and _rejects(kind, folded(value)):
+            return f"{key}: {value}"
+    return None
+
+
+def _declined(reviews: Any) -> bool:
+    """Return True if the last of an annotation's reviews turned it down."""
+    if not isinstance(reviews, list) or not reviews:
+        return False
+    last = reviews[-1]
+    if not isinstance(last, Mapping):
+        return False
+    score = last.get("score")
+    below = isinstance(score, int | float) and score < 0
+    return below or discounted(last) is not None
+
+
+@lru_cache(maxsize=4096)
+def _kind(name: str) -> _Kind | None:
     words = words_of(name)
-    return bool(words & _STATUS) and words <= _STATUS | _OF_ANNOTATION
+    beside = _WORDS["of_annotation"] | _WORDS["beside_flags"]
+    if words == {"reviews"}:
+        return "reviews"
+    if words & _WORDS["status"] and words <= _WORDS["status"] | _WORDS["of_annotation"]:
+        return "status"
+    if words & _WORDS["flags"] and words <= _WORDS["flags"] | beside:
+        return "flag"
+    if words & _WORDS["done"] and words <= _WORDS["done"] | beside:
+        return "done"
+    if words & _WORDS["accepted"] and words <= _WORDS["accepted"] | beside:
+        return "done" if words & _WORDS["of_annotation"] else "accepted"
+    of_raters = bool(words & _WORDS["of_raters"]) or "info" in words
+    return "source" if of_raters and _is_source(name) else None
 
 
-def _ends(records: Sequence[Mapping[str, Any]], name: str) -> bool:
-    cells = (record.get(name) for record in records)
-    words = {folded(cell) for cell in cells if not unrated(cell)}
-    return bool(words & _ACCEPTED) and words <= _REJECTED | _ACCEPTED | _OPEN
+@lru_cache(maxsize=4096)
+def _is_source(name: str) -> bool:
+    words = words_of(name)
+    types = {"source", "origin", "kind", "type", "info"}
+    if not words <= types | _WORDS["of_raters"]:
+        return False
+    return "source" in words or bool(words & {"kind", "type"} and words - types)
 
 
-def rejected(cell: Any) -> bool:
-    """Return True if a status says that the annotation does not count."""
-    return folded(cell) in _REJECTED
+def _without_count(kind: _Kind | None, name: str, cells: Sequence[str]) -> list[str]:
+    """Return the words of a column beside which a rating does not count."""
+    if kind == "source":
+        people = any(map(by_people, cells))
+        strict = people and "source" in words_of(name)
+        return [
+            word
+            for word in cells
+            if not by_people(word) and (strict or _names_a_machine(word))
+        ]
+    if kind in ("flag", "done", "accepted"):
+        flags = _WORDS["true"] | _WORDS["false"]
+        if not all(word in flags for word in cells):
+            return []
+    return [word for word in cells if _rejects(kind, word)]
+
+
+def _names_a_machine(word: str) -> bool:
+    return bool(set(_TOKEN.findall(word)) & _WORDS["machines"])
+
+
+def _rejects(kind: _Kind | None, word: str) -> bool:
+    """Return True if a word says that a rating does not count. Of other columns it is the whole cell."""
+    if kind == "flag":
+        return word in _WORDS["true"]
+    if kind in ("done", "accepted"):
+        return word in _WORDS["false"]
+    tokens = _TOKEN.findall(word)
+    if kind is None:
+        return len(tokens) == 1 and tokens[0] in _WORDS["rejecting"] - {
+            "test",
+            "progress",
+        }
+    turned = bool(_WORDS["turning"] & {*tokens})
+    said = _WORDS["counting"] if turned else _WORDS["rejecting"]
+    return bool(said & {*tokens})
+
+
+def _is_known(kind: _Kind, word: str) -> bool:
+    if kind == "source":
+        return by_people(word) or _names_a_machine(word)
+    known = _WORDS["counting"] | _WORDS["rejecting"]
+    return bool(set(_TOKEN.findall(word)) & known)
+
+
+def _words_in(records: Sequence[Mapping[str, Any]], name: str) -> list[str]:
+    """Return the different cells of a column as words, none where they are many or long."""
+    cells: dict[Any, None] = {}
+    for record in records:
+        cell = record.get(name)
+        if isinstance(cell, list | Mapping) or (
+            isinstance(cell, str) and len(cell) > 40
+        ):
+            return []
+        cells[cell] = None
+        if len(cells) > _MOST:
+            return []
+    return list(dict.fromkeys(folded(cell) for cell in cells if not is_missing(cell)))
+
+
+def _listed(words: Sequence[str]) -> str:
+    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
+    return ", ".join(map(repr, words[:_SHOWN])) + more

@@ -26,7 +26,7 @@ SMALL: dict[str, set[str]] = {
     "conversation": {"trajectories"},
     "disarming": set(),
     "rows": {"errors", "extras", "conversation", "likeness", "trajectories"},
-    "likeness": {"errors"},
+    "likeness": {"errors", "wording"},
     "parts": {"errors", "extras"},
     "wording": set(),
 }

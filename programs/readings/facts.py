@@ -22,8 +22,9 @@ from judgesmith.programs.readings.kinds import Reading
 from judgesmith.programs.readings.passages import Text
 from judgesmith.programs.readings.reader import TokenReading
 from judgesmith.programs.readings.spellings import one_spelling
-from judgesmith.programs.readings.windows import COMMON, SPACELESS
+from judgesmith.programs.readings.windows import COMMON
 from judgesmith.programs.registry import readings
+from judgesmith.wording import SPACELESS
 
 _WORD = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")

@@ -29,13 +29,13 @@ from judgesmith.programs.readings.reader import (
     TokenReading,
 )
 from judgesmith.programs.readings.windows import (
-    SPACELESS,
     Windows,
     joined,
     read_windows,
     windows,
 )
 from judgesmith.programs.registry import readings
+from judgesmith.wording import SPACELESS
 
 Words = Mapping[str, tuple[str, str, str, str]]
 #: Before the name of a column that is a reading; and the name of the trained reader's score.
@@ -74,9 +74,18 @@ def middle(layers: int, count: int) -> tuple[int, ...]:
     return tuple(sorted({min(layers, max(1, first + step * i)) for i in range(count)}))
 
 
-_WORD = re.compile(r"\w+|[^\w\s]")
+_ASCII_WORD = re.compile(r"\w+|[^\w\s]")
+_WORD = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+|[^\w\s]")
+#: What ends a sentence, in the scripts that have a mark for it.
+_ENDS = frozenset(".!?。！？．｡؟۔।॥։።")
 #: Product of the words of two texts that are compared in order at once: the comparison's time is the product.
 _AT_ONCE = 10**8
+
+
+def _words(text: str) -> list[str]:
+    """Return the words and marks of a text; each character is a word in a script without blanks between them."""
+    text = text.casefold()
+    return (_ASCII_WORD if text.isascii() else _WORD).findall(text)
 
 
 def surface(source: str, output: str) -> dict[str, float]:
@@ -88,12 +97,10 @@ def surface(source: str, output: str) -> dict[str, float]:
     distinct words a word. repeated: share of word pairs that came before. sentence: mean words a sentence, log. Where
     both texts have more than 10,000 words, order and copied are lower bounds; see `_longest_common`.
     """
-    source_words, output_words = (
-        _WORD.findall(text.casefold()) for text in (source, output)
-    )
+    source_words, output_words = _words(source), _words(output)
     both = set(source_words) & set(output_words)
     pairs = Counter(itertools.pairwise(output_words))
-    ends = max(1, sum(word in ".!?" for word in output_words))
+    ends = max(1, sum(word in _ENDS for word in output_words))
     common = _longest_common(source_words, output_words)
     return {
         "words": math.log1p(len(output_words)),
@@ -113,9 +120,7 @@ def reference(reference_text: str, output: str) -> dict[str, float]:
 
     reference: F1 of their words. reference_order: similarity as sequences of words, 0 to 1.
     """
-    right, output_words = (
-        _WORD.findall(text.casefold()) for text in (reference_text, output)
-    )
+    right, output_words = _words(reference_text), _words(output)
     if not right:
         return {"reference": math.nan, "reference_order": math.nan}
     shared = (Counter(right) & Counter(output_words)).total()

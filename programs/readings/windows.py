@@ -33,9 +33,8 @@ from judgesmith.errors import OptionError
 from judgesmith.programs.readings.passages import Passage, Piece, Text, framed, passage
 from judgesmith.programs.readings.reader import Reader, TokenReading, read_all
 from judgesmith.signatures.values import Passes
+from judgesmith.wording import SPACELESS
 
-#: Characters of scripts that have no spaces between words.
-SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+")
 #: Tokens that are kept free for what division changes at the edges, and the fewest that a window is worth.
 SPARE, LEAST = 32, 64

@@ -19,6 +19,8 @@ from zlib import crc32
 
 from rapidfuzz.distance import Levenshtein
 
+from judgesmith.wording import SPACELESS
+
 #: The least share of words that nearly equal texts have in common, in [0, 1].
 NEAR = 0.875
 #: An output of no more words than this says nothing of where it comes from: "Yes", "I don't know".
@@ -28,9 +30,7 @@ COMPARED = 4000
 #: Texts of up to this many words are looked through for runs of words that both have, before they are compared.
 SEARCHED = 200
 
-# Written without spaces between words, so that each character counts as one.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])+")
+_WORD = re.compile(rf"[{SPACELESS}]|(?:(?![{SPACELESS}])[^\W_])+")
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _APOSTROPHES = "'\u2018\u2019\u02bc\u02b9"
 

@@ -70,6 +70,11 @@ def folded_name(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().casefold())
 
 
+#: What a spreadsheet writes in place of a result, in the language of its program: #REF!, #BEZUG!, #N/A, #DIV/0!.
+_ERROR = re.compile(
+    r"#[¡¿]?[^\W\d_][\w /]*[!?]|#[^\W\d_]/[^\W\d_]|#(?:NV|YOK|BRAK|НД|GETTING_DATA)|Err:\d{3}"
+)
+_LONGEST_ERROR = 40
 #: The roles of up to this many names are kept; a file has few columns, a request may bring any number.
 _KEPT = 64
 
@@ -156,8 +161,54 @@ def _package(value: Any) -> str:
 
 
 def arrow_records(reader: Any) -> Iterator[dict[str, Any]]:
-    """Return the records of what `arrow_table` gives, in batches."""
-    return (record for batch in reader for record in batch.to_pylist())
+    """Return the records of what `arrow_table` gives, in batches.
+
+    Raises:
+        OptionError: For a column of bytes that are no UTF-8 text.
+    """
+    return (record for batch in reader for record in text_batch(batch).to_pylist())
+
+
+def text_batch(batch: Any) -> Any:
+    """Return a batch of Arrow with texts for bytes, as Impala, Hive and old Spark write their texts.
+
+    Raises:
+        OptionError: For a column of bytes that are no UTF-8 text.
+    """
+    import pyarrow as pa
+
+    columns = []
+    for field in batch.schema:
+        column, wanted = batch.column(field.name), _text_type(field.type)
+        if wanted != field.type:
+            try:
+                column = column.cast(wanted)
+            except pa.ArrowException as error:
+                raise OptionError(
+                    f"column {field.name!r} holds bytes that are no text in UTF-8 ({error}); write it as text"
+                ) from None
+        columns.append(column)
+    return pa.record_batch(columns, names=batch.schema.names)
+
+
+def _text_type(kind: Any) -> Any:
+    """Return a type of Arrow with texts in place of bytes, at any depth."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_binary(kind) or types.is_fixed_size_binary(kind):
+        return pa.string()
+    if types.is_large_binary(kind) or types.is_binary_view(kind):
+        return pa.large_string()
+    if types.is_dictionary(kind):
+        return _text_type(kind.value_type)
+    if types.is_list(kind) or types.is_large_list(kind):
+        inside = _text_type(kind.value_type)
+        return kind if inside == kind.value_type else pa.list_(inside)
+    if types.is_struct(kind):
+        fields = [kind.field(place) for place in range(kind.num_fields)]
+        return pa.struct([one.with_type(_text_type(one.type)) for one in fields])
+    return kind
 
 
 def rows_of(rows: Any) -> Iterable[Any]:
@@ -271,6 +322,11 @@ def _refuse_no_turns(column: str, cell: Any) -> None:
 
 
 def _has_text(cell: Any) -> bool:
+    if isinstance(cell, bytes):
+        try:
+            cell.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
     return (
         is_missing(cell)
         or isinstance(cell, (str, Number, Mapping, Sequence, date, time))
@@ -311,8 +367,19 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
+def is_sheet_error(text: str) -> bool:
+    """Return True if a text is what a spreadsheet shows for a result that it could not work out, such as #REF!."""
+    text = text.strip()
+    if not text.startswith(("#", "Err:")) or len(text) > _LONGEST_ERROR:
+        return False
+    return _ERROR.fullmatch(text) is not None and text in (
+        text.upper(),
+        f"Err:{text[4:]}",
+    )
+
+
 def as_text(value: Any) -> str | None:
-    """Return a cell as text; None if it is missing.
+    """Return a cell as text; None if it is missing, or an error of a spreadsheet in place of a text.
 
     Conversations become their turns (`judgesmith.conversation`), a list of strings one a line, an object of one part
     that is called as a text is, {"answer": "…"}, that part, and other objects JSON.
@@ -321,10 +388,12 @@ def as_text(value: Any) -> str | None:
         value = value.tolist()
     if is_missing(value):
         return None
+    if isinstance(value, bytes):
+        return as_text(value.decode("utf-8"))
     if (shown := rendered(value)) is not None:
         return shown
     if isinstance(value, str):
-        return value
+        return None if is_sheet_error(value) else value
     if isinstance(value, float) and value.is_integer():
         return str(
             int(value)

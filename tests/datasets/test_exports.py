@@ -9,7 +9,6 @@ import pytest
 from judgesmith.datasets import Labels, read_labels
 from judgesmith.datasets.exports import (
     AGAIN,
-    DISCARDED,
     OF_PARTS,
     OF_SPANS,
     recognised,
@@ -17,6 +16,7 @@ from judgesmith.datasets.exports import (
     trace_output,
 )
 from judgesmith.datasets.loading import iter_rows, read_compared
+from judgesmith.datasets.statuses import not_of_people
 from judgesmith.errors import LabelsError
 from judgesmith.rows import as_text
 
@@ -117,7 +117,7 @@ def test_phoenix_as_its_client_joins() -> None:
     rows = RECORDED["phoenix"]["joined"]
     found, left = plain(rows)
     assert {one["id"] for one in found} == {row["context.span_id"] for row in rows}
-    assert left == {DISCARDED: 3}
+    assert left == {not_of_people("LLM"): 3}
     given = {
         (one["id"][-1], who): value
         for one in found
@@ -252,7 +252,8 @@ def test_label_studio_before_version_1() -> None:
         ]
     labels = read_labels(rows, scale=(1, 5))
     assert scores(labels) == [1, 2, 3, 4, 5] * 2
-    assert "20 ratings were left out" in labels.warnings[0]
+    assert "10 ratings were left out, which are marked skipped" in labels.warnings[0]
+    assert "10 ratings were left out, which no person gave" in labels.warnings[0]
 
 
 def test_the_last_answer_of_a_person_stands() -> None:
@@ -628,7 +629,7 @@ OWN = [n % 5 + 1 for n in range(10)]
                 source="input",
             ),
             "quality",
-            10,
+            "EVAL",
             id="Langfuse without a session",
         ),
         pytest.param(
@@ -638,7 +639,7 @@ OWN = [n % 5 + 1 for n in range(10)]
                 column="annotations",
             ),
             "quality",
-            10,
+            "LLM",
             id="a person and a model",
         ),
         pytest.param(
@@ -647,7 +648,7 @@ OWN = [n % 5 + 1 for n in range(10)]
                 {"aspect": "facts", "rating": 2},
             ),
             "tone",
-            0,
+            "",
             id="two aspects",
         ),
         pytest.param(
@@ -657,17 +658,17 @@ OWN = [n % 5 + 1 for n in range(10)]
                 column="scores",
             ),
             "tone",
-            0,
+            "",
             id="scores by name",
         ),
     ],
 )
 def test_objects_that_name_what_they_rate_are_of_aspects(
-    rows: list[dict[str, Any]], aspect: str, left: int
+    rows: list[dict[str, Any]], aspect: str, left: str
 ) -> None:
     labels = read_labels(rows, aspect=aspect)
     assert labels.scores.tolist() == OWN
-    assert plain(rows)[1] == ({DISCARDED: left} if left else {})
+    assert plain(rows)[1] == ({not_of_people(left): 10} if left else {})
 
 
 def test_names_may_be_raters_and_then_it_is_said() -> None:
@@ -729,7 +730,7 @@ def test_a_rating_that_was_rejected_is_no_label(column: str) -> None:
     labels = read_labels(rows)
     assert labels.scores.tolist() == [own for own in OWN if own != 4]
     assert [reason for _, reason in labels.account.skipped] == [
-        "a rating that is marked 'Rejected'"
+        "a rating marked 'Rejected'"
     ] * 2
     # of anything else, and as the rating itself, it is no status of a label
     ordered = [{"order_status": row.pop(column), **row} for row in map(dict, rows)]

@@ -560,3 +560,75 @@ def test_two_columns_of_people_are_asked_about() -> None:
         LabelsError, match="'human_labels' and 'expert_scores' could each be the score"
     ):
         read_labels(rows)
+
+
+QUALTRICS = """ResponseId,answer,rating
+Response ID,The reply shown,How good was it?
+"{""ImportId"":""_recordId""}","{""ImportId"":""QID1""}","{""ImportId"":""QID2""}"
+"""
+
+
+def test_lines_below_the_header_that_describe_the_columns(tmp_path: Path) -> None:
+    lines = [f"R{n},Take tram {n} to w{n * 7}.,{n % 5 + 1}\n" for n in range(12)]
+    path = written(tmp_path, "l.csv", QUALTRICS + "".join(lines))
+    labels = read_labels(path)
+    assert labels.scores.tolist() == [n % 5 + 1 for n in range(12)]
+    assert "l.csv: 2 line(s) below the header were left out" in labels.warnings
+
+
+def test_texts_that_a_csv_writes_as_formulas(tmp_path: Path) -> None:
+    lines = [
+        f'"=""{n:03}""","=""Say """"{n}"""" to w{n * 7}.""","=""{n % 5 + 1}"""\n'
+        for n in range(12)
+    ]
+    labels = read_labels(
+        written(tmp_path, "l.csv", '"=""id""",answer,score\n' + "".join(lines))
+    )
+    assert (labels.rows[1].id, labels.rows[1].output) == ("001", 'Say "1" to w7.')
+    assert labels.scores.tolist() == [n % 5 + 1 for n in range(12)]
+
+
+def test_outputs_of_promptfoo_stand_behind_a_verdict(tmp_path: Path) -> None:
+    marks = ("[PASS] ", "[FAIL] (0.10) Expected a number\n---\n", "[PASS] (1.00) ", "")
+    lines = [
+        f'q{n},"{marks[n % 4]}Take tram {n} to w{n * 7}.",{n % 5 + 1}\n'
+        for n in range(12)
+    ]
+    path = written(
+        tmp_path,
+        "l.csv",
+        'city,"[openai:gpt-4.1] Answer {{city}}",score\n' + "".join(lines),
+    )
+    outputs = [row.output for row in read_labels(path).rows]
+    assert outputs == [f"Take tram {n} to w{n * 7}." for n in range(12)]
+    lines[3] = lines[3].replace('"Take', '"[ERROR] Timeout. Take')
+    path.write_text(
+        'city,"[openai:gpt-4.1] Answer {{city}}",score\n' + "".join(lines),
+        encoding="utf-8",
+    )
+    with pytest.raises(LabelsError, match="the output is empty"):
+        read_labels(path)
+
+
+@pytest.mark.parametrize(
+    "cells", [("WAHR", "FALSCH"), ("vrai", "faux"), ("ja", "nein"), ("Sí", "No")]
+)
+def test_true_and_false_in_other_languages(cells: tuple[str, str]) -> None:
+    table = [
+        {"Antwort": f"Nimm Tram {n} zu w{n * 7}.", "ok": cells[n % 3 == 0]}
+        for n in range(12)
+    ]
+    assert read_labels(table).scores.tolist() == [float(n % 3 > 0) for n in range(12)]
+    faults = [{"Antwort": row["Antwort"], "Is it toxic?": row["ok"]} for row in table]
+    with pytest.raises(LabelsError, match="names a fault"):
+        read_labels(faults)
+
+
+def test_columns_of_texts_without_blanks_are_found() -> None:
+    texts = [
+        "新しいやかんを本日発送いたします。",
+        "ตรวจสอบตารางเวลาด้วยตัวเอง",
+        "请把滚筒擦干净再放纸。",
+    ]
+    table = [{"bot_text": f"{texts[n % 3]}{n}", "rating": n % 5 + 1} for n in range(12)]
+    assert read_labels(table).rows[0].output == table[0]["bot_text"]

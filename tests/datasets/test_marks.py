@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from judgesmith.datasets import read_labels
-from judgesmith.datasets.marks import Marks, named_scale, reversed_scale, unrated
+from judgesmith.datasets.ends import order_in_name
+from judgesmith.datasets.marks import Marks, named_scale, unrated
 from judgesmith.datasets.preferences import Pairs
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.wording import folded
@@ -100,9 +101,14 @@ def test_scales_in_names(name: str, bare: str, scale: list[float] | None) -> Non
     assert named_scale(name) == (bare, scale and tuple(scale))
 
 
+def order(name: str) -> str | None:
+    stated = order_in_name(name, 1, 5)
+    return None if stated is None else stated[0]
+
+
 def test_a_scale_that_is_upside_down() -> None:
-    assert reversed_scale("Rank (1 = best, 5 = worst)", 1, 5)
-    assert not reversed_scale("Rating (1 = worst, 5 = best)", 1, 5)
+    assert order("Rank (1 = best, 5 = worst)") == "falling"
+    assert order("Rating (1 = worst, 5 = best)") == "rising"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +123,7 @@ def test_a_scale_that_is_upside_down() -> None:
     ],
 )
 def test_one_named_end_says_which_way_a_scale_runs(name: str, reverses: bool) -> None:
-    assert reversed_scale(name, 1, 5) is reverses
+    assert (order(name) == "falling") is reverses
     rows = [{"output": f"text {n}", name: 1 + n % 5} for n in range(20)]
     if reverses:
         for scale in (None, (1.0, 5.0)):

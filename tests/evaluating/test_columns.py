@@ -56,6 +56,35 @@ def test_a_number_that_may_stand_for_failures_is_noted(
     assert not any("outside the scale" in note for note in notes)
 
 
+@pytest.mark.parametrize(("code", "times"), [(-1, 20), (999, 40), (-1, 3), (0, 12)])
+def test_a_number_far_from_all_others_of_a_judge_is_noted(
+    code: int, times: int, cli: Any, tmp_path: Path
+) -> None:
+    rows = scored(j=lambda n, j: code if n % times == 0 else 40 + 11 * j)
+    count = len(range(0, 40, times))
+    found = evaluated(cli, tmp_path / "rows.jsonl", "j", rows)["notes"]
+    assert any(
+        f"j: {count} scores of {code} are far from all others" in note for note in found
+    )
+    rows = scored(j=lambda n, j: 20 * j if n % 7 else 0)
+    found = evaluated(cli, tmp_path / "plain.jsonl", "j", rows)["notes"]
+    assert not any("far from all others" in note for note in found)
+
+
+def test_ratings_that_could_be_meant_as_well_are_asked_about(
+    cli: Any, tmp_path: Path
+) -> None:
+    rows = [
+        {k: v for k, v in row.items() if k != "human"}
+        | {"thumbs": ("👍", "👎")[row["human"] < 3], "Rating Ann": row["human"]}
+        for row in scored(j=lambda _, j: j)
+    ]
+    path = write(tmp_path / "rows.jsonl", rows)
+    done = cli("evaluate", path, "--judge", "j")
+    done.refused("'thumbs' and 'Rating Ann' could each be the score")
+    assert '--human "Rating Ann"' in " ".join(done.err.split())
+
+
 def test_a_column_with_a_sign_in_its_name_is_found(cli: Any, tmp_path: Path) -> None:
     name = "score (1=bad)"
     found = evaluated(

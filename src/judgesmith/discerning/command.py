@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from judgesmith.cli.commands import Command, Json, Model, Preset, Rows, argument, flag
 from judgesmith.errors import OptionError
+from judgesmith.wording import word_count
 
 if TYPE_CHECKING:
     from judgesmith.datasets.perturbations.registry import Degree, Perturbation
@@ -484,7 +485,7 @@ def _plan(
             "of": texts.total,
             "task": texts.task,
             "characters": round(fmean(map(len, good)), 1),
-            "words": round(fmean(len(text.split()) for text in good), 1),
+            "words": round(fmean(map(word_count, good)), 1),
             "sentences": round(fmean(map(len, parts)), 1),
             "notes": texts.notes,
         },

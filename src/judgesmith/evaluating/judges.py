@@ -15,6 +15,7 @@ import numpy as np
 
 from judgesmith.agreement.correlation import Vector
 from judgesmith.datasets.orders import check_orders
+from judgesmith.datasets.records import CODES
 from judgesmith.datasets.results import JUDGES as RESULTS
 from judgesmith.datasets.row import OVERALL
 from judgesmith.datasets.sheet import Outputs as File
@@ -96,6 +97,10 @@ class Selection:
     orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
+#: Different scores of a judge by which the range of all is known.
+_SOME = 3
+
+
 def read_judged(sources: Sequence[str], selection: Selection) -> Judged:
     """Read and join everything by id; the first file gives the rows and human ratings.
 
@@ -119,7 +124,8 @@ def read_judged(sources: Sequence[str], selection: Selection) -> Judged:
     specs = specs or _of_results(files)
     joined = Judged(base.origin, grouped(base.rows))
     human = selection.human or _judged_aspects(files, specs)
-    read_people(joined, base, human, selection.scale)
+    scored = [spec.column for spec in specs]
+    read_people(joined, base, human, selection.scale, scored)
     read_raters(joined, base)
     for spec in specs:
         _judge(joined, files, spec)
@@ -132,9 +138,9 @@ def read_judged(sources: Sequence[str], selection: Selection) -> Judged:
 
 
 def _note_failures(joined: Judged) -> None:
-    """Note a number outside the scale that many rows have, all other scores being inside.
+    """Note a number that may stand for calls that failed, and counts as a score.
 
-    It may stand for calls that failed, and counts as a score.
+    It is outside people's scale, all other scores being inside; or far from all others, whatever scale they are on.
     """
     for judge, by_aspect in joined.judges.items():
         for aspect, scores in by_aspect.items():
@@ -142,10 +148,33 @@ def _note_failures(joined: Judged) -> None:
             outside = scores[(scores < low) | (scores > high)]
             inside = np.sum((low <= scores) & (scores <= high))
             if len(set(outside.tolist())) == 1 and inside > len(outside):
-                joined.notes.append(
+                note = (
                     f"{judge}: {len(outside)} scores of {outside[0]:g} are outside the scale {low:g}..{high:g} of "
                     f"{aspect!r}, and all others inside it; if they stand for failures, empty these cells"
                 )
+            else:
+                note = _far_from_others(judge, scores)
+            if note and note not in joined.notes:
+                joined.notes.append(note)
+
+
+def _far_from_others(judge: str, scores: Vector) -> str:
+    """Return a note on one number far from a judge's others: the only one below 0, or further off than they differ."""
+    values = scores[~np.isnan(scores)]
+    for code in set(values.tolist()) and (values.min(), values.max()):
+        others = values[values != code]
+        times = len(values) - len(others)
+        if len(set(others.tolist())) < _SOME or times > len(others):
+            continue
+        least, most = others.min(), others.max()
+        away = max(least - code, code - most)
+        far = away >= most - least or code < 0 <= least
+        if far and (times > 1 or code in CODES):
+            return (
+                f"{judge}: {times} scores of {code:g} are far from all others, which are {least:g} to {most:g}; if "
+                "they stand for failures, empty these cells"
+            )
+    return ""
 
 
 def _mark_seen(joined: Judged, *, unseen: bool) -> None:

@@ -30,14 +30,16 @@ from judgesmith.datasets.records import (
     refuse_codes,
     refuse_outliers,
     refuse_reversed,
+    refuse_scales,
 )
+from judgesmith.datasets.rivals import refuse_rivals
 from judgesmith.datasets.row import OVERALL, Row
 from judgesmith.datasets.sheet import Outputs as File
 from judgesmith.datasets.sheet import refuse_outside
 from judgesmith.errors import LabelsError
 from judgesmith.rows import DERIVED
 from judgesmith.running.opening import rows_file
-from judgesmith.wording import folded
+from judgesmith.wording import folded, word_count
 
 _SHOWN = 12  # names in one message
 #: Where the scores of `judgesmith score` stand.
@@ -96,9 +98,7 @@ class Judged(FileRows):
     @property
     def lengths(self) -> Vector:
         """Words of the outputs."""
-        return np.array(
-            [len(row.output.split()) for row in self.rows], dtype=np.float64
-        )
+        return np.array([word_count(row.output) for row in self.rows], dtype=np.float64)
 
 
 # Files ---------------------------------------------------------------------------------------------------------------
@@ -232,13 +232,17 @@ def some(names: Iterable[str]) -> str:
 
 
 def read_people(
-    joined: Judged, file: File, wanted: Sequence[str], scale: tuple[float, float] | None
+    joined: Judged,
+    file: File,
+    wanted: Sequence[str],
+    scale: tuple[float, float] | None,
+    judges: Sequence[str] = (),
 ) -> None:
-    """Read the human ratings wanted into `joined`."""
+    """Read the human ratings wanted into `joined`. judges: columns with judges' scores, which are none of people."""
     in_file = file.aspects()
     joined.notes += file.notes
     if not wanted:
-        wanted = _default_ratings(joined, file, in_file)
+        wanted = _default_ratings(joined, file, in_file, judges)
     if "all" in wanted and "all" not in in_file:
         wanted = in_file
     for name in dict.fromkeys(wanted):
@@ -246,12 +250,12 @@ def read_people(
 
 
 def _default_ratings(
-    joined: Judged, file: File, in_file: Sequence[str]
+    joined: Judged, file: File, in_file: Sequence[str], judges: Sequence[str]
 ) -> Sequence[str]:
     """Return the aspects to compare with if none is named, and note the column that was taken.
 
     Raises:
-        LabelsError: If there is no column with human ratings.
+        LabelsError: If there is no column with human ratings, or several could be meant.
     """
     wanted = [OVERALL] if OVERALL in in_file else in_file
     if not wanted:
@@ -264,6 +268,10 @@ def _default_ratings(
         raise LabelsError(
             f"{file.origin}: no column with human ratings was found; name it with --human COLUMN; {candidates}"
         )
+    guesses = list[str]()
+    if not file.compared:
+        names = [name for name in file.names() if name not in judges]
+        guesses = refuse_rivals(file.columns, file.records, names, "--human ")
     column = file.columns.column_of(OVERALL)
     own, several = file.columns.aspects.get(OVERALL, (column, ()))
     if wanted != [OVERALL] or not column or file.compared:
@@ -276,6 +284,8 @@ def _default_ratings(
         joined.notes.append(
             f"human ratings are taken from the column {column!r}; --human names another"
         )
+    else:
+        joined.notes += guesses
     return wanted
 
 
@@ -312,8 +322,10 @@ def _read_aspect(
         joined.ratings[aspect] = table
     defined = values[~np.isnan(values)]
     rated = [row for row in file.rows if aspect in row.scores]
-    refuse_reversed(file.origin, column, rated, aspect)
-    if scale is not None:
+    refuse_reversed(file.origin, column, rated, aspect, marks, stated=scale is not None)
+    if scale is None:
+        refuse_scales(file.origin, column, rated, aspect)
+    else:
         refuse_outside(file.origin, column, rated, aspect, scale)
     stated = scale or _stated_scale(file, aspect, marks)
     shares = stated == (0, 100) and scale is None and np.nanmax(values) <= 1

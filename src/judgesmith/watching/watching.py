@@ -36,6 +36,7 @@ from judgesmith.watching.history import (
     epoch,
     read,
 )
+from judgesmith.wording import word_count
 
 #: Last runs that are taken together, too, to find what changes slowly or by little.
 WINDOW = 5
@@ -246,7 +247,7 @@ def _words(verdict: Verdict) -> int:
     """Return the number of words that the judge wrote on a row."""
     texts = [verdict.explanation, *(c.explanation for c in verdict.criteria.values())]
     texts += [error.explanation for error in verdict.errors]
-    return sum(len(text.split()) for text in texts)
+    return sum(map(word_count, texts))
 
 
 def _agreement(sentinels: Sentinels, scores: Vector) -> Agreement | None:
