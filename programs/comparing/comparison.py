@@ -310,6 +310,10 @@ class ComparisonLayout(Layout):
             None if demo.get("score") is None else f"Score: {demo['score']:.0f} of 100"
         )
 
+    def whole(self, inputs: Mapping[str, Any]) -> str:
+        """Return nothing: the question stands last, and its answer is one word."""
+        return ""
+
     def form(self, inputs: Mapping[str, Any]) -> Form:
         """Return a choice of the answer's words."""
         return Form(choice("", [inputs["word"]] if inputs.get("word") else self.words))
@@ -500,6 +504,8 @@ class PairwiseComparer(Evaluator):
     ) -> dspy.Prediction:
         """Return the probabilities that `output` is better, worse than or similar to `other`, and the likeliest word.
 
+        `score` is in [0, 100]: 0 where it is surely worse, 50 for a tie, 100 where it is surely better.
+
         Raises:
             CallError: If no answer could be read.
         """
@@ -531,7 +537,8 @@ class PairwiseComparer(Evaluator):
             field: getattr(compared, field)
             for field in ("better", "worse", "similar", "word", "notes")
         }
-        return Result(compared, **shown)
+        score = 50.0 + 50.0 * (compared.better - compared.worse)
+        return Result(compared, **shown, score=score)
 
     async def _asked(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Comparison:
         if not self.samples:

@@ -115,6 +115,10 @@ class WordsLayout(OfWords):
         """Return the question and the form."""
         return f"{self.question.format(aspect=of_aspect(inputs))} Answer with one line:\n{self.form(inputs).shown()}"
 
+    def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        """Return the word of a demonstration's score, which is a whole answer."""
+        return None if demo.get("turn") is False else self.example(demo)
+
     def example(self, demo: Mapping[str, Any]) -> str:
         """Return the word of an example's score."""
         place = math.floor(demo["score"] * (len(self.words) - 1) / 100.0 + 0.5)

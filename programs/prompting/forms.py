@@ -124,6 +124,21 @@ class Form:
         """Return the number of lines of an answer, in words."""
         return "one line" if len(self.parts) == 1 else f"{len(self.parts)} lines"
 
+    def named(self) -> str:
+        """Return a request for every line of an answer, in their order."""
+        names = []
+        for part in self.parts:
+            if isinstance(part, Line):
+                names.append(part.label)
+            else:
+                names.append(
+                    f"{part.name}s or {part.nothing}"
+                    if part.nothing
+                    else f"{part.name}s"
+                )
+        every = "both lines" if len(names) == 2 else "all of this"
+        return f"Give {every}: {', then '.join(names)}."
+
     def written(self, *values: str) -> str:
         """Return an answer.
 

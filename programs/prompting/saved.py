@@ -40,7 +40,11 @@ class SavedCriterionScore(Part):
 
 
 class SavedDemo(Part):
-    """One demonstration. texts: what a predictor that scores nothing is shown, by the fields of its signature."""
+    """One demonstration.
+
+    texts: what a predictor that scores nothing is shown, by the fields of its signature. turn: False, as in files that
+    do not say it, shows a score without the rest of its answer as an example in the system message.
+    """
 
     source: Text = ""
     output: Text = ""
@@ -56,6 +60,7 @@ class SavedDemo(Part):
     texts: dict[Short, Text] | None = None
     augmented: bool = False
     gold: bool = True
+    turn: bool = False
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -73,8 +78,10 @@ class SavedDemo(Part):
     def demonstration(self) -> dict[str, Any]:
         """Return the demonstration as prompts use it."""
         demo = self.model_dump(
-            exclude_none=True, exclude={"criteria_scores", "texts"}
+            exclude_none=True, exclude={"criteria_scores", "texts", "turn"}
         ) | (self.texts or {})
+        if not self.turn:
+            demo["turn"] = False
         if self.criteria_scores is not None:
             demo["criteria_scores"] = {
                 name: CriterionScore(c.score, c.explanation)
@@ -111,6 +118,35 @@ def saved_predictor(
     }
 
 
+def flat(demo: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a saved demonstration with its other texts beside the rest, as stock modules read it."""
+    texts: Mapping[str, Any] = demo.get("texts") or {}
+    return {name: value for name, value in demo.items() if name != "texts"} | dict(
+        texts
+    )
+
+
+def from_stock(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a state of DSPy's form, as `JudgePredict.dump_state` gives it, as `SavedPredictor` reads it.
+
+    Raises:
+        KeyError, TypeError: For another form.
+    """
+    if "signature" not in state:
+        return state
+    demos = []
+    for demo in state["demos"]:
+        own = {n: value for n, value in demo.items() if n in SavedDemo.model_fields}
+        texts = {n: value for n, value in demo.items() if n not in own}
+        demos.append(own | ({"texts": texts} if texts else {}))
+    instructions = state["signature"]["instructions"]
+    return {
+        "instructions": instructions,
+        "demos": demos,
+        "fields": state.get("digest"),
+    }
+
+
 def other_texts(values: Mapping[str, Any], signature: Any) -> dict[str, Any]:
     """Return the texts of a predictor's own fields, without those that every demonstration has."""
     fields = [
@@ -129,6 +165,8 @@ def _saved_demo(demo: Any, signature: Any) -> dict[str, Any]:
     saved: dict[str, Any] = {}
     for name in SavedDemo.model_fields:
         value: Any = demo.get(name)
+        if name == "turn":
+            value = None if value is False else True
         if name == "texts":
             value = {
                 key: str(text) for key, text in other_texts(demo, signature).items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -54,9 +55,11 @@ def guess(ask: Ask) -> int:
 def copy_the_document(ask: Ask) -> float:
     """Return the label of a demonstration of the same document, if there is one; else something without meaning."""
     document = ask.last.split("Notice ")[1].split(":")[0]
-    for part in ask.system.split("<example>")[1:]:
-        if f"Notice {document}:" in part:
-            return float(part.split("Score: ")[1].split("\n")[0])
+    turns = [str(message["content"]) for message in ask.body["messages"][1:-1]]
+    for shown, said in pairwise(turns):
+        # A label stands alone; what a model said before has its explanation.
+        if f"Notice {document}:" in shown and said.startswith("Score: "):
+            return float(said.removeprefix("Score: "))
     return guess(ask)
 
 

@@ -317,16 +317,17 @@ def test_log_probabilities_that_are_missing_at_the_answer_are_said(
 # Demonstrations
 
 
-def test_a_demonstration_is_an_example_with_its_score() -> None:
+def test_a_demonstration_is_a_turn_with_its_score() -> None:
     comparer = PairwiseComparer()
     comparer.predict.demos = [
         {"source": "Another.", "output": "Demo text.", "score": 80.0, "group": "d2"}
     ]
-    (system, _) = comparer.predict.messages(
+    _, asked, answered, last = comparer.predict.messages(
         comparer.inputs(ITEM, "Other."), group=ITEM.group
     )
-    assert "Demo text." in system["content"]
-    assert "Score: 80 of 100" in system["content"]
+    assert "Demo text." in asked["content"]
+    assert answered["content"] == "Score: 80 of 100"
+    assert last["content"].endswith("Compared with output 1, output 2 is:")
     for item, other in (
         (Item("Own.", "It.", group="d2"), "Else."),
         (ITEM, "Demo text."),
@@ -334,6 +335,7 @@ def test_a_demonstration_is_an_example_with_its_score() -> None:
         alone = comparer.predict.messages(
             comparer.inputs(item, other), group=item.group
         )
+        assert len(alone) == 2
         assert "Score: 80" not in alone[0]["content"]
 
 

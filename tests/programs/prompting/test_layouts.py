@@ -17,9 +17,17 @@ from judgesmith.programs.active_critic.scoring import (
     OverallScorer,
     TaskContext,
 )
+from judgesmith.programs.comparing.comparison import PairwiseComparer
 from judgesmith.programs.models import row_context
 from judgesmith.programs.models.transport import Reply
+from judgesmith.programs.openlgauge.annotation import (
+    AnnotationLayout,
+    Annotator,
+    Focus,
+)
+from judgesmith.programs.panel.forms import Member
 from judgesmith.programs.prompting.layouts import (
+    ALONE,
     CriteriaLayout,
     CriteriaListLayout,
     Explain,
@@ -30,7 +38,7 @@ from judgesmith.programs.prompting.layouts import (
 )
 from judgesmith.programs.prompting.predict import JudgePredict
 from judgesmith.signatures import judging, task, writing
-from judgesmith.signatures.values import Criterion, CriterionScore, Item
+from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
 
 CRITERIA = (Criterion("Fluency", "It reads well."), Criterion("Truth", "It is true."))
 KNOWN = TaskContext("Summaries of news are judged.", CRITERIA)
@@ -168,26 +176,71 @@ def test_criterion_scores_follow_the_output_and_replace_the_definitions() -> Non
     ("explain", "explanation", "as_turn"),
     [
         ("before", "It is dull.", "Explanation: It is dull.\nScore: 75"),
-        ("before", "", None),
+        ("before", "", "Score: 75"),
         ("after", "It is dull.", "Score: 75\nExplanation: It is dull."),
         ("after", "", "Score: 75"),
         ("none", "It is dull.", "Score: 75"),
         ("none", "", "Score: 75"),
     ],
 )
-def test_a_demonstration_is_a_turn_where_it_has_a_whole_answer_and_an_example_where_not(
-    explain: Explain, explanation: str, as_turn: str | None
+def test_a_demonstration_is_a_turn_with_as_much_of_the_answer_as_it_has(
+    explain: Explain, explanation: str, as_turn: str
 ) -> None:
-    messages = prompt(overall(explain, demo(explanation=explanation)), Item("x"))
-    if as_turn is None:
-        assert len(messages) == 2
-        assert (
-            "<example>\n<source>\nA demo source.\n</source>\n<output>\nA demo text.\n</output>\nScore: 75\n</example>"
-            in messages[0]["content"]
-        )
-    else:
-        assert messages[2] == {"role": "assistant", "content": as_turn}
-        assert "<example>" not in messages[0]["content"]
+    shown = "<source>\nA demo source.\n</source>\n<output>\nA demo text.\n</output>"
+    scorer = overall(explain, demo(explanation=explanation))
+    system, asked, answered, last = prompt(scorer, Item("x"))
+    alone = explain != "none" and not explanation
+    assert asked["content"] == (f"{shown}\n{ALONE}" if alone else shown)
+    assert answered == {"role": "assistant", "content": as_turn}
+    assert "<example>" not in system["content"]
+    # The row itself is to have the whole answer.
+    names = {"before": "Explanation, then Score", "after": "Score, then Explanation"}
+    whole = f"\nGive both lines: {names[explain]}." if alone else ""
+    assert last["content"] == f"<output>\nx\n</output>{whole}"
+    # A judge that was saved before shows it as it did then.
+    scorer.predict.demos = [demo(explanation=explanation, turn=False)]
+    system, *turns, last = prompt(scorer, Item("x"))
+    block = f"<example>\n{shown}\nScore: 75\n</example>"
+    assert (block in system["content"]) == (alone and explain == "before")
+    assert [turn["content"] for turn in turns] == (
+        [] if block in system["content"] else [shown, as_turn]
+    )
+    assert last["content"] == "<output>\nx\n</output>"
+
+
+ROW = {"source": "A demo source.", "output": "A demo text.", "rating": 4}
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "said"),
+    [
+        (lambda: OverallScorer("before", "said"), "Score: 75"),
+        (lambda: MultiCriteriaScorer("before", "said"), "Overall score: 75"),
+        (lambda: Annotator(AnnotationLayout()), "Overall: Good"),
+        (lambda: Annotator(AnnotationLayout(overall="integers")), "Overall: 4"),
+        (lambda: Member("words"), "Rating: Good"),
+        (lambda: Member("questions"), "1: Yes\n2: Yes\n3: Yes\n4: Yes\n5: No"),
+        (lambda: Member("reference"), "Rating: Better"),
+        (PairwiseComparer, "Score: 75 of 100"),
+    ],
+)
+def test_a_labelled_row_is_a_turn_in_every_layout_with_the_score_that_people_gave(
+    evaluator: Any, said: str
+) -> None:
+    made = evaluator()
+    made.scale = Scale(1, 5)
+    made.predict.demos = [ROW]
+    inputs = {
+        "output": "x",
+        "aspect": "fluency",
+        "criteria": (Criterion("Fluency", "It reads well."),),
+        "focus": Focus("fluency"),
+    }
+    system, asked, answered, last = made.predict.messages(inputs)
+    assert "A demo text." in asked["content"]
+    assert answered["content"] == said
+    assert "A demo" not in system["content"] + last["content"]
+    assert ALONE not in system["content"] + last["content"]
 
 
 @pytest.mark.parametrize(
@@ -223,9 +276,9 @@ def test_criteria_demonstrations_need_every_criterion() -> None:
         {},
     ):
         scorer.predict.demos = [demo(criteria_scores=broken)]
-        messages = prompt(scorer, Item("x"))
-        assert [m["role"] for m in messages] == ["system", "user"]
-        assert "Overall score: 75\n</example>" in messages[0]["content"]
+        _, asked, answered, _ = prompt(scorer, Item("x"))
+        assert asked["content"].endswith(ALONE)
+        assert answered["content"] == "Overall score: 75"
 
 
 def test_demos_for_compares_text_and_group_and_nothing_less() -> None:
