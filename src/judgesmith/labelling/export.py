@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from judgesmith.datasets.marks import Marks
 from judgesmith.errors import OptionError
@@ -15,6 +15,9 @@ from judgesmith.labelling.store import AnswerEvent
 from judgesmith.labelling.task import WHY, Task
 from judgesmith.programs.atomic import write_whole
 from judgesmith.running.plain import finite
+
+#: The column that an answer names: those of systems may be "a" and "b", too.
+_WINNERS = {"a": "output_a", "b": "output_b", "tie": "tie"}
 
 
 def check_export(path: Path) -> None:
@@ -83,19 +86,15 @@ def _label(
     if len(task.aspects) < 2:
         reasons = next(iter(reasons.values()), None)
     who |= {WHY: reasons} if reasons else {}
-    if (
-        task.kind == "preference"
-    ):  # the names of the columns: those of systems may be "a" and "b", too
+    if task.kind == "preference":
+        return who | {"winner": _WINNERS[answer["preference"]]}
+    if task.kind in ("score", "category", "binary"):
         return who | {
-            "winner": {"a": "output_a", "b": "output_b"}.get(
-                answer["preference"], "tie"
-            )
+            score_column(task, question): words.get(value, value)
+            for question, value in answer.items()
+            if question != WHY
         }
-    return who | {
-        score_column(task, question): words.get(value, value)
-        for question, value in answer.items()
-        if question != WHY
-    }
+    assert_never(task.kind)
 
 
 def score_column(task: Task, question: str) -> str:

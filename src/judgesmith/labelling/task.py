@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, assert_never, get_args
 
 from judgesmith.datasets.spans import SEVERITIES
 from judgesmith.errors import OptionError
@@ -200,17 +200,18 @@ class Task:
                 else self._text(f"How good is the output? {text}")
             )
             return self._of_aspects(_scale(self.kind, text, float(low), float(high)))
-        words = self.categories or ("fail", "pass")
-        keys = (
-            ["f", "p"]
-            if not self.categories
-            else [_digit(place) for place in range(1, len(words) + 1)]
-        )
-        answers = tuple(
-            Choice(word, word, key) for word, key in zip(words, keys, strict=True)
-        )
-        return self._of_aspects(
-            Question(self.kind, self._text("How good is the output?"), answers)
+        if self.kind in ("category", "binary"):
+            text = self._text("How good is the output?")
+            return self._of_aspects(Question(self.kind, text, self._words()))
+        assert_never(self.kind)
+
+    def _words(self) -> tuple[Choice, ...]:
+        """Return the categories as answers by digits; fail and pass by their letters, where none are named."""
+        if not self.categories:
+            return (Choice("fail", "fail", "f"), Choice("pass", "pass", "p"))
+        return tuple(
+            Choice(word, word, _digit(place))
+            for place, word in enumerate(self.categories, 1)
         )
 
     def _text(self, otherwise: str) -> str:
