@@ -141,23 +141,20 @@ def word_probabilities(
     """Return the probabilities of `words` at character `start` of an answer, summing to 1, and their share before.
 
     A word's surface forms are added up: any case, with a leading space or its marks in tokenizers (Ġ, ▁), with
-    punctuation, or (unless `whole`) its first sub-word. That is the softmax over the logarithms of the three sums.
-    Zeros with a share of 0 if the reply has no log-probabilities there.
+    punctuation, or (unless `whole`) its beginning, where that begins no other of the words: servers whose tokenizer
+    cuts one of them give its first piece alone. That is the softmax over the logarithms of the three sums. Zeros with a
+    share of 0 if the reply has no log-probabilities there.
     """
     token = token_at(reply, start)
     sums = [0.0] * len(words)
     if token is not None:
-        # Pieces of one or two letters count only where the answer itself is cut so: elsewhere "S" begins many words.
-        least = min(3, len(_letters(token.text)) or 3)
         for text, logprob in token.alternatives:
             piece = _letters(text)
             fits = [
                 i
                 for i, word in enumerate(words)
                 if word.lower() == piece
-                or (
-                    not whole and len(piece) >= least and word.lower().startswith(piece)
-                )
+                or (piece and not whole and word.lower().startswith(piece))
             ]
             if len(fits) == 1 and not math.isnan(logprob):
                 sums[fits[0]] += math.exp(min(logprob, 0.0))

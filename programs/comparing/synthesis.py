@@ -207,7 +207,7 @@ class WritingLayout(Layout):
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         """Read the text, cut after its last whole sentence if the answer was cut off."""
         text = bare(reply.text)
-        if reply.finish == "length":  # as if it had ended with its last whole sentence
+        if reply.ending != "whole":  # as if it had ended with its last whole sentence
             ended = re.match(r"[\s\S]*[.!?。！？।؟]", text)
             text = ended[0] if ended else text
         return Read({"output": text})

@@ -59,7 +59,9 @@ from judgesmith.programs.models.transport import (
     TokenChoice,
     Transport,
     Unanswered,
+    without_surrogates,
 )
+from judgesmith.programs.models.window import is_short_count
 from judgesmith.signatures.values import Usage
 
 #: Providers that are reached by our own connection when an address is given; all speak the OpenAI form.
@@ -139,12 +141,16 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The capabilities that a model showed when it was probed."""
+    """The capabilities that a model showed when it was probed.
+
+    without: parameters of requests that it refused, and is asked without.
+    """
 
     logprobs: bool = False
     json_schema: bool = False
     system_prompt: bool = True
     grammar: bool = False
+    without: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -185,7 +191,8 @@ class _Traffic:
     """The calls under way to a model on one event loop.
 
     `usual`: how long calls take. `unreached`: calls in a row that got no answer. `served`: whether a call has had an
-    answer, so that key and name are right. `said`: what has been logged.
+    answer, so that key and name are right. `most_counted`: the most tokens of a prompt that the server counted.
+    `said`: what has been logged.
     """
 
     def __init__(self, connection: Connection, concurrency: int) -> None:
@@ -197,6 +204,7 @@ class _Traffic:
         self.kept = KeptBeginnings(connection.timeout)
         self.unreached = 0
         self.served = False
+        self.most_counted = 0
         self.warned: set[str] = set()
 
     def warn(self, topic: str, text: str) -> None:
@@ -477,6 +485,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     ) -> tuple[Reply, Usage, float | None]:
         """`complete` without callbacks; with what the call used and what it cost, None where no price is known."""
         self.meter.admit()
+        request = _sendable(request)
         if self._cache is None or not self.keeps_answers:
             reply, usage = await self._ask(request)
             readable(reply)
@@ -509,14 +518,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             ],
             "form": [request.grammar, request.schema],
         }
-        try:
-            return CallCache.key(request_key)
-        except (
-            orjson.JSONEncodeError
-        ) as error:  # a lone surrogate, as broken JSON lines have
-            raise CallError(
-                f"{self.name}: a text of this row cannot be sent ({error})"
-            ) from None
+        return CallCache.key(request_key)
 
     async def _ask_once(
         self, cache: CallCache, request: Request, readable: Callable[[Reply], bool]
@@ -601,6 +603,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             raise Unreachable(f"{self.name}: {error}{text}") from None
         traffic.unreached = 0
         traffic.served = True
+        self._check_all_read(traffic, request, reply)
         for odd in reply.odd:
             traffic.warn(
                 "odd",
@@ -614,6 +617,27 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             seconds=seconds,
             retries=tries - 1,
         )
+
+    def _check_all_read(
+        self, traffic: _Traffic, request: Request, reply: Reply
+    ) -> None:
+        """Check the server's count of a prompt's tokens against the prompt.
+
+        Servers that leave out of it what they have from a cache have counted more before.
+
+        Raises:
+            CallError: If the server cannot have read all of it.
+        """
+        counted = reply.prompt_tokens + reply.prefix_tokens + reply.written_tokens
+        traffic.most_counted = max(traffic.most_counted, counted)
+        if not is_short_count(counted, request.messages):
+            return
+        if is_short_count(traffic.most_counted, request.messages):
+            size = sum(len(message["content"]) for message in request.messages)
+            raise _lasting(
+                f"{self.name}: the server read only a part of the prompt: it counted {counted:,} tokens for "
+                f"{size:,} characters. Start it with a longer context, or shorten the row's texts"
+            )
 
     async def _in_turn(
         self, traffic: _Traffic, request: Request
@@ -760,6 +784,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
                 refusal = error
         else:
             raise ModelError(f"the model does not answer: {refusal}")
+        self._remember(reply.without)
         system = messages is plain
         logprobs = reply.tokens is not None and any(
             len(t.alternatives) > 1 for t in reply.tokens
@@ -776,7 +801,25 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             schema = isinstance(data, dict) and data.get("digit") in (1, 2, 3, 4)
         except (CallError, orjson.JSONDecodeError):
             schema = False
-        return Capabilities(logprobs, schema, system, self._knows_grammar)
+        return Capabilities(
+            logprobs, schema, system, self._knows_grammar, reply.without
+        )
+
+    def _remember(self, without: Sequence[str]) -> None:
+        """Ask without what the model refused in an earlier process, whose answers came from the disk."""
+        if parameters := getattr(self._transport, "parameters", None):
+            parameters.refused |= frozenset(without)
+
+
+def _sendable(request: Request) -> Request:
+    """Return a request whose texts can be sent, as those with half a character, of broken JSON lines, cannot."""
+    if all(message["content"].isascii() for message in request.messages):
+        return request
+    whole = [
+        message | {"content": without_surrogates(message["content"])}
+        for message in request.messages
+    ]
+    return request if whole == request.messages else replace(request, messages=whole)
 
 
 def _lasting(text: str) -> CallError:
@@ -823,6 +866,8 @@ def _freeze(reply: Reply) -> dict[str, Any]:
     }
     if reply.absent:
         frozen["absent"] = reply.absent
+    if reply.without:
+        frozen["without"] = list(reply.without)
     if reply.discount:
         frozen["discount"] = reply.discount
     if reply.tokens is not None:
@@ -847,6 +892,7 @@ def _thaw(stored: Any) -> Reply | None:
             discount=float(stored.get("discount") or 0.0),
             absent=str(stored.get("absent") or ""),
             written_tokens=sum(written),  # earlier versions kept none
+            without=tuple(stored.get("without") or ()),
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return None

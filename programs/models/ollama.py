@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from judgesmith.errors import ModelError
 from judgesmith.parts import nearest
+from judgesmith.programs.models.reaching import check_trusted, is_loopback
 
 if TYPE_CHECKING:
     import ollama
@@ -135,7 +135,7 @@ def ollama_weights(model: str) -> Path | None:
     None for a server elsewhere, and for a model or a store that is not there. The store is `OLLAMA_MODELS`, else the
     server's usual folders. The server is not called.
     """
-    if not _is_loopback(ollama_host()):
+    if not is_loopback(ollama_host()):
         return None
     name, _, tag = _tagged(_bare(model)).rpartition(":")
     parts = name.split("/")
@@ -177,7 +177,7 @@ def reaching(address: str, timeout: float) -> dict[str, Any]:
 
     return {
         "timeout": httpx.Timeout(timeout, connect=min(timeout, _ANSWER_WITHIN)),
-        "trust_env": not _is_loopback(
+        "trust_env": not is_loopback(
             address
         ),  # a proxy cannot reach a server on this machine
         "follow_redirects": False,  # to a server that the user did not name
@@ -209,6 +209,7 @@ def _client(
         status = f" (HTTP {error.status_code})" if error.status_code > 0 else ""
         raise ModelError(f"Ollama at {address} says: {error.error}{status}") from error
     except (ConnectionError, httpx.TransportError) as error:
+        check_trusted(f"Ollama at {address}", error)
         raise ModelError(
             f"Ollama does not answer at {address}; start it with `ollama serve`, or name another server with "
             "OLLAMA_HOST (it is installed from https://ollama.com/download)"
@@ -221,10 +222,6 @@ def _client(
         raise ModelError(
             f"{address} answers, but not as Ollama does; check OLLAMA_HOST (got: {str(error).splitlines()[0]})"
         ) from error
-
-
-def _is_loopback(address: str) -> bool:
-    return (urlsplit(address).hostname or "") in ("127.0.0.1", "::1", "localhost")
 
 
 def _bare(model: str) -> str:

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NoReturn
 
 from judgesmith.errors import ModelError
@@ -21,7 +22,7 @@ class Unanswered(Exception):
     """One request failed.
 
     `again` says whether a later try can succeed, `after` when (seconds), if the server said, `reached` whether the
-    server answered anything at all.
+    server answered anything at all, `about` the parameter that it refuses, with its code.
     """
 
     def __init__(
@@ -31,11 +32,13 @@ class Unanswered(Exception):
         again: bool,
         after: float | None = None,
         reached: bool = True,
+        about: str = "",
     ) -> None:
         super().__init__(reason)
         self.again = again
         self.after = after
         self.reached = reached
+        self.about = about
 
 
 class Denied(ModelError):
@@ -54,12 +57,14 @@ class Denied(ModelError):
 class Fault:
     """An error in a server's own words.
 
-    kind: its code and type. status: the HTTP status that it stands for, None if nothing states it.
+    kind: its code and type. status: the HTTP status that it stands for, None if nothing states it. about: the
+    parameter that it names.
     """
 
     message: str
     kind: str = ""
     status: int | None = None
+    about: str = ""
 
 
 #: Codes in words, and the statuses that they stand for.
@@ -150,6 +155,7 @@ def fault_of(data: Any) -> Fault | None:
         _one_line(message) or "an error without a message",
         kind,
         _status(*codes) or _worded(kind),
+        str(error.get("param") or "")[:40],
     )
 
 
@@ -207,23 +213,100 @@ def is_spent(status: int, kind: str, message: str, after: float | None = None) -
     return not soon and _SPENT_WORDS.search(message) is not None
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of a `Retry-After` header, a number or a date, or of `retry-after-ms`; None without either."""
-    value = headers.get("Retry-After") or headers.get("retry-after") or ""
-    thousandths = headers.get("retry-after-ms") or ""
+_UNIT = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_NUMBER = r"\d{1,18}(?:\.\d{1,9})?"
+_PART = rf"({_NUMBER})\s*(ms|milli\w*|s(?:ec\w*)?|m(?:in\w*)?|h(?:(?:ou)?rs?)?|d(?:ays?)?)(?![a-z])"
+_SPAN = rf"(?:{_PART}[\s,]*(?:and\s+)?){{1,4}}"
+#: When to come again, in a body's words or under its keys: "try again in 2m3s", "retryDelay": "9s".
+_STATED = re.compile(
+    rf"""(?:\b(?:(?:re)?try|again|wait(?:ing)?|resets?|available|come\s+back)\b
+        (?:\s+(?:again|your|the|this|request|it|for|after|in|at\s+least|about|another|back|please)){{0,5}}\s*:?\s*
+      |"?retry[-_\s]?(?:delay|after|in)(?P<unit>[-_]?(?:ms|millis\w*|s|sec\w*))?"?\s*[:=]\s*
+        (?:\{{\s*"seconds"\s*:\s*)?"?)
+      (?P<span>{_SPAN}|{_NUMBER}(?=["\s,}}.\])]|$))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+#: The longest wait (seconds) that is taken from a limit's counter: there may be one for a minute and one for a day.
+_LONGEST_RESET = 120.0
+
+
+def _seconds(text: str, unit: float = 1.0) -> float | None:
+    """Return a time to wait in seconds: "9", "1.5s", "2m3s", "250ms", or a date; None for anything else."""
+    text = text.strip()
+    if re.fullmatch(_NUMBER, text):
+        number = float(text)
+        # Seconds since 1970, or milliseconds.
+        if number > 1e12:
+            return max(0.0, number / 1000 - time.time())
+        return max(0.0, number - time.time()) if number > 1e9 else number * unit
+    if re.fullmatch(_SPAN, text, re.IGNORECASE):
+        parts = re.findall(_PART, text, re.IGNORECASE)
+        return sum(float(n) * _UNIT[_short(name.lower())] for n, name in parts)
     try:
-        seconds = float(thousandths) / 1000 if thousandths else float(value)
-    except ValueError:
+        date = email.utils.parsedate_to_datetime(text)
+    except (TypeError, ValueError):
         try:
-            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except (
-            TypeError,
-            ValueError,
-            OverflowError,
-            OSError,
-        ):  # the last two: dates that the system cannot count
+            date = datetime.fromisoformat(text)
+        except ValueError:
             return None
-    return None if math.isnan(seconds) else max(0.0, seconds)
+    try:
+        return max(0.0, date.timestamp() - time.time())
+    except (OverflowError, OSError):  # a date that the system cannot count
+        return None
+
+
+def _short(unit: str) -> str:
+    return unit[:2] if unit[:2] in ("ms", "mi") and unit[:3] != "min" else unit[0]
+
+
+def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
+    """Return the seconds until a server accepts another request, as it states them; None where it does not.
+
+    `retry-after-ms` counts first, then `Retry-After` (a number, a time such as "9s", or a date), then what the body
+    says ("try again in 2m3s", `"retryDelay": "9s"`).
+    """
+    named = {name.lower(): value for name, value in headers.items()}
+    for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = named.get(name, "")
+        try:
+            wait: float | None = float(value) * factor
+        except ValueError:
+            wait = _seconds(value)
+        if wait is not None and not math.isnan(wait):
+            return max(0.0, wait)
+    if stated := _STATED.search(body[:20_000]):
+        unit = (stated["unit"] or "s").strip("-_").lower()
+        return _seconds(stated["span"].strip(" ,"), _UNIT[_short(unit)])
+    return None
+
+
+def reset_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds until a limit that is used up is counted again, by headers such as `x-ratelimit-reset`.
+
+    None where no header says it, and for more than two minutes: a limit for a day stands beside one for a minute.
+    """
+    waits: dict[bool, list[float]] = {True: [], False: []}
+    for name, value in headers.items():
+        name = name.lower()
+        if "ratelimit" not in name:
+            continue
+        if name == "ratelimit":
+            inside = re.search(r"\b(?:reset|t)=(\d+)", value)
+            value = inside[1] if inside else ""
+        elif "reset" not in name:
+            continue
+        left = next(
+            (
+                other
+                for beside, other in headers.items()
+                if beside.lower() == name.replace("reset", "remaining")
+            ),
+            "",
+        )
+        wait = _seconds(value)
+        if wait is not None and wait <= _LONGEST_RESET:
+            waits[left.strip() in ("0", "0.0")].append(wait)
+    return max(waits[True], default=min(waits[False], default=None))
 
 
 def refuse(
@@ -234,6 +317,8 @@ def refuse(
     headers: Mapping[str, str],
     *,
     kind: str = "",
+    body: str = "",
+    about: str = "",
 ) -> NoReturn:
     """Raise the error that an HTTP status stands for.
 
@@ -244,12 +329,14 @@ def refuse(
         words: The server's words.
         headers: The answer's headers.
         kind: The error's code and type, as the server names them.
+        body: The whole answer, which may say when to come again.
+        about: The parameter that the server refuses.
 
     Raises:
         ModelError: If no later call can succeed (`Denied` if that may be due to the request alone).
         Unanswered: Otherwise.
     """
-    after = retry_after(headers)
+    after = retry_after(headers, (body or words) if passes(status) else "")
     if is_spent(status, kind, words, after):
         raise ModelError(spent(label, words))
     if status == 401:
@@ -271,7 +358,10 @@ def refuse(
             f"{label}: not found at the server ({words}); check the name and --api-base",
             words,
         )
-    raise Unanswered(words, again=passes(status), after=after)
+    again = passes(status)
+    if after is None and again:
+        after = reset_after(headers)
+    raise Unanswered(words, again=again, after=after, about=f"{about} {kind}".strip())
 
 
 def spent(label: str, reason: str) -> str:

@@ -20,7 +20,9 @@ from judgesmith.programs.models.transport import (
 
 _NAMES = (
     r"think(?:ing)?|thoughts?|thought_process|reasoning|reflections?|scratch_?pad|analysis|(?:inner_|internal_)?monologue|"
-    r"inner_thoughts?|chain_of_thought|cot|deliberation|ant_?thinking|seed:\w*think\w*|seed:cot\w*"
+    r"inner_thoughts?|chain_of_thought|cot|deliberation|ant_?thinking|seed:\w*think\w*|seed:cot\w*|drafts?|notes?|plan(?:ning)?|"
+    r"(?:self_?)?(?:reflection|critique|correction)|(?:reasoning|thinking|internal)_(?:process|steps|thoughts?|reasoning)|"
+    r"working|brainstorm(?:ing)?|rough_work"
 )
 #: An opening mark or, where one of the groups holds something, a closing one.
 _MARK = re.compile(
@@ -33,7 +35,9 @@ _MARK = re.compile(
     | <\|inner_prefix\|> | (<\|inner_suffix\|>)
     | <\|channel>\s?(?:thought|analysis)\b | (<channel\|>)
     | (?<![^\n])```(?:think\w*|thoughts?|reasoning)[ \t]*+\n | (?<![^\n])(```)[ \t]*+(?![^\n])
-    | (?<![^\n])here(?:['’]s|\ is)\ my\ thought\ process: | (?<![^\n])(here(?:['’]s|\ is)\ my\ response:)""",
+    | (?<![^\n])here(?:['’]s|\ is)\ my\ thought\ process: | (?<![^\n])(here(?:['’]s|\ is)\ my\ response:)
+    | \A\s*thinking(?:\.\.\.|…)[ \t]*+(?![^\n]) | (?<![^\n])((?:\.\.\.|…)\s?done\ thinking\.?)
+    | (\[\s?(?:begin|start)(?:\ of)?(?:\ final)?\ (?:response|answer|output|verdict)\s?\])""",
     re.IGNORECASE | re.VERBOSE,
 )
 #: Closing marks that other things have, too: without an opening one before them they are none.
@@ -53,7 +57,8 @@ _LAST = re.compile(
     re.IGNORECASE,
 )
 _AROUND = re.compile(
-    r"<[|｜](?:(?:begin|end|start)_of_(?:solution|box|response|answer|text)|(?:start|end)_response)[|｜]>",
+    r"<[|｜](?:(?:begin|end|start)_of_(?:solution|box|response|answer|text)|(?:start|end)_response)[|｜]>"
+    r"|\[\s?end(?: of)?(?: final)? (?:response|answer|output|verdict)\s?\]",
     re.IGNORECASE,
 )
 #: Characters at the end of an answer among which such tokens are looked for, and around a mark, those of its sentence.
@@ -67,7 +72,23 @@ _UNSEEN = re.compile(
 )
 #: How an answer begins in which thoughts have no marks.
 _UNMARKED = re.compile(
-    r"\s*+(?:(?:assistant)?(?:analysis|commentary|final)[A-Z\"'({\d*#]|[Hh]ere(?: is|'s) my thought)"
+    r"\s*+(?:(?:assistant)?(?:analysis|commentary|final)[A-Z\"'({\d*#]|[Hh]ere(?: is|'s) my thought|"
+    r"[Tt]hinking(?:\.\.\.|…))"
+)
+#: A heading over thoughts, and one over what counts.
+_HEADING = r"^[ \t]*(?:\#{{1,6}}[ \t]*|\*\*|__)(?:my\ |the\ )?(?:{})[ \t]*:?(?:\*\*|__)?:?[ \t]*$"
+_OF_THOUGHTS = re.compile(
+    _HEADING.format(
+        r"thinking(?:\ process)?|thoughts?(?:\ process)?|(?:inner|internal)\ (?:monologue|thoughts?|reasoning)|drafts?|"
+        r"scratch\ ?pad|chain\ of\ thought|brainstorm(?:ing)?|rough\ work|notes\ to\ self"
+    ),
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+_OF_ANSWER = re.compile(
+    _HEADING.format(
+        r"(?:final\ )?(?:answer|response|verdict|output|result|decision|evaluation|judge?ment|assessment)"
+    ),
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 _ROLE = re.compile(r"(?:assistant|model|ai|bot|answer|response)\W*\Z", re.IGNORECASE)
 
@@ -84,12 +105,28 @@ def without_thoughts(text: str, judged: Iterable[str] = ()) -> tuple[str, bool]:
     """
     if _is_plain(text):
         return text, False
-    spans, cut = _channels(text) or _marked(text, judged)
+    spans, cut = _channels(text) or _headed(text) or _marked(text, judged)
     parts, place = [], 0
     for start, end in spans:
         parts += [text[place:start], " " * (end - start)]
         place = end
     return "".join([*parts, text[place:]]), cut
+
+
+#: Elements at the beginning of an answer, none of which holds a verdict, and what comes after them: words of its own,
+#: or an element that says that it is the last word.
+_BEFORE_ANSWER = re.compile(
+    r"\A(?:\s*<(?!/|(?:overall_?|final_?|total_?)*(?:score|rating|verdict|answer|response|result|overall|final)\b)"
+    r"([\w-]{1,40})>(?:(?!</\1>)[\s\S])*</\1>)+\s*"
+    r"(?=[^<\s]|<(?:final|answer|verdict|response|result|overall|output)\w*>)",
+    re.IGNORECASE,
+)
+
+
+def after_elements(text: str) -> str | None:
+    """Return an answer with the elements blanked out that it begins with; None if nothing comes after them."""
+    before = _BEFORE_ANSWER.match(text) if "</" in text else None
+    return None if before is None else " " * before.end() + text[before.end() :]
 
 
 def at_its_places(text: str, judged: Iterable[str] = ()) -> str:
@@ -113,7 +150,7 @@ def spoken(reply: Reply, judged: Iterable[str] = ()) -> Reply:
     text = _AROUND.sub(_blank, text)
     text = text[:-_TAIL] + _LAST.sub(_blank, text[-_TAIL:])
     if cut or (not text.strip() and reply.text.strip()):
-        why = CUT_THINKING if cut or reply.finish == "length" else ONLY_THOUGHTS
+        why = CUT_THINKING if cut or reply.ending != "whole" else ONLY_THOUGHTS
         return replace(reply, text="", tokens=None, absent=reply.absent or why)
     gone = {place for match in _UNSEEN.finditer(text) for place in range(*match.span())}
     if text == reply.text and not gone:
@@ -154,7 +191,9 @@ def _tokens(reply: Reply, text: str, gone: set[int]) -> tuple[TokenChoice, ...] 
 
 def _is_plain(text: str) -> bool:
     """Return True if a text can hold neither a mark nor, if it is ASCII, anything else that is taken away."""
-    marks = any(sign in text for sign in ("<", "[", "`", "◁", "⟨", "〈"))
+    marks = any(
+        sign in text for sign in ("<", "[", "`", "◁", "⟨", "〈", "#", "**", "__")
+    )
     return (
         not marks
         and _UNMARKED.match(text) is None
@@ -174,6 +213,13 @@ def _channels(text: str) -> tuple[list[tuple[int, int]], bool] | None:
         return [(0, len(text))], True
     end = _CHANNEL_ENDS.search(text, final.end())
     return [(0, final.end()), (end.start() if end else len(text), len(text))], False
+
+
+def _headed(text: str) -> tuple[list[tuple[int, int]], bool] | None:
+    """Everything up to the heading of the answer, if an answer begins with a heading over thoughts; else None."""
+    begins = _OF_THOUGHTS.match(text.lstrip()) if "\n" in text else None
+    answers = list(_OF_ANSWER.finditer(text)) if begins else []
+    return ([(0, answers[-1].end())], False) if answers else None
 
 
 def _marked(text: str, judged: Iterable[str]) -> tuple[list[tuple[int, int]], bool]:

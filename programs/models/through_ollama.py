@@ -13,6 +13,7 @@ import ollama
 
 from judgesmith.programs.models.engine import PerLoop, at_exit
 from judgesmith.programs.models.ollama import reaching
+from judgesmith.programs.models.reaching import check_trusted
 from judgesmith.programs.models.transport import (
     DENSE,
     TEMPLATE,
@@ -23,6 +24,7 @@ from judgesmith.programs.models.transport import (
     read_reply,
     refuse,
 )
+from judgesmith.programs.models.window import is_short_count
 
 SMALLEST_CONTEXT = 4096
 #: Bytes of UTF-8 to a token: hardly one has more.
@@ -75,14 +77,9 @@ class ThroughOllama:
                 answer.headers if answer else {},
             )
         except (ConnectionError, httpx.TransportError) as error:
+            check_trusted(self.model, error)
             raise Unanswered(
                 f"the connection failed: {first_line(error)}", again=True, reached=False
-            ) from None
-        except (
-            UnicodeEncodeError
-        ) as error:  # a lone surrogate, as broken JSON lines have
-            raise Unanswered(
-                f"a text of this row cannot be sent ({error})", again=False
             ) from None
         except (
             ValueError,
@@ -110,9 +107,8 @@ class ThroughOllama:
                 reply = await self._asked(request, context)
                 # A server that cuts all the same fills the context, or counts too few tokens for the prompt's bytes.
                 full = reply.prompt_tokens + reply.completion_tokens >= context
-                if not full and (
-                    expected <= context or not 0 < reply.prompt_tokens < size // SPARSE
-                ):
+                short = is_short_count(reply.prompt_tokens, request.messages)
+                if not full and (expected <= context or not short):
                     return reply
             except ollama.ResponseError as error:
                 refused = (

@@ -13,8 +13,8 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Protocol
@@ -23,20 +23,25 @@ import aiohttp
 import orjson
 
 from judgesmith.errors import ModelError
+from judgesmith.programs.models.endings import UNFINISHED, Ending, ending
 from judgesmith.programs.models.engine import at_exit
 from judgesmith.programs.models.masking import masked
 from judgesmith.programs.models.names import ONE_HOST
+from judgesmith.programs.models.parameters import Parameters
+from judgesmith.programs.models.reaching import check_trusted, proxy_for
 from judgesmith.programs.models.refusals import (
     Denied,
     Fault,
     fault_of,
     is_spent,
     passes,
+    reset_after,
     spent,
 )
 from judgesmith.programs.models.refusals import Unanswered as Unanswered
 from judgesmith.programs.models.refusals import refuse as refuse
 from judgesmith.programs.models.refusals import retry_after as retry_after
+from judgesmith.programs.models.streams import streamed
 
 Message = dict[str, str]
 #: A part of an answer: a text that is fixed, and the texts of which one comes next.
@@ -48,6 +53,8 @@ LARGEST_ANSWER = 16 * 1024 * 1024
 MOST_TOKENS = 10**9
 #: Bytes of UTF-8 to a token: hardly a text has fewer (English has 4 to 5). And tokens of a template around messages.
 DENSE, TEMPLATE = 3, 256
+#: Bytes of a refusal that are looked at.
+_SHOWN = 20_000
 #: Rounding makes the logarithm of a certain token's probability this much larger than 0.
 ROUNDING = 0.01
 
@@ -66,7 +73,8 @@ class Reply:
 
     tokens: None if the model gave no log-probabilities. prefix_tokens, written_tokens: those of the prompt that the
     server took from its prefix cache, and that it put there. discount: the share of the price that it was spared.
-    absent: the reason for a missing text, if it is known. odd: parts beside the answer that were left out.
+    absent: the reason for a missing text, if it is known; the text is then that of a tool call, if there was one. odd:
+    parts beside the answer that were left out. without: parameters that the model refused, and was asked without.
     """
 
     text: str
@@ -79,6 +87,12 @@ class Reply:
     absent: str = ""
     odd: tuple[str, ...] = field(default=(), compare=False)
     written_tokens: int = 0
+    without: tuple[str, ...] = ()
+
+    @property
+    def ending(self) -> Ending:
+        """Return what ended it: only a "whole" answer is one, whoever reads it."""
+        return ending(self.finish)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +150,7 @@ def read_reply(data: Any) -> Reply:
         Unanswered: For anything but a completion.
     """
     try:
-        choice = data["choices"][0]
+        choice = _first(data["choices"])
         message = (
             choice.get("message") or choice.get("delta") or {"content": choice["text"]}
         )
@@ -157,18 +171,18 @@ def read_reply(data: Any) -> Reply:
     completion = _object(
         usage.get("completion_tokens_details"), "details of usage", odd
     )
-    finish = choice.get("finish_reason")
-    finish = _whole(finish)[:40] if isinstance(finish, str) else ""
+    finish = _finish(data, choice)
     thought = _count(completion.get("reasoning_tokens"), []) > 0
+    absent = "" if text.strip() else _absence(message, refusal, finish, thought)
     return Reply(
-        text=text,
+        text=_arguments(message) if absent == CALLED else text,
         tokens=_tokens(choice.get("logprobs"), odd),
         prompt_tokens=_count(usage.get("prompt_tokens"), odd),
         completion_tokens=_count(usage.get("completion_tokens"), odd),
         prefix_tokens=_count(_cached(usage, prompt), odd),
         finish=finish,
         written_tokens=_count(prompt.get("cache_creation_tokens"), odd),
-        absent="" if text.strip() else _absence(message, refusal, finish, thought),
+        absent=absent,
         odd=tuple(dict.fromkeys(odd)),
     )
 
@@ -183,20 +197,29 @@ def _cached(usage: Mapping[str, Any], details: Mapping[str, Any]) -> Any:
     return next((count for count in places if count is not None), None)
 
 
-#: How providers call it when a filter of theirs ended an answer, or a model's own rules.
-FILTERED = (
-    "content_filter",
-    "safety",
-    "refusal",
-    "prohibited_content",
-    "blocklist",
-    "recitation",
-)
+def _first(choices: Any) -> Any:
+    """Return the answer number 0: servers need not list it first."""
+    numbered = [c for c in choices if isinstance(c, dict) and c.get("index") == 0]
+    return numbered[0] if numbered else choices[0]
+
+
+def _finish(data: Mapping[str, Any], choice: Mapping[str, Any]) -> str:
+    """Return the server's word for what ended an answer; "" if it gives none with a whole one."""
+    for name in ("finish_reason", "native_finish_reason", "finishReason"):
+        reason = choice.get(name)
+        reason = reason.get("type") if isinstance(reason, dict) else reason
+        if reason is not None and reason != "":
+            return _whole(str(reason))[:40]
+    piece = str(data.get("object")).endswith(".chunk") or "delta" in choice
+    return UNFINISHED if piece and not choice.get("message") else ""
+
+
 #: Why an answer of a model that thinks aloud is none.
 CUT_THINKING, ONLY_THOUGHTS = (
     "cut off while thinking",
     "only thoughts came, and no answer after them",
 )
+CALLED = "the model called a tool instead of answering"
 #: Fields of a message that hold thoughts.
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 
@@ -205,6 +228,9 @@ def _content(content: Any) -> tuple[str, str]:
     """A message's text, and the refusal in it. Raises ValueError for what is neither a text nor parts."""
     if content is None or isinstance(content, str):
         return _whole(content or ""), ""
+    # Some servers parse an answer that is JSON.
+    if type(content) in (int, float) or _is_parsed(content):
+        return _whole(json.dumps(content, ensure_ascii=False)), ""
     parts = [content] if isinstance(content, dict) else content
     if not isinstance(parts, list):
         raise ValueError(f"{type(content).__name__} instead of text")
@@ -218,6 +244,22 @@ def _content(content: Any) -> tuple[str, str]:
     return "".join(texts), " ".join(refusals)
 
 
+def _is_parsed(content: Any) -> bool:
+    return isinstance(content, dict) and not {"type", "text"} & set(content)
+
+
+def _arguments(message: Mapping[str, Any]) -> str:
+    """Return the arguments of the one tool that a message calls, as JSON; "" for several, and for none."""
+    calls = message.get("tool_calls")
+    calls = calls if isinstance(calls, list) else [message]
+    call = calls[0] if len(calls) == 1 and isinstance(calls[0], dict) else {}
+    function = call.get("function") or call.get("function_call") or {}
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    if isinstance(arguments, dict):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return _whole(arguments) if isinstance(arguments, str) else ""
+
+
 def _absence(
     message: Mapping[str, Any], refusal: str, finish: str, thought: bool
 ) -> str:
@@ -226,12 +268,13 @@ def _absence(
     refusal = refused if isinstance(refused, str) and refused else refusal
     if refusal:
         return f"the model refused: {' '.join(_whole(refusal).split())[:200]}"
-    if finish.lower() in FILTERED:
+    ended = ending(finish)
+    if ended == "filter":
         return "the provider's content filter stopped the answer"
     if message.get("tool_calls") or message.get("function_call"):
-        return "the model called a tool instead of answering"
+        return CALLED
     if thought or any(message.get(name) for name in _THOUGHTS):
-        return CUT_THINKING if finish == "length" else ONLY_THOUGHTS
+        return ONLY_THOUGHTS if ended == "whole" else CUT_THINKING
     return ""
 
 
@@ -321,11 +364,19 @@ def _with_chosen(
     return TokenChoice(text, likeliest if listed else (*likeliest, chosen))
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def without_surrogates(text: str) -> str:
+    """Return a text with U+FFFD for lone surrogates, which can neither be sent nor kept."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
 def _whole(text: Any) -> str:
-    """The text without lone surrogates, which could not be kept. Raises ValueError for what is no text."""
+    """The text without lone surrogates. Raises ValueError for what is no text."""
     if not isinstance(text, str):
         raise ValueError(f"{type(text).__name__} instead of text")
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return without_surrogates(text)
 
 
 def _count(number: Any, odd: list[str]) -> int:
@@ -351,6 +402,7 @@ class OpenAIStyle:
         self.url = base.rstrip("/") + "/chat/completions"
         self.model = model
         self.label = label
+        self.parameters = Parameters()
         # Compressed, a short answer can unpack to any length.
         self._key = key
         self._headers = {
@@ -363,24 +415,31 @@ class OpenAIStyle:
             total=timeout, sock_connect=min(timeout, 10.0)
         )
         self._session: aiohttp.ClientSession | None = None
+        self._proxy: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def body(self, request: Request) -> dict[str, Any]:
         """Return the request as JSON values."""
-        body = {
-            "model": self.model,
-            "messages": list(request.messages),
-            **request.options(),
-        }
+        return self._body(request, self.parameters.fitted(request.options()))
+
+    def _body(self, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
+        body = {"model": self.model, "messages": list(request.messages), **options}
         return body | {"grammar": request.grammar} if request.grammar else body
 
     async def send(self, request: Request) -> Reply:
         """Send a request over a connection that stays open."""
+        reply, without = await self.parameters.asked(
+            request.options(), partial(self._sent, request)
+        )
+        return replace(reply, without=without) if without else reply
+
+    async def _sent(self, request: Request, options: Mapping[str, Any]) -> Reply:
         loop = asyncio.get_running_loop()
         if (
             self._session is None or self._loop is not loop
         ):  # another loop: this process was forked
             self._loop = loop
+            self._proxy = proxy_for(self.url)
             connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
             self._session = aiohttp.ClientSession(
                 connector=connector,
@@ -389,18 +448,15 @@ class OpenAIStyle:
                 auto_decompress=False,
             )
             at_exit(self.close)
-        try:
-            body = orjson.dumps(self.body(request))
-        except (
-            orjson.JSONEncodeError
-        ) as error:  # a lone surrogate, as broken JSON lines have
-            raise Unanswered(
-                f"a text of this row cannot be sent ({error})", again=False
-            ) from None
+        body = orjson.dumps(self._body(request, options))
         try:
             # A redirect would turn the POST into a GET, or carry prompts to a server that the user did not name.
             sent = self._session.post(
-                self.url, data=body, headers=self._headers, allow_redirects=False
+                self.url,
+                data=body,
+                headers=self._headers,
+                allow_redirects=False,
+                proxy=self._proxy,
             )
             async with sent as response:
                 payload = await _bounded(response)
@@ -409,6 +465,7 @@ class OpenAIStyle:
                 f"no answer within {self._timeout.total:g} s", again=True, reached=False
             ) from None
         except (aiohttp.ClientError, OSError) as error:
+            check_trusted(self.label, error)
             problem = (
                 masked(" ".join(str(error).split()), self._key)[:300]
                 or type(error).__name__
@@ -422,7 +479,16 @@ class OpenAIStyle:
         if not 200 <= status < 300:
             kind = fault.kind if fault else ""
             problem = f"HTTP {status}: {_excerpt(payload, fault, self._key)}"
-            refuse(self.label, self.url, status, problem, response.headers, kind=kind)
+            refuse(
+                self.label,
+                self.url,
+                status,
+                problem,
+                response.headers,
+                kind=kind,
+                body=payload[:_SHOWN].decode("utf-8", "replace"),
+                about=fault.about if fault else "",
+            )
         if data is None:
             raise Unanswered(
                 f"the answer is no JSON: {_excerpt(payload, None, self._key)}",
@@ -439,6 +505,8 @@ class OpenAIStyle:
                 problem,
                 response.headers,
                 kind=fault.kind,
+                body=payload[:_SHOWN].decode("utf-8", "replace"),
+                about=fault.about,
             )
         return read_reply(data)
 
@@ -487,6 +555,7 @@ class ThroughLiteLLM:
         api_base: str | None = None,
     ) -> None:
         self.model = model
+        self.parameters = Parameters()
         self._options: dict[str, Any] = {
             "timeout": timeout,
             "num_retries": 0,
@@ -528,12 +597,18 @@ class ThroughLiteLLM:
 
     async def send(self, request: Request) -> Reply:
         """Send a request by LiteLLM."""
+        reply, without = await self.parameters.asked(
+            request.options(), partial(self._sent, request)
+        )
+        return replace(reply, without=without) if without else reply
+
+    async def _sent(self, request: Request, wanted: Mapping[str, Any]) -> Reply:
         import litellm
         from litellm import exceptions as failures
         from openai import OpenAIError
 
         litellm.suppress_debug_info = True
-        options = self._options | request.options()
+        options = {**self._options, **wanted}
         messages: list[Any] = marked_messages(self.model, request)
         try:
             response = await litellm.acompletion(
@@ -552,16 +627,17 @@ class ThroughLiteLLM:
             raise Unanswered(first_line(error), again=False) from None
         except (TimeoutError, failures.APIConnectionError, failures.Timeout) as error:
             _no_key(self.model, error)
+            check_trusted(self.model, error)
             raise Unanswered(first_line(error), again=True, reached=False) from None
         except (
             OpenAIError
         ) as error:  # LiteLLM's exceptions have no nearer base in common
             _no_key(self.model, error)
+            check_trusted(self.model, error)
             _spent(self.model, error)
             status = getattr(error, "status_code", None) or 500
-            headers = getattr(error, "litellm_response_headers", None) or {}
             raise Unanswered(
-                first_line(error), again=passes(status), after=retry_after(headers)
+                first_line(error), again=passes(status), after=_wait(error)
             ) from None
         except Exception as error:  # what its providers' own readers make of an answer that they do not expect
             raise Unanswered(
@@ -640,13 +716,21 @@ def _spent(model: str, error: Any) -> None:
     # LiteLLM puts the provider's own words behind its own, and its code into them.
     words = text.rpartition("Exception - ")[2]
     kind = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')} {words if status == 429 else ''}"
-    if is_spent(
-        status,
-        kind,
-        words,
-        retry_after(getattr(error, "litellm_response_headers", None) or {}),
-    ):
+    if is_spent(status, kind, words, _told_wait(error)):
         raise ModelError(spent(model, text)) from None
+
+
+def _told_wait(error: Any) -> float | None:
+    """Return the seconds until the next try, as a provider tells them in its failure."""
+    headers = getattr(error, "litellm_response_headers", None) or {}
+    return retry_after(headers, str(error))
+
+
+def _wait(error: Any) -> float | None:
+    """Return the same, or the seconds until its counter of requests begins again."""
+    told = _told_wait(error)
+    headers = getattr(error, "litellm_response_headers", None) or {}
+    return reset_after(headers) if told is None else told
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
@@ -671,7 +755,7 @@ def _json(payload: bytes) -> Any:
     try:
         data = json.loads(payload)
     except (ValueError, RecursionError):
-        return None
+        return streamed(payload)
     return data if isinstance(data, dict) else None
 
 

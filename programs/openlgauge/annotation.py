@@ -208,12 +208,12 @@ class AnnotationLayout(_ErrorsLayout):
         parsed = read_annotation(
             reply.text, labels=self.labels, output=inputs.get("output") or ""
         )
-        # "No Error" alone says by the rules which label was meant.
-        label = parsed.label or (
-            self.labels[-1] if parsed.no_error and self.with_rules else None
-        )
+        # "No Error" alone says by the rules which label was meant, if nothing can have been lost behind it.
+        whole = reply.ending == "whole"
+        implied = parsed.no_error and self.with_rules and whole
+        label = parsed.label or (self.labels[-1] if implied else None)
         if label is None:
-            cut = " (cut off at the token limit)" if reply.finish == "length" else ""
+            cut = " (cut off at the token limit)" if reply.ending == "limit" else ""
             return Read({}, problem=f"{'; '.join(parsed.problems)}{cut}")
         percent, notes = self.percent(self.labels.index(label)), list(parsed.problems)
         if self.reading == "expected":

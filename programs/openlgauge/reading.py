@@ -191,6 +191,8 @@ def _line_fields(body: str) -> _Seen:
 
 
 _JSON_OVERALL = re.compile(r'"overall"\s*:\s*"?')
+#: A list that the model closed itself: repair closes what was cut off, too.
+_CLOSED = re.compile(r'"errors"\s*:\s*\[\s*\]')
 
 
 def _json_fields(body: str) -> _Seen | None:
@@ -202,7 +204,8 @@ def _json_fields(body: str) -> _Seen | None:
     drafts = [_draft(entry) for entry in data["errors"] if isinstance(entry, dict)]
     overalls = [(m.end(), len(body)) for m in _JSON_OVERALL.finditer(body)]
     exact = body.lstrip().startswith("{") and body.rstrip().endswith("}")
-    return _Seen(drafts, overalls, _as_text(data.get("reason")), not drafts, exact)
+    nothing = not data["errors"] and _CLOSED.search(body) is not None
+    return _Seen(drafts, overalls, _as_text(data.get("reason")), nothing, exact)
 
 
 def _draft(entry: Mapping[str, Any]) -> dict[str, str]:

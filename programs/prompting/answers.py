@@ -192,7 +192,7 @@ def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> Rea
         fits: Returns True for an answer in the prompt's form, which needs no repair.
     """
     text = reply.text
-    cut = " (cut off at the token limit)" if reply.finish == "length" else ""
+    cut = " (cut off at the token limit)" if reply.ending == "limit" else ""
     if not text.strip():
         return ReadScore(problem=f"the answer is empty{cut}")
     scores = stated_scores(text)
@@ -485,13 +485,16 @@ def _misfit(stated: Stated, scale: Scale) -> str:
     return f"the score {stated.words} may be a share of 1 or one on {scale}"
 
 
+#: What shows that a number was over before an answer was cut off: its line ended, its object, or its sentence.
+_OVER = re.compile(r"\n|[}\]]|[,;.!?:)][^\d]")
+
+
 def _cut(reply: Reply, stated: Stated, scale: Scale) -> bool:
     """Return True if a number may lack its last digits: "Score: 8" at the token limit can be the start of 85."""
-    return (
-        reply.finish == "length"
-        and scale.high >= 10
-        and stated.digits[1] == len(reply.text)
-    )
+    if reply.ending == "whole" or scale.high < 10:
+        return False
+    end = stated.digits[1]
+    return end < 0 or _OVER.search(reply.text, end) is None
 
 
 def _explanation(text: str, score: Stated) -> str:

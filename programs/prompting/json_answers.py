@@ -48,6 +48,37 @@ def json_parts(text: str) -> list[Any]:
     return [unwrapped(part) for part in parts]
 
 
+#: Words that name a model's own answer, before an object inside its sentence; or a tag that holds nothing else.
+_INTRODUCED = re.compile(
+    r"""(?:\b(?:here|json|follow(?:s|ing)?|below|verdict|evaluation|answer|results?|assessment|judge?ment|response|score|
+        rating|grade|conclusion|I\ (?:would\ )?(?:rate|score|grade|judge|evaluate|assess|give)(?:\ (?:it|this))?)\b
+        (?:\ (?:is|are|as\ follows|the\ json|below|it|my\ (?:verdict|answer|evaluation|json|assessment|score|rating)))?
+        [\s*_]*[:=]?[\s*_`]*(?:json\b\s*)?
+      |^[ \t]*<\w{1,20}>\s*
+      |^[ \t]*[`*_]{1,6}(?:json\b)?\s*)(?=\{)""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+#: How a sentence ends behind an object that is its answer: another goes on in small letters.
+_SENTENCE_ENDS = re.compile(
+    r"[\s*_`]*(?:</\w{1,20}>)?[.!]?(?:\s*\Z|\s*\n|\s+(?=[A-Z\W]))"
+)
+
+
+def introduced(text: str) -> list[Any]:
+    """Return the object that an answer's own sentence introduces, as in "Here is my verdict: {…} Let me know".
+
+    None where there are several, and where a sentence about it goes on: "It says {…}, which is a trick."
+    """
+    found = []
+    for match in _INTRODUCED.finditer(text) if "{" in text else ():
+        try:
+            held, end = json.JSONDecoder().raw_decode(text, match.end())
+        except (ValueError, RecursionError):
+            continue
+        found += [held] if _SENTENCE_ENDS.match(text, end) else []
+    return found if len(found) == 1 else []
+
+
 def unwrapped(value: Any) -> Any:
     """Return a value, or the object or list that a string spells."""
     if not isinstance(value, str) or value.strip()[:1] not in ("{", "["):

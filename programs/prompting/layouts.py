@@ -22,8 +22,8 @@ import dspy
 
 from judgesmith.disarming import disarm
 from judgesmith.programs.models.as_dspy import listeners
-from judgesmith.programs.models.thoughts import spoken
-from judgesmith.programs.models.transport import FILTERED, Choice, Message, Reply
+from judgesmith.programs.models.thoughts import after_elements, spoken
+from judgesmith.programs.models.transport import Choice, Message, Reply
 from judgesmith.programs.prompting import answers
 from judgesmith.programs.prompting.answers import Read as Read
 from judgesmith.programs.prompting.beginnings import Beginnings, with_wanted
@@ -161,11 +161,7 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         try:
             judged = (str(inputs[name]) for name in JUDGED if inputs.get(name))
             reply = spoken(reply, judged)
-            read = (
-                Read({}, problem=reply.absent, final=True)
-                if reply.absent
-                else self.extract(reply, inputs)
-            )
+            return self._ended(self._said(reply, inputs), reply)
         except Exception as error:
             _LOG.debug("an answer could not be read", exc_info=True)
             return Read(
@@ -174,16 +170,34 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
                     :300
                 ],
             )
-        if (
-            read.problem is not None
-            and not read.final
-            and reply.finish.lower() in FILTERED
-        ):
-            return replace(
-                read,
-                problem=f"the provider's content filter cut the answer off: {read.problem}",
-            )
-        return read
+
+    def _said(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        """Read an answer, or the arguments of a tool's call where these are one."""
+        if not reply.absent:
+            read = self.extract(reply, inputs)
+            rest = after_elements(reply.text) if read.problem and self.rates else None
+            if rest is None:
+                return read
+            # Such as <draft_1>…</draft_1>, in words of the model's own.
+            last = self.extract(replace(reply, text=rest), inputs)
+            return read if last.problem else replace(last, repaired=True)
+        if reply.text and self.rates:
+            called = self.extract(reply, inputs)
+            if called.problem is None:
+                return replace(called, repaired=True)
+        return Read({}, problem=reply.absent, final=True)
+
+    @staticmethod
+    def _ended(read: Read, reply: Reply) -> Read:
+        """Refuse what was read of an answer that neither the model nor the limit of tokens ended."""
+        if reply.ending in ("whole", "limit") or read.final:
+            return read
+        cut = (
+            "the provider's content filter cut the answer off"
+            if reply.ending == "filter"
+            else f"the answer is cut off, the server ended it with {reply.finish!r}"
+        )
+        return Read({}, problem=f"{cut}: {read.problem}" if read.problem else cut)
 
     def extract(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         """Read the fields of an answer without thoughts in it, or the problem with it."""
@@ -500,7 +514,7 @@ class OverallLayout(ScoreLayout):
             explanation
             and self.explain == "after"
             and not self.brief
-            and reply.finish == "length"
+            and reply.ending != "whole"
         ):
             explanation = ended(explanation)
             notes.append(CUT)
@@ -590,7 +604,7 @@ class CriteriaLayout(ScoreLayout):
         )
         if whys and "criteria_scores" in parsed.values:
             reasons = answers.read_reasons(whys, inputs["criteria"])
-            if reply.finish == "length" and reasons:  # the last one is cut
+            if reply.ending != "whole" and reasons:  # the last one is cut
                 last = next(reversed(reasons))
                 reasons[last] = ended(reasons[last])
             made = parsed.values["criteria_scores"]
@@ -660,7 +674,7 @@ class SentencesLayout(TextLayout):
         if text and text in " ".join((inputs.get("output") or "").split()):
             return Read({}, problem="the answer repeats the output")
         return super().extract(
-            replace(reply, text=ended(text) if reply.finish == "length" else text),
+            replace(reply, text=text if reply.ending == "whole" else ended(text)),
             inputs,
         )
 

@@ -10,7 +10,7 @@ import copy
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict
 
 import dspy
@@ -27,6 +27,7 @@ from judgesmith.programs.models.as_dspy import (
     without_system,
 )
 from judgesmith.programs.models.lm import LanguageModel, language_model
+from judgesmith.programs.models.parameters import notes_on
 from judgesmith.programs.models.transport import Message, Reply, Request
 from judgesmith.programs.prompting.beginnings import Beginnings
 from judgesmith.programs.prompting.demonstrations import labelled, traced
@@ -258,7 +259,8 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             self._tell(reply.text, reads[-1])
             if reads[-1].final:
                 raise Unreadable(str(reads[-1].problem), tuple(raw), Usage.total(used))
-            return reads[-1]
+            told = notes_on(reply.without)
+            return replace(reads[-1], notes=(*reads[-1].notes, *told))
 
         read = await asked(messages)
         if read.problem is not None:

@@ -14,7 +14,11 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from judgesmith.programs.prompting.json_answers import json_parts, unwrapped
+from judgesmith.programs.prompting.json_answers import (
+    introduced,
+    json_parts,
+    unwrapped,
+)
 
 _ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _TEENS = (
@@ -41,7 +45,9 @@ _SIGNS = "²³¹⁰⁴-⁹₀-₉①-⑳❶-❿➀-➓㊀-㊉〇一二三四五�
 _NUMBER = rf"""(?P<number>[-+]?\d+(?:\.\d+)?(?:\ufe0f?\u20e3)?|[{_SIGNS}]
     |(?:one|a)\ hundred\b|(?:{"|".join(_TENS)})(?:[-\ ](?:{"|".join(_ONES)}))?\b|(?:{"|".join(_WORDS)})\b)"""
 #: Marks around a number, those of LaTeX and of boxes among them.
-_BEFORE = r"""(?:[^\S\n]|["'“”„*_`(\[{$]|\\[(\[]|\\+(?:boxed|text|mathbf)\s?\{)*+"""
+_BEFORE = (
+    r"""(?:[^\S\n]|["'“”„*_`(\[{$]|\\[(\[]|\\+(?:boxed|text|mathbf)\s?\{){0,12}+"""
+)
 _AFTER = r"""(?:["'”*_`)\]}$]|\\[)\]])*+"""
 #: A number with what belongs to it: the top of its scale, a percentage sign, a unit, a closing tag. Never the beginning
 #: of a longer number ("4,5", "8 0", "1_00"), of a range, or of a bound ("80+").
@@ -64,7 +70,7 @@ _COMPLETE = re.compile(
     rf"{_VALUE}(?:(?P<ends>{_ENDS})|{_GOES_ON})", re.IGNORECASE | re.VERBOSE
 )
 _ALL = re.compile(
-    rf"\A(?:[^\w.+<>~=±≈≤≥$\\-]|_|[-+.](?!\d))*+{_VALUE}{_ENDS}\W*\Z",
+    rf"\A\s*+(?:[^\w.+<>~=±≈≤≥$\\-]|_|[-+.](?!\d)){{0,12}}+{_VALUE}{_ENDS}\W*\Z",
     re.IGNORECASE | re.VERBOSE,
 )
 
@@ -73,7 +79,11 @@ _NAMES = r"score|rating"
 _OTHERS = (
     r"final\ answer|answer|verdict|grade|overall|评分|得分|分数|評分|スコア|評価|点数|점수|평점|bewertung|note|"
     r"punktzahl|puntuación|puntaje|calificación|pontuação|nota|punteggio|voto|valutazione|оценка|балл|ocena|beoordeling|cijfer|"
-    r"betyg|karakter|puan|الدرجة|التقييم|अंक|स्कोर"
+    r"betyg|karakter|puan|الدرجة|التقييم|النتيجة|अंक|स्कोर|"
+    r"ציון|דירוג|คะแนน|điểm(?:\ số)?|امتیاز|نمره|اسکور|স্কোর|নম্বর|skor|nilai|оцінка|бал|hodnocení|hodnotenie|skóre|"
+    r"pontszám|értékelés|scor|notă|punctaj|βαθμολογία|βαθμός|σκορ|pisteet|arvosana|poäng|poeng|vurdering|резултат|"
+    r"ocjena|மதிப்பெண்|స్కోరు?|സ്കോർ|ಸ್ಕೋರ್|સ્કોર|ਸਕੋਰ|गुण|alama|iskor|marka|ქულა|գնահատական|միավոր|балл|ұпай|"
+    r"įvertinimas|vērtējums|hinne|puntuació|puntuazioa|einkunn|scór|оноо|ලකුණු|ពិន្ទុ|ຄະແນນ|အမှတ်"
 )
 _SEPARATOR = (
     r"""(?:\s*+\([^)\n]{0,80}\))?["'*_`]*\s*+(?P<sign>[:：=>–-]|is\b|\bvalue\s?=)"""
@@ -85,9 +95,9 @@ def _label(names: str) -> re.Pattern[str]:
 
 
 _LABEL, _OTHER_LABEL = _label(_NAMES), _label(_OTHERS)
-#: A label that has its line to itself, as a heading does; the number stands on the next one.
+#: A label that has its line to itself, as a heading does, with the number on the next one; or the number alone behind.
 _HEADING = re.compile(
-    rf"^[^\w\n]*+(?:(?:overall|final|total)[ ])?(?:{_NAMES})[^\w\n]*$\n\s*+(?=\S)",
+    rf"^[^\w\n]*+(?:(?:overall|final|total)[ ])?(?:{_NAMES})(?:[^\w\n]*$\n\s*+(?=\S)|[ \t]++(?=\d))",
     re.IGNORECASE | re.MULTILINE,
 )
 #: What may stand before a label that begins its line, or its sentence.
@@ -123,7 +133,7 @@ _OF_ANOTHER = re.compile(
     rf"\b(?:{_ANOTHERS})\b(?:['’]s)?(?:[ ]+\w+)?[^\w\n,;:.!?]*\Z", re.IGNORECASE
 )
 _BOX = re.compile(
-    rf"(?:(?<![\\{{])\\{{1,4}}boxed\s?\{{|(?<!\[)\[\[){_VALUE}",
+    rf"(?:(?<![\\{{])\\{{1,4}}boxed\s?\{{|(?<!\[)\[\[(?!\[)){_VALUE}",
     re.IGNORECASE | re.VERBOSE,
 )
 _GIVEN = re.compile(
@@ -175,6 +185,8 @@ def stated_scores(text: str) -> list[Stated]:
     """
     if in_json := _in_json(text):
         return in_json
+    if in_table := _in_table(text):
+        return in_table
     labelled = _highest(_mentions(text, _LABEL))
     boxes = _BOX.finditer(text) if "[[" in text or "boxed" in text else ()
     boxed = [_stated(match, match.start()) for match in boxes]
@@ -187,7 +199,104 @@ def stated_scores(text: str) -> list[Stated]:
         return [stated for stated in highest if not math.isnan(stated.number)]
     if whole := _ALL.match(text):
         return [_stated(whole, 0)]
-    return _of_aspects(text) or _in_prose(text)
+    return (
+        _in_tags(text)
+        or _scores_in(introduced(text))
+        or _of_aspects(text)
+        or _in_prose(text)
+        or _before_reason(text)
+    )
+
+
+#: A line that is a number's place in a list.
+_LISTED = re.compile(r"\s*\d{1,3}[.)]\s*\Z")
+#: A number at the beginning of an answer, with its reason behind it on the line.
+_REASONED = re.compile(
+    rf"\A[\s*_`\"']*+{_VALUE}[ \t]*(?:[:,;|]|[ \t][-–—]|[ \t](?=because|since|as\ ))[ \t]+(?=[^\W\d_])",
+    re.IGNORECASE | re.VERBOSE,
+)
+_NUMBERED_LINE = re.compile(r"^\W*\d", re.MULTILINE)
+
+
+def _before_reason(text: str) -> list[Stated]:
+    """The number that stands alone on the first or the last line of an answer, where no other line is a number."""
+    lines = list(re.finditer(r"[^\n]*\S[^\n]*", text))
+    bare = [line for line in lines if _ALL.match(line[0])]
+    if len(bare) == 1 and bare[0] in (lines[0], lines[-1]):
+        (line,) = bare
+        number = None if _LISTED.match(line[0]) else _ALL.match(line[0])
+        return [_placed(number, line.start())] if number else []
+    reasoned = _REASONED.match(text)
+    if reasoned and not bare and len(_NUMBERED_LINE.findall(text)) == 1:
+        return [_stated(reasoned, 0)]
+    return []
+
+
+def _placed(match: re.Match[str], by: int) -> Stated:
+    """A number in a part of a text that begins `by` characters after it does."""
+    stated = _stated(match, 0)
+    return moved(replace(stated, start=by, end=by + match.end()), by)
+
+
+#: An attribute of an element that begins its line: <evaluation score="80">.
+_ATTRIBUTE = re.compile(
+    rf"""^[^\w\n<]*<[\w:-]{{1,40}}\s(?:[^<>\n]{{0,200}}\s)?(?:(?:overall|final|total)[_-]?)?(?:{_NAMES})
+    \s*=\s*(?P<quote>["']?)(?P<held>[^"'<>\s]{{1,20}})(?P=quote)[\s/>]""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+
+
+def _in_tags(text: str) -> list[Stated]:
+    found = list[Stated]()
+    for match in _ATTRIBUTE.finditer(text) if "=" in text and "<" in text else ():
+        number = _ALL.match(match["held"])
+        found += [_placed(number, match.start("held"))] if number else []
+    return found
+
+
+_IN_CELL = r"[\s*_`\"':#]*"
+_COLUMN = re.compile(
+    rf"{_IN_CELL}(?:(?:overall|final|total)\ )?(?:{_NAMES}|{_OTHERS}){_IN_CELL}",
+    re.IGNORECASE | re.VERBOSE,
+)
+_OF_WHOLE = re.compile(
+    rf"{_IN_CELL}(?:overall|total|final)(?:\ (?:{_NAMES}))?{_IN_CELL}",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ROW = re.compile(r"^[ \t]*\|?[^|\n]*\|.*$", re.MULTILINE)
+_CELL = re.compile(r"[^|\n]+")
+
+
+def _in_table(text: str) -> list[Stated]:
+    """The score of a table: its only row's in the column of scores, else that of the row of the whole.
+
+    Or the cell behind one that says "Score".
+    """
+    if "|" not in text:
+        return []
+    rows = [
+        [cell for cell in _CELL.finditer(text, *row.span()) if cell[0].strip()]
+        for row in _ROW.finditer(text)
+    ]
+    rows = [row for row in rows if any(not re.fullmatch(r"[\s:-]+", c[0]) for c in row)]
+    if not rows:
+        return []
+    head, *below = rows
+    for place, cell in enumerate(head):
+        if not below or not _COLUMN.fullmatch(cell[0]):
+            continue
+        held = [row for row in below if len(row) == len(head)]
+        of_whole = [row for row in held if _OF_WHOLE.fullmatch(row[0][0])]
+        picked = held if len(held) == 1 else of_whole
+        if found := _in_cells([row[place] for row in picked]):
+            return found
+    named = [row[1] for row in rows if len(row) > 1 and _COLUMN.fullmatch(row[0][0])]
+    return _in_cells(named)
+
+
+def _in_cells(cells: Sequence[re.Match[str]]) -> list[Stated]:
+    numbers = ((_ALL.match(cell[0]), cell.start()) for cell in cells)
+    return [_placed(number, place) for number, place in numbers if number]
 
 
 def _of_aspects(text: str) -> list[Stated]:
@@ -350,7 +459,12 @@ _DEEPEST = 6
 
 def _in_json(text: str) -> list[Stated]:
     """The scores of an answer in JSON; empty for another answer, and for JSON without a score."""
-    scores = [stated for data in json_parts(text) for stated in _scores(data, 0)]
+    return _scores_in(json_parts(text), text)
+
+
+def _scores_in(parts: Sequence[Any], text: str = "") -> list[Stated]:
+    """The scores of objects and lists, with their places in the text where these can be told."""
+    scores = [stated for data in parts for stated in _scores(data, 0)]
     if not scores:
         return []
     placed: dict[float, Stated] = {}

@@ -103,6 +103,9 @@ def test_a_server_for_other_machines_knows_its_names_and_has_a_key(
         host in known for host in ("\xb2.\xb3", "10.0.0.\xb2", "evil.example:\xb2")
     )
     assert "localhost:\xb2" not in Hosts(80)
+    # Python reads no number of so many digits, and none with noughts before it is this port.
+    for port in ("9" * 5000, "0080", "\u0668\u0660"):
+        assert f"127.0.0.1:{port}" not in Hosts(80)
     assert "judges.example:8443" in Hosts(8000, frozenset({"judges.example"}))
     cli("serve", judge_file, "--port", 0, "--host", "0.0.0.0").refused(
         "set JUDGESMITH_API_KEY"

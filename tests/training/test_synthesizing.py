@@ -124,6 +124,19 @@ def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(
         assert e.output in e.messages[1].content
 
 
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85"])
+def test_a_text_may_hold_signs_that_end_lines_elsewhere(
+    scripted: Any, rows: Path, sign: str
+) -> None:
+    plain = run(synthesis(rows, judge_of(scripted)))
+    rows.with_name("synthetic.jsonl").unlink()
+    held = rows.read_text().replace(" of story", f"{json.dumps(sign)[1:-1]}of story")
+    rows.write_text(held)
+    assert run(synthesis(rows, judge_of(scripted))).kept == plain.kept
+    found = read_synthetic(rows.with_name("synthetic.jsonl"))
+    assert any(sign in example.output for example, _ in found)
+
+
 def test_rows_held_apart_are_never_sent_to_a_judge(scripted: Any, rows: Path) -> None:
     lm, transport = scripted(grade)
     judge = Judge(DirectScorer("fluency", reading="said"), lm=lm)

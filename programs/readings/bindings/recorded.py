@@ -12,6 +12,7 @@ from pathlib import Path
 
 from judgesmith.errors import JudgesmithError, ModelError, OptionError
 from judgesmith.likeness import folded
+from judgesmith.lines import json_lines
 from judgesmith.programs.models import row_context
 from judgesmith.programs.models.lm import RECORDED
 from judgesmith.programs.models.transport import Reply, Request, Unanswered
@@ -48,10 +49,10 @@ class Recorded:
             dict[tuple[str, str], float](),
         )
         try:
-            lines = Path(file).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
+            data = Path(file).read_bytes()
+        except OSError as error:
             raise OptionError(f"{name}: {file} cannot be read ({error})") from None
-        for number, line in enumerate(lines, 1):
+        for number, line in json_lines(data):
             try:
                 record = json.loads(line)
                 scores[_key(Item.of(record))] = wanted.value(record)

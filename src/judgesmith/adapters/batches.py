@@ -29,6 +29,7 @@ from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine, row_context
 from judgesmith.programs.models.lm import Connection
 from judgesmith.programs.models.masking import masked
+from judgesmith.programs.models.parameters import Parameters
 from judgesmith.programs.models.transport import (
     OpenAIStyle,
     Reply,
@@ -443,6 +444,7 @@ def body_of(live: Transport, name: str, request: Request) -> dict[str, Any]:
     from litellm.utils import ProviderConfigManager, get_optional_params
 
     litellm.suppress_debug_info = True
+    parameters: Parameters = getattr(live, "parameters", Parameters())
     model, family, *_ = litellm.get_llm_provider(name)
     messages: list[Any] = marked_messages(name, request)
     options = get_optional_params(
@@ -450,7 +452,7 @@ def body_of(live: Transport, name: str, request: Request) -> dict[str, Any]:
         custom_llm_provider=family,
         drop_params=True,
         messages=messages,
-        **request.options(),
+        **parameters.fitted(request.options()),
     )
     form: Any = ProviderConfigManager.get_provider_chat_config(
         model, LlmProviders(family)

@@ -55,7 +55,8 @@ class Hosts:
         numeric = name.replace(".", "").isdecimal() or name.startswith("[")
         if self.everywhere and (numeric or name in LOOPBACK):
             return True
-        return name in self.names or (name in LOOPBACK and int(port) == self.port)
+        # As texts: Python makes no number of thousands of digits.
+        return name in self.names or (name in LOOPBACK and port == str(self.port))
 
 
 def error(refused: Refused) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from judgesmith.programs.openlgauge.annotation import Annotator, Focus
 from judgesmith.programs.prompting.layouts import DIGITS, HUNDRED, whole
 from judgesmith.programs.prompting.suspicion import guarded
 from judgesmith.running.console import Watch
+from judgesmith.running.journal import read_journal
 from judgesmith.running.limits import Limits
 from judgesmith.running.settings import Catalogue, Owner
 from judgesmith.scoring.scoring import Run, score_rows
@@ -285,8 +286,7 @@ class Synthesis:
                 ).calls
                 spent += judge.lm.meter.logical - before[0]
                 paid += judge.lm.meter.cost - before[1]
-                for line in path.read_text(encoding="utf-8").splitlines():
-                    data = json.loads(line)
+                for _, data in read_journal(path):
                     verdicts[aspect, data["id"]].append(data["verdict"])
         return self._written_out(candidates, verdicts, calls)
 

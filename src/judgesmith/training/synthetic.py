@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judgesmith.datasets.row import Row
 from judgesmith.errors import LabelsError
+from judgesmith.lines import json_lines
 
 #: Bytes of a line at most: far more than any text that a small model reads.
 LONGEST_LINE = 1 << 20
@@ -96,14 +97,12 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
     result: dict[str, tuple[SyntheticRow, Row]] = {}
     problems: list[str] = []
     try:
-        lines = path.read_bytes().splitlines()
+        data = path.read_bytes()
     except OSError as error:
         raise LabelsError(
             f"{path.name} cannot be read: {error.strerror or error}"
         ) from None
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    for number, line in json_lines(data):
         try:
             if len(line) > LONGEST_LINE:
                 raise ValueError(f"the line has more than {LONGEST_LINE:,} bytes")

@@ -78,10 +78,11 @@ def compare(
         (
             {"Be": 0.5, "Wo": 0.25, "S": 0.25},
             ["tter"],
-            [0.6666666666666666, 0.3333333333333333, 0.0],
-            0.75,
+            [0.5, 0.25, 0.25],
+            1.0,
         ),
-        ({"Better": 0.5, "S": 0.25, "Be": 0.25}, [], [1.0, 0.0, 0.0], 0.5),
+        ({"Better": 0.5, "S": 0.25, "Be": 0.25}, [], [0.75, 0.0, 0.25], 1.0),
+        ({"Better": 0.45, "W": 0.45, "Similar": 0.1}, [], [0.45, 0.45, 0.1], 1.0),
         ({"Betterment": 0.5, "Worst": 0.2}, [], [0.0, 0.0, 0.0], 0.0),
     ],
 )
@@ -354,8 +355,8 @@ def test_the_tokens_of_a_word_are_multiplied_where_a_model_can_be_held_to_it(
 
     lm, transport = scripted(answer, logprobs=True, grammar=held)
     got = compare(PairwiseComparer(), lm)
-    # Worse: .25·.8 + .05 = .25 of .85. By the first token alone the W is lost, since it may begin any word.
-    share, worse = (0.85, 0.25) if held else (0.65, 0.05)
+    # Worse: .25·.8 + .05 = .25 of .85. By the first token alone W counts whole, as it begins no other word: .30 of .9.
+    share, worse = (0.85, 0.25) if held else (0.9, 0.3)
     assert (got.better, got.worse, got.similar) == pytest.approx(
         (0.5 / share, worse / share, 0.1 / share)
     )

@@ -152,12 +152,16 @@ def test_a_wait_for_a_retry_holds_no_place(serve: MakeServer) -> None:
     assert asked == ["row 0", "row 1", "row 2", "row 0"]
 
 
-def test_a_text_that_cannot_be_sent_fails_its_row_alone(serve: MakeServer) -> None:
+def test_half_a_character_is_sent_and_kept_as_the_sign_for_one(
+    serve: MakeServer,
+) -> None:
     broken = Request([{"role": "user", "content": "half \ud83d a smile"}], 1)
     for cache in (False, True):
-        with pytest.raises(CallError, match="cannot be sent"):
-            complete(model(server := serve(), cache=cache), broken)
-        assert server.bodies == []
+        complete(lm := model(server := serve(), cache=cache), broken, broken)
+        assert len(server.bodies) == 2 - cache
+        assert server.bodies[0]["messages"][0]["content"] == "half \ufffd a smile"
+        complete(lm, Request([{"role": "user", "content": "half \ufffd a smile"}], 1))
+        assert len(server.bodies) == 3 - 2 * cache
 
 
 # Limits

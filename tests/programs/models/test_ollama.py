@@ -335,8 +335,13 @@ def test_failures_are_said_and_tried_again_where_that_can_help(
     with pytest.raises(error, match=words):
         ask(model(timeout=0.3), 400)
     assert (asked, len(server.asked)) == (waits, len(waits) + 1)
-    with pytest.raises(CallError, match="cannot be sent"):
-        ask(model(), 1, text="\ud800")
+
+
+def test_half_a_character_of_broken_json_is_sent_as_the_sign_for_one(
+    server: FakeOllama,
+) -> None:
+    ask(model(), 1, text="\ud800")
+    assert server.asked[-1]["messages"][0]["content"] == "\ufffd"
 
 
 # Finding and fetching

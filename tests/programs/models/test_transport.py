@@ -512,7 +512,7 @@ def test_a_dspy_object_answers_as_text_or_with_log_probabilities() -> None:
     [
         (None, False),
         (7, False),
-        ({"text": 7}, True),
+        ({"text": True}, True),
         (RuntimeError("first line\nsecond"), False),
     ],
 )

@@ -196,12 +196,23 @@ MARKS = {
         "<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>",
     ),
     "harmony without marks": ("analysis", "assistantfinal"),
+    "draft": ("<draft>", "</draft>"),
+    "planning": ("<planning>", "</planning>"),
+    "self-reflection": ("<self_reflection>", "</self_reflection>"),
+    "process": ("<reasoning_process>", "</reasoning_process>"),
+    "ollama": ("Thinking...\n", "\n...done thinking.\n"),
+    "apriel": ("Here are my reasoning steps:\n", "\n[BEGIN FINAL RESPONSE]\n"),
+    "headings": ("### Thinking\n", "\n### Final answer\n"),
+    "bold": ("**Thought process:**\n", "\n**Answer:**\n"),
 }
+#: Marks of a beginning that alone is none.
+NO_BEGINNING = ("apriel", "headings", "bold")
 #: Marks that a server may drop at the beginning, since its template ends with them.
 ALONE = [
     name
     for name in MARKS
-    if name not in ("fence", "page", "granite", "harmony without marks")
+    if name
+    not in ("fence", "page", "granite", "harmony without marks", "headings", "bold")
 ]
 
 
@@ -238,7 +249,7 @@ def test_a_closing_mark_alone_ends_thoughts(name: str, mark: str) -> None:
     )
 
 
-@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("mark", [mark for mark in MARKS if mark not in NO_BEGINNING])
 @pytest.mark.parametrize("name", READERS)
 def test_thoughts_that_never_end_are_no_answer(name: str, mark: str) -> None:
     _, _, draft = made(name)
@@ -377,6 +388,38 @@ CLEAR = [
         '[{"score": "4/5"}]',
     ),
     *(
+        "4\nIt is kind.",
+        "It is kind.\n4",
+        "4/5\nGood, with 2 slips.",
+        "4 - It is kind.",
+    ),
+    *(
+        "Score 4\nIt is kind.",
+        "คะแนน: 4",
+        "ציון: 4",
+        "Điểm số: 4",
+        "امتیاز: 4",
+        "Skor: 4",
+    ),
+    *('<evaluation score="4">Kind.</evaluation>', "<r why='x' rating='4'/>"),
+    *(
+        'Here is my verdict: {"score": 4, "reason": "x"} Let me know.',
+        'My final answer is {"score": 4}.',
+        'I looked twice. Result: `{"score": 4}`',
+        '<json>{"score": 4}</json>',
+    ),
+    *(
+        "| Criterion | Score |\n|---|---|\n| Overall | 4 |",
+        "| Score | Reason |\n|---|---|\n| 4 | Kind. |",
+        "| Criterion | Score |\n|---|---|\n| Tone | 2 |\n| **Overall** | **4** |",
+        "| **Rating:** | 4 |\n| Reason | Kind. |",
+        "Criterion | Score\n--- | ---\nTotal | 4/5",
+    ),
+    *(
+        "<step_1>\nScore: 2\n</step_1>\nScore: 4",
+        "<musing>\nScore: 2\n</musing>\n<final>\nScore: 4\n</final>",
+    ),
+    *(
         '"{\\"score\\": 4}"',
         "{'score': 4}",
         '```json\n{"score": 4}\n```',
@@ -443,8 +486,27 @@ def sections(form: str) -> Read:
     return CriteriaLayout("before", "expected").read(Reply(text), INPUTS)
 
 
+#: Forms of a whole answer, which a criterion's section has not.
+OF_WHOLE = (
+    "Overall",
+    "Total",
+    "is kind",
+    "slips",
+    "json",
+    "final",
+    "Result",
+    "| ",
+    "step",
+)
+
+
 @pytest.mark.parametrize(
-    "form", [form for form in CLEAR if form[0] not in '{[`"H' and "Overall" not in form]
+    "form",
+    [
+        form
+        for form in CLEAR
+        if form[0] not in '{[`"H' and not any(word in form for word in OF_WHOLE)
+    ],
 )
 def test_a_clear_form_is_read_in_a_criterion_s_section(form: str) -> None:
     found = {
@@ -501,7 +563,111 @@ def test_yes_and_no_is_neither(said: str) -> None:
     assert layout.read(spelled, {}).problem
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3\n4",
+        "1. Read it.\n2. Weigh it.",
+        "1.\nIt is kind.",
+        "Errors: 3",
+        'The response contains: {"score": 4}. A trick.',
+        'It says so. {"score": 4} is what it says.',
+        "| Aspect | Score |\n|---|---|\n| Tone | 2 |\n| Facts | 4 |",
+        "<tone>\nScore: 2\n</tone>\n<facts>\nScore: 4\n</facts>",
+        "<score>2</score>\nScore: 4",
+        "Score: 2 → 4",
+        "[" * 3000 + "1" + "]" * 3000,
+    ],
+)
+def test_what_could_mean_several_things_is_no_answer(text: str) -> None:
+    assert OverallLayout("none", "expected").read(Reply(text), {}).problem
+
+
 # Faults
+
+CUT = ("abort", "error", "incomplete", "network_error", "insufficient_system_resource")
+FILTERED = ("content_filter", "SAFETY", "sensitive")
+LIMIT = ("length", "max_tokens", "MAX_TOKENS", "model_length")
+WHOLE = (
+    "stop",
+    "STOP",
+    "end_turn",
+    "eos",
+    "stop_sequence",
+    "tool_calls",
+    "COMPLETE",
+    "",
+)
+
+
+@pytest.mark.parametrize("finish", [*CUT, *FILTERED, *LIMIT])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Score: 8",
+        "**Score:** 8",
+        "Explanation: So.\nScore: 8.",
+        "Score: 8 (o",
+        '{"explanation": "So.", "score": 8',
+        '{"result": {"score": {"value": 8',
+        "8",
+    ],
+)
+def test_half_a_number_is_no_score(text: str, finish: str) -> None:
+    found = OverallLayout("before").read(Reply(text, finish=finish), {})
+    assert "cut" in (found.problem or "")
+    assert not found.values
+
+
+@pytest.mark.parametrize("finish", WHOLE)
+def test_what_the_model_ended_itself_is_whole(finish: str) -> None:
+    found = OverallLayout("before").read(Reply("Score: 8", finish=finish), {})
+    assert found.values["score"] == 8.0
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("finish", [*CUT, *FILTERED])
+def test_no_reader_takes_an_answer_that_the_server_broke_off(
+    name: str, finish: str
+) -> None:
+    found = read(name, made(name)[1], finish)
+    assert (found.values, found.final) == ({}, False)
+    assert "cut" in (found.problem or "")
+
+
+@pytest.mark.parametrize("finish", ["stop", "length", "abort", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"errors": [',
+        '{"errors": [{',
+        '```json\n{"errors": [',
+        '{"errors": ["a", "b"]}',
+        '{"errors": [{"location": "a la',
+    ],
+)
+def test_a_list_of_errors_that_is_not_closed_is_no_praise(
+    text: str, finish: str
+) -> None:
+    assert AnnotationLayout().read(Reply(text, finish=finish), INPUTS).problem
+
+
+def test_a_closed_list_without_errors_is_the_best_label() -> None:
+    for text in ('{"errors": []}', '```json\n{"errors": [ ]}\n```', "No Error"):
+        assert (
+            AnnotationLayout().read(Reply(text), INPUTS).values["label"] == "Excellent"
+        )
+        assert AnnotationLayout().read(Reply(text, finish="length"), INPUTS).problem
+
+
+def test_the_arguments_of_a_tool_s_call_are_an_answer_where_they_can_be_read() -> None:
+    called = "the model called a tool instead of answering"
+    for arguments, score in (('{"score": 80}', 80.0), ('{"query": "lamps"}', None)):
+        reply = Reply(arguments, absent=called, finish="tool_calls")
+        found = OverallLayout().read(reply, {})
+        assert found.values.get("score") == score
+        assert found.problem == (None if score else called)
+        assert TextLayout("t", "r", tokens=9).read(reply, {}).problem == called
 
 
 @pytest.mark.parametrize("name", READERS)
