@@ -70,6 +70,8 @@ _UNSEEN = re.compile(
     r"|(?<!\d)[\u061c\u200e\u200f\u202a-\u202c\u2066-\u206f]|[\u061c\u200e\u200f\u202a-\u202c\u2066-\u206f](?!\d)"
     r"|[\u200c\u200d](?=[\x00-\x7f\s]|\Z)|(?<=[\x00-\x7f\s])[\u200c\u200d]|\A[\u200c\u200d]"
 )
+#: What an answer has that has a mark or a heading.
+_SIGNS = ("<", "[", "`", "◁", "⟨", "〈", "#", "**", "__", "done thinking")
 #: How an answer begins in which thoughts have no marks.
 _UNMARKED = re.compile(
     r"\s*+(?:(?:assistant)?(?:analysis|commentary|final)[A-Z\"'({\d*#]|[Hh]ere(?: is|'s) my thought|"
@@ -191,11 +193,8 @@ def _tokens(reply: Reply, text: str, gone: set[int]) -> tuple[TokenChoice, ...] 
 
 def _is_plain(text: str) -> bool:
     """Return True if a text can hold neither a mark nor, if it is ASCII, anything else that is taken away."""
-    marks = any(
-        sign in text for sign in ("<", "[", "`", "◁", "⟨", "〈", "#", "**", "__")
-    )
     return (
-        not marks
+        not any(sign in text for sign in _SIGNS)
         and _UNMARKED.match(text) is None
         and (text.isascii() or _UNSEEN.search(text) is None)
     )
