@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -34,6 +35,9 @@ _ABOUT, _SCORE_WORDS = _NAMES["about"], _NAMES["score"]
 #: Words that keep a column from a role: a machine's reasons are no person's.
 _OTHER = {"reference": _ABOUT, "rationale": _NAMES["machine"]}
 
+#: More versions than these are of something else.
+_MOST_VERSIONS = 12
+
 #: What `judgesmith score` writes beside a verdict.
 _OURS = ("verdict", "verdicts", "preference", "judge", "seen", "defer")
 
@@ -44,7 +48,7 @@ def guessed(
     """Return role -> column for roles without a column.
 
     A column is taken if it is the only one with texts whose name has one of the role's words, or promptfoo's form of an
-    output.
+    output. Ids and versions of a system are known by their cells, too.
     """
     result: dict[str, str] = {}
     for role, words in _WORDS.items():
@@ -65,7 +69,32 @@ def guessed(
         hits = [n for n in hits if text_like(records, n)]
         if len(hits) == 1:
             result[role] = hits[0]
+    for role, fits in (("id", _are_ids), ("system", _are_versions)):
+        if role in taken:
+            continue
+        left = [n for n in names if n not in (*taken.values(), *result.values())]
+        hits = [n for n in left if fits(records, n)]
+        if len(hits) == 1:
+            result[role] = hits[0]
     return result
+
+
+def _are_ids(records: Records, name: str) -> bool:
+    """Return True for a column such as "Ticket-ID", if no two of its cells are the same."""
+    words = words_of(name)
+    if "id" not in words or not words - {"id"} <= _NAMES["identified"]:
+        return False
+    cells = _rated_cells(records, name)
+    return len(set(map(str, cells))) == len(cells) == len(records) > 1
+
+
+def _are_versions(records: Records, name: str) -> bool:
+    """Return True for a column such as "Bot version", if it has a few words that stand there again and again."""
+    words = words_of(name)
+    if not words & {"version", "variant"} or not words <= _NAMES["versioned"]:
+        return False
+    times = Counter(str(cell) for cell in _rated_cells(records, name))
+    return 2 <= len(times) <= _MOST_VERSIONS and times.total() >= 4 * len(times)
 
 
 @dataclass(frozen=True, slots=True)

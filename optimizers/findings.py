@@ -65,6 +65,7 @@ from judgesmith.optimizers.seen import marks
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.outcome import COVERAGE, Sureness
 from judgesmith.signatures.values import Scale, Usage, Verdict, json_number
+from judgesmith.wording import word_count
 
 #: Rows of a rater that agreement within raters takes at least, of the few that are labelled.
 FEWEST_OF_RATER = 5
@@ -195,7 +196,7 @@ class Findings:
             heldout_rows=len(self.rows),
             selected=self._selected(),
             candidates=tuple(c.to_dict() for c in self.final.record.candidates),
-            notes=(*self._notes(heldout, surface), *levels.notes(heldout)),
+            notes=(*self._notes(heldout, zero_shot, surface), *levels.notes(heldout)),
             usage=usage,
             seconds=seconds,
             calibrated_error=_mean_error(scores, human),
@@ -532,7 +533,12 @@ class Findings:
 
     # -- in words
 
-    def _notes(self, heldout: AgreementValue, surface: AgreementValue) -> list[str]:
+    def _notes(
+        self,
+        heldout: AgreementValue,
+        zero_shot: AgreementValue,
+        surface: AgreementValue,
+    ) -> list[str]:
         final, rows, label, chance = (
             self.final,
             len(self.rows),
@@ -556,6 +562,7 @@ class Findings:
                 f"judge is compiled from all {len(self.labels)} labels, and intervals are wider by what fitting adds",
             ),
             *_always(self._against()),
+            *_always(self._upside_down(zero_shot)),
             *_always(self._raters()),
             (
                 self.labels.suggested.any() and not self._suggested,
@@ -611,6 +618,36 @@ class Findings:
             (self._stopped, f"the search ended early: {self._stopped}"),
         ]
         return [*self.labels.warnings, *(note for holds, note in notes if holds)]
+
+    def _upside_down(self, zero_shot: AgreementValue) -> Iterator[str]:
+        """Yield a sentence for each sign that knows nothing of the labels and runs against them.
+
+        A scale whose lowest number is the best looks like that, whatever its column is called.
+        """
+        chance, reach = self.objective.chance, self.objective.reach
+        advice = "if the lowest number is the best one, reverse the labels"
+        asked = (
+            not self.final.judge.method.columns()
+        )  # signals have a sentence of their own
+        if asked and zero_shot.high < chance and zero_shot.value <= chance - reach / 4:
+            yield (
+                "WARNING: the model's own scores, before it learnt anything, run against these labels: "
+                f"{self.objective.label} {_span(zero_shot)}; {advice}"
+            )
+        if self.labels.kind == "preference":
+            return
+        lengths = np.array([word_count(row.output) for row in self.labels.rows], float)
+        by_length = agreement(
+            100 * lengths / max(1.0, lengths.max()),
+            examples_of(self.labels),
+            objective=self.objective,
+            seed=self.seed,
+        )
+        if by_length.high < chance and by_length.value <= chance - reach / 2:
+            yield (
+                f"the longer an output, the lower its label ({self.objective.label} {_span(by_length)} with its "
+                f"words); this may be right, but {advice}"
+            )
 
     def _raters(self) -> Iterator[str]:
         """Yield a sentence where one rater gave most labels, and one where raters differ in how high they rate."""

@@ -70,6 +70,52 @@ def compiled(labels: Path, *more: str) -> tuple[Any, js.Judge]:
     return json.loads(done.stdout.splitlines()[-1]), js.load(judge)
 
 
+def test_labels_that_fall_with_length_are_asked_about(tmp_path: Path) -> None:
+    labels = written(tmp_path / "labels.jsonl", 40, strong=0.9, lengthy=-2.0)
+    said, _ = compiled(labels)
+    (note,) = [n for n in said["notes"] if "the longer an output" in n]
+    assert "if the lowest number is the best one, reverse the labels" in note
+    said, _ = compiled(written(tmp_path / "labels.jsonl", 40, strong=0.9))
+    assert not any("lowest number" in n for n in said["notes"])
+
+
+def test_a_model_whose_own_scores_run_against_the_labels_is_named(
+    tmp_path: Path,
+) -> None:
+    labels = written(tmp_path / "labels.jsonl", 40, strong=0.95)
+    for low, high, warned in ((-6, 6, False), (6, -6, True)):
+        lines = [json.loads(line) for line in labels.read_text().splitlines()]
+        for line in lines:
+            line["score"] = line["score"] if low < high else -line["score"]
+            line["own"] = round(50 + 10 * (line["gpt4"] - 3))
+        path = tmp_path / f"{high}.jsonl"
+        path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+        model = [
+            "--method",
+            "direct",
+            "--lm",
+            f"recorded:{path}#own",
+            "--heldout",
+            "0.5",
+        ]
+        done = run(
+            "compile",
+            path,
+            *model,
+            "--scale",
+            -6,
+            6,
+            "--json",
+            "-o",
+            tmp_path / "own.json",
+        )
+        assert done.exit_code == 0, done.output
+        notes = json.loads(done.stdout.splitlines()[-1])["notes"]
+        assert (
+            any("own scores, before it learnt anything" in n for n in notes) == warned
+        )
+
+
 def test_a_strong_signal_judges_alone_where_nothing_is_clearly_ahead(
     tmp_path: Path,
 ) -> None:

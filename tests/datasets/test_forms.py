@@ -632,3 +632,22 @@ def test_columns_of_texts_without_blanks_are_found() -> None:
     ]
     table = [{"bot_text": f"{texts[n % 3]}{n}", "rating": n % 5 + 1} for n in range(12)]
     assert read_labels(table).rows[0].output == table[0]["bot_text"]
+
+
+def test_ids_and_versions_are_known_by_their_cells() -> None:
+    table = [
+        {
+            "Ticket-ID": f"HD-{n}",
+            "Bot reply": f"Take tram {n} to w{n * 7}.",
+            "Rating": n % 5 + 1,
+            "Bot version": f"v{n % 2}",
+        }
+        for n in range(12)
+    ]
+    labels = read_labels(table)
+    assert (labels.rows[3].id, labels.rows[3].system) == ("HD-3", "v1")
+    assert [row.id for row, _ in iter_rows(table)] == [row.id for row in labels.rows]
+    for row in table:
+        row |= {"Ticket-ID": "HD-1", "Bot version": row["Ticket-ID"]}
+    labels = read_labels(table)
+    assert (labels.rows[3].id, labels.rows[3].system) == ("4", None)
