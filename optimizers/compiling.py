@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 import dspy
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator
 
 from judgesmith.agreement.correlation import Level
@@ -33,6 +34,7 @@ from judgesmith.errors import BudgetError, LabelsError, OptionError
 from judgesmith.optimizers.budget import Budget, BudgetShare
 from judgesmith.optimizers.crossing import FEW_LABELS, FOLDS, RUNS
 from judgesmith.optimizers.examples import (
+    Scored,
     Vector,
     agreement,
     clearly,
@@ -50,7 +52,12 @@ from judgesmith.optimizers.fitting.outcome import cheapest, fit_decision, fit_pr
 from judgesmith.optimizers.fitting.weights import Training, refine
 from judgesmith.optimizers.planning import PROBES, Spending, Stages, row_tokens, taught
 from judgesmith.optimizers.report import CompileReport, Fitted, FormTrial, Parts, Plan
-from judgesmith.optimizers.search.base import DemonstrationSearch, SearchRecord, unfit
+from judgesmith.optimizers.search.base import (
+    DemonstrationSearch,
+    SearchRecord,
+    Trial,
+    unfit,
+)
 from judgesmith.optimizers.search.few_shot import NoSearch
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.optimizers.seen import marks
@@ -91,12 +98,14 @@ from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.outcome import Calibration, Decision, Outcome
 from judgesmith.programs.progress import Progress, Silent
 from judgesmith.programs.readings.bindings.opening import offer
-from judgesmith.programs.refining import Refinement, fitted_always
+from judgesmith.programs.refining import Refinable, Refinement, fitted_always
 from judgesmith.programs.sharing import shared
-from judgesmith.signatures.values import Item, Passes, Scale, Usage
+from judgesmith.signatures.values import Item, Passes, Scale, Usage, Verdict
 
 #: The share that is held out of many labels, and the fewest of which one can be, where a budget forbids folds.
 QUARTER, FEWEST_HELD_OUT = 0.25, 30
+#: Demonstrations that a plan's sizes are compared with.
+FEW_SHOWN = 4
 #: Why a teacher is refused.
 NO_TEACHER = "no model writes anything in it"
 
@@ -303,7 +312,11 @@ class Compiler:
                     parts.crossed and judge.method.columns()
                 ):  # folds that each took a signal's ends would differ in its scale
                     judge = self._student(judge, labels, lm)
-                if parts.free:
+                if parts.again:
+                    share.for_fit()
+                    final = self.fit(judge, labels, lm, plan, parts.shown)
+                    runs = self._chosen_again(final, judge, labels, plan)
+                elif parts.free:
                     share.for_fit()
                     final, runs = self._crossed_for_free(judge, labels, lm, plan)
                 else:
@@ -351,6 +364,7 @@ class Compiler:
             objective,
             o.seed,
             new_systems=o.new_systems,
+            again=found.plan.parts.again,
         )
         report = findings.report(found.usage, found.seconds)
         final.judge.outcome = replace(final.judge.outcome, sureness=findings.sureness)
@@ -409,6 +423,86 @@ class Compiler:
             lm.meter, self.progress, self.outcome = counted, shown, outcome
         return final, runs
 
+    def _chosen_again(
+        self, final: Fitted, judge: Judge, labels: Labels, plan: Plan
+    ) -> list[list[Measured]]:
+        """Choose form and candidate again without each fold, and measure them on it, as the fit to all rows did.
+
+        Every candidate has scored every row without its document in the prompt, so that nothing is asked.
+        """
+        examples, search = examples_of(labels, judge), self._search(plan.objective)
+        places = _places(labels)
+        runs = list[list[Measured]]()
+        for run in plan.parts.runs:
+            measured = list[Measured]()
+            for split in run:
+                inside = np.array(places(split.train), np.intp)
+                outside = np.array(places(split.heldout), np.intp)
+                fitted, trial = self._fitted_again(
+                    final, split.train, examples, search, inside
+                )
+                compiled = _mapped(trial.scored, outside, fitted.judge.outcome)
+                zero_shot = _mapped(
+                    final.record.zero_shot, outside, fitted.zero_shot.outcome
+                )
+                measured.append(Measured(fitted, split, compiled, zero_shot))
+            runs.append(measured)
+        return runs
+
+    def _fitted_again(
+        self,
+        final: Fitted,
+        train: Labels,
+        examples: Sequence[dspy.Example],
+        search: DemonstrationSearch,
+        inside: NDArray[np.intp],
+    ) -> tuple[Fitted, Trial]:
+        """Return what some rows choose of a fit to all rows, fitted to them, and its scores of all rows."""
+        record, rest = final.record, [examples[i] for i in inside.tolist()]
+        settled = max(final.forms, key=FormTrial.preference, default=None)
+        trial = search.chosen_again(record, examples, inside)
+        if self.options.take is not None or trial is None:
+            trial = record.chosen
+        best = self._best_form(final.forms, rest, inside, search.objective)
+        if best is not settled and best is not None:
+            # The search was made in another form: this one was tried zero-shot alone.
+            trial = replace(record.tried[0], scored=Scored.of(_bare(best.percents)))
+        scored = Scored((), trial.scored.percents[inside])
+        plain = record.zero_shot.percents[inside]
+        scale = Scale(*train.scale)
+        fitted = replace(
+            final,
+            judge=trial.program.with_(),
+            zero_shot=final.zero_shot.with_(
+                outcome=Outcome(scale, Calibration.fit(plain, train.scores, scale))
+            ),
+            record=replace(
+                record,
+                chosen=replace(trial, scored=scored),
+                left_out=None,
+                corrected=None,
+            ),
+        )
+        self.decide(fitted, train)
+        return fitted, trial
+
+    def _best_form(
+        self,
+        forms: Sequence[FormTrial],
+        rest: Sequence[dspy.Example],
+        inside: NDArray[np.intp],
+        by: Objective,
+    ) -> FormTrial | None:
+        """Return the form that some rows choose; None without any."""
+        seed, best = self.options.seed, None
+        for form in forms:
+            percents = form.percents[inside]
+            reached = agreement(percents, rest, objective=by, seed=seed, rounds=0)
+            preference = replace(form, agreement=reached).preference()
+            if best is None or preference > best[0]:
+                best = preference, form
+        return None if best is None else best[1]
+
     # -- what it will do
 
     def refuse(self, judge: Judge, labels: Labels, lm: LanguageModel) -> None:
@@ -453,13 +547,19 @@ class Compiler:
         )
 
     def splits(
-        self, labels: Labels, *, free: bool = False, crossed: bool = True
+        self,
+        labels: Labels,
+        *,
+        free: bool = False,
+        again: bool = False,
+        crossed: bool = True,
     ) -> Parts:
         """Return the single split, or the folds: as many as requested, otherwise if there are too few rows for a split.
 
         Args:
             labels: All labels of the run.
             free: True if folds cost no call, so that several runs of them are affordable.
+            again: True if folds choose again among the candidates of the fit to all rows, which costs none either.
             crossed: True if folds may be chosen without a request.
 
         Raises:
@@ -484,7 +584,7 @@ class Compiler:
             for run in range(RUNS if free and folds is None else 1)
         ]
         runs = [tuple(group_folds(labels, k=folds or FOLDS, seed=one)) for one in seeds]
-        return Parts(tuple(runs), crossed=True, free=free)
+        return Parts(tuple(runs), crossed=True, free=free, again=again)
 
     def _check_folds(self, folds: int, labels: Labels) -> None:
         groups = len(set(labels.groups))
@@ -522,6 +622,23 @@ class Compiler:
         unlimited = self.options.max_calls is None and self.options.max_cost is None
         return unlimited and (not isinstance(lm, LanguageModel) or lm.keeps_answers)
 
+    def folds_choose_again(self, judge: Judge, lm: LanguageModel | str | None) -> bool:
+        """Return True if folds can choose among the candidates that the fit to all rows has scored on every row.
+
+        What is tried must not depend on scores, and nothing else be learnt from the labels that stands in a prompt or
+        takes part in a score: neither a task nor weights. Folds that are asked for (`cv`) search for themselves.
+        """
+        method = judge.method
+        name = lm.name if isinstance(lm, LanguageModel) else lm
+        learns = inquiry_of(method) is not None or bool(_dearer(judge, name))
+        refined = isinstance(method, Refinable) and bool(method.refiners())
+        fits = fitted_always(method) or (
+            refined and self.search.searches and self.options.refine
+        )
+        others = judge.whole_documents or bool(method.columns())
+        wanted = self.options.cv is None and self.search.chooses_again
+        return wanted and not (learns or fits or others)
+
     def plan(
         self,
         judge: Judge,
@@ -535,10 +652,16 @@ class Compiler:
             labels,
             lambda parts: self.plan_of(parts, judge, labels, lm, teacher=teacher),
             free=self.folds_are_free(judge, lm),
+            again=self.folds_choose_again(judge, lm),
         )
 
     def chosen_plan(
-        self, labels: Labels, plan_of: Callable[[Parts], Plan], *, free: bool
+        self,
+        labels: Labels,
+        plan_of: Callable[[Parts], Plan],
+        *,
+        free: bool,
+        again: bool,
     ) -> Plan:
         """Return the plan by folds of these labels, or by a held-out part where a budget forbids folds.
 
@@ -546,9 +669,18 @@ class Compiler:
             labels: The rows that are split.
             plan_of: Estimates a split of them.
             free: As in `splits`.
+            again: Whether folds can choose again, where they are not free.
         """
-        parts = self.splits(labels, free=free)
+        again = again and not free
+        parts = self.splits(labels, free=free or again, again=again)
         plan = plan_of(parts)
+        if parts.again:
+            searched = plan_of(self.splits(labels))
+            note = (
+                f"agreement is estimated by folds that choose again among the same candidates, at no further call; "
+                f"--cv {FOLDS} searches again in each fold, with up to {searched.calls:,} calls"
+            )
+            return replace(plan, notes=(*plan.notes, note))
         if (
             self.options.cv is not None
             or not parts.crossed
@@ -591,7 +723,8 @@ class Compiler:
         # Of folds that ask nothing new only the fit to all rows is paid for.
         sizes, heldout, free_steps = every, parts.heldout, 0
         if parts.free:
-            sizes, heldout, free_steps = [len(labels)], 0, len(parts.splits)
+            sizes, heldout = [len(labels)], 0
+            free_steps = 0 if parts.again else len(parts.splits)
         shown = taught(search, judge, teacher=teacher or self.teacher is not None)
         stages = Stages(
             judge, search, self.inference, sizes, heldout, shown, self.options.refine
@@ -607,10 +740,15 @@ class Compiler:
         )
         # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
         spent += stages.writing(labels) + Spending(steps=free_steps)
-        demonstrations = search.max_demos // 2 if search.evaluations() > 1 else 0
-        prompt, completion = spent.tokens(
-            row_tokens(labels), demonstrations, self.inference.batch_size
-        )
+        learnt = max(sizes)
+        row, batch = row_tokens(labels), self.inference.batch_size
+        prompt, completion = spent.tokens(row, search.shown(learnt), batch)
+        sizes_tried = list(search.remarks(learnt))
+        if sizes_tried:
+            fewer, _ = spent.tokens(row, FEW_SHOWN, batch)
+            sizes_tried.append(
+                f"that takes about {prompt:,} tokens of prompts; {FEW_SHOWN} demonstrations in each take {fewer:,}"
+            )
         return Plan(
             rows=len(labels),
             train=sum(every),
@@ -631,6 +769,7 @@ class Compiler:
             parts=parts,
             notes=(
                 *filter(None, [untried]),
+                *sizes_tried,
                 *self._cautions(judge.method, labels, name),
             ),
             dearer=untried,
@@ -864,25 +1003,12 @@ class Compiler:
             record.left_out.copy(),
             max(forms, key=FormTrial.preference, default=None),
         )
-        settings: dict[str, Any] = {
-            "objective": by,
-            "seed": self.options.seed,
-            "rounds": 0,
-        }
         for out in folds(groups(examples), seed=self.options.seed) if settled else ():
             rest = np.setdiff1d(np.arange(len(examples)), out)
             fitted_to = [examples[i] for i in rest.tolist()]
-            again = [
-                replace(
-                    form,
-                    agreement=agreement(form.percents[rest], fitted_to, **settings),
-                )
-                for form in forms
-            ]
-            best = max(
-                zip(again, forms, strict=True), key=lambda pair: pair[0].preference()
-            )[1]
-            scores[out] = scores[out] if best is settled else best.percents[out]
+            best = self._best_form(forms, fitted_to, rest, by)
+            if best is not None and best is not settled:
+                scores[out] = best.percents[out]
         return scores
 
     def _without_inferred(self, student: Judge) -> Judge | None:
@@ -1030,6 +1156,42 @@ def _dearer(judge: Judge, model: str | None) -> Mapping[str, Any]:
         method.dearer()
         if isinstance(method, HasForms) and not is_local(model or "")
         else {}
+    )
+
+
+def _places(labels: Labels) -> Callable[[Labels], list[int]]:
+    """Return a function from some of these rows to their places."""
+    of_row: dict[tuple[str, str, str], list[int]] = {}
+    for place, row in enumerate(labels.rows):
+        of_row.setdefault((row.id, row.source, row.output), []).append(place)
+
+    def places(part: Labels) -> list[int]:
+        taken = dict[tuple[str, str, str], int]()
+        found = list[int]()
+        for row in part.rows:
+            key = row.id, row.source, row.output
+            found.append(of_row[key][taken.get(key, 0)])
+            taken[key] = taken.get(key, 0) + 1
+        return found
+
+    return places
+
+
+def _bare(percents: Vector) -> list[Verdict]:
+    """Return verdicts of which only the raw scores are known."""
+    return [
+        Verdict.failed("there is no score")
+        if math.isnan(percent)
+        else Verdict(score=percent, percent=percent)
+        for percent in percents.tolist()
+    ]
+
+
+def _mapped(scored: Scored, places: NDArray[np.intp], outcome: Outcome) -> Scored:
+    """Return the verdicts of some rows with what an outcome makes of their raw scores."""
+    some = [scored.verdicts[place] for place in places.tolist()]
+    return Scored.of(
+        [verdict if verdict.failure else outcome(verdict) for verdict in some]
     )
 
 

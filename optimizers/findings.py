@@ -100,6 +100,8 @@ class Findings:
     seed: int
     new_systems: bool = False
     """Whether the intervals of agreement speak of other systems, too."""
+    again: bool = False
+    """Whether folds chose among the candidates of the fit to all rows."""
 
     @property
     def parts(self) -> Sequence[Measured]:
@@ -549,6 +551,15 @@ class Findings:
         repaired = sum(v.repaired for v in self.verdicts)
         unfit = final.record.selected.disqualified
         inferred = final.inference.notes if final.inference else ()
+        compiled = (
+            "each fold judged by a judge compiled without it; the saved judge is compiled from all "
+            f"{len(self.labels)} labels, and intervals are wider by what fitting adds"
+        )
+        if self.again:
+            compiled = (
+                "each fold judged by the candidate that the other rows choose, no row's own document in its prompt; "
+                "--cv 4 searches again without each fold"
+            )
         times = f"{self.folds} folds"
         if len(self.runs) > 1:
             times = f"{len(self.runs)} times {times}"
@@ -558,8 +569,7 @@ class Findings:
         notes: list[tuple[object, str]] = [
             (
                 self.folds,
-                f"agreement is cross-validated ({times}), each fold judged by a judge compiled without it; the saved "
-                f"judge is compiled from all {len(self.labels)} labels, and intervals are wider by what fitting adds",
+                f"agreement is cross-validated ({times}), {compiled}",
             ),
             *_always(self._against()),
             *_always(self._upside_down(zero_shot)),

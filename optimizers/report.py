@@ -29,13 +29,14 @@ class Parts:
     """The split of the labels: one training and one held-out side, or the folds of cross-validation (at least two).
 
     Folds are in one run or several, while the judge itself is compiled from all rows. free: whether folds need no call
-    that the fit to all rows has not made. shown: the rows that the fit to all rows infers the task from, as
-    `Split.shown`.
+    that the fit to all rows has not made. again: whether they choose again among its candidates, as it scored them.
+    shown: the rows that the fit to all rows infers the task from, as `Split.shown`.
     """
 
     runs: tuple[tuple[Split, ...], ...]
     crossed: bool = False
     free: bool = False
+    again: bool = False
     shown: Labels | None = None
 
     @property

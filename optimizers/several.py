@@ -219,10 +219,15 @@ class SeveralCompiler:
         free = all(
             self.compiler.folds_are_free(judge, lm) for judge in self.judges.values()
         )
+        again = all(
+            self.compiler.folds_choose_again(judge, lm)
+            for judge in self.judges.values()
+        )
         return self.compiler.chosen_plan(
             self.rows,
             lambda parts: self._plan_of(parts, lm, teacher=teacher),
             free=free,
+            again=again,
         )
 
     def _plan_of(

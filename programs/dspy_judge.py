@@ -15,7 +15,7 @@ from judgesmith.programs import artifact, pipeline
 from judgesmith.programs.aspects import OVERALL
 from judgesmith.programs.capabilities import locate, ranks_documents
 from judgesmith.programs.method import Method
-from judgesmith.programs.models import engine
+from judgesmith.programs.models import engine, row_context
 from judgesmith.programs.models.as_dspy import Quiet, Result
 from judgesmith.programs.models.lm import LanguageModel, language_model
 from judgesmith.programs.models.local import note_engine
@@ -96,7 +96,8 @@ class DSPyJudge(Quiet):
 
         Returns:
             A `dspy.Prediction` with score (float on the judge's scale, NaN for none), percent (float in [0, 100]),
-                explanation, criteria (name -> float in [0, 100]), errors, failure.
+                explanation, criteria (name -> float in [0, 100]), errors, failure; and left_out, the number of
+                demonstrations that the row's prompt did not show since they are of its document, where there are some.
 
         Raises:
             ModelError: When the model cannot be used at all.
@@ -144,7 +145,19 @@ class DSPyJudge(Quiet):
             }
             item = Item.of({name: text for name, text in texts.items() if text} | row)
         verdict = await engine.on_loop(self.judged(item, lm, explain=explain))
-        return as_prediction(verdict)
+        prediction = as_prediction(verdict)
+        left_out = self._left_out(item)
+        if left_out:
+            prediction.left_out = left_out
+        return prediction
+
+    def _left_out(self, item: Item) -> int:
+        """Return how many demonstrations are kept out of a row's prompt."""
+        counts = [0]
+        for predictor in self.method.taught():
+            demos = predictor.demos
+            counts.append(len(demos) - len(row_context.allowed(demos, item)))
+        return max(counts)
 
     def named_parameters(self) -> list[tuple[str, Any]]:
         """Return DSPy's parameters, in the order in which a state is written and read.

@@ -314,10 +314,7 @@ class Method(Quiet):
         copied: Self = self.deepcopy()
         for predictor in copied.predictors():
             if not isinstance(predictor, JudgePredict):
-                predictor.demos = [
-                    predictor.demos[n]
-                    for n in row_context.allowed(predictor.demos, item)
-                ]
+                predictor.demos = row_context.seen(predictor.demos, item)
         return copied
 
 

@@ -50,6 +50,7 @@ from judgesmith.programs.capabilities import (
     stops_early,
 )
 from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import row_context
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.outcome import Calibration
 from judgesmith.programs.pipeline import teach
@@ -156,6 +157,8 @@ class Proposal:
     picked: Sequence[int]
     program: Judge
     form: Mapping[str, Any] = field(default_factory=dict)
+    answers: Sequence[Verdict] = ()
+    """The teacher's answers on the pool, where demonstrations show some."""
 
 
 @dataclass(slots=True)
@@ -174,6 +177,24 @@ class SearchContext:
     """The model that writes what a search has written, if it is not the judge's own."""
     tried: list[Trial] = field(default_factory=list)
 
+    def spare(self, proposal: Proposal) -> list[dict[str, Any]]:
+        """Return the rows of the pool in the forms of a candidate's demonstrations, to stand in for left-out ones."""
+        if not proposal.picked:
+            return []
+        judge, forms = proposal.program, set[tuple[bool, bool]]()
+        for predictor in judge.method.taught():
+            for demo in predictor.demos:
+                forms.add((bool(demo.get("augmented")), bool(demo.get("gold"))))
+        rows: list[dict[str, Any]] = []
+        for augmented, gold in sorted(forms):
+            answered = augmented and bool(proposal.answers)
+            for place, row in enumerate(self.pool):
+                verdict = proposal.answers[place] if answered else None
+                if verdict is None or verdict.failure is None:
+                    predicted = verdict is not None and not gold
+                    rows.append(demonstration(judge, row, verdict, predicted=predicted))
+        return rows
+
 
 class SearchOptions(Options):
     """Options of every optimizer."""
@@ -191,8 +212,8 @@ class SureOptions(SearchOptions):
 
     sure: float = option(
         0.7,
-        "Share of paired resamples in which a candidate must beat those with fewer demonstrations. 0: keep the "
-        "best one.",
+        "Share of paired resamples in which the best of one must beat those with fewer demonstrations; of several, its "
+        "root by their number. 0: keep the best one.",
         ge=0,
         lt=1,
     )
@@ -249,7 +270,8 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     A subclass declares itself (`name`, `about`, `paper`, `Options`), is registered with `optimizers.register`, and says
     what is tried (`explore`) and how much that is at most (`evaluations`). The constructor takes the names in `Options`
     as keywords; they become attributes. searches: whether anything is chosen at all. uses_teacher: whether a model
-    writes anything in it (explanations, proposals), so that a teacher makes a difference.
+    writes anything in it (explanations, proposals), so that a teacher makes a difference. adaptive: whether what is
+    tried depends on how earlier candidates did; where it does not, folds can choose again among the same candidates.
 
     level: of agreement, that Q is measured at. objective: what is maximised, an `Objective` or its name; Q by default.
     seed: decides all that is drawn. In `judgesmith.compile`, those of the whole run hold.
@@ -261,6 +283,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     Options: ClassVar[type[SearchOptions]] = SearchOptions
     searches: ClassVar[bool] = True
     uses_teacher: ClassVar[bool] = True
+    adaptive: ClassVar[bool] = True
     # What holds for a search without such an option.
     sure: float = 0.0
     max_demos: int = 0
@@ -332,6 +355,19 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     def proposals(self, judge: Judge, rows: int) -> int:
         """Return the calls beside the scoring of rows at most, for a model that writes what is tried."""
         return 0
+
+    def shown(self, rows: int) -> int:
+        """Return the demonstrations in a prompt of the search, on average, with some rows to learn from."""
+        return self.max_demos // 2 if self.evaluations() > 1 else 0
+
+    def remarks(self, rows: int) -> list[str]:
+        """Return sentences on what a search of some rows tries, for a plan."""
+        return []
+
+    @property
+    def chooses_again(self) -> bool:
+        """Return True if rows that a choice is made without can choose again among the same candidates."""
+        return not (self.adaptive or self.racing)
 
     # -- the search
 
@@ -411,9 +447,15 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     def judge(self, context: SearchContext, proposal: Proposal) -> None:
         """Judge a candidate on all rows or, racing, until it falls behind the best so far.
 
+        A row that is one of its demonstrations sees another one in its own place (`row_context.seen`).
+
         Raises:
             BudgetError: When the budget ends, after the rows judged until then are recorded.
         """
+        with row_context.standing_in(context.spare(proposal)):
+            self._judge(context, proposal)
+
+    def _judge(self, context: SearchContext, proposal: Proposal) -> None:
         # A part of a document would be ranked otherwise than the whole.
         if not self.racing or context.base.whole_documents:
             self._consider(
@@ -543,17 +585,19 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     ) -> tuple[Trial, str | None]:
         """Choose a trial by the rule of `Contest`; return it, and the reason if it is not simply the best.
 
-        Clearly better is a higher value of the objective in `sure` of the paired resamples.
+        Clearly better is a higher value of the objective in a share of the paired resamples: `sure` for one candidate,
+        and its K-th root for K, so that with nothing to be found the best of them stays below with about that chance.
         """
         finished = _finished(tried)
         contest, values = _contest(finished), _values(finished)
+        bar = self.sure ** (1 / max(1, len(tried) - 1))
 
         def beats(one: int, other: int) -> bool:
             percents = finished[one].scored.percents, finished[other].scored.percents
             gap = difference(
                 *percents, rows, objective=self.objective, seed=self.seed, rounds=1000
             )
-            return clearly(gap, self.sure)
+            return clearly(gap, bar)
 
         best, chosen = (
             finished[contest.chosen(values, by)]
@@ -577,22 +621,11 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         """With `left_out` and `corrected`, where they can be told: what some rows choose is measured on others."""
         if len(set(groups(rows))) < 2:
             return record
-        finished, raw = _finished(record.tried), np.full(len(rows), math.nan)
+        raw = np.full(len(rows), math.nan)
         alike = raw.copy()
         for out in folds(groups(rows), seed=self.seed):
-            inside = np.setdiff1d(np.arange(len(rows)), out)
-            rest = [rows[i] for i in inside.tolist()]
-            parts = [self._part(trial, inside, rest) for trial in finished]
-            chosen, _ = self.choose(parts, rest)
-            again = next(
-                (
-                    trial
-                    for trial, part in zip(finished, parts, strict=True)
-                    if part is chosen
-                ),
-                None,
-            )
-            if again is None:  # chosen by something else than these scores
+            again = self.chosen_again(record, rows, np.setdiff1d(range(len(rows)), out))
+            if again is None:
                 return record
             raw[out] = again.scored.percents[out]
             alike[out] = _like(record.scored.percents, again.scored.percents)[out]
@@ -600,6 +633,24 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         return replace(
             record, left_out=raw, corrected=None if reached.reason else reached.value
         )
+
+    def chosen_again(
+        self, record: SearchRecord, rows: Sequence[dspy.Example], inside: Rows
+    ) -> Trial | None:
+        """Return the candidate that some rows choose; None where something else than their scores chooses.
+
+        Args:
+            record: The search.
+            rows: All rows.
+            inside: The numbers of the rows that choose.
+        """
+        finished, rest = _finished(record.tried), [rows[i] for i in inside.tolist()]
+        parts = [self._part(trial, inside, rest) for trial in finished]
+        chosen, _ = self.choose(parts, rest)
+        for trial, part in zip(finished, parts, strict=True):
+            if part is chosen:
+                return trial
+        return None
 
     def _part(self, trial: Trial, inside: Rows, rest: Sequence[dspy.Example]) -> Trial:
         scored = Scored((), trial.scored.percents[inside])

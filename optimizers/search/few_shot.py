@@ -34,7 +34,7 @@ class LabeledFewShot(DemonstrationSearch):
 
     name = "labeled-few-shot"
     about = "one set of labelled rows as demonstrations, without a search"
-    uses_teacher = False
+    uses_teacher = adaptive = False
 
     class Options(SureOptions, DemoOptions):
         sure: float = option(
@@ -72,7 +72,7 @@ class NoSearch(DemonstrationSearch):
     name = "zero-shot"
     aliases = ("none",)
     about = "no search: the judge as it is, without demonstrations"
-    searches = uses_teacher = False
+    searches = uses_teacher = adaptive = False
 
     def evaluations(self) -> int:
         """Return 1: zero-shot alone."""

@@ -148,7 +148,12 @@ class OptunaSearch(DemonstrationSearch):
         picked = self._picked(trial, size, context.pool, shown.allowed(kind))
         program = shown.shown_by(program, picked, kind)
         return Proposal(
-            f"trial {number}", kind if picked else "none", picked, program, form
+            f"trial {number}",
+            kind if picked else "none",
+            picked,
+            program,
+            form,
+            context.answers(),
         )
 
     def _picked(

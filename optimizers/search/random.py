@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 import dspy
 import numpy as np
 from dspy.teleprompt import BootstrapFewShotWithRandomSearch
+from pydantic import field_validator
 
 from judgesmith.agreement.metric import Agreement
 from judgesmith.agreement.objectives import Reached
@@ -217,7 +218,7 @@ class Table:
         kind = kinds[0] if len(set(kinds)) == 1 else "mixed"
         program = demonstrations.shown_by(self.context.base, rows, kinds)
         name = NAMES.get(self.number, f"random {self.number}")
-        return Proposal(name, kind, rows, program)
+        return Proposal(name, kind, rows, program, answers=self.answers)
 
 
 @optimizers.register
@@ -235,6 +236,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
     name = "random-search"
     about = "DSPy's random search over labelled and bootstrapped demonstrations, by agreement over the whole set"
     paper = "Active-Critic, §4.2"
+    adaptive = False
 
     class Options(RacingOptions, SureOptions, BootstrapOptions, CandidateOptions):
         max_bootstrapped_demos: int | None = option(
@@ -249,6 +251,11 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
             ge=0,
             le=MOST_DEMOS,
         )
+        sizes: tuple[int, ...] = option(
+            (),
+            "Numbers of demonstrations that sets have in turn, such as 4, 8 and 16, up to max_demos and to half of the "
+            "rows; none: max_demos alone.",
+        )
         max_rounds: int = option(
             1,
             "Times that the teacher is asked about a row until its answer may be shown.",
@@ -257,6 +264,14 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         stop_at_score: float | None = option(
             None, "Objective, times 100, at which the search ends."
         )
+
+        @field_validator("sizes")
+        @classmethod
+        def _positive(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+            if any(not 1 <= size <= MOST_DEMOS for size in value):
+                raise ValueError(f"each of 1 to {MOST_DEMOS}")
+            return tuple(sorted(set(value)))
+
         leave_out: Literal["document", "nothing"] = option(
             "document",
             "What a candidate is not shown while it is measured on a row: the row's own document, or nothing, as with "
@@ -284,6 +299,12 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         self._restrict: set[int] | None = None
         self._labeled_sample = True
         self._best: Trial | None = None
+
+    @property
+    def chooses_again(self) -> bool:
+        """Return True unless the search ends at a score, or a metric of single rows decides."""
+        by_rows = self.metric is not None or self.stop_at_score is not None
+        return super().chooses_again and not by_rows
 
     def evaluations(self) -> int:
         """Return DSPy's number of programs, three more than `candidates`; 1 without candidates."""
@@ -340,39 +361,86 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         if not self.candidates:
             return
         table = Table(self, context)
-        every = range(-3, self.candidates)
-        table.numbers = [
-            n for n in every if self._restrict is None or n in self._restrict
-        ]
         order = list(range(len(context.pool)))
         if self.seed:
             order = np.random.default_rng([self.seed, 3]).permutation(order).tolist()
+        best: NumberedJudge | None = None
+        highest = -np.inf
+        for size, numbers in self._runs(len(context.pool)):
+            table.numbers = list(numbers)
+            found = self._run(table, size, numbers, order)
+            score = found.candidate_programs[0]["score"]
+            if score > highest:
+                best, highest = found, score
+            if self.stop_at_score is not None and score >= self.stop_at_score:
+                break
+        if self.metric is not None and best is not None:
+            self._best = table.trials[shown_by(best)]
+
+    def _runs(self, rows: int) -> list[tuple[int, list[int]]]:
+        """Return the runs of DSPy's class: the demonstrations in a prompt, and the candidates by DSPy's numbers.
+
+        Each candidate is in one of them: the fixed ones in that of the most demonstrations, the random sets in turn.
+        """
+        wanted = self.tried_sizes(rows)
+        numbers: dict[int, list[int]] = {size: [] for size in wanted}
+        for number in range(-3, self.candidates):
+            if self._restrict is None or number in self._restrict:
+                numbers[wanted[max(number, 0) % len(wanted)]].append(number)
+        return [(size, some) for size, some in numbers.items() if some]
+
+    def shown(self, rows: int) -> int:
+        """Return the demonstrations in a prompt of the search, on average."""
+        count = sum(size * len(numbers) for size, numbers in self._runs(rows))
+        return round(count / self.evaluations()) if self.candidates else 0
+
+    def tried_sizes(self, rows: int) -> list[int]:
+        """Return the numbers of demonstrations that sets of some rows have, the largest first."""
+        if not self.sizes:
+            return [int(self.max_demos)]
+        half = max(1, rows // 2)
+        sizes = {min(size, half) for size in (*self.sizes, self.max_demos)}
+        return sorted((size for size in sizes if size <= self.max_demos), reverse=True)
+
+    def remarks(self, rows: int) -> list[str]:
+        """Return what a plan says of the sizes that are tried."""
+        sizes = self.tried_sizes(rows)
+        if len(sizes) < 2 or not self.candidates:
+            return []
+        *others, last = map(str, sorted(sizes))
+        return [f"sets of {', '.join(others)} and {last} demonstrations are tried"]
+
+    def _run(
+        self, table: Table, size: int, numbers: list[int], order: list[int]
+    ) -> NumberedJudge:
+        """Run DSPy's class for some of its candidates; return what it chose.
+
+        Raises:
+            Exception: What ends a search, and what the given metric raised.
+        """
         try:
             # The model's copies tell the rounds of bootstrapping apart; the judge's own one is asked.
             with quiet_dspy(), dspy.context(lm=dspy.BaseLM("rounds", cache=False)):
-                best = self._loop(table).compile(
+                found: NumberedJudge = self._loop(table, size).compile(
                     NumberedJudge(table),
                     teacher=NumberedJudge(table, teaches=True),
                     trainset=_numbered(order),
-                    valset=_numbered(range(len(context.rows))),
-                    restrict=self._restrict,
+                    valset=_numbered(range(len(table.context.rows))),
+                    restrict=numbers,
                     labeled_sample=self._labeled_sample,
                 )
+                return found
         except Ended as end:
             raise end.error from None
         except Exception:
             if table.error is None:
                 raise
             raise table.error from None
-        if self.metric is not None:
-            self._best = table.trials[shown_by(best)]
 
-    def _loop(self, table: Table) -> BootstrapFewShotWithRandomSearch:
+    def _loop(self, table: Table, size: int) -> BootstrapFewShotWithRandomSearch:
         """Return DSPy's search with this one's settings."""
         sizes = self.max_bootstrapped_demos, self.max_labeled_demos
-        bootstrapped, labelled = (
-            int(self.max_demos if most is None else most) for most in sizes
-        )
+        bootstrapped, labelled = (int(size if most is None else most) for most in sizes)
         if table.context.base.method.no_bootstrap():
             bootstrapped = 0
         loop = BootstrapFewShotWithRandomSearch(

@@ -20,6 +20,8 @@ from judgesmith.signatures.values import Item, Usage
 
 #: Letters from which a text in a prompt is recognised: shorter ones appear by chance.
 RECOGNISED = 24
+#: Scores in percent that are as near as this are equal.
+ROUNDING = 1e-6
 
 
 @dataclass(slots=True)
@@ -45,6 +47,9 @@ class _Under:
 _NO_ROW = _Under(None, (), ())
 _current: ContextVar[_Under] = ContextVar("judgesmith_row", default=_NO_ROW)
 _open: ContextVar[bool] = ContextVar("judgesmith_open", default=False)
+_spare: ContextVar[Sequence[Mapping[str, Any]]] = ContextVar(
+    "judgesmith_spare", default=()
+)
 
 
 @contextmanager
@@ -58,6 +63,20 @@ def own_documents_shown() -> Iterator[None]:
         yield
     finally:
         _open.reset(token)
+
+
+@contextmanager
+def standing_in(rows: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+    """Inside, these rows stand in for demonstrations that a row may not see (`seen`).
+
+    Args:
+        rows: Labelled rows in the form of demonstrations.
+    """
+    token = _spare.set(rows)
+    try:
+        yield
+    finally:
+        _spare.reset(token)
 
 
 @contextmanager
@@ -159,6 +178,71 @@ def allowed(demos: Sequence[Mapping[str, Any]], item: Item) -> list[int]:
     apart = [n for n, demo in enumerate(demos) if demo.get("group") != document]
     twins = _of_one_source(demos, apart, folded(item.source or ""))
     return [n for n in apart if n not in twins and not _repeats(demos[n], item)]
+
+
+def seen(demos: Sequence[Mapping[str, Any]], item: Item) -> list[Mapping[str, Any]]:
+    """Return the demonstrations in the prompt of a row: those that it may see, and what stands in for the others.
+
+    Of four good and four bad demonstrations a good row that is one of them would see three good ones: a prompt that is
+    tilted against its own label. So another row of about the same score takes the place, and every row sees the same
+    mix of labels, which says nothing of any. It is of a document that neither the row nor a demonstration is of. Where
+    the mix without either is nearer than the nearest row, the place stays empty.
+    """
+    places = set(allowed(demos, item))
+    kept = [demos[place] for place in sorted(places)]
+    if len(kept) == len(demos) or not _spare.get():
+        return kept
+    free = _free(demos, item)
+    scores = [score for demo in kept if (score := _score(demo)) is not None]
+    middle = sum(scores) / len(scores) if scores else None
+    shown: list[Mapping[str, Any]] = []
+    for place, demo in enumerate(demos):
+        if place in places:
+            shown.append(demo)
+            continue
+        other = _nearest(demo, free, middle, place)
+        if other is not None:
+            free = [one for one in free if one is not other]
+            shown.append(other)
+    return shown
+
+
+def _free(demos: Sequence[Mapping[str, Any]], item: Item) -> list[Mapping[str, Any]]:
+    """Return the rows that may stand in: of no document that is shown, and none that the row may not see."""
+    groups = {demo.get("group") for demo in demos}
+    rows = [row for row in _spare.get() if row.get("group") not in groups]
+    return [rows[number] for number in allowed(rows, item)]
+
+
+def _nearest(
+    demo: Mapping[str, Any],
+    free: Sequence[Mapping[str, Any]],
+    middle: float | None,
+    place: int,
+) -> Mapping[str, Any] | None:
+    """Return the row of a demonstration's form, if there is one, with the nearest score; of several, one by place."""
+    own = _score(demo)
+    if own is None:
+        return None
+    alike = [row for row in free if _form(row) == _form(demo)] or free
+    gaps = [
+        (abs(score - own), row) for row in alike if (score := _score(row)) is not None
+    ]
+    least = min((gap for gap, _ in gaps), default=None)
+    if least is None or (least and middle is not None and abs(middle - own) <= least):
+        return None
+    nearest = [row for gap, row in gaps if gap <= least + ROUNDING]
+    return nearest[place % len(nearest)]
+
+
+def _form(demo: Mapping[str, Any]) -> tuple[bool, bool]:
+    return bool(demo.get("augmented")), bool(demo.get("gold"))
+
+
+def _score(demo: Mapping[str, Any]) -> float | None:
+    """Return the score that a demonstration shows, in percent; None for one that shows none."""
+    score = demo.get("score")
+    return float(score) if isinstance(score, int | float) else None
 
 
 def _of_one_source(

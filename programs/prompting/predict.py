@@ -135,19 +135,16 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         return labelled(demo, self.layout, self.signature, self.scale)
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Return the demonstrations in the prompt of the row under judgement: those that it may see."""
+        """Return the demonstrations in the prompt of the row under judgement: see `row_context.seen`."""
         self.settle()
         if not self.demos or not judges_row(self.signature):
             return list(self.demos)
-        allowed = row_context.allowed(
-            self.demos,
-            Item(
-                inputs.get("output") or "",
-                inputs.get("source") or "",
-                group=row_context.group(),
-            ),
+        item = Item(
+            inputs.get("output") or "",
+            inputs.get("source") or "",
+            group=row_context.group(),
         )
-        return [self.demos[number] for number in allowed]
+        return row_context.seen(self.demos, item)
 
     def messages(
         self, inputs: Mapping[str, Any], *, group: str | None = None

@@ -147,6 +147,9 @@ class Agreement:
     1.2 is a score of 120. Undefined agreement (constant scores, say) counts as the lowest value. Agreement of fewer
     than 8 rows says nothing: of so few, such as GEPA's small batches, the rows' own scores are averaged.
 
+    A judge's rows that are among its demonstrations are judged without themselves, by prompts that are tilted against
+    their own labels. So a judge is measured on its other rows (`left_out` of their predictions), if they are 8 or more.
+
     One row's score, for optimizers that look at single rows, is its closeness: 1 - |predicted - human| in shares of the
     scale; with a panel, the share of panel rows on whose right side the program puts it. As a boolean, which
     `BootstrapFewShot` needs, it is true from `close` upward. GEPA gets feedback with it.
@@ -233,7 +236,7 @@ class Agreement:
     def _measurable(self, pairs: Iterable[tuple[Any, Any]]) -> tuple[Vector, Rows]:
         """Return predictions in percent of the scale, and the human ratings of the same rows."""
         scores, groups, named = list[tuple[float, float]](), list[str](), list[Any]()
-        for example, prediction in pairs:
+        for example, prediction in _fair(list(pairs)):
             scores.append(self.both(example, prediction))
             groups.append(self.group(example) or f"row {len(groups)}")
             named.append(example.get("system") if hasattr(example, "get") else None)
@@ -395,6 +398,12 @@ class Panel:
                 f'{"lower" if below else "higher"} ({self.predicted[i]:g}): "{_quote(self.texts[i])}"'
             )
         return lines
+
+
+def _fair(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Return the rows whose prompts showed all demonstrations; all rows where these are too few."""
+    whole = [pair for pair in pairs if not getattr(pair[1], "left_out", 0)]
+    return whole if len(whole) >= FEWEST else pairs
 
 
 def _pair(row: Sequence[Any]) -> tuple[Any, Any]:

@@ -184,14 +184,14 @@ def test_a_race_that_the_budget_ends_says_how_far_it_came(blocks_paid: int) -> N
 def test_a_raced_search_chooses_what_the_plain_one_does_for_fewer_calls(
     server: Any, fake: Any, labels_of: Any
 ) -> None:
-    """Zero-shot and one demonstration guess, more demonstrations know."""
+    """Six demonstrations know, fewer guess."""
     draw = np.random.default_rng(4)
     labels = labels_of(20, 3, lambda n: int(draw.integers(0, 101)))
     human = {row.id: row.scores["overall"] for row in labels.rows}
     server.answer = fake.judging(
         lambda ask: (
             human[ask.mark]
-            if len(ask.shown) >= 4
+            if len(ask.shown) >= 6
             else (int(ask.mark[1:]) * 37 + 11 * len(ask.shown)) % 101
         )
     )
