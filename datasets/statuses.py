@@ -53,11 +53,17 @@ class Statuses:
             names: The columns.
             origin: The file, for messages.
         """
-        result = cls()
+        result, unread = cls(), list[str]()
         for name in names:
             cells = _words_in(records, name)
             if len(cells) > 1 or _kind(name) is not None:
                 result._read(records, name, cells, f"{origin}, column {name!r}")
+            if _kind(name) is None and _are_yes_and_no(cells):
+                unread.append(name)
+        if unread:
+            result.notes.append(
+                f"{origin}: {_listed(unread)} are not read; if they say which ratings count, remove the other rows"
+            )
         return result
 
     def _read(
@@ -191,6 +197,12 @@ def _without_count(kind: _Kind | None, name: str, cells: Sequence[str]) -> list[
         if not all(word in flags for word in cells):
             return []
     return [word for word in cells if _rejects(kind, word)]
+
+
+def _are_yes_and_no(cells: Sequence[str]) -> bool:
+    """Return True for the words yes and no, in any spelling; numbers say too much else."""
+    yes, no = _WORDS["true"] - {"1"}, _WORDS["false"] - {"0"}
+    return len(cells) > 1 and {*cells} <= yes | no and bool(yes & {*cells})
 
 
 def _names_a_machine(word: str) -> bool:

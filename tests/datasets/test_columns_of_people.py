@@ -371,6 +371,16 @@ def test_what_may_not_count_is_named(column: str, cells: list[Any]) -> None:
     assert any(f"column {column!r}: ratings beside" in w for w in labels.warnings)
 
 
+def test_columns_of_yes_and_no_that_are_not_read_are_named() -> None:
+    excluded = ["nein"] * 9 + ["ja"] * 3
+    (note,) = [
+        w
+        for w in read(score=OWN, Ausgeschlossen=excluded).warnings
+        if "Ausgeschlossen" in w
+    ]
+    assert "if they say which ratings count" in note
+
+
 def test_a_single_rating_that_does_not_count() -> None:
     cells = [
         [
