@@ -17,6 +17,13 @@ SHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
 #: What a spreadsheet takes for a formula's beginning (OWASP, CSV injection), behind apostrophes of ours or of the text.
 #: Blanks before it are skipped by some programs.
 _FORMULA = re.compile(r"'*[\s\x00]*[=+\-@\t\r\n＝＋－＠]")
+#: Where a program of another country, or with other habits, ends a cell, in quotes or not, and a formula may begin.
+_SPLITS = r"[;|\t\r\n\x0b\x0c\x85\u2028\u2029]"
+_BEHIND = r"(?=(?:[\"'\x00]|[^\S\t\r\n\x0b\x0c\x85\u2028\u2029])*[=+\-@＝＋－＠])"
+_INSIDE, _GUARDED = (
+    re.compile(f"({_SPLITS}){_BEHIND}"),
+    re.compile(f"({_SPLITS})'{_BEHIND}"),
+)
 
 
 def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
@@ -150,14 +157,18 @@ def unique(header: list[str], origin: str) -> list[str]:
 
 
 def guarded(cell: Any) -> Any:
-    """Return a cell that no spreadsheet runs: a text that begins like a formula gets an apostrophe in front.
+    """Return a cell that no spreadsheet runs, whatever separates its cells.
 
-    Numbers, also those written as text, stay.
+    A text that begins like a formula gets an apostrophe in front, and one behind each semicolon, bar, tab or line break
+    that a formula may follow. Numbers, also those written as text, stay.
     """
-    runs = isinstance(cell, str) and _FORMULA.match(cell) and not NUMBER.fullmatch(cell)
-    return f"'{cell}" if runs else cell
+    if not isinstance(cell, str) or NUMBER.fullmatch(cell):
+        return cell
+    cell = _INSIDE.sub(r"\1'", cell)
+    return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
 def unguarded(cell: str) -> str:
     """Return the text that `guarded` was given."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+    cell = cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+    return _GUARDED.sub(r"\1", cell)

@@ -44,6 +44,11 @@ class Optimizers(Registry["type[DemonstrationSearch]"]):
         )
         return super().get(name) if library is None else library.make(name)
 
+    def __contains__(self, name: object) -> bool:
+        """Return whether `get` has a say on this name: one that begins as another library's is that library's."""
+        self.names()
+        return str(name).startswith(tuple(self.through)) or super().__contains__(name)
+
     def every(self) -> dict[str, type[DemonstrationSearch]]:
         """Return all optimizers that can be named, those of other libraries included."""
         own = self.parts()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -15,7 +17,19 @@ if TYPE_CHECKING:
 
 #: Seconds before the first line in a log, and at most between two.
 SOON, SELDOM = 10.0, 300.0
+#: Steps behind the first by which the time left is told.
+FEW = 3
 _LOG = logging.getLogger("judgesmith")
+
+
+@dataclass
+class Reading:
+    """Tokens that models of this process have read beside calls: the progress inside a row."""
+
+    tokens: int = 0
+
+
+read = Reading()
 
 
 class Progress(Protocol):
@@ -68,8 +82,10 @@ class Watch:
         self._title, self._stage, self._note = title, "", ""
         self._total, self._whole = total, total is not None
         self._done = self._earlier = 0
-        self._started = self._since = time.monotonic()
-        self._due = self._started + SOON
+        self._first: tuple[float, int] | None = None
+        self._started = time.monotonic()
+        self._due, self._read = self._started + SOON, read.tokens
+        self._ended, self._writing = threading.Event(), threading.RLock()
         self._say, self._bar = say, None if console is None else _bar(console)
         if self._bar is not None:
             self._task = self._bar.add_task(_escape(title), total=total, note="")
@@ -82,9 +98,20 @@ class Watch:
                 self._bar.start()
         except LiveError:  # another display of rich is on the screen
             self._bar = None
+        if self._bar is None:
+            threading.Thread(target=self._go_on, daemon=True).start()
         return self
 
+    def _go_on(self) -> None:
+        """Write a line now and then also where no step ends: a long row is minutes of reading."""
+        while not self._ended.wait(1.0):
+            with self._writing:
+                if (now := time.monotonic()) >= self._due and not self._ended.is_set():
+                    self._line(now)
+
     def __exit__(self, *_: object) -> None:
+        with self._writing:
+            self._ended.set()
         if self._bar is not None:
             self._bar.stop()
 
@@ -92,12 +119,8 @@ class Watch:
         """Begin a stage: name it on the bar or in a line."""
         self._stage = title
         if not self._whole:
-            self._total, self._since, self._done, self._earlier = (
-                steps or None,
-                time.monotonic(),
-                0,
-                0,
-            )
+            self._total, self._first = steps or None, None
+            self._done = self._earlier = 0
             if self._bar is not None:
                 self._bar.reset(self._task, total=self._total)
         if self._bar is not None:
@@ -118,14 +141,19 @@ class Watch:
             there: True for steps done before this run, which tell nothing about its speed.
             steps: The number of steps.
         """
-        self._done += steps
-        self._earlier += steps if there else 0
         if self._bar is not None:
             self._bar.update(
                 self._task, advance=steps, description=_escape(title) if title else None
             )
-        elif (now := time.monotonic()) >= self._due:
-            self._line(now)
+        now = time.monotonic()
+        with self._writing:
+            self._done += steps
+            if there:
+                self._earlier += steps
+            elif self._first is None:
+                self._first = now, self._earlier + steps
+            if self._bar is None and now >= self._due:
+                self._line(now)
 
     def best(self, text: str) -> None:
         """Show the best candidate so far."""
@@ -141,15 +169,21 @@ class Watch:
             self._bar.update(self._task, note=_escape(text))
 
     def _line(self, now: float) -> None:
-        rate = 0.0
-        if now > self._since:
-            rate = (self._done - self._earlier) / (now - self._since)
         done = (
             f"{self._done:,} of {self._total:,}" if self._total else f"{self._done:,}"
         )
-        parts = [done, f"{rate:.1f}/s"]
-        if self._total and rate > 0:
-            parts.append(f"{duration(max(0, self._total - self._done) / rate)} left")
+        # The first step had a model opened for it, and says nothing of the speed.
+        since, before = self._first or (now, self._done)
+        further = self._done - max(before, self._earlier)
+        parts = [done]
+        if further > 0 and now > since:
+            rate = further / (now - since)
+            parts.append(f"{rate:.1f}/s")
+            if self._total and further >= FEW:
+                left = max(0, self._total - self._done) / rate
+                parts.append(f"{duration(left)} left")
+        if read.tokens > self._read:
+            parts.append(f"{read.tokens - self._read:,} tokens read")
         if self._note:
             parts.append(self._note)
         if not self._whole:

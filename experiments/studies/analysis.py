@@ -58,8 +58,8 @@ class Gap:
 class Line:
     """An arm with a model and a number of labels, over its seeds. records: by seed, of the cells that are done.
 
-    wanted: how many seeds there are to be. q, low, high and the coefficients are means over seeds, NaN without any;
-    calls, tokens and seconds are means of fitting one cell.
+    wanted: how many seeds there are to be. failures: why cells have no record. q, low, high and the coefficients are
+    means over seeds, NaN without any; calls, tokens and seconds are means of fitting one cell.
     """
 
     name: str
@@ -72,6 +72,7 @@ class Line:
     high: float = math.nan
     baseline: Gap | None = None
     best: Gap | None = None
+    failures: list[str] = field(default_factory=list)
 
     def mean(self, *names: str) -> float:
         """Return the mean over seeds of a number of the records, or of the sum of several; NaN if there is none."""
@@ -117,6 +118,7 @@ class Line:
             "failed": self.failed,
             "seeds": len(self.records),
             "of": self.wanted,
+            "failures": self.failures,
             "by_seed": {str(seed): r["q"] for seed, r in self.records.items()},
             "selected": {str(seed): r["selected"] for seed, r in self.records.items()},
             "minus_baseline": None
@@ -212,6 +214,8 @@ def analyse(
         line = lines.setdefault(key, Line(name, *key, {}, len(config.seeds)))
         if journal.done(cell):
             line.records[cell.seed] = journal.results[cell]
+        elif cell in journal.results:
+            line.failures.append(str(journal.results[cell]["reason"]))
     for size in config.train:
         _compare(
             [line for line in lines.values() if line.train == size],
@@ -383,7 +387,7 @@ def _notes(analysis: Analysis) -> list[str]:
         )
     for line, seed, record in records:
         lines = [f"{record['reason']}; that counts 0"] if record.get("reason") else []
-        lines += [record["stopped"]] if record.get("stopped") else []
+        lines += [record[name] for name in ("choice", "stopped") if record.get(name)]
         lines += record.get("tried", ())
         notes += [
             f"{line.name}, {line.train} labels, seed {seed}: {one}" for one in lines

@@ -56,8 +56,8 @@ class _Study(Command, Preset, Rows, Json):
     arms: list[Any] | None = flag(
         None,
         "Arm to compare, instead of the usual ones: parts joined by +, e.g. fine+no-task or "
-        "random-search+max_demos=8. Parts: an optimizer, a variant, a method, racing, no-task, no-criteria, no-os-e, "
-        "no-explanations, no-search, one-batch, own-criteria, OPTION=VALUE. Repeatable.",
+        "random-search+max_demos=8. Parts: an optimizer (also dspy:NAME), a variant, a method, racing, no-task, "
+        "no-criteria, no-os-e, no-explanations, no-search, one-batch, own-criteria, OPTION=VALUE. Repeatable.",
         "--arm",
         metavar="PART+PART…",
     )

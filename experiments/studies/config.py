@@ -260,7 +260,8 @@ def _meaning(part: str, arm: str) -> Mapping[str, Any]:
     ):
         if part in names:  # the registry knows the older name of zero-shot, too
             return {setting: part}
-    choices = [*optimizers.names(), *variants, *named, *PARTS, OWN_CRITERIA]
+    others = [f"{prefix}NAME" for prefix in optimizers.through]
+    choices = [*optimizers.names(), *others, *variants, *named, *PARTS, OWN_CRITERIA]
     raise OptionError(
         f"arm {arm!r}: {part!r} is not one of {', '.join(choices)}, nor OPTION=VALUE{nearest(part, choices)}"
     )

@@ -33,7 +33,7 @@ from judgesmith.experiments.studies.config import (
 )
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import agreement, examples_of, score_rows
-from judgesmith.optimizers.report import Plan
+from judgesmith.optimizers.report import Fitted, Plan
 from judgesmith.optimizers.search.base import brief
 from judgesmith.programs.atomic import write_whole
 from judgesmith.programs.judge import Judge
@@ -472,10 +472,13 @@ def run_cell(
         "completion_tokens": meter.logical_tokens[1] - tokens[1],
         "seconds": round(seconds, 2),
     }
+    if why := untried(compiler, fitted):
+        # What is left is the zero-shot judge: as a result of this arm it would pass for a tie.
+        return {"status": "failed", "reason": why, **fitting}, []
     heldout = study.parts[cell.seed].heldout
     examples = examples_of(heldout, fitted.judge)
     progress.stage("held-out rows", len(examples))
-    started, calls = time.monotonic(), meter.logical
+    calls = meter.logical
     scored = score_rows(
         brief(fitted.judge), examples, progress
     )  # the score without what comes after it
@@ -494,10 +497,8 @@ def run_cell(
         **measured.to_dict(),
         **fitting,
         "heldout_calls": meter.logical - calls,
-        "heldout_seconds": round(time.monotonic() - started, 2),
         "selected": selected.name,
         "demos": selected.demos,
-        "kind": selected.kind,
         "train_q": json_number(selected.agreement.q),
         "candidates": [c.to_dict() for c in record.candidates],
         "form": {name: options[name] for name in kept if name in options},
@@ -524,6 +525,26 @@ def run_cell(
         )
     ]
     return result, rows
+
+
+def untried(compiler: Compiler, fitted: Fitted) -> str | None:
+    """Return why a search has no candidate beside zero-shot that could be chosen; None where it has one, or needs none.
+
+    A method without prompts that can be taught needs none, unless its optimizer says that it failed.
+    """
+    record = fitted.record
+    others = record.candidates[1:]
+    taught = bool(fitted.judge.method.taught())
+    if compiler.search.evaluations() <= 1 or not (taught or record.reason or others):
+        return None
+    if any(
+        c.disqualified is None and "budget" not in (c.dropped or "") for c in others
+    ):
+        return None
+    failed = [c.disqualified or c.dropped for c in others]
+    told = [record.reason, record.stopped, *dict.fromkeys(filter(None, failed))]
+    why = "; ".join(filter(None, told)) or "the search proposed none"
+    return f"no candidate was {'judged whole' if others else 'tried'}: {why}"
 
 
 class Follower(Progress, Protocol):

@@ -26,6 +26,8 @@ WHAT = {
     "models": "model",
 }
 SHOWN_NOTES = 6
+#: Characters of a failure's reason in a table.
+LONGEST = 100
 COEFFICIENTS = {"q": "Q", "pearson": "r", "spearman": "ρ", "kendall": "τ"}
 
 
@@ -90,9 +92,9 @@ def results(analysis: Analysis) -> Table:
         if size != analysis.sizes()[0]:
             table.section()
         for line in lines:
-            seeds = (
-                "" if line.whole else f" ({len(line.records)} of {line.wanted} seeds)"
-            )
+            about = [f"{len(line.records)} of {line.wanted} seeds"]
+            about += [shortened(reason) for reason in dict.fromkeys(line.failures)]
+            seeds = "" if line.whole else f" ({'; '.join(about)})"
             cells = [
                 Cell(
                     line.mean(name), best=line in whole and line.mean(name) == top[name]
@@ -117,6 +119,11 @@ def results(analysis: Analysis) -> Table:
                 line.mean("seconds"),
             )
     return table
+
+
+def shortened(reason: str) -> str:
+    """Return the beginning of a reason, for a cell of a table; the whole stands among what failed."""
+    return reason if len(reason) <= LONGEST else f"{reason[:LONGEST].rstrip()}…"
 
 
 def _by_size(analysis: Analysis) -> Table:
@@ -174,6 +181,7 @@ def _by_seed(analysis: Analysis) -> Table:
             "95 %",
             "chosen",
             Column("demonstrations", "d"),
+            Column("Q on training rows", ".3f"),
             "form",
             Column("calls", "d"),
         ]
@@ -197,6 +205,7 @@ def _by_seed(analysis: Analysis) -> Table:
                 interval(low, high),
                 record["selected"],
                 record["demos"],
+                record.get("train_q"),
                 ", ".join(f"{n}={v}" for n, v in form.items()),
                 record["calls"],
             )

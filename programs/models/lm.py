@@ -777,13 +777,15 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
                 )
                 break
             except Unreachable as error:
-                raise ModelError(
+                raise OutageError(
                     f"{error}; check that the server runs, and its address"
                 ) from None
             except CallError as error:
                 refusal = error
         else:
-            raise ModelError(f"the model does not answer: {refusal}")
+            assert refusal is not None
+            kind = ModelError if refusal.lasting else OutageError
+            raise kind(f"the model does not answer: {refusal}")
         self._remember(reply.without)
         system = messages is plain
         logprobs = reply.tokens is not None and any(

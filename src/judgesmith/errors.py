@@ -39,7 +39,10 @@ class ModelError(JudgesmithError):
 
 
 class OutageError(ModelError):
-    """A model's server stopped answering during a run. What is finished is kept."""
+    """A model's server does not answer, or not any more. What is finished is kept.
+
+    The command line ends with exit code 75 (EX_TEMPFAIL): the same command may succeed later.
+    """
 
 
 class CallError(JudgesmithError):

@@ -1,5 +1,8 @@
 """No cell of a CSV file that is written for people is a formula, and what was written is read again."""
 
+import csv
+import io
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from judgesmith.datasets import iter_rows, read_labels
 from judgesmith.datasets.spreadsheets import guarded, unguarded
 from judgesmith.errors import LabelsError
 
-texts = st.text() | st.text("'=+-@\t\r\n ＝0.5eE", max_size=6)
+texts = st.text() | st.text("'\"=+-@\t\r\n ;|\u2028＝0.5eE", max_size=9)
 
 
 @given(texts)
@@ -33,6 +36,29 @@ def test_a_formula_is_a_text(start: str, rest: str) -> None:
 )
 def test_numbers_and_plain_texts_stay(cell: object) -> None:
     assert guarded(cell) == cell
+
+
+@pytest.mark.parametrize("end", [";", "\t", "\n", "\r\n", "|", "\u2028", "\x0b"])
+@pytest.mark.parametrize("before", ["", " ", '"', "'", '" ', "\xa0"])
+@pytest.mark.parametrize("start", "=+-@＝")
+def test_no_formula_stands_where_another_program_ends_a_cell(
+    end: str, before: str, start: str
+) -> None:
+    text = f"A summary{end}{before}{start}1+cmd|' /C calc'!A0{end}of the text"
+    file = io.StringIO()
+    table = csv.writer(file, quoting=csv.QUOTE_ALL)
+    table.writerow(["id", guarded(text), guarded(f"{start}A2"), 3.5])
+    for delimiter in ";\t|,":
+        lines = re.split("[\r\n\x0b\u2028]+", file.getvalue())
+        for cells in csv.reader(lines, delimiter=delimiter):
+            for cell in cells:
+                assert cell.strip('"\x00 \xa0')[:1] not in set("=+-@＝") or not cell
+    assert unguarded(guarded(text)) == text
+
+
+def test_guarding_takes_time_that_grows_with_the_length() -> None:
+    for text in ("\n" * 200_000, "; " * 200_000, ";" + "'" * 200_000, '\t"' * 100_000):
+        assert unguarded(guarded(text)) == text
 
 
 # -- merged cells and dates -------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
     chance, scores = random.Random(0), dict[str, int]()
     for who, rater in enumerate(("Ada", "Bo")):
         tab = begin(browser, at, rater)
-        for n in range(32):  # thirty rows, two of them again
+        for n in range(33):  # thirty rows, three of them again
             seen = at.next(rater)["unit"]
             first = scores.setdefault(seen["key"], 1 + n * 2 % 5)
             tab.press(
@@ -110,7 +110,7 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
     ).json
     assert (told["labels"], told["exported"]) == (60, 60)
     assert told["agreement"][0]["alpha"] > 0.3
-    assert [one["twice"] for one in told["raters"]] == [2, 2]
+    assert [one["twice"] for one in told["raters"]] == [3, 3]
     made = cli(
         "compile",
         export,
@@ -129,7 +129,7 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
     end(at)
     more = begin(browser, running(rows, "--n", 40, "--order", "suggest"), "Ada")
     more.until(
-        "document.getElementById('count').textContent === '32 of 43'"
+        "document.getElementById('count').textContent === '33 of 44'"
     )  # ten rows, and one of them again
     assert browser.errors == []
 
@@ -177,6 +177,53 @@ def test_hostile_texts_stay_texts_and_two_tabs_lose_nothing(
         ]
     ]
     assert answers == [(name, "The guidelines do not say")]
+
+
+#: What a rater types into a skip dialog that has just opened: every letter is a key of the page, digits of a reason.
+TYPED = [
+    "not my product",
+    "the wrong language",
+    "UP: a duplicate",
+    "2nd reply is missing",
+]
+
+
+@pytest.mark.parametrize("typed", TYPED)
+@pytest.mark.parametrize("kind", ["binary", "scale"])
+def test_what_is_typed_into_a_skip_dialog_is_the_reason(
+    kind: str, typed: str, running: Any, browser: Browser, tmp_path: Path
+) -> None:
+    at = running(
+        rows_to_label(tmp_path / "rows.jsonl"),
+        *(("--kind", "binary") if kind == "binary" else ()),
+    )
+    tab = begin(browser, at, "Ada")
+    tab.press("p" if kind == "binary" else "3")
+    done(tab, 1)
+    tab.press("s")
+    tab.until("document.getElementById('skipping').open")
+    for _ in range(3):  # the key is held down
+        held = {"key": "s", "windowsVirtualKeyCode": 83, "autoRepeat": True}
+        tab.call("Input.dispatchKeyEvent", type="keyDown", text="s", **held)
+    tab.press(" ")
+    assert tab.js("document.getElementById('reason').value") == ""
+    tab.press(*typed)
+    assert tab.js("document.getElementById('reason').value") == typed
+    assert tab.js("document.getElementById('skipping').open")
+    tab.press("Enter")
+    done(tab, 2)
+    told = at.http.get("/api/agreement", params={"rater": "Ada"}).json()
+    assert [one["reason"] for one in told["skipped"]] == [typed]
+    assert [(one["rated"], one["skipped"]) for one in told["raters"]] == [(1, 1)]
+    for key, dialog in (("d", "agreement"), ("?", "keys")):
+        tab.press(key)
+        tab.until(f"document.getElementById('{dialog}').open")
+        tab.press(" ", "u", "1", "p", "s")
+        assert tab.js(f"document.getElementById('{dialog}').open")
+        tab.press("Escape")
+        tab.until(f"!document.getElementById('{dialog}').open")
+    assert tab.js("document.getElementById('place').textContent") == "Row 3 of 30"
+    assert browser.errors == []
 
 
 def test_errors_are_marked_by_keyboard_and_by_mouse(

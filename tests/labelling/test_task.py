@@ -1,5 +1,6 @@
 """What is asked, which keys answer it, and which answers are refused."""
 
+import math
 import string
 from typing import Any
 
@@ -145,7 +146,16 @@ def test_rows_come_back_after_others_and_a_longer_queue_only_adds(
     assert len(set(whole)) == len(whole)
     place = {one: n for n, one in enumerate(whole)}
     again = [key for key, turn in whole if turn]
-    assert all(place[key, 1] - place[key, 0] >= GAP for key in again)
-    assert len(again) <= -(-len(queue) * share // 1)
-    if share == 1:
-        assert len(again) == max(0, len(queue) - GAP)
+    room = queue[: max(0, len(queue) - GAP)]
+    assert all(place[key, 1] - place[key, 0] >= GAP for key in again if key in room)
+    assert all(place[key, 1] - place[key, 0] > 1 for key in again)
+    assert len(again) == (math.ceil(len(queue) * share) if len(queue) > 1 else 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "share", "again"),
+    [(12, 0.25, 3), (5, 0.2, 1), (4, 0.25, 1), (9, 1, 9), (2, 0.5, 1), (40, 0.1, 4)],
+)
+def test_a_short_session_has_its_repeats(rows: int, share: float, again: int) -> None:
+    shown = sequence([f"u{n}" for n in range(rows)], share)
+    assert (len(shown), sum(turn for _, turn in shown)) == (rows + again, again)

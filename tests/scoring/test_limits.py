@@ -2,15 +2,20 @@
 
 import csv
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from json_lines import Rows, lines
 
 from judgesmith.errors import BudgetError, OptionError
 from judgesmith.parts import read_options
+from judgesmith.programs import progress
+from judgesmith.running import opening
 from judgesmith.running.console import Watch
 from judgesmith.running.limits import Limits
 from judgesmith.scoring.tables import write_table
@@ -61,9 +66,13 @@ def test_max_failed_stops_the_run(
     )
     out = tmp_path / "out.jsonl"
     score(rows_file(60), "-o", out, "--max-failed", "10%").refused(
-        "3 of 3 rows have no score (--max-failed), the last"
-    )  # 3 > 10 % of 20
-    assert len(lines(out)) == 3
+        "7 of 7 rows have no score (--max-failed), the last"
+    )  # 7 > 10 % of 60
+    assert len(lines(out)) == 7
+    score(
+        rows_file(400, "many.jsonl"), "-o", tmp_path / "many.out.jsonl",
+        "--max-failed", "10%",
+    ).refused("20 of 20 rows have no score (--max-failed), the last")  # fmt: skip
 
 
 def test_how_many_may_fail() -> None:
@@ -71,11 +80,44 @@ def test_how_many_may_fail() -> None:
         with pytest.raises(OptionError, match="max_failed"):
             read_options(Limits, {"max_failed": senseless}, "score")
     number, share = Limits(max_failed="3"), Limits(max_failed="5 %")
-    number.check(3, 3, None)
-    share.check(5, 100, None)
-    for limits, failed, rows in ((number, 4, 1000), (share, 6, 100), (share, 2, 2)):
+    number.check(3, 3, "why")
+    share.check(5, 100, "why")
+    share.check(2, 12, "why", 200_000)  # the first rows say little
+    share.check(10, 10, "why")
+    share.check(50, 900, "why", 1000)
+    for limits, failed, rows, total in (
+        (number, 4, 1000, None),
+        (share, 51, 900, 1000),
+        (share, 1, 1, 12),
+        (share, 12, 60, 200_000),
+        (share, 12, 60, None),
+        (Limits(max_failed="0%"), 1, 30, 1000),
+    ):
         with pytest.raises(BudgetError, match=f"{failed} of {rows} rows"):
-            limits.check(failed, rows, "why")
+            limits.check(failed, rows, "why", total)
+
+
+@pytest.mark.parametrize(
+    ("true", "most_stopped", "least_stopped", "by"),
+    [(0.02, 0, 0, 0), (0.04, 2, 0, 0), (0.05, 6, 0, 0), (0.1, 100, 100, 1500)],
+)
+def test_a_share_is_of_the_whole_run(
+    true: float, most_stopped: int, least_stopped: int, by: int
+) -> None:
+    """A hundred runs of 20,000 rows with --max-failed 5%, looked at after every row."""
+    limits, rng = Limits(max_failed="5%"), np.random.default_rng(1)
+    stopped = []
+    for _ in range(100):
+        places = np.flatnonzero(rng.random(20_000) < true)
+        for failed, place in enumerate(places.tolist(), 1):
+            try:
+                limits.check(failed, place + 1, "why", None)
+            except BudgetError:
+                stopped.append(place + 1)
+                break
+    assert least_stopped <= len(stopped) <= most_stopped
+    if by:
+        assert max(stopped) < by
 
 
 def test_dry_runs_and_unknown_prices_spend_nothing(
@@ -157,7 +199,7 @@ def test_a_server_that_dies_stops_the_run_and_its_rows_are_judged_later(
     monkeypatch.setattr(transport.OpenAIStyle, "send", dying)
     monkeypatch.setattr(lm, "_patience", lambda *_: 0.0)
     rows, out = rows_file(60), tmp_path / "out.jsonl"
-    score(rows, "-o", out).refused(
+    score(rows, "-o", out).come_again(
         "openai/fake does not answer any more: 10 calls in a row", "repeat the command"
     )
     assert all(row["verdict"]["failure"] is None for row in lines(out))
@@ -167,13 +209,22 @@ def test_a_server_that_dies_stops_the_run_and_its_rows_are_judged_later(
     assert (done.code, done.json["scored"], done.json["failed"]) == (0, 60, 0)
 
 
+def test_reading_by_a_model_of_this_machine_takes_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(opening, "thread_count", lambda: 2)
+    seconds = opening.reading_seconds(27_822, ["local/qwen2.5-0.5b"])
+    assert 45 < seconds < 90  # of 450 tokens a second
+    assert opening.reading_seconds(27_822, ["local/qwen2.5-1.5b"]) > 2 * seconds
+    own = tmp_path / "own.gguf"
+    own.write_bytes(b"x" * 1_000_000)
+    assert 0 < opening.reading_seconds(27_822, [f"gguf:{own}"]) < 1
+    assert opening.reading_seconds(27_822, []) == 0
+
+
 def test_a_log_gets_lines_of_progress(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from types import SimpleNamespace
-
-    from judgesmith.programs import progress
-
     now = 0.0
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now))
     with Watch("scoring", 100) as watch:
@@ -183,14 +234,41 @@ def test_a_log_gets_lines_of_progress(
             now = float(second)
             watch.step()
     told = capsys.readouterr().err.splitlines()
-    # After 10 s, 11 rows of this run: 1.1/s, 88 are left; then after 20 s.
-    assert (
-        told
-        == [
-            "[   10 s] scoring: 12 of 100, 1.1/s, 80 s left, 1 failed, $0.02",
-            "[   20 s] scoring: 22 of 100, 1.1/s, 74 s left, 1 failed, $0.02",  # 78 rows at 1.05/s
-        ]
-    )
+    # After 10 s, 10 rows behind the first of this run: 1.0/s, 88 are left; then after 20 s.
+    assert told == [
+        "[   10 s] scoring: 12 of 100, 1.0/s, 88 s left, 1 failed, $0.02",
+        "[   20 s] scoring: 22 of 100, 1.0/s, 78 s left, 1 failed, $0.02",
+    ]
+
+
+def test_the_time_left_is_not_told_by_the_first_row(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model is opened for the first one: ninety seconds of it say nothing of the others."""
+    clock = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    with Watch("scoring", 100) as watch:
+        for clock[0] in (90.0, 101.0, 102.0, 123.0):
+            watch.step()
+    assert [line.partition("scoring: ")[2] for line in capsys.readouterr().err.splitlines()] == [
+        "1 of 100",
+        "2 of 100, 0.1/s",
+        "4 of 100, 0.1/s, 18 min left",
+    ]  # fmt: skip
+
+
+def test_a_long_row_shows_what_is_read_of_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "SOON", 0.0)
+    with Watch("scoring", 6):
+        progress.read.tokens += 1536
+        end = time.monotonic() + 30
+        told = ""
+        while "tokens read" not in told and time.monotonic() < end:
+            time.sleep(0.1)
+            told += capsys.readouterr().err
+    assert "scoring: 0 of 6, 1,536 tokens read" in told
 
 
 def test_csv_keeps_criteria_spread_and_errors(tmp_path: Path) -> None:

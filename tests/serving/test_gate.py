@@ -47,6 +47,16 @@ def test_only_programs_that_know_address_and_key_get_in(asking: Any) -> None:
             {"Content-Type": "application/x-www-form-urlencoded"},
             {},
         ],
+        400: [
+            kind | {"Host": host}
+            for host in (
+                f"127.0.0.1:{'1' * 4400}",
+                "127.0.0.1:+80",
+                "a b",
+                "x/y:80",
+                "[::1]:80:80",
+            )
+        ],
         421: [
             kind | {"Host": host}
             for host in ("evil.example:8000", "127.0.0.1", "127.0.0.1:1", "")
@@ -59,7 +69,7 @@ def test_only_programs_that_know_address_and_key_get_in(asking: Any) -> None:
                 assert (
                     await http.post("/v1/score", content=ROW, headers=headers)
                 ).status_code == status, headers
-                if status in (403, 421):
+                if status in (400, 403, 421):
                     for path in ("/healthz", "/readyz", "/v1/judges", "/openapi.json"):
                         assert (
                             await http.get(path, headers=headers)
@@ -221,6 +231,12 @@ def test_broken_http_is_one_line(running: Any) -> None:
         b"GET / HTTP/9.9\r\n\r\n",
         b"POST /v1/score HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
         b"GET /" + b"a" * 200_000,
+        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 66_000 + b"\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 3_000 + b"\r\n",
+        b"POST /v1/score HTTP/1.1\r\nHost: a\r\nContent-Length: "
+        + b"1" * 5_000
+        + b"\r\n\r\n",
     )
     for sent in broken:
         assert not exchanged(at, sent).startswith(b"HTTP/1.1 2")

@@ -94,6 +94,11 @@ class Done:
         assert self.code == 2, self.out
         assert all(part in self.err for part in parts), self.err
 
+    def come_again(self, *parts: str) -> None:
+        """That the same command may succeed later, and that it said all of this."""
+        assert self.code == 75, self.out
+        assert all(part in self.err for part in parts), self.err
+
     def refused_at_once(self, *parts: str) -> None:
         """Assert that it was refused in one line with all of these parts, and printed nothing else.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from judgesmith.errors import ModelError, OptionError
+from judgesmith.programs import progress
 from judgesmith.programs.readings.bindings.llama import Batch, library
 from judgesmith.programs.readings.passages import (
     PLAIN_TURNS,
@@ -313,6 +314,7 @@ class EmbeddedReader:
             raise ModelError(
                 f"{self.name}: llama.cpp cannot read {count} tokens (code {code})"
             )
+        progress.read.tokens += count
 
     def _sequence(self, tokens: list[int], most: int) -> tuple[int, int]:
         """The sequence with the longest common beginning, cut back to it; an idle one where little is shared."""

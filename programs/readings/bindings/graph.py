@@ -7,6 +7,7 @@ these, else in 8 bits with float sums. The sums along the layers stay 32-bit flo
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -398,6 +399,9 @@ def openvino() -> Any:
     Raises:
         MissingExtraError: If it is not installed.
     """
+    # Its import reports to an analytics service and leaves a client's number in the home folder, in a process forked
+    # off this one. All of that rests on one package, without which it does neither.
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     return from_extra("local", "fast reading", "openvino", "openvino.opset13")
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from judgesmith.errors import ModelError, OptionError
+from judgesmith.programs import progress
 from judgesmith.programs.models.cache import default_cache_path
 from judgesmith.programs.readings.bindings.batches import WORTH, Row, batches
 from judgesmith.programs.readings.bindings.graph import (
@@ -404,6 +405,7 @@ class OpenVinoReader:
             share_inputs=True,
         )
         self.computed += sum(map(len, parts))
+        progress.read.tokens += sum(map(len, parts))
         names = ("last", *self._kinds, *(f"sum{layer}" for layer in self._each))
         return {
             name: request.get_tensor(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
@@ -13,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from judgesmith.cli.commands import Command, Group, UsageError, build
-from judgesmith.errors import JudgesmithError, LabelsError
+from judgesmith.errors import JudgesmithError, LabelsError, OutageError
 from judgesmith.parts import nearest
 from judgesmith.running.plain import one_line, shown_streams
 
@@ -130,8 +133,8 @@ app = typer.Typer(
     epilog="Further commands: distill (train a small model as a judge), synthesize (training examples for distill), "
     "suggest (rows to label next), estimate (systems' mean ratings from few labels), browse (judges and runs of a "
     "folder on one page)."
-    "\n\nExit codes: 0: done; 1: some rows have no score (watch: an alarm); 2: an error, in one line; 130: "
-    "stopped by Ctrl-C.",
+    "\n\nExit codes: 0: done; 1: some rows have no score (watch: an alarm); 2: an error, in one line; 75: the "
+    "model's server does not answer, come again; 130: stopped by Ctrl-C; 143: stopped by SIGTERM.",
 )
 
 
@@ -157,13 +160,14 @@ def _options(
 ) -> None: ...
 
 
-ERROR, STOPPED = 2, 130
+ERROR, COME_AGAIN, STOPPED, TERMINATED = 2, 75, 130, 143
 
 
 def main() -> None:
     """Run the command line: one line for an error, no traceback (set JUDGESMITH_DEBUG=1 to see it)."""
-    with shown_streams():
+    with shown_streams(), _ended_by_sigterm() as ended:
         code = _run()
+        code = TERMINATED if ended and code == STOPPED else code
         try:
             sys.stdout.flush()
         except OSError as error:
@@ -171,8 +175,38 @@ def main() -> None:
         sys.exit(code)
 
 
+@contextmanager
+def _ended_by_sigterm() -> Iterator[list[int]]:
+    """Have SIGTERM, as a pod gets that is to go, end a command as Ctrl-C does; a second one ends it at once.
+
+    Yields a list that is not empty any more when it came. What serves has handlers of its own.
+    """
+    came: list[int] = []
+
+    def stop(number: int, _: Any) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        came.append(number)
+        raise KeyboardInterrupt
+
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
+        yield came
+        return
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield came
+    finally:
+        if signal.getsignal(signal.SIGTERM) is stop:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def _run() -> int:
-    """Return the command's exit code. Whatever goes wrong is 2: 1 is what a command gives a meaning to."""
+    """Return the command's exit code.
+
+    Whatever goes wrong is 2, or 75 where the same may go right later: 1 is what a command gives a meaning to.
+    """
     debug = bool(os.environ.get("JUDGESMITH_DEBUG"))
     try:
         code = app(standalone_mode=False)
@@ -189,7 +223,8 @@ def _run() -> int:
             if isinstance(error, LabelsError) and error.problems
             else [str(error)]
         )
-        return _say(f"{_public_name(error)}: {first}", *more)
+        said = _say(f"{_public_name(error)}: {first}", *more)
+        return COME_AGAIN if isinstance(error, OutageError) else said
     except OSError as error:
         if debug:
             raise

@@ -71,8 +71,8 @@ LOOK = 1.0
 class Tally:
     """An actor that counts for all workers, and says when they are to stop."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits, self.why, self.error = limits, "", ""
+    def __init__(self, limits: Limits, total: int | None = None) -> None:
+        self.limits, self.total, self.why, self.error = limits, total, "", ""
         self.rows = self.failed = self.admitted = 0
         self.costs: dict[str, float] = {}
         self.usages: dict[str, Usage] = {}
@@ -99,7 +99,7 @@ class Tally:
         self.failed += len(failures)
         try:
             self.limits.check(
-                self.failed, self.rows, failures[-1] if failures else None
+                self.failed, self.rows, failures[-1] if failures else None, self.total
             )
         except BudgetError as error:
             self.stop("BudgetError", f"{error}; {GO_ON}")
@@ -319,7 +319,9 @@ def _judged(
     if rows.done == rows.count:
         return Usage()
     with _ray(command.address, math.ceil(workers * share) + BESIDE) as ray:
-        tally = ray.remote(num_cpus=0)(Tally).remote(command.limits())
+        tally = ray.remote(num_cpus=0)(Tally).remote(
+            command.limits(), rows.count - rows.done
+        )
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         context.checkpoint_config = ray.data.checkpoint.CheckpointConfig(

@@ -188,7 +188,9 @@ def _judge_rows(
             record = {"id": joined.rows[i].id, "verdict": verdict.to_dict()}
             summary.count(record | {"seen": i in joined.seen})
             watch.step()
-            limits.check(summary.failed, summary.rows, verdict.failure)
+            limits.check(
+                summary.failed, summary.rows, verdict.failure, len(judging.rows)
+            )
     joined.reasons[name] = [verdict.explanation for verdict in verdicts]
     for human, own in judging.aspects.items():
         scores, categories = [], list[tuple[Any, Any]]()

@@ -79,7 +79,8 @@ class Label(Command, Rows, Json):
     )
     repeats: float | None = flag(
         None,
-        "Share of rows (0 to 1) shown twice to each rater, to measure consistency. Default: none.",
+        "Share of rows (0 to 1) shown twice to each rater, to measure consistency. They come ten rows later, or at "
+        "the end. Default: none.",
         metavar="SHARE",
     )
     seed: int = flag(0, "Random seed of --order random.")

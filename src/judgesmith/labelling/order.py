@@ -18,7 +18,7 @@ from judgesmith.labelling.suggestion import suggest
 from judgesmith.labelling.task import Task
 from judgesmith.labelling.units import Units
 
-#: Rows shown before a row is shown again, so that the rater judges it afresh.
+#: Rows shown before a row is shown again, where there are as many, so that the rater judges it afresh.
 GAP = 10
 
 
@@ -89,18 +89,17 @@ def as_number(task: Task, one: AnswerEvent) -> float:
 
 
 def sequence(queue: Sequence[str], share: float) -> list[tuple[str, int]]:
-    """Return the showings for a rater: (unit, 0), and for a share of the units (unit, 1) at least GAP others later.
+    """Return the showings for a rater: (unit, 0), and for a share of the units (unit, 1) GAP others later or more.
 
-    A longer queue only adds to it.
+    What the queue is too short for comes behind its end. A longer queue only adds to it.
     """
     shown: list[tuple[str, int]] = []
     again: deque[tuple[int, str]] = deque()
     for place, key in enumerate(queue):
         shown.append((key, 0))
-        if math.ceil((place + 1) * share) > math.ceil(
-            place * share
-        ) and place + GAP < len(queue):
+        if math.ceil((place + 1) * share) > math.ceil(place * share):
             again.append((place + GAP, key))
         while again and again[0][0] <= place:
             shown.append((again.popleft()[1], 1))
-    return shown
+    alone = len(queue) < 2  # a row right behind itself would measure nothing
+    return shown if alone else shown + [(key, 1) for _, key in again]

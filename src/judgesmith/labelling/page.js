@@ -299,12 +299,25 @@ function skip() {
     el("button", {type: "button", "aria-keyshortcuts": String(place + 1), onclick: () => skipped(reason)}, kbd(String(place + 1)), ` ${reason}`)));
   at("reason").value = "";
   at("skipping").showModal();
+  // Whoever types, types the reason: no key of the dialog or of the page takes a letter or a blank away from it.
+  at("reason").focus();
 }
 function skipped(reason) {
+  clearTimeout(chosen);
   at("skipping").close();
   send({action: "skip", unit: row.key, turn: row.turn, reason, after: row.after}, `Skipped: ${reason}.`);
 }
-at("own-reason").addEventListener("submit", event => { event.preventDefault(); skipped(at("reason").value) });
+// A digit alone in the field is the key of a reason; with more behind it, it begins one in the rater's own words.
+const PAUSE = 600;
+let chosen;
+const keyed = () => singleKeys && /^\d$/.test(at("reason").value) ? task.reasons.slice(0, -1)[Number(at("reason").value) - 1] : undefined;
+at("reason").addEventListener("input", () => {
+  clearTimeout(chosen);
+  if (at("reason").value && !at("reason").value.trim()) at("reason").value = "";
+  if (keyed()) chosen = setTimeout(() => at("skipping").open && keyed() && skipped(keyed()), PAUSE);
+});
+at("own-reason").addEventListener("submit", event => { event.preventDefault(); if (at("reason").value.trim()) skipped(keyed() ?? at("reason").value.trim()) });
+at("skipping").addEventListener("close", () => clearTimeout(chosen));
 
 const percent = share => share === null ? "–" : `${Math.round(100 * share)} %`;
 const two = value => value === null ? "–" : value.toFixed(2);
@@ -353,6 +366,8 @@ const tools = {w: why, u: undo, s: skip, g: () => task.guidelines && guide(), d:
 for (const [id, run] of [["undo", undo], ["skip", skip], ["guide", guide], ["agree", agreement], ["help", help]]) at(id).addEventListener("click", run);
 
 addEventListener("keydown", event => {
+  // A key held down since it opened a dialog is no letter of a reason, and no press of a button.
+  if (event.repeat && !event.key.startsWith("Arrow") && at("skipping").open && !at("reason").value) event.preventDefault();
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && !event.key.startsWith("Arrow") || !task || !rater) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key, field = event.target.matches("input:not([type=checkbox]), textarea");
   if (field) {
@@ -365,8 +380,7 @@ addEventListener("keydown", event => {
   const open = document.querySelector("dialog[open]");
   if (key.length === 1 && !singleKeys && key !== "?") return;
   if (open) {
-    const reason = open.id === "skipping" && at("reasons").children[Number(key) - 1];
-    if (reason && !field) { event.preventDefault(); reason.click() }
+    if (open.id === "skipping" && !field && key.length === 1 && key !== " ") at("reason").focus();
     return;
   }
   if (event.defaultPrevented || busy) return;

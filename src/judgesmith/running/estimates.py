@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from judgesmith.programs.capabilities import answering, passes_of
+from judgesmith.programs.capabilities import answering, passes_of, read_by
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, shared_price
 from judgesmith.programs.models.transport import Reply
-from judgesmith.running.opening import expected_seconds
+from judgesmith.running.opening import expected_seconds, reading_seconds
 from judgesmith.signatures.values import Item, Passes
 
 #: Rows whose prompts an estimate is made from.
@@ -87,12 +87,11 @@ def estimate(
     cost = (
         None if model is None else shared_price(answering(judge.method, model), reply)
     )
-    seconds, each = (
-        expected_seconds(rows * calls, model, where),
-        rows / max(1, len(sample)),
-    )
+    each = rows / max(1, len(sample))
     read = sum((passes_of(judge.method, item) for item in sample), Passes())
     passes, read_tokens = round(each * read.count), round(each * read.tokens)
+    seconds = expected_seconds(rows * calls, model, where)
+    seconds += reading_seconds(read_tokens, [model or "", *read_by(judge.method)])
     return Estimate(
         rows, rows * calls, prompt, completion, cost, seconds, passes, read_tokens
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,8 +13,9 @@ from judgesmith.parts import Options, option
 if TYPE_CHECKING:
     from judgesmith.programs.models.lm import LanguageModel
 
-#: The fewest rows for a meaningful share of failed ones.
-ENOUGH = 20
+#: The fewest rows by which a share is judged before the end, and how often a run whose rows fail at just that share
+#: may be stopped by chance, however often it is looked at.
+ENOUGH, BY_CHANCE = 20, 0.01
 GO_ON = "what is finished is kept, the same command resumes from there"
 
 
@@ -30,8 +32,8 @@ class Limits(Options):
     )
     max_failed: str | None = option(
         None,
-        "Maximum number of rows without a score before the run stops, or a share of this run's rows (5%). Default: "
-        "no limit.",
+        "Maximum number of rows without a score before the run stops, or a share of its rows (5%). A share is judged "
+        "by all rows of the run. Default: no limit.",
         pattern=r"^ *\d+(\.\d+)? *%? *$",
     )
     dry_run: bool = option(
@@ -78,18 +80,52 @@ class Limits(Options):
                 model.meter.max_calls = model.meter.max_cost = None
                 model.meter = meter
 
-    def check(self, failed: int, rows: int, last: str | None) -> None:
-        """Check the number of failed rows.
+    def check(
+        self, failed: int, rows: int, last: str | None, total: int | None = None
+    ) -> None:
+        """Check the number of failed rows after each row, or some rows.
+
+        Args:
+            failed: Rows of this run without a score.
+            rows: Rows of this run so far.
+            last: Why the last of these rows has no score; None where it has one, when nothing new can be known.
+            total: Rows that this run will have; None where that is not known.
 
         Raises:
-            BudgetError: If more rows of this run have failed than may.
+            BudgetError: If more rows of this run have failed than may, or their share is surely above the limit.
         """
-        if self.max_failed is None or not failed:
+        if self.max_failed is None or last is None:
             return
-        number, share, _ = self.max_failed.partition("%")
-        if failed > (
-            float(number) / 100 * max(rows, ENOUGH) if share else float(number)
-        ):
+        number, percent, _ = self.max_failed.partition("%")
+        most = float(number)
+        if percent:
+            share = most / 100
+            most = share * total if total else math.inf
+            if surely_above(share, failed, rows):
+                most = share * rows
+        if failed > most:
             raise BudgetError(
                 f"{failed} of {rows} rows have no score (--max-failed), the last: {last}"
             )
+
+
+def surely_above(share: float, failed: int, rows: int) -> bool:
+    """Return whether rows fail at a larger share than this one.
+
+    With a share of just that size the answer is ever True with a probability of at most BY_CHANCE, though it is asked
+    after every row: the likelihood of all larger shares, taken equally, relative to that of this one is a martingale.
+
+    >>> surely_above(0.05, 2, 20), surely_above(0.05, 12, 60)
+    (False, True)
+    """
+    from scipy.special import betainc, betaln
+
+    if rows < ENOUGH or failed <= share * rows:
+        return False
+    if share == 0:
+        return True
+    scored = rows - failed
+    larger = float(betainc(scored + 1, failed + 1, 1 - share))
+    evidence = betaln(failed + 1, scored + 1) + math.log(larger) - math.log1p(-share)
+    evidence -= failed * math.log(share) + scored * math.log1p(-share)
+    return bool(evidence >= -math.log(BY_CHANCE))

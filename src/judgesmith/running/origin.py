@@ -5,10 +5,13 @@ Pages of other sites, which the user's own browser shows, must not use it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable
 
 #: How a server that listens on this machine alone is addressed.
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+#: A name or an address, perhaps with a port.
+WELL_FORMED = re.compile(r"(?:\[[0-9a-f:.]+\]|[^\s:/?#@\[\]]*)(?::[0-9]{0,5})?")
 
 
 def foreign(
@@ -26,6 +29,8 @@ def foreign(
         dict(every),
         [value.lower() for name, value in every if name == "host"],
     )
+    if len(named) == 1 and not WELL_FORMED.fullmatch(named[0]):
+        return 400, "the header `Host` is no host with a port"
     if len(named) != 1 or named[0] not in hosts:
         return (
             421,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Container, MutableMapping
@@ -105,7 +106,7 @@ class Gate:
             return 415, "send JSON"
         length = headers.get("content-length", "")
         if scope["method"] == "POST" and (
-            not length.isdigit() or "transfer-encoding" in headers
+            not re.fullmatch("[0-9]{1,18}", length) or "transfer-encoding" in headers
         ):
             return 411, "a request without its length is refused"
         if scope["method"] == "POST" and int(length) > LONGEST_BODY:

@@ -23,7 +23,8 @@ class Score(Command, Rows, Reach, Limits, Json):
 
     Rows are written as they finish, in the order of the input. A second run resumes where the first stopped. A judge
     compiled from labels gives each score an interval. It contains the human rating for 90 % of new rows. Exit code 0:
-    every row has a score; 1: some have none (listed; try `--retry-failed`); 2: an error.
+    every row has a score; 1: some have none (listed; try `--retry-failed`); 2: an error. 75: the model's server does
+    not answer now; come again.
     """
 
     panel: ClassVar[str] = "Start"
@@ -155,7 +156,8 @@ class Score(Command, Rows, Reach, Limits, Json):
             for note in open_table(path).notes:
                 err.print(f"note: {note}", style="yellow", markup=False)
             total = count_rows(path)
-            with Watch("scoring", total and min(total, limit or total)) as watch:
+            total = total and min(total, limit or total)
+            with Watch("scoring", total) as watch:
                 judge = open_judge(self.judge, self.lm, where)
                 judge.explains = self.explain
                 if self.explain and is_absent(judge.lm.name):
@@ -167,7 +169,13 @@ class Score(Command, Rows, Reach, Limits, Json):
                         "--defer: this judge has no expected errors; compile it again from labels"
                     )
                 run = Run(
-                    judge, target, self.raw, watch, limits, any_server=self.any_server
+                    judge,
+                    target,
+                    self.raw,
+                    watch,
+                    limits,
+                    total=total,
+                    any_server=self.any_server,
                 )
                 run.emit = plugin("scoring", "otel")(judge) if self.otel else None
                 if self.batch:

@@ -133,6 +133,8 @@ class Run:
     watch: Watch | None = None
     limits: Limits = field(default_factory=Limits)
     summary: ScoreSummary = field(default_factory=ScoreSummary)
+    total: int | None = None
+    """Rows of the input, where that is known."""
     any_server: bool = False
     """Rows that are there may come from the same model at another address."""
     ahead: Callable[[list[Any]], None] | None = None
@@ -225,6 +227,7 @@ class Run:
             self.summary.new_failed,
             self.summary.rows - self.summary.resumed,
             verdict.failure,
+            self.total and self.total - self.summary.resumed,
         )
 
 

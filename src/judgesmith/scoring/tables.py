@@ -86,7 +86,9 @@ def _write_csv(scored: Path, file: Path) -> None:
         "w", encoding="utf-8-sig", newline="", errors="backslashreplace"
     ) as opened:
         table = csv.DictWriter(
-            opened, [*(name for name in own if name not in ours), *ours]
+            opened,
+            [*(name for name in own if name not in ours), *ours],
+            quoting=csv.QUOTE_ALL,
         )
         table.writeheader()
         for _, record in read_journal(scored):

@@ -27,7 +27,7 @@ from judgesmith.serving.documented import (
 )
 from judgesmith.serving.forms import ManyIn, RowIn, ScoreIn, unreadable
 from judgesmith.serving.gate import MANY, SCORE, Gate, Scope, error, refusal
-from judgesmith.serving.reasons import brief, for_client, logged
+from judgesmith.serving.reasons import for_client, logged
 from judgesmith.serving.service import Refused, Served, Service
 from judgesmith.serving.tracing import traced
 from judgesmith.signatures.values import Verdict
@@ -125,12 +125,8 @@ def _routes_of_state(app: FastAPI, service: Service) -> None:
         "/readyz", responses=probed | {200: {"model": Ready}, 503: {"model": Ready}}
     )
     async def readyz() -> Response:
-        """Return whether every judge's model answers, and the server is not stopping."""
-        problems = {
-            s.name: brief(s.problem)[1]
-            for s in service.judges.values()
-            if s.problem is not None
-        }
+        """Return whether every judge's model answers, in all processes, and the server is not stopping."""
+        problems = service.problems()
         ready = not problems and not service.stopping
         data = {"ready": ready, "stopping": service.stopping, "problems": problems}
         return JSONResponse(data, 200 if ready else 503)

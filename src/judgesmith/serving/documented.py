@@ -180,6 +180,7 @@ class Documented(FastAPI):
 
 
 _REASONS = {
+    400: "The header `Host` is malformed.",
     401: "There is no key, or a wrong one.",
     403: "A page of another site sends this.",
     404: "There is no such judge.",

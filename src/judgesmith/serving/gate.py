@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Container, MutableMapping
@@ -49,7 +50,7 @@ class Hosts:
 
     def __contains__(self, host: object) -> bool:
         name, colon, port = str(host).rpartition(":")
-        if not colon or not port.isdecimal():
+        if not colon or not re.fullmatch("[0-9]{1,5}", port):
             name, port = str(host), "80"
         # A page's name is no address, whatever the DNS answers.
         numeric = name.replace(".", "").isdecimal() or name.startswith("[")
@@ -147,7 +148,7 @@ class Gate:
         """
         if problem := foreign(scope["headers"], self.hosts):
             raise Refused(
-                problem[0], "host" if problem[0] == 421 else "origin", problem[1]
+                problem[0], "origin" if problem[0] == 403 else "host", problem[1]
             )
         if scope["path"] not in OPEN:
             self._check_key(headers.get(b"authorization", b""))
@@ -256,7 +257,7 @@ class Body:
 
     def announced(self, length: bytes) -> None:
         """Refuse a body whose announced length is too long."""
-        if not length.isdigit() or int(length) > self.most:
+        if not re.fullmatch(b"[0-9]{1,18}", length) or int(length) > self.most:
             raise self._too_long()
 
     def _too_long(self) -> Refused:

@@ -49,6 +49,9 @@ class Metrics:
         self.requests = counter(
             "http_requests", "Requests by route and status.", "route", "status"
         )
+        self.deaths = counter(
+            "worker_deaths", "Processes of this server that died and were replaced."
+        )
         self.latency = Histogram(
             "judgesmith_row_seconds",
             "From a row's acceptance to its verdict.",
@@ -100,10 +103,22 @@ class Metrics:
             paid = price(model, Reply("", None, *tokens, usage.prefix_tokens))
             self.of(self.cost, name).inc(paid or 0.0)
 
+    def unready(self) -> set[str]:
+        """Return the judges whose models do not answer, here or in another process of the server."""
+        return {
+            sample.labels["judge"]
+            for metric in self._together().collect()
+            for sample in metric.samples
+            if sample.name == "judgesmith_ready" and not sample.value
+        }
+
     def text(self) -> bytes:
         """Prometheus' text format, of all processes of the server."""
-        registry = self.registry
-        if os.environ.get(SHARED):
-            registry = CollectorRegistry()
-            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return generate_latest(registry)
+        return generate_latest(self._together())
+
+    def _together(self) -> CollectorRegistry:
+        if not os.environ.get(SHARED):
+            return self.registry
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return registry

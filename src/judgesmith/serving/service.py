@@ -25,6 +25,7 @@ from judgesmith.signatures.values import Item, Verdict
 #: Seconds between two looks at a model that does not answer.
 LOOK_AGAIN = 5.0
 NOT_TRIED = "the model has not been tried yet"
+ELSEWHERE = "another process of this server cannot use the model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,17 @@ class Service:
         for served in self.judges.values():
             self._watch(served)
 
+    def problems(self) -> dict[str, str]:
+        """Return why judges cannot judge now, in words for clients: in this process, or in another of the server."""
+        own = {
+            served.name: brief(served.problem)[1]
+            for served in self.judges.values()
+            if served.problem is not None
+        }
+        return dict.fromkeys(self.metrics.unready() & set(self.judges), ELSEWHERE) | own
+
     def _watch(self, served: Served) -> None:
+        self.metrics.ready.labels(served.name).set(0)
         if served.watcher is None or served.watcher.done():
             served.watcher = asyncio.ensure_future(self._until_ready(served))
 

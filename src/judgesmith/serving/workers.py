@@ -6,6 +6,8 @@ import inspect
 import os
 import signal
 import socket
+import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import dspy
+import orjson
 import psutil
 import uvicorn
 from prometheus_client import multiprocess
@@ -76,13 +79,14 @@ class Worker:
 
     def __call__(self) -> Callable[..., Any]:
         """Return the application, whose judges run on the loop that listens."""
-        _forget_the_dead(Path(os.environ[SHARED]))
+        dead = _forget_the_dead(Path(os.environ[SHARED]))
         with quiet():
             judges = {
                 name: open_judge(path, self.lm, self.where)
                 for name, path in self.judges.items()
             }
         service = Service(judges, self.bounds)
+        service.metrics.deaths.inc(len(dead))
         prepared(service)
         dspy.configure(disable_history=True)
         loop, ends = engine.adopt(), signal.getsignal(signal.SIGTERM)
@@ -96,12 +100,31 @@ class Worker:
         return application(service, keys=self.keys, hosts=self.hosts, log=self.log)
 
 
-def _forget_the_dead(folder: Path) -> None:
-    """Discard the rows that dead processes had accepted; their counts stay."""
-    for file in folder.glob("*.db"):
+def _forget_the_dead(folder: Path) -> set[int]:
+    """Discard the rows that dead processes had accepted, and return these processes; their counts stay."""
+    dead = set()
+    for file in folder.glob("gauge_live*.db"):
         number = file.stem.rpartition("_")[2]
         if number.isdigit() and not psutil.pid_exists(int(number)):
+            dead.add(int(number))
             multiprocess.mark_process_dead(int(number), str(folder))  # type: ignore[no-untyped-call]
+    return dead
+
+
+class Supervisor(Multiprocess):
+    """Uvicorn's, which starts a process that died again without a word; this one has a line of log for it."""
+
+    log = True
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace the processes that died."""
+        before = [process.pid for process in self.processes]
+        super().keep_subprocess_alive()
+        for old, new in zip(before, self.processes, strict=True):
+            if self.log and new.pid != old:
+                line = {"time": round(time.time(), 3), "event": "worker_died"}
+                line |= {"process": old, "replaced_by": new.pid}
+                sys.stderr.write(orjson.dumps(line).decode() + "\n")
 
 
 def serve_many(
@@ -133,4 +156,6 @@ def serve_many(
             else {}
         )
         started()
-        Multiprocess(config, sockets=[listening], **own).run()
+        supervisor = Supervisor(config, sockets=[listening], **own)
+        supervisor.log = worker.log
+        supervisor.run()

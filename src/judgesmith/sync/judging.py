@@ -121,6 +121,7 @@ class Judging:
                         len(self.failures),
                         self.scored + len(self.failures),
                         verdict.failure,
+                        len(traces),
                     )
 
     def _rows(self, traces: list[str]) -> Iterator[Row]:

@@ -25,7 +25,7 @@ from judgesmith.agreement.differences import paired_bootstrap
 from judgesmith.agreement.resampling import Measure
 from judgesmith.datasets.records import Labels
 from judgesmith.datasets.row import Row
-from judgesmith.errors import OptionError
+from judgesmith.errors import BudgetError, OptionError
 from judgesmith.experiments.studies import run as running
 from judgesmith.experiments.studies.analysis import resample, training_leads
 from judgesmith.experiments.studies.config import (
@@ -36,6 +36,8 @@ from judgesmith.experiments.studies.config import (
 )
 from judgesmith.experiments.studies.run import Cell, Study, draw
 from judgesmith.figures import Drawing
+from judgesmith.optimizers.search.prompts import Ended
+from judgesmith.optimizers.search.through_dspy import DSPySearch, Enough
 from judgesmith.running.journal import alone
 
 FAST = (
@@ -184,6 +186,108 @@ def test_what_was_tried_beside_the_search_is_told(
     assert outcome.startswith("combination: ")
     (note,) = [note for note in told["notes"] if "combination" in note]
     assert note == f"{arms[1]}, all labels, seed 0: {outcome}"
+
+
+#: How a search of DSPy may end before it has tried a candidate: what is raised where, and what is said.
+ENDS: dict[str, tuple[BaseException, str, str]] = {
+    "crashes": (
+        RuntimeError("the proposals could not be read"),
+        "_propose",
+        "dspy:COPRO could not go on (RuntimeError: the proposals could not be read)",
+    ),
+    "tries nothing": (Ended(Enough()), "_propose", "dspy:COPRO ended at"),
+    "has no budget": (BudgetError("used up"), "explore", "the budget ran out; 1 of"),
+}
+
+
+@pytest.mark.parametrize("ends", ENDS)
+def test_a_search_that_tried_nothing_is_no_tie(
+    ends: str,
+    study: Any,
+    folder: Path,
+    server: Any,
+    fake: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server.answer = fake.judging(lambda ask: len(ask.text) * 7 % 101)
+    error, part, rest = ENDS[ends]
+
+    def end(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(DSPySearch, part, end)
+    said = f"no candidate was tried: {rest}"
+    arms = ("--arm", "zero-shot", "--arm", "dspy:COPRO", "--seeds", 1)
+    done = study("optimizers", *arms, "--json")
+    assert done.code == 1
+    (failed,) = done.json["failures"]
+    assert failed["reason"].startswith(said)
+    plain, crashed = done.json["lines"]
+    assert (plain["seeds"], crashed["seeds"], crashed["q"]) == (1, 0, None)
+    assert (crashed["minus_baseline"], crashed["minus_best"]) == (None, None)
+    written = (folder / "tables.md").read_text()
+    (row,) = [
+        line
+        for line in written.splitlines()
+        if line.startswith("|") and "COPRO" in line
+    ]
+    assert "no candidate was tried" in row
+    assert "0.00" not in row
+    for name in ("study.html", "tables.tex"):
+        assert "no candidate was tried" in (folder / name).read_text()
+    (record,) = [
+        one for one in lines(folder / "results.jsonl") if one["arm"] != "zero-shot"
+    ]
+    assert record["status"] == "failed"
+    assert record["calls"] > 0  # zero-shot's, which was paid for
+
+
+def test_an_optimizer_of_dspy_that_there_is_not_is_named(study: Any) -> None:
+    study("optimizers", "--arm", "dspy:Nonsense").refused("Nonsense")
+
+
+def test_every_record_that_a_run_writes_is_shown(
+    study: Any, folder: Path, server: Any, fake: Any
+) -> None:
+    """What stands in results.jsonl and is read by nothing would be lost: a reason, a failure."""
+    server.answer = fake.judging(lambda ask: len(ask.text) * 7 % 101)
+    assert study("optimizers", "--arm", "random-search", "--seeds", 1).code == 0
+    (record,) = lines(folder / "results.jsonl")
+    place = Path(running.__file__).parent
+    shown = "".join(
+        (place / f"{name}.py").read_text()
+        for name in ("analysis", "tables", "page", "running")
+    )
+    of_cell, of_agreement = (
+        set(Cell._fields),
+        {"value", "objective", "level", "n", "seed"},
+    )
+    unread = {
+        name
+        for name in record.keys() - of_cell - of_agreement
+        if f'"{name}"' not in shown.replace("'", '"')
+    }
+    assert unread == set()
+
+
+def test_a_crash_after_some_candidates_is_noted(
+    study: Any, server: Any, fake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answer = fake.judging(lambda ask: len(ask.text) * 7 % 101)
+    real = DSPySearch._propose
+
+    def breaks(self: Any, *given: Any) -> Any:
+        desk = given[1]
+        desk.verdict(real(self, *given).judge, 0)
+        raise RuntimeError("something new in DSPy")
+
+    monkeypatch.setattr(DSPySearch, "_propose", breaks)
+    arms = ("--arm", "zero-shot", "--arm", "dspy:LabeledFewShot", "--seeds", 1)
+    told = study("optimizers", *arms, "--json").told
+    assert any(
+        "could not go on (RuntimeError: something new in DSPy)" in note
+        for note in told["notes"]
+    )
 
 
 def test_how_candidates_did_on_training_rows_is_noted(
