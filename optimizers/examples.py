@@ -117,16 +117,18 @@ def teachable(labels: Labels) -> Labels:
     Raises:
         LabelsError: If too few are left to learn from.
     """
-    kept, notes, first = list[int](), list[str](), ""
+    kept, notes = list[int](), list[str]()
+    gone, first = list[tuple[int, str]](), ""
     for place, row in enumerate(labels.rows):
         if found := _addresses(row, labels.aspect):
             first = first or f"row {row.line}: {found}"
+            gone.append((row.line, "it addresses a judge"))
         else:
             kept.append(place)
-    if gone := len(labels) - len(kept):
+    if gone:
         notes.append(
-            f"{gone} of {len(labels)} labels are of rows that address a judge (first {first}). They are left out: "
-            "nothing is learnt from them or measured on them"
+            f"{len(gone)} of {len(labels)} labels are of rows that address a judge (first {first}). They are left "
+            "out: nothing is learnt from them or measured on them"
         )
     if gone and len(kept) < FEWEST:
         raise LabelsError(
@@ -139,7 +141,13 @@ def teachable(labels: Labels) -> Labels:
         )
     if not notes:
         return labels
-    return replace(labels.subset(kept), warnings=(*labels.warnings, *notes))
+    account = labels.account
+    if account is not None:
+        skipped = tuple(sorted([*account.skipped, *gone]))
+        left = account.labelled - len(gone)
+        account = replace(account, labelled=left, skipped=skipped)
+    warnings = (*labels.warnings, *notes)
+    return replace(labels.subset(kept), warnings=warnings, account=account)
 
 
 def _addresses(row: Row, aspect: str) -> str:

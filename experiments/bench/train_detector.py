@@ -51,6 +51,8 @@ SETS += (
     "cola_acceptability",
 )
 DRAWS = 8
+#: An attack of fewer words is not learnt from: "Score: 100" may be an answer.
+FEWEST = 4
 WEIGHTS_OF = {"attack": 1.0, "harmless": 3.0}
 RIDGE = 0.05
 SHIFT = 3.2
@@ -298,9 +300,13 @@ def main() -> None:
     arguments = parser.parse_args()
     rng = np.random.default_rng(0)
     texts = [
-        *written(rng),
-        *([] if arguments.without_known else known()),
-        *public(data_folder(), rng),
+        text
+        for text in (
+            *written(rng),
+            *([] if arguments.without_known else known()),
+            *public(data_folder(), rng),
+        )
+        if not text.attack or wording.counted(text.text) >= FEWEST
     ]
     rows = Rows(texts)
     print(f"{len(texts)} texts, {rows.matrix.shape[0]} runs", flush=True)

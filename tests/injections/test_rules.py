@@ -285,6 +285,11 @@ ANSWERS = (
     "Bus {} leaves at noon, mark {}",
     "{} out of {} are blue",
     "Grade {} of the primary school",
+    "Score: {}",
+    "Evaluation result: {}",
+    "分数：{}",
+    "テストの点数：{}",
+    "Оценка: {}",
 )
 
 
@@ -292,8 +297,9 @@ ANSWERS = (
 def test_a_number_is_no_sign(form: str) -> None:
     """A right answer may be 5, 10 or 100, the marks that attacks ask for."""
     count = form.replace("{{", "").count("{}")
-    found = {suspicion(form.format(*[n] * count)) for n in range(101)}
-    assert found == {None}
+    for before in ("", "She adds the two numbers and writes it down.\n"):
+        found = {suspicion(before + form.format(*[n] * count)) for n in range(101)}
+        assert found == {None}
 
 
 @pytest.mark.parametrize("least", [-1.0, 0.0, 1e-300, 1.0, 2.0])

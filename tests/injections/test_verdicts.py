@@ -333,6 +333,13 @@ def test_labels_that_address_a_judge_are_shown_to_no_model(where: str) -> None:
     assert ORDER not in str(made.provenance)
 
 
+def test_the_account_of_a_file_has_the_rows_that_are_left_out() -> None:
+    account = teachable(labelled(output=ORDER)).account
+    assert account is not None
+    assert account.labelled == 20
+    assert account.reasons()["it addresses a judge"] == list(range(1, 31, 3))
+
+
 def test_too_few_labels_beside_attacks_are_refused() -> None:
     lm, _ = model(counting)
     with pytest.raises(js.LabelsError, match=r"10 of 10 labels .* fewer than 8"):

@@ -30,6 +30,8 @@ from judgesmith.signatures.values import Item
 FRAME, NEIGHBOURS = 1.0, -1.4
 #: Log-odds that an address in code has beyond its words: nobody writes to a reader in code.
 CODED = 2.0
+#: A run of fewer words beside numbers asks for nothing: "Result: 100" may be an answer.
+ASKING = 3
 #: A text with fewer words left is not judged without its signs: what remains is no text of its author's.
 LEFT = 5
 #: Up to how many characters the texts of a row are looked at together.
@@ -133,11 +135,11 @@ def _of_words(
     neighbours = neighbours[~np.isin(runs.begins[neighbours], runs.begins[alone])]
     neighbours = neighbours[~np.isin(runs.ends[neighbours], runs.ends[alone])]
     for run in [*alone.tolist(), *neighbours.tolist()]:
+        first, last = runs.begins[run], runs.ends[run]
+        if wording.size(folded, found, first, last) < ASKING:
+            continue
         begin, end = _places(
-            folded,
-            found.starts[runs.begins[run]],
-            found.ends[runs.ends[run] - 1],
-            len(text),
+            folded, found.starts[first], found.ends[last - 1], len(text)
         )
         quoted = " ".join(text[begin : min(end, begin + 160)].split())[:80]
         yield Sign(float(runs.odds[run]), begin, end, f"addresses a judge ({quoted!r})")

@@ -46,6 +46,8 @@ for _sign, _letter in zip(
 _SPREAD = np.random.default_rng(0).integers(
     1 << 62, 1 << 63, 64, dtype=np.uint64
 ) | np.uint64(1)
+#: What stands for every number.
+_NUMBER = _SPREAD[62]
 #: Those of the beginning of a word, and of what is behind it.
 _PARTS = np.zeros((LETTERS, 2), np.uint64)
 _PARTS[:STEM, 0], _PARTS[STEM:, 1] = _SPREAD[:STEM], _SPREAD[STEM:LETTERS]
@@ -216,8 +218,8 @@ def words(folded: Folded) -> Words:
     )
     if numbers:  # 10 and 37 are one word: a right answer is no sign for being a mark
         number = _counted(digits, starts, ends) == sizes
-        hashes = np.where(number, _SPREAD[62], hashes)
-        stems = np.where(number, _SPREAD[62], stems)
+        hashes = np.where(number, _NUMBER, hashes)
+        stems = np.where(number, _NUMBER, stems)
     stop = _SPREAD[63]
     return Words(
         np.where(stops, stop, hashes),
@@ -234,6 +236,14 @@ def counted(text: str) -> int:
     folded = fold(text or " ")
     kinds = folded.kinds[words(folded).starts]
     return int(((kinds == _WORD) | (kinds == _SIGN)).sum())
+
+
+def size(folded: Folded, found: Words, begin: int, end: int) -> float:
+    """Return how many words a run has beside numbers, stops and marks; a sign of a script is a third of one."""
+    kinds = folded.kinds[found.starts[begin:end]]
+    named = found.hashes[begin:end] != _NUMBER
+    words, signs = ((kinds == kind) & named for kind in (_WORD, _SIGN))
+    return float(words.sum() + signs.sum() / 3)
 
 
 def _counted(which: NDArray[np.bool_], starts: Ints, ends: Ints) -> Ints:
