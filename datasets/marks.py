@@ -384,6 +384,8 @@ def _numbered(words: Counter[str]) -> Marks | None:
     levels = tuple(map(float, range(int(least), int(most) + 1)))
     kind: Kind = "score" if len(levels) >= _LIKERT else "category"
     names = tuple(f"{n:g} {texts.get(n, '')}".strip() for n in levels)
+    # Categories are shown in their order, worst first, with what becomes of them.
+    order = None if kind == "category" and order == "unclear" else order
     return Marks(kind, values, names, levels, order=order)
 
 
