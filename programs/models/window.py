@@ -35,8 +35,10 @@ def fewest_tokens(messages: Sequence[Mapping[str, str]]) -> int:
 
 def is_short_count(counted: int, messages: Sequence[Mapping[str, str]]) -> bool:
     """Return True if a server counted fewer tokens than the messages can have; False where it counted none."""
-    if counted <= 0 or counted * _SPARSE_SIGNS >= sum(
-        len(message["content"]) for message in messages
-    ):
+    texts = [message["content"] for message in messages]
+    characters = _SPARSE if all(map(str.isascii, texts)) else _SPARSE_SIGNS
+    # Nearly every count is plainly enough, or the prompt short: then nothing is gone through.
+    enough = max(counted, _SHORTEST)
+    if counted <= 0 or enough * characters >= sum(map(len, texts)):
         return False
-    return counted < fewest_tokens(messages) and fewest_tokens(messages) > _SHORTEST
+    return enough < fewest_tokens(messages)
