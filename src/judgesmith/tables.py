@@ -100,6 +100,15 @@ def p_value(value: float) -> str:
     return "<0.0001" if value < 0.0001 else number(value, 4)
 
 
+def p_in_words(value: float) -> str:
+    """Return a p-value for a sentence: `p = 0.025`, `p < .001`.
+
+    >>> p_in_words(0.0004)
+    'p < .001'
+    """
+    return "p < .001" if value < 0.001 else f"p = {number(value)}"
+
+
 def percent(value: float) -> str:
     """Return a share in [0, 1] as a percentage, a dash where there is none."""
     return formatted(value, ".0%")

@@ -234,3 +234,115 @@ def test_probabilities_that_are_none_are_refused(
 ) -> None:
     with pytest.raises(LabelsError, match=says):
         estimate([1, 2, 3, 4], [1, 2, np.nan, 4], probabilities=chance)
+
+
+# Pass rates ----------------------------------------------------------------------------------------------------------
+
+
+def judged(
+    seed: int, labels: int, passing: float, noise: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Verdicts that find 90 % of what passes and 75 % of what fails, and people's labels of the first rows."""
+    rng = np.random.default_rng([seed, labels])
+    passed = rng.random(400) < passing
+    verdict = np.where(passed, rng.random(400) < 0.9, rng.random(400) < 0.25)
+    shown = np.where(np.arange(400) < labels, passed, NAN)
+    return verdict + noise * rng.normal(size=400), shown
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])  # verdicts, and scores
+@pytest.mark.parametrize(("passing", "labels"), [(0.95, 8), (0.95, 20), (0.7, 20)])
+def test_pass_rates_are_known_from_the_first_labels_on(
+    passing: float, labels: int, noise: float
+) -> None:
+    held, narrower = [], []
+    for seed in range(200):
+        found = estimate(*judged(seed, labels, passing, noise), decisions=(0, 1))
+        (system,) = found.systems
+        assert system.low <= system.mean <= system.high  # no reason for none
+        held.append(system.low <= passing <= system.high)
+        narrower.append(system.human_high - system.human_low > system.high - system.low)
+    assert 0.9 <= np.mean(held) <= 0.995  # .68 and .86 of the normal ones, if any
+    if passing == 0.7 and not noise:
+        assert np.mean(narrower) > 0.9
+
+
+def test_forty_of_forty_that_pass_say_how_many_may_fail() -> None:
+    verdict, _ = judged(0, 0, 0.97)
+    found = estimate(verdict, np.where(np.arange(400) < 40, 1.0, NAN)).systems[0]
+    assert found.reason is None
+    assert (found.mean, found.high) == (1.0, 1.0)
+    assert 0.88 < found.low < 0.96  # alone: Jeffreys' 2.5 % of Beta(40.5, 0.5) is 0.939
+    assert found.human_low == pytest.approx(0.939, abs=0.006)
+    none = estimate(verdict, np.where(np.arange(400) < 40, 0.0, NAN)).systems[0]
+    assert (none.low, none.mean) == (0.0, 0.0)
+    stars = estimate(verdict, np.where(np.arange(400) < 40, 4.0, NAN)).systems[0]
+    assert stars.reason
+
+
+def test_pass_rates_stay_on_the_scale_of_their_labels() -> None:
+    verdict, shown = judged(3, 30, 0.8)
+    one = estimate(verdict, shown).systems[0]
+    other = estimate(verdict, 1 + 4 * shown, decisions=(1, 5)).systems[0]
+    assert (other.low, other.high) == pytest.approx((1 + 4 * one.low, 1 + 4 * one.high))
+
+
+def test_rows_of_one_document_are_one_piece_of_evidence_of_a_pass_rate() -> None:
+    verdict, shown = judged(4, 40, 0.8)
+    once = estimate(verdict, shown).systems[0]
+    thrice = estimate(
+        np.repeat(verdict, 3), np.repeat(shown, 3), documents=np.repeat(range(400), 3)
+    ).systems[0]
+    assert (thrice.low, thrice.high) == pytest.approx((once.low, once.high), abs=0.02)
+
+
+def test_differences_of_pass_rates_match_their_p_and_hold_no_difference() -> None:
+    said = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        hard = rng.normal(size=100)  # both find the same documents hard
+        passed = [(hard + rng.normal(size=100) > -1.5).astype(float) for _ in range(2)]
+        verdict = [np.where(rng.random(100) < 0.8, p, 1 - p) for p in passed]
+        shown = [np.where(np.arange(100) < 20, p, NAN) for p in passed]
+        found = estimate(
+            np.concatenate(verdict),
+            np.concatenate(shown),
+            systems=["a"] * 100 + ["b"] * 100,
+            documents=[*range(100), *range(100)],
+        )
+        (gap,) = found.differences
+        outside = gap.low > 0 or gap.high < 0
+        assert outside == (gap.p < 0.05) or abs(gap.p - 0.05) < 0.002
+        said.append(outside)
+    assert np.mean(said) <= 0.1
+
+
+def test_what_a_judge_is_worth_is_a_range() -> None:
+    rng = np.random.default_rng(0)
+    human = rng.normal(size=400)
+    judge = 0.6 * human + 0.8 * rng.normal(size=400)
+    found = estimate(judge, np.where(np.arange(400) < 20, human, NAN)).systems[0]
+    assert found.effective_low < found.effective < found.effective_high
+    # r of 20: atanh(r) +- 1.2816 / sqrt(17), back to 20 / (1 - r^2)
+    r = math.sqrt(1 - 20 / found.effective)
+    high = math.tanh(math.atanh(r) + 1.2816 / math.sqrt(17))
+    assert found.effective_high == pytest.approx(20 / (1 - high**2), rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["length of outputs", "column 'when'"])
+def test_labelled_rows_that_differ_in_anything_but_scores_are_noticed(
+    name: str,
+) -> None:
+    rng = np.random.default_rng(1)
+    judge, other = rng.normal(size=200), rng.normal(size=200)
+    chosen = np.where(other > 1, judge, NAN)
+    (note,) = (
+        note
+        for note in estimate(judge, chosen, others={name: other}).notes
+        if "drawn at random" in note
+    )
+    assert note.startswith(f"labelled rows are not like the others ({name}, p < .001)")
+    first = estimate(judge, np.where(np.arange(200) < 30, judge, NAN))
+    assert any("place in the file" in note for note in first.notes)
+    drawn = np.where(rng.permutation(200) < 30, judge, NAN)
+    assert not any("random" in n for n in estimate(judge, drawn).notes)

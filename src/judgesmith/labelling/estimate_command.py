@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from judgesmith.cli.commands import Command, Json, Rows, Worded, argument, flag
 from judgesmith.errors import OptionError
 
 if TYPE_CHECKING:
-    from judgesmith.labelling.estimation import Estimates, SystemEstimate
+    from judgesmith.agreement.correlation import Vector
+    from judgesmith.labelling.estimation import (
+        Estimates,
+        SystemDifference,
+        SystemEstimate,
+    )
+    from judgesmith.labelling.few import Scored
 
 
 class Estimate(Command, Rows, Worded, Json):
@@ -103,6 +111,8 @@ class Estimate(Command, Rows, Worded, Json):
             if self.probability is None
             else scored.numbers(self.probability),
             confidence=self.confidence,
+            decisions=scored.decisions,
+            others=_numbers_of(scored),
         )
         notes = [*scored.notes, *estimates.notes]
         if scored.systems is None:
@@ -122,7 +132,7 @@ class Estimate(Command, Rows, Worded, Json):
 def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
     from judgesmith.running.console import wide
     from judgesmith.running.plain import clean
-    from judgesmith.tables import Column, Table
+    from judgesmith.tables import Column, Table, p_in_words
 
     out = wide()
     columns: list[Column | str] = [
@@ -147,13 +157,11 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
         out.print(f"Systems like these at large: {mean:.3f} [{low:.3f}, {high:.3f}].")
     sure = [d for d in estimates.differences if d.p < 1 - estimates.confidence]
     if estimates.differences:
-        out.print(
-            f"{len(sure)} of {len(estimates.differences)} differences are more than chance (p after Holm)."
-        )
+        out.print(_decided(len(sure), estimates.differences))
     for d in sorted(sure, key=lambda d: d.p)[:10]:
         better, worse = (d.a, d.b) if d.difference > 0 else (d.b, d.a)
         low, high = sorted((abs(d.low), abs(d.high)))
-        text = f"  {better} over {worse}: {abs(d.difference):.3f} [{low:.3f}, {high:.3f}], p {d.p:.2g}"
+        text = f"  {better} over {worse}: {abs(d.difference):.3f} [{low:.3f}, {high:.3f}], {p_in_words(d.p)}"
         out.print(clean(text), markup=False)
     for system in estimates.systems:
         if system.reason:
@@ -166,6 +174,47 @@ def _show(estimates: Estimates, title: str, notes: list[str]) -> None:
         out.print(f"note: {clean(note)}", style="yellow", markup=False)
 
 
+def _decided(sure: int, differences: Sequence[SystemDifference]) -> str:
+    """Return how many differences are more than chance, and what the others leave open."""
+    text = (
+        f"{sure} of {len(differences)} differences are more than chance (p after Holm)."
+    )
+    open_ends = [max(abs(d.low), abs(d.high)) for d in differences]
+    if sure == 0:
+        text += (
+            f" Nothing was found out: differences of up to {max(open_ends):.3f}, either way, are possible; "
+            "label more rows."
+        )
+    return text
+
+
+def _numbers_of(scored: Scored) -> dict[str, Vector]:
+    """Return what labelled rows can be compared with the rest by: lengths, and columns of ISO dates."""
+    import numpy as np
+
+    rows = scored.rows
+    result = {
+        "length of outputs": np.array([float(len(row.output)) for row in rows]),
+        "length of sources": np.array([float(len(row.source)) for row in rows]),
+    }
+    for name in dict.fromkeys(name for row in rows for name in row.columns):
+        times = np.array([_time(row.columns.get(name)) for row in rows])
+        if np.isfinite(times).mean() > 0.9:
+            result[f"column {name!r}"] = times
+    return result
+
+
+def _time(cell: Any) -> float:
+    """Return an ISO date or time as seconds; NaN for anything else."""
+    if not isinstance(cell, str):
+        return math.nan
+    try:
+        time = datetime.fromisoformat(cell.strip())
+    except ValueError:
+        return math.nan
+    return time.replace(tzinfo=time.tzinfo or UTC).timestamp()
+
+
 def _cells(system: SystemEstimate) -> tuple[Any, ...]:
     """Return a system's line of the table."""
     from judgesmith.tables import Cell
@@ -176,8 +225,9 @@ def _cells(system: SystemEstimate) -> tuple[Any, ...]:
         if system.rank_high != system.rank_low:
             rank += f"–{system.rank_high}"
     worth = "–"
-    if not math.isnan(system.effective):
-        worth = f"{system.effective:.0f} labels"
+    if not math.isnan(system.effective_low):
+        ends = f"{system.effective_low:.0f}–{system.effective_high:.0f}"
+        worth = f"{ends} labels"
     return (
         system.system,
         Cell(system.mean, system.low, system.high),

@@ -6,13 +6,13 @@ ones. The judge may be biased, on another scale or useless: the interval stays v
 
 Sources: Angelopoulos et al. 2023, Prediction-powered inference (Science 382); Angelopoulos, Duchi and Zrnic 2023, PPI++
 (arXiv:2311.01453), for the weight of the judge. `ppi-python` has the same mean estimator, but brings numba and
-scikit-learn with it, and knows no documents.
+scikit-learn with it, and knows no documents. Pass rates are estimated in strata of verdicts instead (`rates`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -25,6 +25,8 @@ from judgesmith.agreement.fields import json_values
 from judgesmith.agreement.resampling import FEWEST_SYSTEMS
 from judgesmith.agreement.significance import holm
 from judgesmith.errors import LabelsError, OptionError
+from judgesmith.labelling.rates import Rate, rate, strata, together
+from judgesmith.tables import p_in_words
 
 ALL = "all rows"
 #: With fewer labelled documents the interval is wide and hardly to be trusted.
@@ -37,8 +39,9 @@ class SystemEstimate:
 
     mean, low, high: the estimate and its interval, on people's scale; NaN with a `reason` if there is none. naive: the
     judge's mean, as if it were people. human, human_low, human_high: from the labelled rows alone. effective: how many
-    labels alone would give so narrow an interval. rank_low, rank_high: ranks that the systems' differences leave open,
-    1 is best; 0 without an interval. n_human, n_judge: rows with a human score, and with a judge's.
+    labels alone would give so narrow an interval, with an 80 % interval. rank_low, rank_high: ranks that the systems'
+    differences leave open, 1 is best; 0 without an interval. n_human, n_judge: rows with a human score, and with a
+    judge's.
     """
 
     system: str
@@ -52,6 +55,8 @@ class SystemEstimate:
     human_low: float
     human_high: float
     effective: float
+    effective_low: float = math.nan
+    effective_high: float = math.nan
     rank_low: int = 0
     rank_high: int = 0
     reason: str | None = None
@@ -73,9 +78,9 @@ class SystemDifference:
 class Estimates:
     """Systems from the best to the worst, and their differences.
 
-    weight: weight of the judge (lambda of PPI++; 0: ignored). documents: of all rows. labelled_documents: those with a
-    human score. at_large: the mean of systems like these, with an interval over systems (each counts once), while all
-    other intervals cover these systems; NaN for fewer than 3.
+    weight: weight of the judge (lambda of PPI++; 0: ignored; NaN for pass rates, which have strata). documents: of all
+    rows. labelled_documents: those with a human score. at_large: the mean of systems like these, with an interval over
+    systems (each counts once), while all other intervals cover these systems; NaN for fewer than 3.
     """
 
     systems: tuple[SystemEstimate, ...]
@@ -140,11 +145,14 @@ def estimate(
     documents: Iterable[Hashable] | None = None,
     probabilities: npt.ArrayLike | None = None,
     confidence: float = 0.95,
+    decisions: tuple[float, float] | None = None,
+    others: Mapping[str, npt.ArrayLike] | None = None,
+    seed: int = 0,
 ) -> Estimates:
     """Estimate means, differences and ranks of systems from all judge scores and a few human ones.
 
     The method is PPI++ with power tuning. Intervals cover other documents drawn like these, by Student's t over
-    labelled documents.
+    labelled documents. Labels of pass and fail have Jeffreys' posterior in each stratum of verdicts (`rates`).
 
     Args:
         judge: one score per row, on any scale; NaN where it failed (the system's mean takes its place).
@@ -155,6 +163,9 @@ def estimate(
         probabilities: probability of each labelled row to be labelled, if these differ (Hájek's weights); any value for
             rows without a human score.
         confidence: level of the intervals, between 0 and 1.
+        decisions: human scores of fail and pass; None: 0 and 1, if labels or the judge's scores are these.
+        others: further numbers of each row (length, date, …), by name, to compare labelled rows with the rest by.
+        seed: seed of the draws of pass rates.
 
     Returns:
         `Estimates`: systems from the best to the worst on people's scale, with intervals, differences and ranks.
@@ -193,22 +204,146 @@ def estimate(
         notes.append(
             f"only {labelled} documents have human scores: the intervals are wide, and approximate at best"
         )
-    if probabilities is None and (p := _chosen_by_score(f, y, sys, doc)) < 0.01:
-        notes.append(
-            f"the rows that people scored have other judge scores than the rest (p {p:.2g}): if they were not drawn at "
-            "random, the estimates are off"
+    if probabilities is None:
+        compared = {"judge scores": f, "place in the file": np.arange(len(f))}
+        notes += _unlike_the_rest(compared | dict(others or {}), y, sys, doc)
+    decisions = decisions or _decisions(f, y)
+    if decisions is not None and set(y[~np.isnan(y)]) <= set(decisions):
+        low, high = decisions
+        passed = (y - low) / (high - low)
+        found = _rates(f, passed, w, doc, sys, len(names), seed)
+        result = [
+            _rate_estimate(name, s, one, decisions, confidence)
+            for name, s, one in zip(names, sums, found, strict=True)
+        ]
+        differences = _rate_differences(
+            names, sums, found, weight, high - low, confidence
         )
-    result = [
-        _estimate(name, s, weight, confidence, lost)
-        for name, s in zip(names, sums, strict=True)
-    ]
-    differences = _differences(names, sums, weight, confidence)
+        weight = math.nan
+    else:
+        result = [
+            _estimate(name, s, weight, confidence, lost)
+            for name, s in zip(names, sums, strict=True)
+        ]
+        differences = _differences(names, sums, weight, confidence)
     ranked = _ranked(result, differences, 1 - confidence)
     labelled_means = [s.mean for s in result if s.n_human]
     at_large = _at_large(labelled_means, confidence)
     return Estimates(
         ranked, differences, weight, confidence, count, labelled, tuple(notes), at_large
     )
+
+
+def _decisions(f: Vector, y: Vector) -> tuple[float, float] | None:
+    """Return (0, 1) if scores are of pass and fail: labels of both kinds, or equal ones and verdicts of both."""
+    labels, verdicts = set(y[~np.isnan(y)]), set(f[~np.isnan(f)])
+    both = {0.0, 1.0}
+    return (0.0, 1.0) if labels <= both and both in (labels, verdicts) else None
+
+
+# Pass rates ----------------------------------------------------------------------------------------------------------
+
+
+def _rates(
+    f: Vector,
+    passed: Vector,
+    w: Vector,
+    doc: Codes,
+    sys: Codes,
+    systems: int,
+    seed: int,
+) -> list[Rate | None]:
+    """Return the pass rate of each system; None without a label."""
+    rng, stratum, found = np.random.default_rng(seed), strata(f), list[Rate | None]()
+    for own in (sys == s for s in range(systems)):
+        some = not np.isnan(passed[own]).all()
+        of = (stratum[own], passed[own], w[own], doc[own])
+        found.append(rate(*of, rng) if some else None)
+    return found
+
+
+def _rate_estimate(
+    name: str,
+    s: _Sums,
+    found: Rate | None,
+    decisions: tuple[float, float],
+    confidence: float,
+) -> SystemEstimate:
+    if found is None:
+        return _estimate(name, s, 0.0, confidence, 0)
+    fail, passed = decisions
+
+    def scaled(share: float) -> float:
+        return fail + (passed - fail) * share
+
+    low, high = map(scaled, found.interval(confidence))
+    alone_low, alone_high = map(scaled, found.interval_alone(confidence))
+    gain = float(found.alone_drawn.var() / found.drawn.var())
+    return SystemEstimate(
+        name,
+        scaled(found.mean),
+        low,
+        high,
+        s.naive,
+        s.labels,
+        s.rows,
+        s.human,
+        alone_low,
+        alone_high,
+        s.labels * gain,
+        *_worth(s.labels, s.clusters, gain),
+    )
+
+
+def _rate_differences(
+    names: Sequence[str],
+    sums: Sequence[_Sums],
+    found: Sequence[Rate | None],
+    weight: float,
+    reach: float,
+    confidence: float,
+) -> tuple[SystemDifference, ...]:
+    """Return differences of pass rates, whose errors go together as those of the scores do."""
+    usable = [
+        (name, s, one)
+        for name, s, one in zip(names, sums, found, strict=True)
+        if one is not None
+    ]
+    if len(usable) < 2:
+        return ()
+    errors = np.stack([s.a - weight * s.b for _, s, _ in usable])
+    common, size = errors @ errors.T, np.linalg.norm(errors, axis=1)
+    apart = np.outer(size, size)
+    correlation = np.divide(common, apart, np.zeros_like(common), where=apart > 0)
+    np.fill_diagonal(correlation, 1.0)
+    drawn = together([one for _, _, one in usable], correlation)
+    ends = [(1 - confidence) / 2, (1 + confidence) / 2]
+    pairs, raw = list[SystemDifference](), list[float]()
+    for one, other in zip(*np.triu_indices(len(usable), 1), strict=True):
+        gap = drawn[:, one] - drawn[:, other]
+        value = float(usable[one][2].mean - usable[other][2].mean)
+        low, high = np.quantile(gap, ends).tolist()
+        beyond = min(float(np.mean(gap <= 0)), float(np.mean(gap >= 0)))
+        raw.append(min(1.0, max(2 * beyond, 2 / len(gap))))
+        names_of = usable[one][0], usable[other][0]
+        low, high = reach * min(low, value), reach * max(high, value)
+        pairs.append(SystemDifference(*names_of, reach * value, low, high, math.nan))
+    adjusted = holm(raw).tolist()
+    return tuple(replace(d, p=p) for d, p in zip(pairs, adjusted, strict=True))
+
+
+def _worth(labels: int, clusters: int, gain: float) -> tuple[float, float]:
+    """Return an 80 % interval of how many labels a judge is worth, from that of its correlation with people.
+
+    gain: how many times as many labels alone would be needed, 1 / (1 - r²).
+    """
+    if clusters < 5 or not 0 < gain < math.inf:
+        return math.nan, math.nan
+    r = math.sqrt(max(0.0, 1 - 1 / gain))
+    reach = float(scipy.stats.norm.ppf(0.9)) / math.sqrt(clusters - 3)
+    z = math.atanh(min(r, 1 - 1e-9)) + np.array([-reach, reach])
+    low, high = 1 / (1 - np.tanh(np.maximum(z, 0.0)) ** 2)
+    return labels * float(low), labels * float(high)
 
 
 def _at_large(means: Sequence[float], confidence: float) -> tuple[float, float, float]:
@@ -326,6 +461,7 @@ def _estimate(
         s.human - alone,
         s.human + alone,
         effective,
+        *_worth(s.labels, s.clusters, effective / s.labels if s.labels else math.nan),
         reason=s.reason,
     )
 
@@ -406,8 +542,25 @@ def _ranked(
     )
 
 
-def _chosen_by_score(f: Vector, y: Vector, sys: Codes, doc: Codes) -> float:
-    """Return P of labelled documents having other judge scores than the rest; the systems' own means are taken away."""
+def _unlike_the_rest(
+    compared: Mapping[str, npt.ArrayLike], y: Vector, sys: Codes, doc: Codes
+) -> list[str]:
+    """Return a note on numbers that differ between labelled documents and the rest; Bonferroni counts the numbers."""
+    found = []
+    for name, values in compared.items():
+        p = _apart(np.asarray(values, dtype=np.float64), y, sys, doc)
+        if p * len(compared) < 0.01:
+            found.append(f"{name}, {p_in_words(p)}")
+    if not found:
+        return []
+    return [
+        f"labelled rows are not like the others ({'; '.join(found)}): if they were not drawn at random, the estimates "
+        "may be off"
+    ]
+
+
+def _apart(f: Vector, y: Vector, sys: Codes, doc: Codes) -> float:
+    """Return P of labelled documents having other values than the rest; the systems' own means are taken away."""
     f = f.copy()
     for s in np.unique(sys):
         own = sys == s

@@ -41,12 +41,14 @@ from judgesmith.likeness import folded
 class Scored(FileRows):
     """Inputs of `estimate` and `suggest`.
 
-    judges: scores by name, and human ratings, NaN where there is none. aspect: the aspect of these.
+    judges: scores by name, and human ratings, NaN where there is none. aspect: the aspect of these. decisions: the
+    human scores of fail and pass; None if ratings are others.
     """
 
     judges: dict[str, Vector] = field(default_factory=dict)
     human: Vector = field(default_factory=lambda: np.array([]))
     aspect: str = ""
+    decisions: tuple[float, float] | None = None
 
     def numbers(self, column: str) -> Vector:
         """Return a column of the rows as numbers, NaN where it is empty.
@@ -115,7 +117,7 @@ def read_few(
         raise LabelsError(f"{own[0]}: no such file; check the path")
     if own or (not files and labels_needed):
         named = own[0] if own else aspect
-        result.aspect, result.human = _people(file, named, result.notes)
+        result.human = _people(result, file, named)
     for name in files:
         labels = read_file(name, columns, texts_needed=False, orders=orders or {})
         _join_labels(result, file, labels, aspect)
@@ -147,7 +149,7 @@ def _read_judge(result: Scored, file: File, name: str) -> None:
 
 def _join_labels(result: Scored, file: File, labels: File, aspect: str | None) -> None:
     """Add the human ratings of a file of labels to the rows of the same ids."""
-    result.aspect, ratings = _people(labels, aspect, result.notes)
+    ratings = _people(result, labels, aspect)
     pairs, absent, _ = joined_by_id(labels.origin, labels.rows, file)
     for j, i in pairs:
         if not np.isnan(ratings[j]):
@@ -160,17 +162,22 @@ def _join_labels(result: Scored, file: File, labels: File, aspect: str | None) -
         )
 
 
-def _people(file: File, aspect: str | None, notes: list[str]) -> tuple[str, Vector]:
+def _people(result: Scored, file: File, aspect: str | None) -> Vector:
+    """Return the human ratings of a file's rows, and keep their aspect and the scores of fail and pass."""
     people = Judged(file.origin)
     read_people(people, file, [aspect] if aspect else (), None)
     if len(people.human) > 1:
         raise OptionError(
             f"{file.origin} has human ratings for {some(people.human)}; choose one with --aspect"
         )
-    notes += (
-        note for note in people.notes if " are read as " in note and note not in notes
-    )
-    return next(iter(people.human.items()))
+    for note in people.notes:
+        if " are read as " in note and note not in result.notes:
+            result.notes.append(note)
+    result.aspect, ratings = next(iter(people.human.items()))
+    if people.kinds.get(result.aspect) == "binary":
+        fail, passed = people.marks[result.aspect].levels
+        result.decisions = fail, passed
+    return ratings
 
 
 def read_suggestable(
